@@ -1,0 +1,59 @@
+# Every target does its own set-up: it needs Python 3.11+ and make, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help run serve test test-full check fix bench requirements clean
+
+help: ## Show what can be made
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.runtime ## Start Tocsin with a sample feed and a receiver, and show where to look
+	@$(BIN)/python examples/demo/run.py
+
+serve: $(VENV)/.runtime ## Start Tocsin with ./plugins.toml
+	@$(BIN)/tocsin serve
+
+test: check ## Run what CI runs: the checks, then every test on SQLite and PostgreSQL
+	@$(BIN)/python -m pytest -m "not full"
+
+test-full: check ## Run everything, with the large sizes
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.dev ## Lint, types and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+fix: $(VENV)/.dev ## Format and mend what can be mended automatically
+	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## Measure against bare baselines in the same run
+	@$(BIN)/python -m bench
+
+requirements: ## Pin the dependencies anew, with hashes
+	@uv pip compile pyproject.toml --extra postgres --group build --universal --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o requirements/runtime.txt
+	@uv pip compile pyproject.toml --extra postgres --group build --group dev --universal --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -c requirements/runtime.txt --quiet -o requirements/dev.txt
+
+clean: ## Remove the virtual environment and every cache
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tocsin needs Python 3.11 or newer; set PYTHON=...")'
+	@echo "Setting up $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: requirements/runtime.txt pyproject.toml | $(VENV)/bin/python
+	@$(PIP) --require-hashes -r requirements/runtime.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/.runtime

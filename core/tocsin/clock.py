@@ -1,0 +1,31 @@
+"""Time, injected into everything that decides by it, so that tests need not wait."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the time is, and how to let some of it pass."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware and in UTC."""
+        ...
+
+    async def sleep(self, duration: timedelta) -> None:
+        """Return when `duration` has passed on this clock."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware and in UTC."""
+        return datetime.now(UTC)
+
+    async def sleep(self, duration: timedelta) -> None:
+        """Return when `duration` has passed."""
+        await asyncio.sleep(duration.total_seconds())

@@ -1,0 +1,104 @@
+"""The tree of errors.
+
+::
+
+    TocsinError
+    ├── OperatorError            what an operator can mend; the CLI shows it without a traceback
+    │   ├── ConfigurationError   every problem of a configuration at once
+    │   └── CallerError          what an API caller can mend; answered as a problem document
+    └── PluginFailure            how a plugin says that it could not do its work
+        ├── TryLater             passes by itself
+        └── Refused              stays until someone acts
+            └── CredentialsRefused
+
+Anything else that is raised is a bug: ours in the core, its author's in a plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+class TocsinError(Exception):
+    """The base of every error that Tocsin raises on purpose."""
+
+
+class OperatorError(TocsinError):
+    """Something that an operator can mend; its text says where and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a configuration: where it is, what was found, what would be right."""
+
+    file: str
+    key: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        """Return the problem as one line."""
+        place = f"{self.file}: {self.key}" if self.key else self.file
+        return f"{place}: {self.found}; {self.expected}"
+
+
+class ConfigurationError(OperatorError):
+    """A configuration with one or more problems, all of them in `problems`."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class CallerError(OperatorError):
+    """A request that its caller can mend, with the HTTP status that says of what kind it is."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        members: dict[str, object] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.members = members or {}
+        self.headers = headers or {}
+
+
+class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin says, not what it is
+    """A plugin could not do what it was asked; raise one of the kinds below."""
+
+
+class TryLater(PluginFailure):
+    """It will pass by itself. `after` is the delay that the far side named, if it named one."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        after: timedelta | None = None,
+        status: int | None = None,
+        response: bytes = b"",
+    ) -> None:
+        super().__init__(reason)
+        self.after = after
+        self.status = status
+        self.response = response
+
+
+class Refused(PluginFailure):
+    """It will fail again until someone acts; `status` and `response` are what the far side said."""
+
+    def __init__(self, reason: str, *, status: int | None = None, response: bytes = b"") -> None:
+        super().__init__(reason)
+        self.status = status
+        self.response = response
+
+
+class CredentialsRefused(Refused):
+    """The far side does not accept the configured credentials."""

@@ -1,0 +1,129 @@
+"""What the settings of a plugin are made of: a base class, durations, networks, secrets."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    SecretStr,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+_SHORT_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d|w)")
+_ISO_DURATION = re.compile(
+    r"P(?:(?P<weeks>\d{1,6})W"
+    r"|(?=[\dT])(?:(?P<days>\d{1,6})D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,9})S)?)?)"
+)
+_UNITS = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+
+
+def parse_iso_duration(text: str) -> timedelta:
+    """Return the length of `P[nW]` or `P[nD][T[nH][nM][nS]]`; ValueError for anything else.
+
+    Years and months are refused, since their length depends on the day they are counted from.
+    """
+    match = _ISO_DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration such as PT15M, P1D or P2W")
+    duration = timedelta(**{unit: int(n) for unit, n in match.groupdict().items() if n})
+    if duration <= timedelta(0):
+        raise ValueError(f"{text!r} is no time at all; give a duration such as PT15M")
+    return duration
+
+
+def _parse_duration(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if match := _SHORT_DURATION.fullmatch(value):
+        return int(match[1]) * _UNITS[match[2]]
+    try:
+        return parse_iso_duration(value)
+    except ValueError as error:
+        raise PydanticCustomError(
+            "duration", "give a number with a unit, such as '30s', '5m', '24h' or '7d'"
+        ) from error
+
+
+def _not_negative(value: timedelta) -> timedelta:
+    if value < timedelta(0):
+        raise PydanticCustomError("duration", "give a duration of zero or more")
+    return value
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_parse_duration),
+    AfterValidator(_not_negative),
+    WithJsonSchema({"type": "string", "examples": ["30s", "5m", "24h", "7d"]}),
+]
+"""A length of time, written `30s`, `5m`, `24h`, `7d` or as an ISO 8601 duration."""
+
+
+def _is_secret(annotation: object) -> bool:
+    return annotation is SecretStr or any(_is_secret(part) for part in get_args(annotation))
+
+
+def _read_reference(reference: dict[str, Any], base: Path) -> str:
+    match reference:
+        case {"env": str(name), **rest} if not rest:
+            if name not in os.environ:
+                raise PydanticCustomError(
+                    "secret", "set the environment variable {name}", {"name": name}
+                )
+            return os.environ[name]
+        case {"file": str(name), **rest} if not rest:
+            try:
+                return (base / name).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise PydanticCustomError(
+                    "secret",
+                    "the file {path} cannot be read ({reason})",
+                    {"path": str(base / name), "reason": str(error)},
+                ) from error
+    raise PydanticCustomError("secret", 'give { env = "NAME" } or { file = "path" }')
+
+
+class PluginSettings(BaseModel):
+    """The base of every plugin's settings.
+
+    Unknown keys are errors. A field annotated `SecretStr` takes only `{ env = "NAME" }` or
+    `{ file = "path" }`, so that no secret is ever written into `plugins.toml`; a relative path
+    is relative to that file.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _resolve_secret(cls, value: object, info: ValidationInfo) -> object:
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if not _is_secret(annotation) or value is None:
+            return value
+        if not isinstance(value, dict):
+            raise PydanticCustomError(
+                "secret",
+                'a secret is not written here: give { env = "NAME" } or { file = "path" }',
+            )
+        base = (info.context or {}).get("base", Path())
+        return SecretStr(_read_reference(value, base))

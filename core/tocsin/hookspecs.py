@@ -1,0 +1,199 @@
+"""Every seam of Tocsin, on one page: the hooks, and the two kinds of object that they offer.
+
+A plugin is a module named by an entry point. It implements hooks with `hookimpl`; the entry
+point's name is the name that operators write as `plugin = "..."`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import pluggy
+from pydantic import Field, field_validator
+from structlog.typing import FilteringBoundLogger
+
+from tocsin.clock import Clock
+from tocsin.fields import Duration, PluginSettings
+from tocsin.model import Delivery, EventType, Health, Page, Receipt, Severity
+
+hookspec = pluggy.HookspecMarker("tocsin")
+hookimpl = pluggy.HookimplMarker("tocsin")
+
+
+@hookspec
+def tocsin_providers() -> type[Provider]:  # type: ignore[empty-body]
+    """Return the kind of provider that this plugin offers. Called once, when plugins are loaded."""
+
+
+@hookspec
+def tocsin_channels() -> type[Channel]:  # type: ignore[empty-body]
+    """Return the kind of channel that this plugin offers. Called once, when plugins are loaded."""
+
+
+@hookspec
+def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
+    """Return folders that hold `<receiver>/<event>.json.j2`. Called once, at start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpResponse:
+    """What a server answered; `body` holds no more than the limit that was asked for."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    truncated: bool
+
+
+class HttpClient(Protocol):
+    """The only way to the network: guarded, bounded, without redirects or cookies."""
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        timeout: timedelta = timedelta(seconds=20),
+        limit: int = 16_384,
+    ) -> HttpResponse:
+        """Return the answer, its body cut at `limit` bytes.
+
+        Raises `Refused` where the address is one that may not be reached, and `TryLater` where
+        the far side could not be reached or did not answer in time.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What a provider or channel is handed; it needs nothing global."""
+
+    name: str
+    """The name under [providers.<name>] or [destinations.<name>]."""
+    http: HttpClient
+    clock: Clock
+    log: FilteringBoundLogger
+
+
+class Provider(ABC):
+    """A connection to one SIEM; one is made for each [providers.<name>]."""
+
+    class Settings(PluginSettings):
+        """What every provider can be told; derive yours from it."""
+
+        plugin: str = Field(description="The provider's kind: the name of an enabled plugin.")
+        poll_interval: Duration = Field(
+            default=timedelta(minutes=1), description="How long to wait between two reads."
+        )
+        quiet_first_fetch: bool = Field(
+            default=False, description="Send no alerts for what the very first read brings."
+        )
+        alert_on_escalation: bool = Field(
+            default=False,
+            description="Also alert when an incident first seen below Medium rises to it.",
+        )
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
+        self.settings = settings
+        self.tools = tools
+
+    async def start(self) -> None:
+        """Get ready, once. Raising leaves this provider out, with the reason."""
+
+    @abstractmethod
+    async def check(self) -> Health:
+        """Return whether the SIEM can be reached, and which permissions are missing."""
+
+    def streams(self) -> Sequence[str]:
+        """Return the names of what is read separately, each with a position of its own."""
+        return ("changed",)
+
+    @abstractmethod
+    def read(
+        self, stream: str, position: Mapping[str, Any] | None, until: datetime
+    ) -> AsyncIterator[Page]:
+        """Yield pages from `position` on, and end when everything up to `until` was read.
+
+        `position` is the `next_position` of the last page that was stored, or None at the very
+        first read. Each page is stored together with its `next_position` before the next one is
+        asked for, so a crash repeats a page or does not, but never loses one.
+        """
+
+
+class Channel(ABC):
+    """A way to tell someone; one is made for each [destinations.<name>]."""
+
+    class Settings(PluginSettings):
+        """What every destination can be told; derive yours from it."""
+
+        plugin: str = Field(description="The channel's kind: the name of an enabled plugin.")
+        events: tuple[EventType, ...] = Field(
+            default=tuple(EventType), description="Which events go there; all four by default."
+        )
+        min_severity: Severity = Field(
+            default=Severity.MEDIUM, description="Leave out incident alerts below this severity."
+        )
+        template: str = Field(
+            default="envelope", description="The receiver whose templates render the body."
+        )
+        timeout: Duration = Field(
+            default=timedelta(seconds=20), description="How long one attempt may take; 60s at most."
+        )
+        concurrency: int = Field(
+            default=8, ge=1, le=256, description="How many deliveries may be under way at once."
+        )
+        retry_schedule: tuple[Duration, ...] = Field(
+            default=tuple(
+                timedelta(seconds=seconds)
+                for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
+            ),
+            max_length=50,
+            description="The wait before each retry; when it is used up, the delivery is dead.",
+        )
+        allow_networks: tuple[IPv4Network | IPv6Network, ...] = Field(
+            default=(), description="Private networks (CIDR) that this destination may reach."
+        )
+
+        @field_validator("min_severity", mode="before")
+        @classmethod
+        def _any_case(cls, value: object) -> object:
+            return Severity.parse(value) if isinstance(value, str) else value
+
+        @field_validator("timeout")
+        @classmethod
+        def _shorter_than_a_lease(cls, value: timedelta) -> timedelta:
+            if not timedelta(0) < value <= timedelta(seconds=60):
+                raise ValueError("give a timeout of more than 0s and at most 60s")
+            return value
+
+    ordered: ClassVar[bool] = False
+    """True where only one delivery per subject may be under way at a time."""
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
+        self.settings = settings
+        self.tools = tools
+
+    async def start(self) -> None:
+        """Get ready, once. Raising leaves this destination out, with the reason."""
+
+    @abstractmethod
+    async def check(self) -> Health:
+        """Return whether the receiver can be reached, without delivering anything."""
+
+    @abstractmethod
+    async def deliver(self, delivery: Delivery) -> Receipt:
+        """Deliver, and return what the receiver answered.
+
+        Raises `TryLater` for what passes by itself and `Refused` for what does not. Anything else
+        that is raised is taken for a bug of the channel, shown to the operator and tried again.
+        """
