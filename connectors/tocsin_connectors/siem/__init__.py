@@ -1,0 +1,1 @@
+"""Providers, one module or package each."""

@@ -1,0 +1,12 @@
+"""The templates that come with Tocsin: `<receiver>/<event>.json.j2`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tocsin import hookimpl
+
+
+@hookimpl
+def tocsin_template_paths() -> Sequence[Path]:
+    """Return the folder that holds this package's receivers."""
+    return [Path(__file__).parent]
