@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import pluggy
 from pydantic import Field, field_validator
@@ -174,9 +174,6 @@ class Channel(ABC):
             if not timedelta(0) < value <= timedelta(seconds=60):
                 raise ValueError("give a timeout of more than 0s and at most 60s")
             return value
-
-    ordered: ClassVar[bool] = False
-    """True where only one delivery per subject may be under way at a time."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""

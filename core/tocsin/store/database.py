@@ -1,0 +1,35 @@
+"""The database behind two verbs: `read` and `write` run a plain function over a `Connection`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Operation = Callable[Concatenate[Connection, P], T]
+
+
+class Database(ABC):
+    """An open database. A data-access function is written once and runs on every kind."""
+
+    @abstractmethod
+    async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `operation(connection, ...)` returns.
+
+        Its statements are not one snapshot: each sees what was committed when it began.
+        """
+
+    @abstractmethod
+    async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `operation(connection, ...)` returns, once that is durable.
+
+        Everything it wrote is one transaction; nothing of it remains if it raises.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish what is under way and let go of every connection."""

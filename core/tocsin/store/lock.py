@@ -1,0 +1,35 @@
+"""One `serve` process per SQLite database, held by a lock on a file beside it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tocsin.errors import OperatorError
+
+
+@contextmanager
+def hold_lock(path: Path) -> Iterator[None]:
+    """Hold the lock at `path`; OperatorError where another process has it.
+
+    The operating system lets go of it when the process ends, however it ends.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise OperatorError(
+                f"another `tocsin serve` (process {holder}) is running on this database; "
+                f"stop it, or give this one a TOCSIN_DATA_DIR of its own "
+                f"(lock: {path.resolve()})"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

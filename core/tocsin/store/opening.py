@@ -1,0 +1,88 @@
+"""Opening the database that the settings name, and bringing its schema up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from tocsin.errors import OperatorError
+from tocsin.store.database import Database
+from tocsin.store.postgres import PostgresDatabase
+from tocsin.store.sqlite import SqliteDatabase
+
+KINDS = "sqlite:///path or postgresql://user:password@host/name"
+
+
+def parse_url(text: str) -> URL:
+    """Return the database URL in `text`; OperatorError where it is not one that Tocsin speaks."""
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise OperatorError(f"TOCSIN_DATABASE_URL: this is not a URL; give {KINDS}") from None
+    backend = url.get_backend_name()
+    if backend not in {"sqlite", "postgresql", "postgres"}:
+        raise OperatorError(f"TOCSIN_DATABASE_URL: found {backend!r}; give {KINDS}")
+    if backend == "sqlite" and url.database in {None, "", ":memory:"}:
+        raise OperatorError(f"TOCSIN_DATABASE_URL: a SQLite database needs a file; give {KINDS}")
+    return url
+
+
+def is_sqlite(url: URL) -> bool:
+    """Return whether the URL names a SQLite file."""
+    return url.get_backend_name() == "sqlite"
+
+
+def open_database(url: URL) -> Database:
+    """Return the open database; a SQLite file is created where there is none."""
+    if is_sqlite(url):
+        path = Path(str(url.database))
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return SqliteDatabase(path)
+    return PostgresDatabase(url)
+
+
+def _alembic() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "tocsin.store:migrations")
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def newest_revision() -> str:
+    """Return the revision that this version of Tocsin works with."""
+    return str(ScriptDirectory.from_config(_alembic()).get_current_head())
+
+
+def _current_revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _upgrade(connection: Connection) -> None:
+    config = _alembic()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+async def upgrade(database: Database) -> str:
+    """Bring the schema up to date, in one transaction, and return its revision."""
+    await database.write(_upgrade)
+    return newest_revision()
+
+
+async def check_schema(database: Database) -> None:
+    """Return when the schema is the one this version works with; OperatorError where it is not."""
+    try:
+        found = await database.read(_current_revision)
+    except (SQLAlchemyError, OSError) as error:
+        raise OperatorError(f"the database cannot be reached: {error}") from error
+    if found != newest_revision():
+        raise OperatorError(
+            f"the database's schema is at revision {found or 'none'}, this version of Tocsin works "
+            f"with {newest_revision()}; run `tocsin db upgrade`"
+        )

@@ -1,0 +1,53 @@
+"""PostgreSQL, through SQLAlchemy's asyncio engine over asyncpg."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from sqlalchemy import URL
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from tocsin.errors import OperatorError
+from tocsin.store.codec import dumps, loads
+from tocsin.store.database import Database, Operation, P
+
+T = TypeVar("T")
+POOL = 10
+
+
+def _make_engine(url: URL) -> AsyncEngine:
+    try:
+        return create_async_engine(
+            url.set(drivername="postgresql+asyncpg"),
+            pool_size=POOL,
+            max_overflow=0,
+            pool_pre_ping=False,
+            json_serializer=dumps,
+            json_deserializer=loads,
+        )
+    except ModuleNotFoundError as error:
+        raise OperatorError(
+            "PostgreSQL needs its driver: install the extra with `pip install 'tocsin[postgres]'`"
+        ) from error
+
+
+class PostgresDatabase(Database):
+    """A PostgreSQL database that any number of nodes may share."""
+
+    def __init__(self, url: URL) -> None:
+        self._engine = _make_engine(url)
+        self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `operation` returns."""
+        async with self._reading.connect() as connection:
+            return await connection.run_sync(operation, *args, **kwargs)
+
+    async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `operation` returns, once it is committed."""
+        async with self._engine.begin() as connection:
+            return await connection.run_sync(operation, *args, **kwargs)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._engine.dispose()

@@ -1,0 +1,253 @@
+"""The whole schema, on one page.
+
+Moments are kept as integer microseconds since the epoch in both databases, so that they sort,
+compare and come back alike.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+if TYPE_CHECKING:
+    _MomentBase = TypeDecorator[datetime]
+else:
+    _MomentBase = TypeDecorator
+
+
+class Moment(_MomentBase):
+    """An aware datetime, kept as microseconds since the epoch."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
+        """Return what is stored."""
+        return None if value is None else (value - EPOCH) // _MICROSECOND
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:
+        """Return what was stored, in UTC."""
+        return None if value is None else EPOCH + timedelta(microseconds=value)
+
+
+Document = JSON().with_variant(JSONB(), "postgresql")
+# Only a plain INTEGER key counts up by itself in SQLite.
+Counter = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# One row per sequence that must be allotted in the order of commits: whoever has counted up holds
+# the row until its transaction ends, so no later commit can appear before an earlier one.
+sequences = Table(
+    "sequences",
+    metadata,
+    Column("name", String(40), primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+incidents = Table(
+    "incidents",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("provider", String(100), nullable=False),
+    Column("external_id", String(500), nullable=False),
+    Column("external_number", String(200)),
+    Column("title", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("severity", String(20), nullable=False),
+    Column("raw_severity", String(200)),
+    Column("severity_assumed", Boolean, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("raw_status", String(200)),
+    Column("merged_into", String(500)),
+    Column("source_url", Text),
+    Column("techniques", Document, nullable=False),
+    Column("occurred_at", Moment, nullable=False),
+    Column("source_changed_at", Moment),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("change", BigInteger, nullable=False, unique=True),
+    Column("alert_outcome", String(20), nullable=False),
+    Column("coverage_id", Counter, ForeignKey("coverage.id"), nullable=False),
+    UniqueConstraint("provider", "external_id"),
+    Index("ix_incidents_severity_change", "severity", "change"),
+    Index("ix_incidents_status_change", "status", "change"),
+    Index("ix_incidents_updated_at", "updated_at", "change"),
+)
+
+incident_entities = Table(
+    "incident_entities",
+    metadata,
+    Column("incident_number", ForeignKey("incidents.number"), primary_key=True),
+    Column("kind", String(20), primary_key=True),
+    Column("value", String(2048), primary_key=True),
+    Index("ix_incident_entities_value_kind", "value", "kind"),
+)
+
+incident_alerts = Table(
+    "incident_alerts",
+    metadata,
+    Column("incident_number", ForeignKey("incidents.number"), primary_key=True),
+    Column("external_id", String(200), primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("severity", String(20), nullable=False),
+    Column("occurred_at", Moment, nullable=False),
+)
+
+stream_positions = Table(
+    "stream_positions",
+    metadata,
+    Column("provider", String(100), primary_key=True),
+    Column("stream", String(100), primary_key=True),
+    Column("position", Document, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+)
+
+# Stretches are kept as numbers: microseconds since the epoch, or bytes.
+coverage = Table(
+    "coverage",
+    metadata,
+    Column("id", Counter, primary_key=True),
+    Column("provider", String(100), nullable=False),
+    Column("stream", String(100), nullable=False),
+    Column("source", Text, nullable=False),
+    Column("unit", String(10), nullable=False),
+    Column("start", BigInteger, nullable=False),
+    Column("end", BigInteger, nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("reason", Text),
+    Column("pages", Integer, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("new", Integer, nullable=False),
+    Column("changed", Integer, nullable=False),
+    Column("rejected", Integer, nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("finished_at", Moment, nullable=False),
+    Index("ix_coverage_provider_stream_source_id", "provider", "stream", "source", "id"),
+)
+
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("id", Counter, primary_key=True),
+    Column("provider", String(100), nullable=False),
+    Column("stream", String(100), nullable=False),
+    Column("source", Text, nullable=False),
+    Column("location", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("event_type", String(40), nullable=False),
+    Column("timestamp", Moment, nullable=False),
+    Column("data", Document, nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("related", Document, nullable=False),
+    Column("context", Document, nullable=False),
+    Column("routed", Boolean, nullable=False),
+    Index("ix_events_subject", "subject"),
+)
+# Ids commit out of order, so routing looks for what is not routed yet, never above a watermark.
+Index(
+    "ix_events_unrouted",
+    events.c.id,
+    sqlite_where=events.c.routed.is_(False),
+    postgresql_where=events.c.routed.is_(False),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("event_id", ForeignKey("events.id"), nullable=False),
+    Column("destination", String(100), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due_at", Moment, nullable=False),
+    Column("lease", String(40)),
+    Column("remote_id", Text),
+    Column("reason", Text),
+    Column("created_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+    UniqueConstraint("event_id", "destination"),
+    Index("ix_deliveries_destination_subject", "destination", "subject"),
+)
+Index(
+    "ix_deliveries_due",
+    deliveries.c.destination,
+    deliveries.c.due_at,
+    sqlite_where=deliveries.c.state == "pending",
+    postgresql_where=deliveries.c.state == "pending",
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("delivery_id", ForeignKey("deliveries.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("started_at", Moment, nullable=False),
+    Column("duration_ms", Integer, nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("status", Integer),
+    Column("reason", Text),
+    Column("response", LargeBinary, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("key_id", String(16), nullable=False, unique=True),
+    Column("name", String(100), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("scopes", Document, nullable=False),
+    Column("secret_hash", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+)
+
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("purpose", String(20), nullable=False, unique=True),
+    Column("private_key", LargeBinary, nullable=False),  # encrypted
+    Column("created_at", Moment, nullable=False),
+)

@@ -1,0 +1,77 @@
+"""Turns what pydantic found wrong into words for the person who can mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One wrong value: its path of keys, what was found there, and what would be right."""
+
+    path: tuple[str, ...]
+    found: str
+    expected: str
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Return ``; did you mean 'x'?`` for the most similar known word, or nothing."""
+    matches = get_close_matches(word, known, n=1)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
+    """Yield every mistake in `error`, which validating against `model` raised.
+
+    Values are shown only where pydantic says that they were plain: what may be a secret is not.
+    """
+    for detail in error.errors(include_url=False, include_context=True):
+        path = tuple(str(part) for part in detail["loc"])
+        yield Mistake(path, *_words(dict(detail), model))
+
+
+def _words(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
+    match detail["type"]:
+        case "missing":
+            return "missing", "give it a value"
+        case "extra_forbidden":
+            name = str(detail["loc"][-1])
+            known = list(_fields_at(detail["loc"], model))
+            valid = f"; known here: {', '.join(sorted(known))}" if known else ""
+            return "unknown key", f"remove it{nearest(name, known) or valid}"
+        case "secret":
+            return _shown(detail), str(detail["msg"])
+        case _:
+            return _shown(detail), _expected(detail)
+
+
+def _fields_at(path: Sequence[object], model: type[BaseModel]) -> Iterator[str]:
+    if len(path) == 1:
+        yield from model.model_fields
+
+
+def _shown(detail: dict[str, Any]) -> str:
+    value = detail.get("input")
+    if detail["type"] == "secret" or isinstance(value, dict | list | tuple | BaseModel):
+        return f"found a {_kind(value)}"
+    text = repr(value.value if isinstance(value, Enum) else value)
+    return f"found {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
+
+
+def _kind(value: object) -> str:
+    names = {dict: "table", list: "list", tuple: "list", str: "string", bool: "boolean"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _expected(detail: dict[str, Any]) -> str:
+    message = str(detail["msg"])
+    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return message[:1].lower() + message[1:]

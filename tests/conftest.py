@@ -1,0 +1,88 @@
+"""Fixtures that every test may use: both databases, and a clock that moves when told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, make_url
+
+from tocsin.store import Database, open_database, upgrade
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from postgres import Postgres
+
+_numbers = count()
+
+
+class ManualClock:
+    """A clock that stands still until it is moved; whoever sleeps on it moves it."""
+
+    def __init__(self, now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, **duration: float) -> None:
+        self._now += timedelta(**duration)
+
+    async def sleep(self, duration: timedelta) -> None:
+        self._now += duration
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    folder = tmp_path_factory.mktemp("postgres")
+    # initdb runs without privileges and has to get here
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)
+    with Postgres(folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres: Postgres) -> str:
+    """The name of a database with the newest schema, to make copies of."""
+    import asyncio
+
+    url = make_url(postgres.create("migrated"))
+
+    async def migrate() -> None:
+        database = open_database(url)
+        await upgrade(database)
+        await database.close()
+
+    asyncio.run(migrate())
+    return "migrated"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
+    """A database of the test's own, of either kind; PostgreSQL's has the newest schema."""
+    if request.param == "sqlite":
+        yield URL.create("sqlite", database=str(tmp_path / "tocsin.db"))
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    name = f"test_{next(_numbers)}"
+    yield make_url(server.create(name, template=request.getfixturevalue("migrated")))
+    server.drop(name)
+
+
+@pytest.fixture
+async def database(database_url: URL) -> AsyncIterator[Database]:
+    """An open database with the newest schema; the test runs on both kinds."""
+    database = open_database(database_url)
+    await upgrade(database)
+    yield database
+    await database.close()

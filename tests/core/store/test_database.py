@@ -1,0 +1,126 @@
+"""Both databases keep the same promises."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy import Connection, func, insert, inspect, select
+
+from tocsin.errors import OperatorError
+from tocsin.store import check_schema, open_database, parse_url, sequences, upgrade
+from tocsin.store.tables import metadata, quarantine
+
+
+def add(connection: Connection, reason: str) -> None:
+    from datetime import UTC, datetime
+
+    row = dict.fromkeys(("provider", "stream", "source", "location"), "x")
+    connection.execute(
+        insert(quarantine).values(
+            **row, reason=reason, content=b"", created_at=datetime(2026, 1, 1, tzinfo=UTC)
+        )
+    )
+
+
+def reasons(connection: Connection) -> list[str]:
+    return list(connection.scalars(select(quarantine.c.reason).order_by(quarantine.c.id)))
+
+
+def fail_after_adding(connection: Connection, reason: str) -> None:
+    add(connection, reason)
+    raise ValueError(reason)
+
+
+async def test_what_was_written_can_be_read(database):
+    await database.write(add, "one")
+    assert await database.read(reasons) == ["one"]
+
+
+async def test_nothing_remains_of_a_write_that_raises(database):
+    with pytest.raises(ValueError, match="two"):
+        await database.write(fail_after_adding, "two")
+    assert await database.read(reasons) == []
+
+
+async def test_a_failing_write_does_not_disturb_those_beside_it(database):
+    writes = [database.write(fail_after_adding if n % 3 == 0 else add, str(n)) for n in range(30)]
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    assert sum(isinstance(result, ValueError) for result in results) == 10
+    assert sorted(map(int, await database.read(reasons))) == [n for n in range(30) if n % 3]
+
+
+async def test_moments_come_back_as_they_went(database):
+    await database.write(add, "moment")
+    [moment] = await database.read(lambda c: list(c.scalars(select(quarantine.c.created_at))))
+    assert moment.isoformat() == "2026-01-01T00:00:00+00:00"
+
+
+async def test_a_sequence_is_allotted_without_gaps_or_doubles(database):
+    ranges = await asyncio.gather(
+        *(database.write(sequences.allot, sequences.INCIDENT_NUMBER, 3) for _ in range(20))
+    )
+    assert sorted(n for allotted in ranges for n in allotted) == list(range(1, 61))
+
+
+async def test_a_rolled_back_allotment_leaves_no_gap(database):
+    def allot_and_fail(connection: Connection) -> None:
+        sequences.allot(connection, sequences.INCIDENT_NUMBER, 5)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        await database.write(allot_and_fail)
+    assert list(await database.write(sequences.allot, sequences.INCIDENT_NUMBER, 1)) == [1]
+
+
+async def test_the_migrations_make_the_schema_of_the_tables(database):
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    def differences(connection: Connection) -> list[object]:
+        return compare_metadata(MigrationContext.configure(connection), metadata)
+
+    assert await database.write(differences) == []
+
+
+async def test_partial_indexes_are_there(database):
+    def names(connection: Connection) -> set[str | None]:
+        return {index["name"] for index in inspect(connection).get_indexes("deliveries")}
+
+    assert "ix_deliveries_due" in await database.write(names)
+
+
+async def test_an_old_schema_is_refused_with_the_command_that_mends_it(tmp_path):
+    database = open_database(parse_url(f"sqlite:///{tmp_path}/new.db"))
+    with pytest.raises(OperatorError, match="tocsin db upgrade"):
+        await check_schema(database)
+    await upgrade(database)
+    await check_schema(database)
+    await database.close()
+
+
+async def test_upgrading_twice_changes_nothing(database):
+    await database.write(add, "kept")
+    await upgrade(database)
+    assert await database.read(reasons) == ["kept"]
+
+
+async def test_closing_finishes_what_was_asked(database_url):
+    database = open_database(database_url)
+    await upgrade(database)
+    writes = [asyncio.ensure_future(database.write(add, str(n))) for n in range(50)]
+    await asyncio.sleep(0)
+    await asyncio.gather(*writes)
+    await database.close()
+    again = open_database(database_url)
+    count = select(func.count()).select_from(quarantine)
+    assert await again.read(lambda c: c.scalar(count)) == 50
+    await again.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:", "http://[bad"]
+)
+def test_a_url_of_another_kind_is_refused_by_its_setting(url):
+    with pytest.raises(OperatorError, match="TOCSIN_DATABASE_URL"):
+        parse_url(url)

