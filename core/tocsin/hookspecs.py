@@ -91,7 +91,9 @@ class Provider(ABC):
 
         plugin: str = Field(description="The provider's kind: the name of an enabled plugin.")
         poll_interval: Duration = Field(
-            default=timedelta(minutes=1), description="How long to wait between two reads."
+            default=timedelta(minutes=1),
+            gt=timedelta(0),
+            description="How long to wait between two reads.",
         )
         quiet_first_fetch: bool = Field(
             default=False, description="Send no alerts for what the very first read brings."

@@ -1,0 +1,26 @@
+"""Tells whoever waits for work that there may be some."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+
+class Bell:
+    """Rung by whoever made work. A ring that nobody heard is heard by the next to wait."""
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        """Wake the one who waits, or the next one to."""
+        self._rung.set()
+
+    async def wait(self, at_most: timedelta) -> None:
+        """Return when the bell was rung, or after `at_most`: a backstop, since nodes share work."""
+        try:
+            async with asyncio.timeout(at_most.total_seconds()):
+                await self._rung.wait()
+        except TimeoutError:
+            return
+        self._rung.clear()

@@ -1,0 +1,5 @@
+"""Incidents: reading them from providers, keeping them, and accounting for what was read."""
+
+from tocsin.incidents.sync import ProviderSync
+
+__all__ = ["ProviderSync"]

@@ -1,0 +1,69 @@
+"""Making what a provider hands over fit for storing: bounded, and text that both databases hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import overload
+
+from tocsin.model import Alert, Entity, Incident
+
+TITLE = 1_000
+DESCRIPTION = 65_536
+WORD = 200
+IDENTIFIER = 500
+ALERT_IDENTIFIER = 200
+ADDRESS = 4_096
+TECHNIQUES = 100
+ENTITIES = 1_000  # of one incident; a scan of a whole network would name many more
+# PostgreSQL's index rows hold 2,704 bytes
+ENTITY_BYTES = 2_000
+
+
+@overload
+def clean(text: str, limit: int) -> str: ...
+@overload
+def clean(text: None, limit: int) -> None: ...
+def clean(text: str | None, limit: int) -> str | None:
+    """Return `text` shortened visibly to `limit` characters, without NUL and lone surrogates."""
+    if text is None:
+        return None
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+
+
+def _clean_entity(entity: Entity) -> Entity:
+    value = clean(entity.value, ENTITY_BYTES)
+    return Entity(entity.kind, value.encode()[:ENTITY_BYTES].decode("utf-8", "ignore"))
+
+
+def clean_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+    """Return the entities that say something, each once, in the order in which they came."""
+    cleaned = dict.fromkeys(map(_clean_entity, entities))
+    return tuple(entity for entity in cleaned if entity.value)
+
+
+def _clean_alert(alert: Alert) -> Alert:
+    return replace(
+        alert,
+        external_id=clean(alert.external_id, ALERT_IDENTIFIER),
+        title=clean(alert.title, TITLE),
+    )
+
+
+def clean_incident(incident: Incident) -> Incident:
+    """Return the incident with every part within its bound."""
+    return replace(
+        incident,
+        external_id=clean(incident.external_id, IDENTIFIER),
+        external_number=clean(incident.external_number, WORD),
+        title=clean(incident.title, TITLE) or "(no title)",
+        description=clean(incident.description, DESCRIPTION),
+        raw_severity=clean(incident.raw_severity, WORD),
+        raw_status=clean(incident.raw_status, WORD),
+        merged_into=clean(incident.merged_into, IDENTIFIER),
+        source_url=clean(incident.source_url, ADDRESS),
+        techniques=tuple(clean(name, WORD) for name in incident.techniques[:TECHNIQUES]),
+        entities=clean_entities(incident.entities),
+        alerts=tuple(map(_clean_alert, incident.alerts)),
+    )

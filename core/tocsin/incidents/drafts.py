@@ -1,0 +1,119 @@
+"""Holding the incidents of a page against what is stored of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from tocsin.incidents.bounds import ENTITIES
+from tocsin.incidents.folding import columns, updated_columns
+from tocsin.model import Alert, Entity, EntityKind, Incident
+from tocsin.store.tables import incident_alerts, incident_entities, incidents
+
+# Both databases take some 32,000 parameters in one statement
+_CHUNK = 5_000
+IDENTITY = ("number", "provider", "external_id")
+
+
+@dataclass(slots=True)
+class Draft:
+    """One incident of a page beside what is stored of it, and the difference."""
+
+    incident: Incident
+    stored: Mapping[str, Any] | None
+    known_entities: list[Entity] = field(default_factory=list)
+    entities: list[Entity] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What never changes of an incident that is stored; nothing where it is new."""
+        return {name: self.stored[name] for name in IDENTITY} if self.stored else {}
+
+    @property
+    def changed(self) -> bool:
+        """Whether an incident that is stored differs from what the page says of it."""
+        if self.stored is None:
+            return False
+        differs = any(self.stored[name] != value for name, value in self.values.items())
+        return differs or bool(self.entities) or bool(self.alerts)
+
+
+def make_drafts(connection: Connection, provider: str, page: Mapping[str, Incident]) -> list[Draft]:
+    """Return a draft of each incident, holding what is not stored of it yet."""
+    stored = _stored(connection, provider, list(page))
+    numbers = [row["number"] for row in stored.values()]
+    entities = _known_entities(connection, numbers)
+    mentioned = [alert.external_id for name in stored for alert in page[name].alerts]
+    alerts = _known_alerts(connection, numbers, mentioned)
+    drafts = []
+    for external_id, incident in page.items():
+        row = stored.get(external_id)
+        number = row["number"] if row else None
+        drafts.append(_compare(incident, row, entities.get(number, {}), alerts.get(number, set())))
+    return drafts
+
+
+def _compare(
+    incident: Incident,
+    row: Mapping[str, Any] | None,
+    entities: Mapping[Entity, None],
+    alerts: set[str],
+) -> Draft:
+    new_entities = [entity for entity in incident.entities if entity not in entities]
+    unique = {alert.external_id: alert for alert in incident.alerts}
+    return Draft(
+        incident,
+        row,
+        values=columns(incident) if row is None else updated_columns(row, incident),
+        known_entities=list(entities),
+        entities=new_entities[: ENTITIES - len(entities)],
+        alerts=[alert for name, alert in unique.items() if name not in alerts],
+    )
+
+
+def _stored(
+    connection: Connection, provider: str, external_ids: Sequence[str]
+) -> dict[str, Mapping[str, Any]]:
+    rows: dict[str, Mapping[str, Any]] = {}
+    for chunk in _chunks(external_ids):
+        query = select(incidents).where(
+            incidents.c.provider == provider, incidents.c.external_id.in_(chunk)
+        )
+        rows |= {row["external_id"]: row for row in connection.execute(query).mappings()}
+    return rows
+
+
+def _known_entities(
+    connection: Connection, numbers: Sequence[int]
+) -> dict[int | None, dict[Entity, None]]:
+    known: dict[int | None, dict[Entity, None]] = {}
+    table = incident_entities.c
+    for chunk in _chunks(numbers):
+        query = select(incident_entities).where(table.incident_number.in_(chunk))
+        for number, kind, value in connection.execute(query):
+            known.setdefault(number, {})[Entity(EntityKind(kind), value)] = None
+    return known
+
+
+def _known_alerts(
+    connection: Connection, numbers: Sequence[int], external_ids: Sequence[str]
+) -> dict[int | None, set[str]]:
+    known: dict[int | None, set[str]] = {}
+    table = incident_alerts.c
+    for chunk in _chunks(external_ids):
+        query = select(table.incident_number, table.external_id).where(
+            table.incident_number.in_(numbers), table.external_id.in_(chunk)
+        )
+        for number, external_id in connection.execute(query):
+            known.setdefault(number, set()).add(external_id)
+    return known
+
+
+def _chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]

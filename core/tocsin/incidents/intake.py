@@ -1,0 +1,160 @@
+"""Storing one page of a provider, with everything that follows from it, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Table, bindparam, insert, update
+
+from tocsin.events import emit
+from tocsin.incidents import ledger
+from tocsin.incidents.alerting import ALERTED, AlertPolicy, alert_event, judge
+from tocsin.incidents.bounds import clean
+from tocsin.incidents.drafts import IDENTITY, Draft, make_drafts
+from tocsin.incidents.folding import fold
+from tocsin.incidents.positions import StreamKey, advance
+from tocsin.model import Covered, Event, Page
+from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
+from tocsin.store.tables import incident_alerts, incident_entities, incidents, quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What storing a page came to."""
+
+    counts: ledger.Counts
+    events: int
+
+
+def store_page(
+    connection: Connection,
+    key: StreamKey,
+    page: Page,
+    *,
+    revision: int,
+    policy: AlertPolicy,
+    now: datetime,
+) -> Stored:
+    """Store a page read at `revision` of its stream's position, and return what it brought.
+
+    Raises Superseded where another node has read on from there.
+    """
+    advance(connection, key, revision, page.next_position, now)
+    row = _cover(connection, key, page, now)
+    drafts = make_drafts(connection, key.provider, fold(page.incidents))
+    new = [draft for draft in drafts if draft.stored is None]
+    changed = [draft for draft in drafts if draft.changed]
+    _number(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
+    events = _judge([*new, *changed], policy, now)
+    _insert(connection, incidents, [draft.values for draft in new])
+    _update(connection, [draft.values for draft in changed])
+    _insert(connection, incident_entities, _rows(new + changed, _entity_rows))
+    _insert(connection, incident_alerts, _rows(new + changed, _alert_rows))
+    _insert(connection, quarantine, _rejected_rows(key, page, now))
+    counts = ledger.Counts(page.records, len(new), len(changed), len(page.rejected))
+    ledger.add_counts(connection, row, counts)
+    emit(connection, events)
+    return Stored(counts, len(events))
+
+
+def _cover(connection: Connection, key: StreamKey, page: Page, now: datetime) -> int:
+    """Return the ledger's row of the page; one that says nothing of what it read covers `now`."""
+    stretches = page.covered or (Covered(source=key.stream, start=now, end=now),)
+    rows = [(stretch.lost, ledger.open_row(connection, key, stretch, now)) for stretch in stretches]
+    return next((row for lost, row in rows if lost is None), rows[0][1])
+
+
+def _number(
+    connection: Connection,
+    new: Sequence[Draft],
+    changed: Sequence[Draft],
+    common: Mapping[str, Any],
+    now: datetime,
+) -> None:
+    """Give numbers to the new drafts, and to all of them their place in the order of changes."""
+    changes = iter(_allot(connection, INCIDENT_CHANGE, len(new) + len(changed)))
+    for draft, number in zip(new, _allot(connection, INCIDENT_NUMBER, len(new)), strict=True):
+        identity = {"number": number, "external_id": draft.incident.external_id}
+        draft.values |= {**common, **identity, "created_at": now}
+    for draft in changed:
+        draft.values |= draft.identity
+    for draft in (*new, *changed):
+        draft.values |= {"change": next(changes), "updated_at": now}
+
+
+def _allot(connection: Connection, name: str, count: int) -> Iterable[int]:
+    return allot(connection, name, count) if count else ()
+
+
+def _judge(drafts: Iterable[Draft], policy: AlertPolicy, now: datetime) -> list[Event]:
+    """Note each draft's alert outcome, and return the events of those that are alerted now."""
+    events = []
+    for draft in drafts:
+        before = draft.stored["alert_outcome"] if draft.stored else None
+        outcome = judge(draft.values["severity"], before, policy)
+        draft.values["alert_outcome"] = outcome
+        if outcome == ALERTED != before:
+            entities = [*draft.known_entities, *draft.entities]
+            events.append(alert_event(draft.values, entities, policy, now))
+    return events
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(table), rows)
+
+
+def _update(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        names = [name for name in rows[0] if name not in IDENTITY]
+        statement = (
+            update(incidents)
+            .where(incidents.c.number == bindparam("at_number"))
+            .values({name: bindparam(f"to_{name}") for name in names})
+        )
+        parameters = [
+            {"at_number": row["number"], **{f"to_{name}": row[name] for name in names}}
+            for row in rows
+        ]
+        connection.execute(statement, parameters)
+
+
+def _rows(
+    drafts: Iterable[Draft], make: Callable[[Draft], Iterator[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    return [row for draft in drafts for row in make(draft)]
+
+
+def _entity_rows(draft: Draft) -> Iterator[dict[str, Any]]:
+    number = draft.values["number"]
+    for entity in draft.entities:
+        yield {"incident_number": number, "kind": entity.kind.value, "value": entity.value}
+
+
+def _alert_rows(draft: Draft) -> Iterator[dict[str, Any]]:
+    for alert in draft.alerts:
+        yield {
+            "incident_number": draft.values["number"],
+            "external_id": alert.external_id,
+            "title": alert.title,
+            "severity": alert.severity.value,
+            "occurred_at": alert.occurred_at,
+        }
+
+
+def _rejected_rows(key: StreamKey, page: Page, now: datetime) -> list[dict[str, Any]]:
+    return [
+        {
+            "provider": key.provider,
+            "stream": key.stream,
+            "source": clean(record.source, 4096),
+            "location": clean(record.location, 1000),
+            "reason": clean(record.reason, 1000),
+            "content": record.content[:16_384],
+            "created_at": now,
+        }
+        for record in page.rejected
+    ]

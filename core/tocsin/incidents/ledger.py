@@ -1,0 +1,117 @@
+"""The coverage ledger: which stretches of each source were read, and which were not and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from tocsin.incidents.positions import StreamKey
+from tocsin.model import Covered
+from tocsin.store.tables import EPOCH, coverage
+
+READ = "read"
+LOST = "lost"
+# Stretches that follow each other share a row for so long, so that an idle feed does not fill it.
+ROW_SPAN = timedelta(hours=1)
+
+_latest = (
+    select(coverage)
+    .where(
+        coverage.c.provider == bindparam("provider"),
+        coverage.c.stream == bindparam("stream"),
+        coverage.c.source == bindparam("source"),
+    )
+    .order_by(coverage.c.id.desc())
+    .limit(1)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What one page brought."""
+
+    records: int = 0
+    new: int = 0
+    changed: int = 0
+    rejected: int = 0
+
+
+def open_row(connection: Connection, key: StreamKey, stretch: Covered, now: datetime) -> int:
+    """Return the id of the row that this stretch belongs to, made or made longer for it."""
+    row = {
+        "provider": key.provider,
+        "stream": key.stream,
+        "source": stretch.source,
+        "unit": "bytes" if isinstance(stretch.start, int) else "time",
+        "outcome": READ if stretch.lost is None else LOST,
+        "reason": stretch.lost,
+        "start": _number(stretch.start),
+        "end": _number(stretch.end),
+    }
+    return _extend(connection, row, now) or _insert(connection, row, now)
+
+
+def record_failure(
+    connection: Connection, key: StreamKey, outcome: str, reason: str, now: datetime
+) -> int:
+    """Note that a stream could not be read; a failure that goes on makes its row longer."""
+    row = {
+        "provider": key.provider,
+        "stream": key.stream,
+        "source": key.stream,
+        "unit": "time",
+        "outcome": outcome,
+        "reason": reason,
+        "start": _number(now),
+        "end": _number(now),
+    }
+    return _extend(connection, row, now, adjacent=False) or _insert(connection, row, now)
+
+
+def _extend(
+    connection: Connection, row: Mapping[str, Any], now: datetime, *, adjacent: bool = True
+) -> int | None:
+    """Make the latest row longer and return its id, or None where this is not its continuation."""
+    latest = connection.execute(_latest, row).mappings().first()
+    if latest is None or now - latest["started_at"] >= ROW_SPAN:
+        return None
+    if adjacent and latest["end"] != row["start"]:
+        return None
+    if any(latest[name] != row[name] for name in ("unit", "outcome", "reason")):
+        return None
+    connection.execute(
+        update(coverage)
+        .where(coverage.c.id == latest["id"])
+        .values(end=row["end"], finished_at=now, pages=coverage.c.pages + 1)
+    )
+    return int(latest["id"])
+
+
+def _insert(connection: Connection, row: Mapping[str, Any], now: datetime) -> int:
+    counts = dict.fromkeys(("records", "new", "changed", "rejected"), 0)
+    span = {"started_at": now, "finished_at": now, "pages": 1}
+    inserted = connection.execute(insert(coverage).values({**row, **counts, **span}))
+    key = inserted.inserted_primary_key
+    return int(key[0]) if key else 0
+
+
+def add_counts(connection: Connection, row: int, counts: Counts) -> None:
+    """Add what a page brought to the row that covers it."""
+    connection.execute(
+        update(coverage)
+        .where(coverage.c.id == row)
+        .values(
+            records=coverage.c.records + counts.records,
+            new=coverage.c.new + counts.new,
+            changed=coverage.c.changed + counts.changed,
+            rejected=coverage.c.rejected + counts.rejected,
+        )
+    )
+
+
+def _number(point: datetime | int) -> int:
+    return point if isinstance(point, int) else (point - EPOCH) // timedelta(microseconds=1)

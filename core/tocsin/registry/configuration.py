@@ -1,0 +1,142 @@
+"""Holding `plugins.toml` against the plugins that it names; every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from tocsin.errors import ConfigurationError, Problem
+from tocsin.hookspecs import Channel, Provider
+from tocsin.registry.file import PluginsFile, is_name, read_plugins_file
+from tocsin.registry.installed import InstalledPlugin, installed_plugins
+from tocsin.registry.loading import Absent, Offers, choose, load
+from tocsin.validation import explain, nearest
+
+Kind = TypeVar("Kind", Provider, Channel)
+
+
+@dataclass(frozen=True, slots=True)
+class Configured(Generic[Kind]):
+    """A provider or destination whose settings are valid, not yet made."""
+
+    name: str
+    kind: type[Kind]
+    settings: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What `plugins.toml` comes to, and what had to be left out of it."""
+
+    providers: Sequence[Configured[Provider]]
+    destinations: Sequence[Configured[Channel]]
+    template_paths: Sequence[Path]
+    absent: Sequence[Absent]
+    strict: bool
+
+
+async def load_configuration(
+    path: Path, installed: Sequence[InstalledPlugin] | None = None
+) -> Configuration:
+    """Return the checked configuration; ConfigurationError with all that is wrong with it."""
+    installed = installed_plugins() if installed is None else installed
+    file = read_plugins_file(path)
+    chosen, problems = choose(file, installed, path.name)
+    offers = await load(chosen)
+    reading = _Reading(path, file, offers, {plugin.name for plugin in installed})
+    providers = list(reading.objects("providers", file.providers, offers.providers))
+    destinations = list(reading.objects("destinations", file.destinations, offers.channels))
+    reading.check_templates(destinations)
+    problems += reading.problems
+    absent = [*offers.absent.values(), *reading.absent]
+    if file.strict:
+        problems += [_not_strict(path, left_out) for left_out in absent]
+    if problems:
+        raise ConfigurationError(problems)
+    return Configuration(providers, destinations, offers.template_paths, absent, file.strict)
+
+
+def _not_strict(path: Path, left_out: Absent) -> Problem:
+    return Problem(path.name, left_out.name, left_out.reason, "mend it, or set strict = false")
+
+
+class _Reading:
+    """Collects problems and what is left out while the tables of one file are read."""
+
+    def __init__(self, path: Path, file: PluginsFile, offers: Offers, installed: set[str]) -> None:
+        self.path = path
+        self.file = file
+        self.offers = offers
+        self.installed = installed
+        self.problems: list[Problem] = []
+        self.absent: list[Absent] = []
+
+    def problem(self, key: str, found: str, expected: str) -> None:
+        self.problems.append(Problem(self.path.name, key, found, expected))
+
+    def objects(
+        self, section: str, tables: Mapping[str, dict[str, Any]], kinds: Mapping[str, type[Kind]]
+    ) -> Iterator[Configured[Kind]]:
+        """Yield what is configured rightly in one section."""
+        for name, table in tables.items():
+            key = f"{section}.{name}"
+            if not is_name(name):
+                self.problem(key, f"found the name {name!r}", "use letters, digits, - and _")
+            kind = self._kind(section, key, table, kinds)
+            if kind is not None and (settings := self._settings(key, table, kind)) is not None:
+                yield Configured(name, kind, settings)
+
+    def _kind(
+        self, section: str, key: str, table: dict[str, Any], kinds: Mapping[str, type[Kind]]
+    ) -> type[Kind] | None:
+        plugin = table.get("plugin")
+        if not isinstance(plugin, str):
+            found = "missing" if plugin is None else f"found {plugin!r}"
+            self.problem(f"{key}.plugin", found, f"name one of: {', '.join(kinds) or 'none yet'}")
+        elif plugin in kinds:
+            return kinds[plugin]
+        elif plugin in self.offers.absent:
+            reason = self.offers.absent[plugin].reason
+            self.absent.append(Absent(key, f"its plugin {plugin!r} was left out: {reason}"))
+        else:
+            self.problem(f"{key}.plugin", *self._unusable(section, plugin, list(kinds)))
+        return None
+
+    def _unusable(self, section: str, plugin: str, kinds: list[str]) -> tuple[str, str]:
+        if plugin in self.file.enabled and plugin in self.installed:
+            return f"{plugin!r} offers no {section}", f"name one of: {', '.join(kinds)}"
+        if plugin in self.installed:
+            return f"{plugin!r} is installed but not enabled", f"add {plugin!r} to `enabled`"
+        hint = nearest(plugin, [*kinds, *sorted(self.installed)])
+        return f"no plugin {plugin!r} is installed", f"name one of: {', '.join(kinds)}{hint}"
+
+    def _settings(self, key: str, table: dict[str, Any], kind: type[Provider | Channel]) -> Any:
+        """Return the validated settings, or None after noting what is wrong with them."""
+        try:
+            return kind.Settings.model_validate(table, context={"base": self.path.parent})
+        except ValidationError as error:
+            for mistake in explain(error, kind.Settings):
+                path = ".".join((key, *mistake.path))
+                self.problem(path, mistake.found, mistake.expected)
+            return None
+
+    def check_templates(self, destinations: Sequence[Configured[Channel]]) -> None:
+        """Note every destination whose template is not there."""
+        folders = [
+            folder.name
+            for path in self.offers.template_paths
+            if path.is_dir()
+            for folder in sorted(path.iterdir())
+            if folder.is_dir() and not folder.name.startswith(("_", "."))
+        ]
+        for destination in destinations:
+            wanted = destination.settings.template
+            if wanted not in folders:
+                hint = f"name one of: {', '.join(folders)}{nearest(wanted, folders)}"
+                self.problem(
+                    f"destinations.{destination.name}.template", f"no template {wanted!r}", hint
+                )

@@ -1,0 +1,67 @@
+"""Reading `plugins.toml` as far as it can be judged without knowing any plugin."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tocsin.errors import ConfigurationError, Problem
+from tocsin.validation import explain
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+
+
+class PluginsFile(BaseModel):
+    """What may stand at the top of `plugins.toml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: tuple[str, ...] = Field(
+        default=(), description="The plugins to import, by the names of their entry points."
+    )
+    disabled: tuple[str, ...] = Field(
+        default=(), description="Plugins that are on by default and shall not be."
+    )
+    strict: bool = Field(
+        default=False, description="Refuse to start when anything had to be left out."
+    )
+    providers: dict[str, dict[str, Any]] = Field(
+        default={}, description="[providers.<name>]: the SIEMs to read."
+    )
+    destinations: dict[str, dict[str, Any]] = Field(
+        default={}, description="[destinations.<name>]: who is to be told."
+    )
+
+
+def read_plugins_file(path: Path) -> PluginsFile:
+    """Return what the file says; ConfigurationError where it is not of this form."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror), "set TOCSIN_PLUGINS_FILE to it") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, "not UTF-8", "save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(path, f"not valid TOML: {error}", "mend it there") from error
+    try:
+        return PluginsFile.model_validate(content)
+    except ValidationError as error:
+        raise ConfigurationError(
+            [
+                Problem(path.name, ".".join(mistake.path), mistake.found, mistake.expected)
+                for mistake in explain(error, PluginsFile)
+            ]
+        ) from error
+
+
+def _unreadable(path: Path, found: str, expected: str) -> ConfigurationError:
+    return ConfigurationError([Problem(str(path), "", found, expected)])
+
+
+def is_name(name: str) -> bool:
+    """Return whether a provider or destination may be called so."""
+    return _NAME.fullmatch(name) is not None

@@ -1,0 +1,116 @@
+"""Importing what is enabled, and asking each plugin on its own for what it offers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pluggy
+import structlog
+
+from tocsin import hookspecs
+from tocsin.errors import Problem
+from tocsin.hookspecs import Channel, Provider
+from tocsin.registry.file import PluginsFile
+from tocsin.registry.installed import ON_BY_DEFAULT, InstalledPlugin, by_name
+from tocsin.validation import nearest
+
+_HOOK_SECONDS = 10
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Something that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Offers:
+    """What the imported plugins offer, under their names, and which could not be imported."""
+
+    providers: dict[str, type[Provider]] = field(default_factory=dict)
+    channels: dict[str, type[Channel]] = field(default_factory=dict)
+    template_paths: list[Path] = field(default_factory=list)
+    absent: dict[str, Absent] = field(default_factory=dict)
+
+
+def choose(
+    file: PluginsFile, installed: Iterable[InstalledPlugin], name: str
+) -> tuple[list[InstalledPlugin], list[Problem]]:
+    """Return the plugins to import, and a problem for each name that cannot be chosen."""
+    known = by_name(installed)
+    chosen: list[InstalledPlugin] = []
+    problems: list[Problem] = []
+    for wanted in dict.fromkeys((*sorted(ON_BY_DEFAULT - set(file.disabled)), *file.enabled)):
+        match known.get(wanted, []):
+            case [plugin]:
+                chosen.append(plugin)
+            case []:
+                problems.append(_not_installed(name, "enabled", wanted, sorted(known)))
+            case several:
+                names = " and ".join(plugin.distribution for plugin in several)
+                found = f"{wanted!r} is offered by {names}"
+                problems.append(Problem(name, "enabled", found, "uninstall one of them"))
+    problems += [
+        _not_installed(name, "disabled", unwanted, sorted(ON_BY_DEFAULT))
+        for unwanted in file.disabled
+        if unwanted not in ON_BY_DEFAULT
+    ]
+    return chosen, problems
+
+
+def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> Problem:
+    found = f"no plugin {name!r} is installed"
+    if key == "disabled":
+        found = f"{name!r} is not on by default"
+    return Problem(file, key, found, f"known: {', '.join(known)}{nearest(name, known)}")
+
+
+async def load(plugins: Iterable[InstalledPlugin]) -> Offers:
+    """Import each plugin and return what they offer; one that fails is left out with its reason."""
+    manager = pluggy.PluginManager("tocsin")
+    manager.add_hookspecs(hookspecs)
+    offers = Offers()
+    for plugin in plugins:
+        try:
+            manager.register(plugin.entry_point.load(), plugin.name)
+            manager.check_pending()
+            await _collect(manager, plugin.name, offers)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+            manager.unregister(name=plugin.name)
+            offers.absent[plugin.name] = Absent(plugin.name, f"it could not be imported: {error!r}")
+            _log.warning("plugin left out", plugin=plugin.name, exc_info=True)
+    return offers
+
+
+async def _collect(manager: pluggy.PluginManager, name: str, offers: Offers) -> None:
+    for hook in _implementations(manager.hook.tocsin_providers, name):
+        offers.providers[name] = _of_kind(await _call(hook), Provider)
+    for hook in _implementations(manager.hook.tocsin_channels, name):
+        offers.channels[name] = _of_kind(await _call(hook), Channel)
+    for hook in _implementations(manager.hook.tocsin_template_paths, name):
+        offers.template_paths += [Path(path) for path in await _call(hook)]
+
+
+def _implementations(caller: pluggy.HookCaller, name: str) -> Iterator[Callable[[], Any]]:
+    return (impl.function for impl in caller.get_hookimpls() if impl.plugin_name == name)
+
+
+async def _call(hook: Callable[[], Any]) -> Any:
+    """Return what the hook returns or, where that is a coroutine, what it comes to."""
+    async with asyncio.timeout(_HOOK_SECONDS):
+        result = await asyncio.to_thread(hook)
+        return await result if inspect.isawaitable(result) else result
+
+
+def _of_kind(offered: Any, kind: type[Any]) -> Any:
+    if not (isinstance(offered, type) and issubclass(offered, kind)):
+        raise TypeError(f"its hook returned {offered!r}, not a subclass of {kind.__name__}")
+    return offered

@@ -1,0 +1,259 @@
+"""What storing a page of a provider comes to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import Connection, func, select
+
+from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
+from tocsin.incidents.alerting import AlertPolicy
+from tocsin.incidents.intake import Stored, store_page
+from tocsin.incidents.positions import StreamKey, Superseded, load_position
+from tocsin.model import Severity
+from tocsin.store.tables import (
+    coverage,
+    events,
+    incident_alerts,
+    incident_entities,
+    incidents,
+    quarantine,
+)
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+KEY = StreamKey("edge", "changed")
+POLICY = AlertPolicy("https://tocsin.example.org")
+
+
+def incident(external_id="a", severity=Severity.HIGH, **members) -> Incident:
+    return Incident(
+        external_id=external_id, title="t", severity=severity, occurred_at=NOW, **members
+    )
+
+
+def entity(value: str) -> Entity:
+    return Entity(EntityKind.IP, value)
+
+
+class Feed:
+    """Stores pages one after another, as the loop does."""
+
+    def __init__(self, database) -> None:
+        self.database = database
+        self.revision = 0
+
+    async def store(self, *found, policy=POLICY, now=NOW, **members) -> Stored:
+        page = Page(next_position={"at": self.revision}, incidents=found, **members)
+        stored = await self.database.write(
+            store_page, KEY, page, revision=self.revision, policy=policy, now=now
+        )
+        self.revision += 1
+        return stored
+
+    async def rows(self, table, *order) -> list:
+        def read(connection: Connection) -> list:
+            return list(connection.execute(select(table).order_by(*order)).mappings())
+
+        return await self.database.read(read)
+
+    async def only(self, table):
+        [row] = await self.rows(table)
+        return row
+
+
+@pytest.fixture
+def feed(database) -> Feed:
+    return Feed(database)
+
+
+async def test_a_new_incident_gets_the_next_number_and_an_event(feed):
+    stored = await feed.store(incident("a"), incident("b"))
+    assert (stored.counts.new, stored.events) == (2, 2)
+    assert [row["number"] for row in await feed.rows(incidents, incidents.c.number)] == [1, 2]
+    event = (await feed.rows(events, events.c.subject))[0]
+    assert event["subject"] == "incident:1"
+    assert event["data"] == {
+        "incident_number": 1,
+        "title": "t",
+        "severity": "High",
+        "status": "New",
+        "provider": "edge",
+        "url": "https://tocsin.example.org/incidents/1",
+    }
+
+
+async def test_the_position_moves_with_its_page(feed, database):
+    await feed.store(incident())
+    position = await database.read(load_position, KEY)
+    assert (position.value, position.revision) == ({"at": 0}, 1)
+
+
+async def test_a_page_read_from_a_stale_position_is_refused_whole(feed):
+    await feed.store(incident("a"))
+    feed.revision = 0
+    with pytest.raises(Superseded):
+        await feed.store(incident("b"))
+    assert [row["external_id"] for row in await feed.rows(incidents)] == ["a"]
+
+
+async def test_the_same_incident_again_changes_nothing(feed):
+    await feed.store(incident(entities=(entity("192.0.2.1"),)))
+    before = await feed.only(incidents)
+    stored = await feed.store(incident(entities=(entity("192.0.2.1"),)), now=NOW + timedelta(1))
+    assert (stored.counts.new, stored.counts.changed, stored.events) == (0, 0, 0)
+    assert await feed.only(incidents) == before
+
+
+async def test_a_changed_incident_moves_to_the_end_of_the_order_of_changes(feed):
+    await feed.store(incident("a"), incident("b"))
+    await feed.store(incident("a", status=IncidentStatus.CLOSED))
+    rows = await feed.rows(incidents, incidents.c.change)
+    assert [(row["external_id"], row["change"], row["status"]) for row in rows] == [
+        ("b", 2, "New"),
+        ("a", 3, "Closed"),
+    ]
+
+
+async def test_late_entities_are_added_to_those_known(feed):
+    await feed.store(incident(entities=(entity("192.0.2.1"),)))
+    stored = await feed.store(incident(entities=(entity("192.0.2.2"),)))
+    assert stored.counts.changed == 1
+    rows = await feed.rows(incident_entities, incident_entities.c.value)
+    assert [row["value"] for row in rows] == ["192.0.2.1", "192.0.2.2"]
+
+
+async def test_an_alert_counts_once_however_often_it_is_handed_over(feed):
+    alert = Alert(external_id="x", title="t", severity=Severity.LOW, occurred_at=NOW)
+    await feed.store(incident(alerts=(alert, alert)))
+    stored = await feed.store(incident(alerts=(alert, replace(alert, external_id="y"))))
+    assert stored.counts.changed == 1
+    assert len(await feed.rows(incident_alerts)) == 2
+
+
+async def test_versions_of_one_incident_in_a_page_become_one(feed):
+    old, new = NOW, NOW + timedelta(minutes=1)
+    stored = await feed.store(
+        incident(status=IncidentStatus.CLOSED, changed_at=new, entities=(entity("192.0.2.1"),)),
+        incident(status=IncidentStatus.NEW, changed_at=old, entities=(entity("192.0.2.2"),)),
+    )
+    assert stored.counts.new == 1
+    assert (await feed.only(incidents))["status"] == "Closed"
+    assert len(await feed.rows(incident_entities)) == 2
+
+
+async def test_an_older_version_never_overwrites_a_newer_one(feed):
+    await feed.store(incident(status=IncidentStatus.CLOSED, changed_at=NOW))
+    stored = await feed.store(incident(changed_at=NOW - timedelta(minutes=1)))
+    assert stored.counts.changed == 0
+    assert (await feed.only(incidents))["status"] == "Closed"
+
+
+async def test_the_earliest_occurrence_is_kept(feed):
+    await feed.store(incident())
+    await feed.store(replace(incident(), occurred_at=NOW - timedelta(hours=1)))
+    await feed.store(replace(incident(), occurred_at=NOW + timedelta(hours=1)))
+    assert (await feed.only(incidents))["occurred_at"] == NOW - timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("severity", "events_expected", "outcome"),
+    [
+        (Severity.INFORMATIONAL, 0, "below-threshold"),
+        (Severity.LOW, 0, "below-threshold"),
+        (Severity.MEDIUM, 1, "alerted"),
+        (Severity.HIGH, 1, "alerted"),
+        (Severity.CRITICAL, 1, "alerted"),
+    ],
+)
+async def test_medium_and_above_is_alerted(feed, severity, events_expected, outcome):
+    stored = await feed.store(incident(severity=severity))
+    assert stored.events == events_expected
+    assert (await feed.only(incidents))["alert_outcome"] == outcome
+
+
+async def test_an_incident_that_rises_is_alerted_only_where_that_was_asked_for(feed):
+    await feed.store(incident("a", Severity.LOW), incident("b", Severity.LOW))
+    assert (await feed.store(incident("a", Severity.HIGH))).events == 0
+    policy = replace(POLICY, on_escalation=True)
+    assert (await feed.store(incident("b", Severity.HIGH), policy=policy)).events == 1
+    rows = await feed.rows(incidents, incidents.c.external_id)
+    assert [row["alert_outcome"] for row in rows] == ["rose-unalerted", "alerted"]
+
+
+async def test_an_incident_is_alerted_once(feed):
+    await feed.store(incident())
+    assert (await feed.store(incident(severity=Severity.CRITICAL))).events == 0
+
+
+async def test_a_quiet_page_says_so(feed):
+    stored = await feed.store(incident(), policy=replace(POLICY, quiet=True))
+    assert stored.events == 0
+    assert (await feed.only(incidents))["alert_outcome"] == "quiet"
+
+
+async def test_the_context_of_an_alert_holds_every_known_entity(feed):
+    await feed.store(incident(severity=Severity.LOW, entities=(entity("192.0.2.1"),)))
+    risen = incident(entities=(entity("192.0.2.2"),))
+    await feed.store(risen, policy=replace(POLICY, on_escalation=True))
+    context = (await feed.only(events))["context"]
+    values = [entity["value"] for entity in context["incident"]["entities"]]
+    assert values == ["192.0.2.1", "192.0.2.2"]
+
+
+async def test_a_rejected_record_is_kept_with_its_reason(feed):
+    rejected = Rejected(source="f", location="byte 7", reason="not JSON", content=b"\xff{")
+    stored = await feed.store(rejected=(rejected,))
+    row = await feed.only(quarantine)
+    assert (row["location"], row["reason"], row["content"]) == ("byte 7", "not JSON", b"\xff{")
+    assert stored.counts.rejected == (await feed.only(coverage))["rejected"] == 1
+
+
+async def test_stretches_that_follow_each_other_share_a_row(feed):
+    await feed.store(incident("a"), covered=(Covered(source="f", start=0, end=10),), records=3)
+    await feed.store(incident("b"), covered=(Covered(source="f", start=10, end=20),), records=4)
+    row = await feed.only(coverage)
+    assert (row["start"], row["end"], row["pages"], row["new"]) == (0, 20, 2, 2)
+    assert row["records"] == 7
+
+
+async def test_a_gap_a_loss_and_an_hour_each_begin_a_row(feed):
+    await feed.store(covered=(Covered(source="f", start=0, end=10),))
+    await feed.store(covered=(Covered(source="f", start=11, end=20),))
+    await feed.store(covered=(Covered(source="f", start=20, end=30, lost="truncated"),))
+    later = NOW + timedelta(hours=1)
+    await feed.store(covered=(Covered(source="f", start=30, end=40),), now=later)
+    rows = await feed.rows(coverage, coverage.c.id)
+    assert [(row["outcome"], row["reason"]) for row in rows] == [
+        ("read", None),
+        ("read", None),
+        ("lost", "truncated"),
+        ("read", None),
+    ]
+
+
+async def test_hostile_text_is_stored_by_both_databases(feed):
+    nasty = "\0 \ud800 \u202e" + "x" * 200_000
+    await feed.store(
+        incident(description=nasty, raw_status=nasty, entities=(Entity(EntityKind.URL, nasty),)),
+        rejected=(Rejected(source=nasty, location=nasty, reason=nasty, content=b"\0"),),
+    )
+    row = await feed.only(incidents)
+    assert len(row["description"]) == 65_536
+    assert row["description"].endswith("…")
+
+
+async def test_an_incident_keeps_no_more_than_a_thousand_entities(feed):
+    many = tuple(entity(f"10.0.{n // 256}.{n % 256}") for n in range(1_500))
+    await feed.store(incident(entities=many))
+    await feed.store(incident(entities=(entity("192.0.2.1"),)))
+    count = select(func.count()).select_from(incident_entities)
+    assert await feed.database.read(lambda c: c.scalar(count)) == 1_000
+
+
+async def test_a_page_of_thousands_is_stored(feed):
+    found = [incident(str(n), entities=(entity(f"192.0.2.{n % 250}"),)) for n in range(6_000)]
+    assert (await feed.store(*found)).counts.new == 6_000
+    again = [replace(item, status=IncidentStatus.ACTIVE) for item in found]
+    assert (await feed.store(*again)).counts.changed == 6_000
