@@ -7,6 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
+def isoformat(moment: datetime) -> str:
+    """Return `moment` in ISO 8601, in UTC and to the millisecond: `2026-11-21T05:33:01.123Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class Clock(Protocol):
     """What the time is, and how to let some of it pass."""
 

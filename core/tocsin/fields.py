@@ -6,7 +6,7 @@ import os
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +26,8 @@ _ISO_DURATION = re.compile(
     r"|(?=[\dT])(?:(?P<days>\d{1,6})D)?"
     r"(?:T(?=\d)(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,9})S)?)?)"
 )
+_SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
+_REFERENCE = 'give { env = "NAME" } or { file = "path" }'
 _UNITS = {
     "ms": timedelta(milliseconds=1),
     "s": timedelta(seconds=1),
@@ -99,7 +101,24 @@ def _read_reference(reference: dict[str, Any], base: Path) -> str:
                     "the file {path} cannot be read ({reason})",
                     {"path": str(base / name), "reason": str(error)},
                 ) from error
-    raise PydanticCustomError("secret", 'give { env = "NAME" } or { file = "path" }')
+    raise PydanticCustomError("secret", _REFERENCE)
+
+
+def _resolved(value: object, base: Path) -> SecretStr:
+    if not isinstance(value, dict):
+        raise PydanticCustomError("secret", f"a secret is not written here: {_REFERENCE}")
+    return SecretStr(_read_reference(value, base))
+
+
+def _in_table(name: str, member: object, base: Path) -> SecretStr:
+    """Return a member of a table that may hold secrets; only a name may tell that it is one."""
+    if isinstance(member, str) and not _SECRET_NAME.search(name):
+        return SecretStr(member)
+    if isinstance(member, str):
+        raise PydanticCustomError(
+            "secret", f"{name} looks like a secret, which is not written here: {_REFERENCE}"
+        )
+    return _resolved(member, base)
 
 
 class PluginSettings(BaseModel):
@@ -107,7 +126,8 @@ class PluginSettings(BaseModel):
 
     Unknown keys are errors. A field annotated `SecretStr` takes only `{ env = "NAME" }` or
     `{ file = "path" }`, so that no secret is ever written into `plugins.toml`; a relative path
-    is relative to that file.
+    is relative to that file. One annotated `dict[str, SecretStr]` takes plain text as well,
+    except under a name that tells of a secret, such as `Authorization`.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -118,12 +138,9 @@ class PluginSettings(BaseModel):
     @classmethod
     def _resolve_secret(cls, value: object, info: ValidationInfo) -> object:
         annotation = cls.model_fields[info.field_name or ""].annotation
-        if not _is_secret(annotation) or value is None:
-            return value
-        if not isinstance(value, dict):
-            raise PydanticCustomError(
-                "secret",
-                'a secret is not written here: give { env = "NAME" } or { file = "path" }',
-            )
         base = (info.context or {}).get("base", Path())
-        return SecretStr(_read_reference(value, base))
+        if value is None or not _is_secret(annotation):
+            return value
+        if get_origin(annotation) is dict and isinstance(value, dict):
+            return {name: _in_table(name, member, base) for name, member in value.items()}
+        return _resolved(value, base)

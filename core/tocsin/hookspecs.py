@@ -47,12 +47,20 @@ class HttpResponse:
 
     status: int
     headers: Mapping[str, str]
+    """Names match in any case."""
     body: bytes
     truncated: bool
 
 
 class HttpClient(Protocol):
     """The only way to the network: guarded, bounded, without redirects or cookies."""
+
+    def check_url(self, url: str) -> None:
+        """Return where `url` may be requested, as far as that can be told without the network.
+
+        Raises `Refused`, which says what is wrong with it.
+        """
+        ...
 
     async def request(
         self,

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from tocsin.errors import ConfigurationError, Problem
+from tocsin.fields import PluginSettings
 from tocsin.hookspecs import Channel, Provider
 from tocsin.registry.file import PluginsFile, is_name, read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
@@ -21,10 +22,14 @@ Kind = TypeVar("Kind", Provider, Channel)
 
 @dataclass(frozen=True, slots=True)
 class Configured(Generic[Kind]):
-    """A provider or destination whose settings are valid, not yet made."""
+    """A provider or destination whose settings are valid, not yet made.
+
+    `kind` is None where its plugin had to be left out; what every plugin can be told is known
+    even then, so that events for an absent destination wait for it.
+    """
 
     name: str
-    kind: type[Kind]
+    kind: type[Kind] | None
     settings: Any
 
 
@@ -64,6 +69,12 @@ def _not_strict(path: Path, left_out: Absent) -> Problem:
     return Problem(path.name, left_out.name, left_out.reason, "mend it, or set strict = false")
 
 
+def _common(section: str, table: dict[str, Any]) -> tuple[type[PluginSettings], dict[str, Any]]:
+    """Return what can be known of a table whose plugin is absent, and the model of it."""
+    model = Provider.Settings if section == "providers" else Channel.Settings
+    return model, {name: value for name, value in table.items() if name in model.model_fields}
+
+
 class _Reading:
     """Collects problems and what is left out while the tables of one file are read."""
 
@@ -86,25 +97,30 @@ class _Reading:
             key = f"{section}.{name}"
             if not is_name(name):
                 self.problem(key, f"found the name {name!r}", "use letters, digits, - and _")
-            kind = self._kind(section, key, table, kinds)
-            if kind is not None and (settings := self._settings(key, table, kind)) is not None:
+            plugin = self._plugin(section, key, table, list(kinds))
+            if plugin is None:
+                continue
+            kind = kinds.get(plugin)
+            model, known = (kind.Settings, table) if kind else _common(section, table)
+            if (settings := self._settings(key, known, model)) is not None:
                 yield Configured(name, kind, settings)
 
-    def _kind(
-        self, section: str, key: str, table: dict[str, Any], kinds: Mapping[str, type[Kind]]
-    ) -> type[Kind] | None:
+    def _plugin(
+        self, section: str, key: str, table: dict[str, Any], kinds: list[str]
+    ) -> str | None:
+        """Return the plugin that a table names, or None after noting that it cannot be used."""
         plugin = table.get("plugin")
         if not isinstance(plugin, str):
             found = "missing" if plugin is None else f"found {plugin!r}"
             self.problem(f"{key}.plugin", found, f"name one of: {', '.join(kinds) or 'none yet'}")
-        elif plugin in kinds:
-            return kinds[plugin]
-        elif plugin in self.offers.absent:
+            return None
+        if plugin in self.offers.absent:
             reason = self.offers.absent[plugin].reason
             self.absent.append(Absent(key, f"its plugin {plugin!r} was left out: {reason}"))
-        else:
-            self.problem(f"{key}.plugin", *self._unusable(section, plugin, list(kinds)))
-        return None
+        elif plugin not in kinds:
+            self.problem(f"{key}.plugin", *self._unusable(section, plugin, kinds))
+            return None
+        return plugin
 
     def _unusable(self, section: str, plugin: str, kinds: list[str]) -> tuple[str, str]:
         if plugin in self.file.enabled and plugin in self.installed:
@@ -114,12 +130,14 @@ class _Reading:
         hint = nearest(plugin, [*kinds, *sorted(self.installed)])
         return f"no plugin {plugin!r} is installed", f"name one of: {', '.join(kinds)}{hint}"
 
-    def _settings(self, key: str, table: dict[str, Any], kind: type[Provider | Channel]) -> Any:
+    def _settings(
+        self, key: str, table: dict[str, Any], model: type[PluginSettings]
+    ) -> PluginSettings | None:
         """Return the validated settings, or None after noting what is wrong with them."""
         try:
-            return kind.Settings.model_validate(table, context={"base": self.path.parent})
+            return model.model_validate(table, context={"base": self.path.parent})
         except ValidationError as error:
-            for mistake in explain(error, kind.Settings):
+            for mistake in explain(error, model):
                 path = ".".join((key, *mistake.path))
                 self.problem(path, mistake.found, mistake.expected)
             return None

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tocsin.errors import ConfigurationError, Problem
+from tocsin.registry.installed import ON_BY_DEFAULT
 from tocsin.validation import explain
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -35,6 +36,10 @@ class PluginsFile(BaseModel):
     destinations: dict[str, dict[str, Any]] = Field(
         default={}, description="[destinations.<name>]: who is to be told."
     )
+
+    def enables(self, name: str) -> bool:
+        """Return whether a plugin of this name is imported."""
+        return name in self.enabled or (name in ON_BY_DEFAULT and name not in self.disabled)
 
 
 def read_plugins_file(path: Path) -> PluginsFile:

@@ -58,8 +58,10 @@ async def _start_all(
 ) -> Iterable[tuple[str, Kind]]:
     started = []
     for item in configured:
+        if item.kind is None:
+            continue
         try:
-            started.append((item.name, await _start(item, clock, live)))
+            started.append((item.name, await _start(item, item.kind, clock, live)))
         except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
             reason = f"it could not be started: {error!r}"
             live.absent.append(Absent(f"{section}.{item.name}", reason))
@@ -67,12 +69,12 @@ async def _start_all(
     return started
 
 
-async def _start(item: Configured[Kind], clock: Clock, live: LivePlugins) -> Kind:
+async def _start(item: Configured[Kind], kind: type[Kind], clock: Clock, live: LivePlugins) -> Kind:
     allowed = getattr(item.settings, "allow_networks", ())
     client = open_client(allow_networks=allowed)
     live.clients.append(client)
     log = structlog.get_logger().bind(name=item.name)
-    made = item.kind(item.settings, Tools(name=item.name, http=client, clock=clock, log=log))
+    made = kind(item.settings, Tools(name=item.name, http=client, clock=clock, log=log))
     async with asyncio.timeout(_START_SECONDS):
         await made.start()
     return made

@@ -1,0 +1,52 @@
+"""The command line: one module per command."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from tocsin.cli import admin, check, coverage, database, plugins, quarantine, serve
+from tocsin.errors import OperatorError
+
+app = typer.Typer(
+    name="tocsin",
+    help="Tocsin syncs incidents from SIEMs and tells whoever has to hear of them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("serve")(serve.serve)
+app.command("check")(check.check)
+app.command("coverage")(coverage.coverage)
+app.command("quarantine")(quarantine.quarantine)
+app.add_typer(database.app, name="db")
+app.add_typer(admin.app, name="admin")
+app.add_typer(plugins.app, name="plugins")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(version("tocsin"))
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what an operator can mend ends it with status 2 and no traceback."""
+    try:
+        app()
+    except OperatorError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,52 @@
+"""How commands print: tables for people, tab-separated lines or JSON for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Print records that all have the same members.
+
+    On a terminal a table; elsewhere one record a line, its values separated by tabs.
+    """
+    if as_json:
+        print(orjson.dumps(records, option=orjson.OPT_INDENT_2).decode())
+    elif sys.stdout.isatty():
+        _print_table(records)
+    else:
+        for record in records:
+            print("\t".join(map(_one_line, record.values())))
+
+
+def _one_line(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return " ".join(text.split())
+
+
+def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if not records:
+        print("nothing to show")
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in records[0]:
+        table.add_column(name.replace("_", " "), overflow="fold")
+    for record in records:
+        table.add_row(*map(_escaped, record.values()))
+    Console().print(table)
+
+
+def _escaped(value: Any) -> str:
+    from rich.markup import escape
+
+    return escape("" if value is None else str(value))

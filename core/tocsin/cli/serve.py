@@ -1,0 +1,25 @@
+"""`tocsin serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from tocsin.logs import configure_logs
+from tocsin.settings import Settings, load_settings
+
+
+def serve() -> None:
+    """Run the service until it is interrupted or terminated."""
+    settings = load_settings()
+    configure_logs(settings.log_format)
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    from tocsin import node
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await node.serve(settings, stop)

@@ -1,0 +1,8 @@
+"""Delivery: which destinations an event concerns, and bringing it there."""
+
+from tocsin.delivery.queue import void_leases
+from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.routing import Route
+from tocsin.delivery.worker import Router, Worker
+
+__all__ = ["Renderer", "Route", "Router", "Worker", "void_leases"]

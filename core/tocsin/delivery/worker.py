@@ -1,0 +1,154 @@
+"""The two loops of delivery: one routes events, one per destination delivers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import NoReturn
+
+import structlog
+
+from tocsin.clock import Clock
+from tocsin.delivery import queue
+from tocsin.delivery.attempting import Attempts
+from tocsin.delivery.queue import Attempt, Claimed
+from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.routing import Route, route
+from tocsin.events import Bell
+from tocsin.hookspecs import Channel
+from tocsin.store import Database
+
+_POLL = timedelta(seconds=1)
+_BATCH = 200
+_PAUSE_AFTER_ERROR = timedelta(seconds=5)
+_log = structlog.get_logger()
+
+
+async def _forever(step: Callable[[], Awaitable[None]], clock: Clock, what: str) -> NoReturn:
+    """Take one step after the other; one that fails is logged and tried again after a pause."""
+    while True:
+        try:
+            await step()
+        except Exception:  # noqa: BLE001 - a database that is away comes back
+            _log.exception(f"{what} failed; it is tried again")
+            await clock.sleep(_PAUSE_AFTER_ERROR)
+
+
+class Router:
+    """Turns events into deliveries, and wakes the workers."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        workers: Sequence[Worker],
+        database: Database,
+        clock: Clock,
+        bell: Bell,
+    ) -> None:
+        self._routes = routes
+        self._workers = workers
+        self._database = database
+        self._clock = clock
+        self._bell = bell
+
+    async def run(self) -> None:
+        """Route until cancelled."""
+        await _forever(self._step, self._clock, "routing")
+
+    async def _step(self) -> None:
+        if not await self.route_waiting():
+            await self._bell.wait(_POLL)
+
+    async def route_waiting(self) -> int:
+        """Route what is waiting now, and return how many events that were."""
+        routed = await self._database.write(route, self._routes, _BATCH, self._clock.now())
+        if routed:
+            for worker in self._workers:
+                worker.bell.ring()
+        return routed
+
+
+class Worker:
+    """Delivers what is due to one destination; a slow one holds up no other."""
+
+    def __init__(self, channel: Channel, renderer: Renderer, database: Database) -> None:
+        self.name = channel.tools.name
+        self.bell = Bell()
+        self._attempts = Attempts(channel, renderer)
+        self._concurrency = channel.settings.concurrency
+        self._database = database
+        self._clock = channel.tools.clock
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._ended: list[Attempt] = []
+        self._has_ended = Bell()
+
+    async def run(self) -> None:
+        """Claim, deliver and settle until cancelled; see `stop` for what is then under way."""
+        async with asyncio.TaskGroup() as loops:
+            loops.create_task(_forever(self._claim_step, self._clock, "claiming"))
+            loops.create_task(_forever(self._settle_step, self._clock, "settling"))
+
+    async def _claim_step(self) -> None:
+        if not await self.claim():
+            await self.bell.wait(_POLL)
+
+    async def _settle_step(self) -> None:
+        await self._has_ended.wait(_POLL)
+        await self.settle()
+
+    async def claim(self) -> int:
+        """Begin as many due deliveries as there is room for, and return how many those are."""
+        room = self._concurrency - len(self._under_way)
+        if room <= 0:
+            return 0
+        now = self._clock.now()
+        claims = await self._database.write(queue.claim, self.name, room, now)
+        for claimed in claims:
+            task = asyncio.create_task(self._deliver(claimed))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+        return len(claims)
+
+    async def _deliver(self, claimed: Claimed) -> None:
+        self._ended.append(await self._attempts.make(claimed))
+        self._has_ended.ring()
+        self.bell.ring()
+
+    async def settle(self) -> None:
+        """Store how every attempt ended that is not stored yet."""
+        ended, self._ended = self._ended, []
+        if not ended:
+            return
+        try:
+            late = await self._database.write(queue.settle, ended)
+        except BaseException:
+            self._ended = ended + self._ended
+            raise
+        too_late = {attempt.claimed.id for attempt in late}
+        for attempt in ended:
+            _report(self.name, attempt, late=attempt.claimed.id in too_late)
+
+    async def finish(self, at_most: timedelta) -> None:
+        """Wait for what is under way, but not for ever, and store how it ended."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=at_most.total_seconds())
+        for task in self._under_way:
+            task.cancel()
+        await self.settle()
+
+
+def _report(destination: str, attempt: Attempt, *, late: bool) -> None:
+    facts = {
+        "destination": destination,
+        "event_id": attempt.claimed.event.id,
+        "attempt": attempt.claimed.attempt,
+        "status": attempt.status,
+    }
+    if late:
+        _log.warning("attempt came too late; another node has taken it over", **facts)
+    elif attempt.outcome == queue.DELIVERED:
+        _log.info("delivered", **facts)
+    else:
+        again = attempt.due_at.isoformat() if attempt.state == queue.PENDING else None
+        _log.warning("not delivered", **facts, reason=attempt.reason, again_at=again)

@@ -1,0 +1,50 @@
+"""Structured logs on standard error, ours and the libraries' alike."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Literal
+
+import orjson
+import structlog
+
+
+def configure_logs(form: Literal["console", "json"]) -> None:
+    """Write logs for people or, one JSON object a line, for programs."""
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    last = _for_programs() if form == "json" else _for_people()
+    structlog.configure(
+        processors=[*shared, *last],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        )
+    )
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def _for_people() -> list[structlog.typing.Processor]:
+    plain = structlog.dev.plain_traceback
+    colors = sys.stderr.isatty()
+    return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+
+
+def _for_programs() -> list[structlog.typing.Processor]:
+    def dumps(value: object, **_: object) -> str:
+        return orjson.dumps(value, default=str).decode()
+
+    return [
+        structlog.processors.format_exc_info,
+        structlog.processors.JSONRenderer(serializer=dumps),
+    ]

@@ -1,0 +1,92 @@
+"""Which URLs may be requested: a strict grammar, so that what is judged is what is connected to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import urlsplit
+
+from yarl import URL
+
+from tocsin.net.addresses import Address, Network, Policy
+
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
+# "Ends in a number" of the WHATWG URL Standard: some resolvers read such names as addresses.
+_ENDS_IN_A_NUMBER = re.compile(r"(.*\.)?(\d+|0x[0-9a-f]*)\.?")
+_LONGEST_NAME = 254  # RFC 1035 section 2.3.4, as text with the final dot
+
+
+def parse_url(text: str) -> URL:
+    """Return the URL that `text` spells; ValueError says which rule it breaks.
+
+    The rules are those of RFC 3986 for an absolute http or https URL, without the parts that
+    mislead readers or parsers: user information, fragments, escapes inside the host.
+    """
+    if _UNSAFE.search(text):
+        raise ValueError("the URL holds a space, a control character or a backslash")
+    if "#" in text:
+        raise ValueError("the URL has a fragment (#...), which is never sent")
+    url = URL(text)
+    if url.scheme not in ("http", "https"):
+        raise ValueError("the URL does not begin with https:// or http://")
+    if "@" in urlsplit(text).netloc:  # yarl drops a user name that is empty
+        raise ValueError("the URL holds a user name or password before its host")
+    if not url.raw_host:
+        raise ValueError("the URL names no host")
+    if url.port == 0:
+        raise ValueError("the URL names port 0")
+    literal_address(url.raw_host)
+    return url
+
+
+def literal_address(host: str) -> Address | None:
+    """Return the address that `host` spells, or None for a name; ValueError for neither."""
+    try:
+        if ":" in host and "%" not in host:  # a zone (RFC 6874) belongs in no URL that is sent
+            return IPv6Address(host)
+        if _ENDS_IN_A_NUMBER.fullmatch(host):
+            return IPv4Address(host)
+    except ValueError:
+        raise ValueError("the host of the URL is no address in its usual form") from None
+    if len(host) > _LONGEST_NAME or not _NAME.fullmatch(host):
+        raise ValueError("the host of the URL is neither a name nor an address")
+    return None
+
+
+def policy_for(
+    url: URL, allow_networks: Sequence[Network], allow_hosts: Collection[str] = ()
+) -> Policy:
+    """Return which addresses a request of `url` may reach.
+
+    Without TLS only networks that were allowed may be, and private addresses of allowed hosts.
+    """
+    return Policy(
+        networks=tuple(allow_networks),
+        public=url.scheme == "https",
+        private=url.raw_host in allow_hosts,
+    )
+
+
+def check_url(url: str, allow_networks: Sequence[Network]) -> None:
+    """Raise ValueError, saying what is wrong, where `url` can never be requested.
+
+    Nothing is sent: a literal address is judged here, the addresses of a name when it is used.
+    """
+    parsed = parse_url(url)
+    policy = policy_for(parsed, allow_networks)
+    address = literal_address(parsed.raw_host or "")
+    if address is not None and not policy.allows(address):
+        raise ValueError(refusal(parsed))
+    if parsed.scheme == "http" and not allow_networks:
+        raise ValueError("plain http:// is only for networks that allow_networks names")
+
+
+def refusal(url: URL) -> str:
+    """Return why `url` is not requested: the same words whatever is behind it, so no oracle."""
+    reason = (
+        f"the address of {url.host} is not one that may be reached; "
+        "allow_networks names none that contains it"
+    )
+    return f"{reason} (plain http:// reaches no other)" if url.scheme == "http" else reason

@@ -1,0 +1,168 @@
+"""The composition root: builds everything, and runs it until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from aiohttp import web
+from sqlalchemy import URL
+
+from tocsin.clock import Clock, SystemClock
+from tocsin.credentials import Admins, Hasher, open_vault
+from tocsin.delivery import Renderer, Route, Router, Worker, void_leases
+from tocsin.errors import OperatorError
+from tocsin.events import Bell
+from tocsin.incidents import ProviderSync
+from tocsin.registry import Configuration, LivePlugins, load_configuration, start_plugins
+from tocsin.settings import Settings
+from tocsin.store import (
+    Database,
+    check_schema,
+    hold_lock,
+    is_sqlite,
+    open_database,
+    parse_url,
+    upgrade,
+)
+from tocsin.web import Services, make_app
+
+PATIENCE = timedelta(seconds=30)
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Node:
+    """Everything that runs in one process."""
+
+    settings: Settings
+    database: Database
+    plugins: LivePlugins
+    router: Router
+    workers: list[Worker]
+    syncs: list[ProviderSync]
+    app: web.Application
+    started: dict[str, bool] = field(
+        default_factory=lambda: dict.fromkeys(("api", "sync", "deliver"), False)
+    )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop` is set; then finish what is under way and give back what is not."""
+        runner = web.AppRunner(self.app, access_log=None)
+        await runner.setup()
+        try:
+            await self._listen(runner)
+            async with asyncio.TaskGroup() as group:
+                loops = [group.create_task(loop) for loop in self._loops()]
+                self.started.update(dict.fromkeys(self.started, True))
+                self._announce()
+                await stop.wait()
+                _log.info("stopping")
+                for loop in loops:
+                    loop.cancel()
+        finally:
+            await asyncio.gather(*(worker.finish(PATIENCE) for worker in self.workers))
+            await runner.cleanup()
+        _log.info("stopped")
+
+    async def _listen(self, runner: web.AppRunner) -> None:
+        host, port = self.settings.host, self.settings.port
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise OperatorError(
+                f"cannot listen on {host}, port {port} ({error.strerror}); "
+                "free it, or set TOCSIN_HOST and TOCSIN_PORT"
+            ) from error
+
+    def _loops(self) -> list[Coroutine[Any, Any, None]]:
+        workers = [worker.run() for worker in self.workers]
+        return [self.router.run(), *workers, *(sync.run() for sync in self.syncs)]
+
+    def _announce(self) -> None:
+        for absent in self.plugins.absent:
+            _log.warning("left out", name=absent.name, reason=absent.reason)
+        _log.info(
+            "started",
+            url=self.settings.public_url,
+            providers=sorted(self.plugins.providers),
+            destinations=sorted(self.plugins.channels),
+        )
+
+
+@asynccontextmanager
+async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIterator[Node]:
+    """Return a node with nothing running yet, and close what it holds afterwards.
+
+    The configuration is judged before anything is opened. Raises OperatorError.
+    """
+    clock = clock or SystemClock()
+    configuration = await load_configuration(settings.plugins_file)
+    url = parse_url(settings.database)
+    vault = open_vault(settings)
+    async with AsyncExitStack() as stack:
+        alone = hold_lock(settings.data_dir / "tocsin.lock") if is_sqlite(url) else nullcontext()
+        stack.enter_context(alone)
+        database = await open_ready_database(url, stack)
+        if is_sqlite(url):
+            await database.write(void_leases, clock.now())
+        plugins = await start_plugins(configuration, clock)
+        stack.push_async_callback(plugins.close)
+        admins = Admins(vault, clock)
+        yield _compose(
+            settings=settings,
+            configuration=configuration,
+            database=database,
+            plugins=plugins,
+            admins=admins,
+            clock=clock,
+        )
+
+
+async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
+    """Return the open database: SQLite's schema brought up to date, PostgreSQL's checked."""
+    database = open_database(url)
+    stack.push_async_callback(database.close)
+    await (upgrade(database) if is_sqlite(url) else check_schema(database))
+    return database
+
+
+def _compose(
+    *,
+    settings: Settings,
+    configuration: Configuration,
+    database: Database,
+    plugins: LivePlugins,
+    admins: Admins,
+    clock: Clock,
+) -> Node:
+    bell = Bell()
+    renderer = Renderer(configuration.template_paths)
+    workers = [Worker(channel, renderer, database) for channel in plugins.channels.values()]
+    routes = [Route.of(wanted.name, wanted.settings) for wanted in configuration.destinations]
+    router = Router(routes, workers, database, clock, bell)
+    syncs = [
+        ProviderSync(provider, database, clock, bell, settings.public_url)
+        for provider in plugins.providers.values()
+    ]
+    services = Services(
+        database=database,
+        clock=clock,
+        hasher=Hasher(clock),
+        admins=admins,
+        public_url=settings.public_url,
+        roles=lambda: node.started,
+    )
+    node = Node(settings, database, plugins, router, workers, syncs, make_app(services))
+    return node
+
+
+async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Build a node and run it until `stop` is set; raises OperatorError."""
+    async with open_node(settings) as node:
+        await node.run(stop)

@@ -1,0 +1,57 @@
+"""Fixtures of the tests of delivery: events that are stored, and a channel that does as told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import structlog
+
+from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools
+from tocsin.events import emit, new_id
+
+
+def alert(number: int = 1, severity: str = "High") -> Event:
+    from datetime import UTC, datetime
+
+    return Event(
+        id=new_id("evt"),
+        event_type=EventType.INCIDENT_ALERT,
+        timestamp=datetime(2026, 11, 21, 12, tzinfo=UTC),
+        data={"incident_number": number, "severity": severity},
+        subject=f"incident:{number}",
+    )
+
+
+class Obedient(Channel):
+    """Answers each delivery as `answer` does; keeps what it was handed."""
+
+    answer: Callable[[Delivery], Receipt] = staticmethod(lambda _: Receipt(status=204))
+
+    def __init__(self, settings, tools) -> None:
+        super().__init__(settings, tools)
+        self.deliveries: list[Delivery] = []
+
+    async def check(self) -> Health:
+        return Health(detail="obedient")
+
+    async def deliver(self, delivery: Delivery) -> Receipt:
+        self.deliveries.append(delivery)
+        return self.answer(delivery)
+
+
+@pytest.fixture
+def make_channel(clock):
+    def make(name: str = "soc", **settings) -> Obedient:
+        tools = Tools(name=name, http=None, clock=clock, log=structlog.get_logger())
+        return Obedient(Obedient.Settings(plugin="obedient", **settings), tools)
+
+    return make
+
+
+@pytest.fixture
+def store(database):
+    async def store(*events: Event) -> None:
+        await database.write(emit, events)
+
+    return store

@@ -1,0 +1,157 @@
+"""What a worker does with what its channel says."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from tocsin import CredentialsRefused, Receipt, Refused, TryLater
+from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.routing import Route
+from tocsin.delivery.worker import Router, Worker
+from tocsin.events import Bell
+from tocsin.store.tables import attempts, deliveries
+
+from .conftest import alert
+
+
+class Desk:
+    """A router and a worker that are driven by hand."""
+
+    def __init__(self, channel, database, clock) -> None:
+        self.database = database
+        self.clock = clock
+        self.channel = channel
+        self.worker = Worker(channel, Renderer([]), database)
+        self.router = Router(
+            [Route.of("soc", channel.settings)], [self.worker], database, clock, Bell()
+        )
+
+    async def work(self) -> None:
+        """Deliver what is due now, until nothing is."""
+        while await self.router.route_waiting():
+            pass
+        while await self.worker.claim():
+            await self.worker.finish(timedelta(seconds=10))
+
+    async def row(self, table):
+        rows = await self.database.read(lambda c: list(c.execute(select(table)).mappings()))
+        return rows[-1]
+
+    async def state(self) -> tuple[str, int]:
+        row = await self.row(deliveries)
+        return row["state"], row["attempts"]
+
+
+@pytest.fixture
+def desk(make_channel, database, clock) -> Desk:
+    return Desk(make_channel(), database, clock)
+
+
+def raising(*errors: Exception):
+    """Return an answer that raises each error in turn, and then accepts."""
+    remaining = list(errors)
+
+    def answer(_):
+        if remaining:
+            raise remaining.pop(0)
+        return Receipt(status=200)
+
+    return answer
+
+
+async def test_an_event_reaches_the_channel(desk, store):
+    event = alert()
+    await store(event)
+    await desk.work()
+    [delivery] = desk.channel.deliveries
+    assert (delivery.event, delivery.attempt) == (event, 1)
+    assert await desk.state() == ("delivered", 1)
+
+
+@pytest.mark.parametrize("error", [TryLater("busy", status=503), ValueError("a bug")])
+async def test_what_may_pass_is_tried_again_on_the_schedule(desk, store, clock, error):
+    desk.channel.answer = raising(error)
+    await store(alert())
+    await desk.work()
+    assert await desk.state() == ("pending", 1)
+    clock.advance(seconds=4.9)
+    await desk.work()
+    assert await desk.state() == ("pending", 1)
+    clock.advance(seconds=0.7)
+    await desk.work()
+    assert await desk.state() == ("delivered", 2)
+
+
+async def test_the_far_sides_own_delay_is_honoured(desk, store, clock):
+    desk.channel.answer = raising(TryLater("busy", after=timedelta(hours=1)))
+    await store(alert())
+    await desk.work()
+    due = (await desk.row(deliveries))["due_at"] - clock.now()
+    assert timedelta(hours=1) <= due <= timedelta(hours=1.1)
+
+
+async def test_a_delay_of_years_is_not_believed(desk, store, clock):
+    desk.channel.answer = raising(TryLater("busy", after=timedelta(days=3650)))
+    await store(alert())
+    await desk.work()
+    assert (await desk.row(deliveries))["due_at"] - clock.now() <= timedelta(hours=26.5)
+
+
+@pytest.mark.parametrize("error", [Refused("no such hook"), CredentialsRefused("no")])
+async def test_a_refused_delivery_is_dead_with_its_reason(desk, store, error):
+    desk.channel.answer = raising(error)
+    await store(alert())
+    await desk.work()
+    row = await desk.row(deliveries)
+    assert (row["state"], row["reason"]) == ("dead", str(error))
+
+
+async def test_a_delivery_is_dead_when_the_schedule_is_used_up(
+    make_channel, database, store, clock
+):
+    desk = Desk(make_channel(retry_schedule=["1s", "2s"]), database, clock)
+    desk.channel.answer = raising(*(TryLater(f"failure {n}") for n in range(9)))
+    await store(alert())
+    for _ in range(9):
+        await desk.work()
+        clock.advance(minutes=1)
+    assert await desk.state() == ("dead", 3)
+    assert (await desk.row(deliveries))["reason"] == "failure 2"
+
+
+async def test_every_attempt_is_kept_with_what_the_far_side_said(desk, store):
+    desk.channel.answer = raising(TryLater("busy", status=503, response=b"x" * 20_000))
+    await store(alert())
+    await desk.work()
+    row = await desk.row(attempts)
+    assert (row["outcome"], row["status"], row["reason"]) == ("later", 503, "busy")
+    assert len(row["response"]) == 16_384
+
+
+async def test_no_more_are_under_way_than_the_settings_allow(make_channel, database, store, clock):
+    desk = Desk(make_channel(concurrency=3), database, clock)
+    await store(*(alert(n) for n in range(10)))
+    await desk.router.route_waiting()
+    assert await desk.worker.claim() == 3
+    assert await desk.worker.claim() == 0
+    await desk.worker.finish(timedelta(seconds=10))
+    await desk.work()
+    assert len(desk.channel.deliveries) == 10
+
+
+async def test_the_loops_deliver_what_arrives_while_they_run(desk, store):
+    arrived = asyncio.Event()
+    desk.channel.answer = lambda _: arrived.set() or Receipt(status=200)
+    loops = [asyncio.create_task(loop) for loop in (desk.router.run(), desk.worker.run())]
+    await store(alert())
+    async with asyncio.timeout(10):
+        await arrived.wait()
+    for loop in loops:
+        loop.cancel()
+    await asyncio.gather(*loops, return_exceptions=True)
+    await desk.worker.finish(timedelta(seconds=10))
+    assert await desk.state() == ("delivered", 1)

@@ -1,0 +1,361 @@
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from types import MappingProxyType
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tocsin_templates
+from tocsin import Event, EventType, Refused
+from tocsin.clock import isoformat
+from tocsin.delivery.rendering import Renderer
+
+MOMENT = datetime(2026, 11, 21, 5, 33, 1, 123456, UTC)
+SHIPPED = Renderer(list(tocsin_templates.tocsin_template_paths()))
+ALERT = {
+    "incident_number": 7,
+    "title": "Many failed sign-ins",
+    "severity": "High",
+    "status": "New",
+    "provider": "cloud",
+    "url": "https://tocsin.example.com/console/incidents/7",
+}
+
+
+def event(data=ALERT, **fields):
+    defaults = {
+        "id": "01JD5N0T2QWERTY",
+        "event_type": EventType.INCIDENT_ALERT,
+        "timestamp": MOMENT,
+        "subject": "incident:7",
+    }
+    return Event(data=data, **{**defaults, **fields})
+
+
+def output(expression):
+    return "{{ " + expression + " }}"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write templates for the receiver `mine`, and return a renderer that has them."""
+
+    def write(text, **others):
+        folder = tmp_path / "mine"
+        folder.mkdir(exist_ok=True)
+        (folder / "incident-alert.json.j2").write_text(text, encoding="utf-8")
+        for name, other in others.items():
+            (folder / f"{name}.json.j2").write_text(other, encoding="utf-8")
+        return Renderer([tmp_path])
+
+    return write
+
+
+@pytest.fixture
+def render(write):
+    """Render one template with the data of an event, and return what came out as JSON."""
+
+    def render(text, data=ALERT, **others):
+        return json.loads(write(text, **others).render("mine", event(data)))
+
+    return render
+
+
+@pytest.fixture
+def refusal(write):
+    """Return the text with which a template is refused."""
+
+    def refusal(text, data=ALERT, **others):
+        with pytest.raises(Refused) as caught:
+            write(text, **others).render("mine", event(data))
+        return str(caught.value)
+
+    return refusal
+
+
+# --- the envelope
+
+
+def test_the_envelope_is_exactly_what_the_specification_says():
+    body = SHIPPED.render("envelope", event(context={"incident": {"description": "internal"}}))
+    assert body == orjson.dumps(
+        {"event_type": "incident-alert", "timestamp": "2026-11-21T05:33:01.123Z", "data": ALERT}
+    )
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda children: (
+        st.lists(children, max_size=5) | st.dictionaries(st.text(max_size=9), children, max_size=5)
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5))
+def test_the_envelope_gives_back_any_data(data):
+    body = SHIPPED.render("envelope", event(data))
+    assert json.loads(body) == {
+        "event_type": "incident-alert",
+        "timestamp": "2026-11-21T05:33:01.123Z",
+        "data": data,
+    }
+
+
+@given(st.text(st.characters(codec=None)))
+def test_the_envelope_takes_any_text_and_replaces_only_what_utf8_cannot_hold(text):
+    title = json.loads(SHIPPED.render("envelope", event({"title": text})))["data"]["title"]
+    assert title == "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text)
+
+
+def test_data_may_be_any_kind_of_mapping():
+    body = SHIPPED.render("envelope", event(MappingProxyType({"a": MappingProxyType({"b": 1})})))
+    assert json.loads(body)["data"] == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (MOMENT, "2026-11-21T05:33:01.123Z"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00:00.000Z"),
+        (datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=2))), "2025-12-31T23:00:00.000Z"),
+    ],
+)
+def test_times_are_written_in_utc_to_the_millisecond(moment, text):
+    assert isoformat(moment) == text
+
+
+# --- no value breaks out
+
+HOSTILE = [
+    'a"b',
+    "a\\",
+    '", "severity": "Low',
+    "line\nbreak\r\n\ttab\x00\x1b\x7f",
+    "{{ 7 * 7 }}{% if true %}{# #}",
+    "}}",
+    "${jndi:ldap://x}",
+    "</script><!--",
+    "\u2028\u2029",
+    "\u202egnp.exe",
+    "\U0001f514",
+    "é" * 50_000,
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_hostile_value_stays_a_value(render, value):
+    text = '{"title": {{ event.data.title }}, "text": {{ "Title: " ~ event.data.title }}}'
+    assert render(text, {"title": value}) == {"title": value, "text": f"Title: {value}"}
+
+
+@pytest.mark.parametrize("filters", ["safe", "e", "safe|upper", "escape|safe", "tojson|safe"])
+def test_no_filter_lets_a_value_out_of_its_string(render, filters):
+    body = render(output("event.data.title|" + filters), {"title": '", "x": "'})
+    assert isinstance(body, str)
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_macro_is_serialised_once_and_what_it_is_given_as_well(render, value):
+    text = """
+        {%- macro field(name, value) %}{"name": {{ name }}, "value": {{ value }}}{% endmacro -%}
+        [{{ field("Title", event.data.title) }}, {{ field("Number", 7) }}]
+    """
+    assert render(text, {"title": value}) == [
+        {"name": "Title", "value": value},
+        {"name": "Number", "value": 7},
+    ]
+
+
+def test_blocks_set_includes_imports_and_calls_are_serialised_once(render):
+    text = """
+        {%- import "mine/macros.json.j2" as macros -%}
+        {%- set set %}{"a": {{ event.data.title }}}{% endset -%}
+        {%- macro wrap() %}[{{ caller() }}]{% endmacro -%}
+        {
+          "set": {{ set }},
+          "import": {{ macros.twice(event.data.title) }},
+          "include": {% include "mine/part.json.j2" %},
+          "call": {% call wrap() %}{{ event.data.title }}{% endcall %}
+        }
+    """
+    macros = "{% macro twice(value) %}[{{ value }}, {{ value }}]{% endmacro %}"
+    title = 'say "hi"'
+    assert render(text, {"title": title}, macros=macros, part="{{ event.data.title }}") == {
+        "set": {"a": title},
+        "import": [title, title],
+        "include": title,
+        "call": [title],
+    }
+
+
+def test_what_is_made_of_a_macros_output_is_a_value_again(render):
+    text = '{% macro m() %}{{ event.data.title }}{% endmacro %}{{ m() ~ "" }}'
+    assert render(text, {"title": 'a"b'}) == '"a\\"b"'
+
+
+def test_constants_and_loops_are_serialised_as_well(render):
+    assert render("[{{ 1 }}, {{ 'x' }}, {{ none }}, {{ 1.5 }}, {{ (1, 2) }}]") == [
+        1,
+        "x",
+        None,
+        1.5,
+        [1, 2],
+    ]
+    text = "[{% for name in event.data %}{{ name }}{% if not loop.last %},{% endif %}{% endfor %}]"
+    assert render(text, {"a": 1, "b": 2}) == ["a", "b"]
+
+
+def test_output_is_minified(write):
+    body = write('{\n  "a" : {{ event.data.title }} ,\n "b" : [ 1 ]\n}').render("mine", event())
+    assert body == b'{"a":"Many failed sign-ins","b":[1]}'
+
+
+def test_event_and_context_are_there(write):
+    text = "[{{ event.id }}, {{ event.subject }}, {{ event.event_type }}, {{ context.owner.name }}]"
+    body = write(text).render("mine", event(context={"owner": {"name": "Ada"}}))
+    assert json.loads(body) == ["01JD5N0T2QWERTY", "incident:7", "incident-alert", "Ada"]
+
+
+# --- what is refused, and where it says that the mistake is
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["event.data.nope", "nope", "[event.data.nope]", "event.data.nope.deeper", "{'a': nope}"],
+)
+def test_an_undefined_field_is_refused_with_template_and_line(refusal, expression):
+    text = refusal('{\n"a": 1,\n"b": ' + output(expression) + "}")
+    assert text.startswith("mine/incident-alert.json.j2, line 3: ")
+    assert "nope" in text
+
+
+def test_a_mistake_in_an_included_template_is_found_there(refusal):
+    text = refusal('[\n{% include "mine/part.json.j2" %}\n]', part="\n\n\n{{ event.data.nope }}")
+    assert text.startswith("mine/part.json.j2, line 4: ")
+
+
+def test_a_syntax_error_is_refused_with_template_and_line(refusal):
+    assert refusal("{\n{% if %}\n}").startswith("mine/incident-alert.json.j2, line 2: ")
+
+
+def test_output_that_is_not_json_is_refused(refusal):
+    text = refusal('{"a": 1,}')
+    assert text.startswith("mine/incident-alert.json.j2: the output is not JSON: ")
+    assert "line 1" in text
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "1 / 0",
+        "range(10)",
+        "range(10**9)|list",
+        "event.data.items()",
+        "2**64",
+        "'\\ud800'",
+        "joiner",
+    ],
+)
+def test_what_json_cannot_hold_is_refused_with_template_and_line(refusal, expression):
+    assert "mine/incident-alert.json.j2, line 2: " in refusal("\n" + output(expression))
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 2**200])
+def test_a_number_is_refused_rather_than_rounded(number):
+    with pytest.raises(Refused, match=r"envelope/incident-alert.json.j2, line 1: .*64-bit"):
+        SHIPPED.render("envelope", event({"n": number}))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "''.__class__.__mro__",
+        "event.__class__",
+        "event.data.__class__.__base__.__subclasses__()",
+        "event.data['__class__']",
+        "event.data|attr('__class__')",
+        "cycler.__init__.__globals__",
+        "self.__init__.__globals__",
+        "'{0.__class__}'.format(event)",
+        "'{e.__class__}'.format_map({'e': event})",
+        "event.data.update({'title': 'x'})",
+        "event.data.clear()",
+        "[].append(1)",
+    ],
+)
+def test_nothing_leads_out_of_the_sandbox(refusal, expression):
+    assert refusal(output(expression)).startswith("mine/incident-alert.json.j2, line 1: ")
+
+
+def test_a_template_cannot_include_files_of_elsewhere(refusal, tmp_path):
+    (tmp_path.parent / "secret").write_text('"secret"')
+    assert "../secret" in refusal('{% include "../secret" %}')
+    assert "secret" in refusal('{% include "mine/../../secret" %}')
+
+
+def test_output_is_limited(write):
+    renderer = write("{{ event.data.title }}")
+    assert len(renderer.render("mine", event({"title": "x" * (256 * 1024 - 2)}))) == 256 * 1024
+    with pytest.raises(Refused, match="larger than 256 KiB"):
+        renderer.render("mine", event({"title": "x" * (256 * 1024 - 1)}))
+
+
+def test_output_without_end_is_given_up_at_the_limit(refusal):
+    text = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}"
+    assert "larger than 256 KiB" in refusal(text)
+
+
+def test_a_template_that_is_missing_is_named():
+    with pytest.raises(Refused, match="no folder of templates holds nobody/incident-alert"):
+        SHIPPED.render("nobody", event())
+
+
+def test_a_part_that_is_missing_is_named():
+    with pytest.raises(Refused, match="no part 'subject'"):
+        SHIPPED.render("envelope", event(), part="subject")
+
+
+# --- which templates there are
+
+
+def test_the_first_folder_wins(tmp_path):
+    folders = []
+    for name in ("first", "second"):
+        (tmp_path / name / "mine").mkdir(parents=True)
+        (tmp_path / name / "mine" / "incident-alert.json.j2").write_text(f'"{name}"')
+        folders.append(tmp_path / name)
+    assert Renderer(folders).render("mine", event()) == b'"first"'
+
+
+def test_receivers_are_the_folders_that_hold_templates(tmp_path):
+    for file in (
+        "b/incident-alert.json.j2",
+        "a/schedule-disabled.json.j2",
+        "c/notes.txt",
+        "d.json.j2",
+    ):
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+    assert Renderer([tmp_path]).receivers() == ["a", "b"]
+    assert "envelope" in SHIPPED.receivers()
+
+
+def test_has_says_which_events_a_receiver_has_a_template_for(tmp_path):
+    renderer = Renderer([tmp_path, *tocsin_templates.tocsin_template_paths()])
+    assert renderer.has("envelope", EventType.INCIDENT_ALERT)
+    assert not renderer.has("nobody", EventType.INCIDENT_ALERT)
+    assert not renderer.has("../envelope", EventType.INCIDENT_ALERT)
+
+
+def test_a_renderer_without_folders_has_nothing():
+    assert Renderer([Path("nowhere")]).receivers() == []
+    assert Renderer([]).receivers() == []
