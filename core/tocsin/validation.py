@@ -41,7 +41,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]
 def _words(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
     match detail["type"]:
         case "missing":
-            return "missing", "give it a value"
+            return "missing", _purpose(detail["loc"], model)
         case "extra_forbidden":
             name = str(detail["loc"][-1])
             known = list(_fields_at(detail["loc"], model))
@@ -51,6 +51,11 @@ def _words(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
             return _shown(detail), str(detail["msg"])
         case _:
             return _shown(detail), _expected(detail)
+
+
+def _purpose(path: Sequence[object], model: type[BaseModel]) -> str:
+    field = model.model_fields.get(str(path[0])) if len(path) == 1 else None
+    return f"give it: {field.description}" if field and field.description else "give it a value"
 
 
 def _fields_at(path: Sequence[object], model: type[BaseModel]) -> Iterator[str]:

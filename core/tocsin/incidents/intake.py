@@ -55,16 +55,22 @@ def store_page(
     _insert(connection, incident_alerts, _rows(new + changed, _alert_rows))
     _insert(connection, quarantine, _rejected_rows(key, page, now))
     counts = ledger.Counts(page.records, len(new), len(changed), len(page.rejected))
-    ledger.add_counts(connection, row, counts)
+    if row is not None:
+        ledger.add_counts(connection, row, counts)
     emit(connection, events)
     return Stored(counts, len(events))
 
 
-def _cover(connection: Connection, key: StreamKey, page: Page, now: datetime) -> int:
-    """Return the ledger's row of the page; one that says nothing of what it read covers `now`."""
-    stretches = page.covered or (Covered(source=key.stream, start=now, end=now),)
+def _cover(connection: Connection, key: StreamKey, page: Page, now: datetime) -> int | None:
+    """Return the ledger's row of the page, None for one that only moves the position.
+
+    A page that does not say what it has read covers this moment.
+    """
+    stretches = page.covered
+    if not stretches and (page.records or page.incidents or page.rejected):
+        stretches = (Covered(source=key.stream, start=now, end=now),)
     rows = [(stretch.lost, ledger.open_row(connection, key, stretch, now)) for stretch in stretches]
-    return next((row for lost, row in rows if lost is None), rows[0][1])
+    return next((row for lost, row in rows if lost is None), rows[0][1] if rows else None)
 
 
 def _number(

@@ -233,6 +233,12 @@ async def test_a_gap_a_loss_and_an_hour_each_begin_a_row(feed):
     ]
 
 
+async def test_a_page_that_only_moves_the_position_leaves_no_row(feed, database):
+    await feed.store()
+    assert await feed.rows(coverage) == []
+    assert (await database.read(load_position, KEY)).revision == 1
+
+
 async def test_hostile_text_is_stored_by_both_databases(feed):
     nasty = "\0 \ud800 \u202e" + "x" * 200_000
     await feed.store(

@@ -1,0 +1,10 @@
+"""Following files of JSON lines over rotation, compression and restarts.
+
+`finding` lists the files, `known` is what is remembered of them, `opened` recognises one of them,
+`lines` and `batch` turn it into pages, `following` is the course of one read, `provider` is what a
+provider derives from, and `records` helps it to take values out of what it is given.
+"""
+
+from tocsin_connectors.siem.files.provider import FileProvider
+
+__all__ = ["FileProvider"]

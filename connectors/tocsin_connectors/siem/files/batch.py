@@ -1,0 +1,102 @@
+"""From lines to a page: parsing, and knowing when a page is full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from tocsin import Covered, Incident, Page, Rejected
+from tocsin_connectors.siem.files.known import KIB
+from tocsin_connectors.siem.files.lines import KEPT_OF_A_LINE, LONGEST_LINE, Line, Lines
+
+MOST_RECORDS = 1000
+MOST_BYTES = 8 * 1024 * KIB
+LONGEST_REASON = 300
+
+
+class Parser(Protocol):
+    """What makes incidents out of records."""
+
+    def to_incident(self, record: dict[str, Any]) -> Incident | None:
+        """Return the record's incident, None if it is of another kind.
+
+        Raises ValueError with the reason for a record that cannot be understood.
+        """
+        ...
+
+    def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
+        """Return the incidents of one page, those of the same `external_id` as few as possible."""
+        ...
+
+
+class Batch:
+    """What the next lines of one file bring: as much as goes into a page."""
+
+    def __init__(self, parser: Parser, path: str, lines: Lines) -> None:
+        self._parser = parser
+        self._path = path
+        self._lines = lines
+        self._start = lines.end
+        self._records = 0
+        self._incidents: list[Incident] = []
+        self._rejected: list[Rejected] = []
+
+    def fill(self) -> bool:
+        """Take lines until the page is full, and return whether there may be more."""
+        for line in self._lines:
+            self._take(line)
+            if self._is_full():
+                return True
+        return False
+
+    def page(self, position: Mapping[str, Any], lost: Covered | None) -> Page | None:
+        """Return the page, None if there is nothing in it."""
+        covered = [] if lost is None else [lost]
+        if self._lines.end > self._start:
+            covered.insert(0, Covered(source=self._path, start=self._start, end=self._lines.end))
+        if not covered:
+            return None
+        return Page(
+            next_position=position,
+            incidents=self._parser.fold(self._incidents),
+            rejected=tuple(self._rejected),
+            covered=tuple(covered),
+            records=self._records,
+        )
+
+    def _is_full(self) -> bool:
+        kept = len(self._incidents) + len(self._rejected)
+        return kept >= MOST_RECORDS or self._lines.end - self._start >= MOST_BYTES
+
+    def _take(self, line: Line) -> None:
+        if not line.content or line.content.isspace():
+            return
+        self._records += 1
+        try:
+            if incident := self._parser.to_incident(_record(line)):
+                self._incidents.append(incident)
+        except ValueError as error:
+            self._reject(line, str(error))
+        except Exception as error:  # noqa: BLE001 - a record that meets a bug must not stop the feed
+            self._reject(line, f"it met a bug: {error!r}")
+
+    def _reject(self, line: Line, reason: str) -> None:
+        self._rejected.append(
+            Rejected(
+                source=self._path,
+                location=f"byte {line.start}",
+                reason=reason[:LONGEST_REASON],
+                content=line.content[:KEPT_OF_A_LINE],
+            )
+        )
+
+
+def _record(line: Line) -> dict[str, Any]:
+    if line.too_long:
+        raise ValueError(f"the line is longer than {LONGEST_LINE} bytes")
+    record = orjson.loads(line.content)
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004 - the record is wrong, not the code
+    return record

@@ -1,0 +1,64 @@
+"""What is remembered of the files between two reads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from tocsin import Refused
+from tocsin_connectors.siem.files.finding import FileState
+
+KIB = 1024
+VERSION = 1
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of `content`."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """How far some content was read, and how to recognise it under whatever name it turns up."""
+
+    state: FileState
+    """The file as it was when it was last looked at."""
+    offset: int
+    """Up to where it was read; for compressed files, counted in what they hold."""
+    head: str
+    """The digest of the first `head_length` bytes: a KiB, or what was there."""
+    head_length: int
+    tail: str
+    """The digest of the last KiB before `offset`."""
+    in_long_line: bool
+    """Whether `offset` lies in a line that is too long and of which the rest is passed over."""
+    finished: bool
+    """Whether nothing was left to read."""
+
+
+_FILES = TypeAdapter(list[Known])
+
+
+def encode(files: Iterable[Known]) -> dict[str, Any]:
+    """Return the position that `decode` turns back into `files`."""
+    return {"version": VERSION, "files": [asdict(known) for known in files]}
+
+
+def decode(position: Mapping[str, Any] | None) -> list[Known]:
+    """Return the files that a position remembers, none for None.
+
+    Raises `Refused` for a position that this version did not write: to start anew instead would
+    bring everything a second time.
+    """
+    if position is None:
+        return []
+    if position.get("version") != VERSION:
+        raise Refused(f"the stored position has version {position.get('version')!r}, not {VERSION}")
+    try:
+        return _FILES.validate_python(position.get("files"))
+    except ValidationError as error:
+        raise Refused(f"the stored position is malformed: {error}") from error

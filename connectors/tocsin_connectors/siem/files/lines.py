@@ -1,0 +1,82 @@
+"""From chunks to lines, in bounded memory however long a line is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tocsin_connectors.siem.files.known import KIB
+
+LONGEST_LINE = 1024 * KIB
+KEPT_OF_A_LINE = 16 * KIB
+
+
+class Line(NamedTuple):
+    """A line without its newline, or a part of one that is too long."""
+
+    start: int
+    content: bytes
+    """Of a line that is too long, the beginning; of the rest of such a line, nothing."""
+    too_long: bool
+
+
+class Lines:
+    """The lines of a stream; iterating again goes on where it stopped."""
+
+    def __init__(
+        self,
+        chunks: Iterator[bytes],
+        start: int,
+        recent: bytes,
+        *,
+        in_long_line: bool,
+        takes_partial: Callable[[], bool],
+    ) -> None:
+        self.end = start
+        """Where the last line that was taken ended."""
+        self.in_long_line = in_long_line
+        """Whether that is in the middle of a line, of which the rest is passed over."""
+        self._chunks = chunks
+        self._takes_partial = takes_partial
+        self._start = start
+        self._recent = recent
+        self._buffer = b""
+        self._lines = self._split()
+
+    def __iter__(self) -> Iterator[Line]:
+        return self._lines
+
+    @property
+    def recent(self) -> bytes:
+        """The last KiB before `end`."""
+        end = self.end - self._start
+        return (self._recent + self._buffer[max(0, end - KIB) : end])[-KIB:]
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something was read and not taken, because its line is not complete."""
+        return self._start + len(self._buffer) > self.end
+
+    def _split(self) -> Iterator[Line]:
+        for chunk in self._chunks:
+            self._buffer += chunk
+            begin = 0
+            while (newline := self._buffer.find(b"\n", begin)) >= 0:
+                yield self._line(begin, newline, ended=True)
+                begin = newline + 1
+            if self.in_long_line or len(self._buffer) - begin > LONGEST_LINE:
+                yield self._line(begin, len(self._buffer), ended=False)
+            self._drop()
+        if self._buffer and self._takes_partial():
+            yield self._line(0, len(self._buffer), ended=False)
+
+    def _line(self, begin: int, end: int, *, ended: bool) -> Line:
+        is_rest, self.in_long_line = self.in_long_line, not ended
+        self.end = self._start + end + ended
+        too_long = end - begin > LONGEST_LINE and not is_rest
+        kept = 0 if is_rest else KEPT_OF_A_LINE if too_long else end - begin
+        return Line(self._start + begin, self._buffer[begin : begin + kept], too_long)
+
+    def _drop(self) -> None:
+        recent, taken = self.recent, self.end - self._start
+        self._recent, self._start, self._buffer = recent, self.end, self._buffer[taken:]

@@ -1,0 +1,84 @@
+"""Taking values out of records of which any field may have any type."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from itertools import chain
+from typing import Any, TypeVar
+
+from tocsin import Entity, EntityKind
+
+LONGEST_TEXT = 4096
+
+T = TypeVar("T", bound=Hashable)
+
+
+def text(record: dict[str, Any], key: str) -> str | None:
+    """Return the text at `key`, cut at 4,096 characters; None if there is none."""
+    value = record.get(key)
+    # Not every database can store NUL characters.
+    return (
+        value.replace("\0", "").strip()[:LONGEST_TEXT] or None if isinstance(value, str) else None
+    )
+
+
+def texts(record: dict[str, Any], key: str) -> list[str]:
+    """Return the texts at `key`, which holds one or a list of them."""
+    value = record.get(key)
+    values = value if isinstance(value, list) else [value]
+    return [found for item in values if (found := text({"": item}, ""))]
+
+
+def number(record: dict[str, Any], key: str) -> int | None:
+    """Return the whole number at `key`, None if there is none."""
+    value = record.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def child(record: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the object at `key`, an empty one if there is none."""
+    value = record.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def children(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the objects at `key`, which holds one or a list of them."""
+    value = record.get(key)
+    return [
+        item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)
+    ]
+
+
+def utc(value: str) -> datetime:
+    """Return the time that an ISO 8601 text gives, in UTC; ValueError if it has no zone."""
+    try:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise ValueError(f"the time {value!r} has no zone")
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"the time {value!r} is out of range") from error
+
+
+def union(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    """Return what is in any of the groups, each once, in order."""
+    return tuple(dict.fromkeys(chain.from_iterable(groups)))
+
+
+def address(value: str) -> str | None:
+    """Return the IP address that `value` spells, in its usual spelling; None if it is none."""
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        return None
+
+
+def named(value: str, kind: EntityKind) -> Iterator[Entity]:
+    """Yield what a host name in some protocol names: an address if it is one, else a `kind`."""
+    name = value.removeprefix("[").removesuffix("]")
+    if found := address(name):
+        yield Entity(EntityKind.IP, found)
+    elif kind is not EntityKind.IP and not any(character.isspace() for character in name):
+        yield Entity(kind, name)

@@ -1,0 +1,29 @@
+"""OCSF: Detection and Incident Findings in files of JSON lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin import Incident, Provider, hookimpl
+from tocsin_connectors.siem.files import FileProvider
+from tocsin_connectors.siem.files.records import number
+from tocsin_connectors.siem.ocsf.findings import CLASSES, incident_of
+
+
+class Ocsf(FileProvider):
+    """Any product that writes OCSF findings to files."""
+
+    def to_incident(self, record: dict[str, Any]) -> Incident | None:
+        """Return the finding's incident, None for records of other classes.
+
+        Raises ValueError where an identity or a time is missing.
+        """
+        if number(record, "class_uid") not in CLASSES:
+            return None
+        return incident_of(record)
+
+
+@hookimpl
+def tocsin_providers() -> type[Provider]:
+    """Return the OCSF provider."""
+    return Ocsf

@@ -1,0 +1,98 @@
+"""What an OCSF finding is about: its observables, evidence, resources and devices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tocsin import Entity, EntityKind
+from tocsin_connectors.siem.files.records import child, children, named, number, text, texts
+
+_DEEPEST = 12  # lists count too
+
+_OBSERVABLES = {
+    1: EntityKind.HOST,
+    2: EntityKind.IP,
+    4: EntityKind.USER,
+    5: EntityKind.EMAIL,
+    6: EntityKind.URL,
+    7: EntityKind.FILE,
+    8: EntityKind.FILE_HASH,
+    9: EntityKind.PROCESS,
+    10: EntityKind.CLOUD_RESOURCE,
+    18: EntityKind.CVE,
+    20: EntityKind.HOST,
+    21: EntityKind.USER,
+    23: EntityKind.URL,
+    24: EntityKind.FILE,
+    25: EntityKind.PROCESS,
+    45: EntityKind.FILE,
+}
+
+_ENDPOINT = {"ip": EntityKind.IP, "hostname": EntityKind.HOST}
+_OBJECTS: dict[str, dict[str, EntityKind]] = {
+    "src_endpoint": _ENDPOINT,
+    "dst_endpoint": _ENDPOINT,
+    "device": _ENDPOINT,
+    "file": {"path": EntityKind.FILE, "name": EntityKind.FILE},
+    "hashes": {"value": EntityKind.FILE_HASH},
+    "process": {"name": EntityKind.PROCESS},
+    "user": {"name": EntityKind.USER, "email_addr": EntityKind.EMAIL},
+    "url": {"url_string": EntityKind.URL, "hostname": EntityKind.DOMAIN},
+    "query": {"hostname": EntityKind.DOMAIN},
+    "email": {"from": EntityKind.EMAIL, "to": EntityKind.EMAIL},
+    "resources": {"uid": EntityKind.CLOUD_RESOURCE, **_ENDPOINT},
+    "cve": {"uid": EntityKind.CVE},
+}
+"""By the name of an object: which of its fields name an entity, and of what kind."""
+
+_FORMS = {
+    EntityKind.CVE: re.compile(r"CVE[-_]\d{4}[-_]\d{4,}", re.IGNORECASE),
+    EntityKind.EMAIL: re.compile(r"[^\s<>\",;:@]{1,64}@[\w.-]{1,255}"),
+    EntityKind.FILE_HASH: re.compile(r"[0-9a-fA-F]{32,128}$"),  # after a prefix such as MD5:
+}
+_TECHNIQUE = re.compile(r"T\d{4}(\.\d{3})?")
+
+
+def entities_of(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield everything that the record names; what cannot be one is left out."""
+    for observable in children(record, "observables"):
+        kind = _OBSERVABLES.get(number(observable, "type_id") or 0)
+        if kind and (value := text(observable, "value")):
+            yield from _entity(kind, value)
+    for key in ("evidences", "resources", "device", "actor", "vulnerabilities"):
+        yield from _inside(key, record.get(key), _DEEPEST)
+
+
+def techniques_of(record: dict[str, Any], details: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the ATT&CK ids that the finding names, of sub-techniques where it has them."""
+    for holder in [*details, record]:
+        for attack in children(holder, "attacks"):
+            uid = text(child(attack, "sub_technique"), "uid")
+            uid = uid or text(child(attack, "technique"), "uid")
+            if uid and _TECHNIQUE.fullmatch(uid):
+                yield uid
+
+
+def _inside(key: str, value: object, deepest: int) -> Iterator[Entity]:
+    if not deepest:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _inside(key, item, deepest - 1)
+    elif isinstance(value, dict):
+        for field, kind in _OBJECTS.get(key, {}).items():
+            for name in texts(value, field):
+                yield from _entity(kind, name)
+        for field, inner in value.items():
+            yield from _inside(field, inner, deepest - 1)
+
+
+def _entity(kind: EntityKind, value: str) -> Iterator[Entity]:
+    if kind in {EntityKind.HOST, EntityKind.DOMAIN, EntityKind.IP}:
+        yield from named(value, kind)
+    elif kind not in _FORMS:
+        yield Entity(kind, value)
+    elif match := _FORMS[kind].search(value):
+        yield Entity(kind, match[0])

@@ -1,0 +1,160 @@
+"""From one OCSF finding to an incident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from tocsin import Alert, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.files.records import child, children, number, text, union, utc
+from tocsin_connectors.siem.ocsf.entities import entities_of, techniques_of
+
+_INCIDENT_FINDING = 2005
+CLASSES = frozenset({2004, _INCIDENT_FINDING})
+_CLOSE = 3  # the value of activity_id
+
+_SEVERITIES = {
+    1: Severity.INFORMATIONAL,
+    2: Severity.LOW,
+    3: Severity.MEDIUM,
+    4: Severity.HIGH,
+    5: Severity.CRITICAL,
+    6: Severity.CRITICAL,
+}
+_SEVERITY_WORDS = {severity.value.casefold(): severity for severity in Severity} | {
+    "fatal": Severity.CRITICAL
+}
+_STATUSES = {
+    1: IncidentStatus.NEW,
+    2: IncidentStatus.ACTIVE,
+    3: IncidentStatus.CLOSED,
+    4: IncidentStatus.CLOSED,
+    5: IncidentStatus.CLOSED,
+    6: IncidentStatus.CLOSED,
+}
+_ON_HOLD = 3  # the value of an incident's status_id that means Suppressed for a detection
+_STATUS_WORDS = {
+    "new": IncidentStatus.NEW,
+    "in progress": IncidentStatus.ACTIVE,
+    "on hold": IncidentStatus.ACTIVE,
+} | dict.fromkeys(
+    ("suppressed", "resolved", "archived", "closed", "deleted"), IncidentStatus.CLOSED
+)
+_UNITS = ((1e11, 1), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9))
+"""Up to which size a number counts seconds, milli-, micro- and nanoseconds: until the year 5138."""
+
+
+def incident_of(record: dict[str, Any]) -> Incident:
+    """Return the finding's incident; ValueError where an identity or a time is missing."""
+    details = _details(record)
+    severity, occurred_at = _severity(record), _occurred_at(record, details)
+    external_id = _external_id(record, details)
+    first = details[0] if details else {}
+    return Incident(
+        external_id=external_id,
+        title=text(first, "title") or text(record, "message") or f"OCSF finding {external_id}",
+        description=_description(record, first),
+        severity=severity or Severity.MEDIUM,
+        raw_severity=_raw(record, "severity"),
+        severity_assumed=severity is None,
+        status=_status(record),
+        raw_status=_raw(record, "status"),
+        occurred_at=occurred_at,
+        changed_at=_changed_at(record, details),
+        source_url=_source_url(record, first),
+        techniques=union([techniques_of(record, details)]),
+        entities=union([entities_of(record)]),
+        alerts=tuple(_alerts(record, severity or Severity.MEDIUM, occurred_at)),
+    )
+
+
+def _details(record: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*children(record, "finding_info"), *children(record, "finding_info_list")]
+
+
+def _external_id(record: dict[str, Any], details: list[dict[str, Any]]) -> str:
+    own = text(child(record, "finding_info"), "uid") or text(child(record, "metadata"), "uid")
+    if own:
+        return own
+    for detail in details:
+        if uid := text(detail, "uid"):
+            return f"incident-of:{uid}"  # never the id of that finding itself
+    raise ValueError("finding_info.uid and metadata.uid are missing")
+
+
+def _severity(record: dict[str, Any]) -> Severity | None:
+    known = _SEVERITIES.get(number(record, "severity_id") or 0)
+    return known or _SEVERITY_WORDS.get((text(record, "severity") or "").casefold())
+
+
+def _status(record: dict[str, Any]) -> IncidentStatus:
+    status = number(record, "status_id") or 0
+    if status == _ON_HOLD and number(record, "class_uid") == _INCIDENT_FINDING:
+        return IncidentStatus.ACTIVE
+    by_word = _STATUS_WORDS.get((text(record, "status") or "").casefold())
+    is_closing = number(record, "activity_id") == _CLOSE
+    by_activity = IncidentStatus.CLOSED if is_closing else IncidentStatus.NEW
+    return _STATUSES.get(status) or by_word or by_activity
+
+
+def _raw(record: dict[str, Any], key: str) -> str | None:
+    value = number(record, f"{key}_id")
+    return text(record, key) or (None if value is None else str(value))
+
+
+def _description(record: dict[str, Any], first: dict[str, Any]) -> str:
+    return text(first, "desc") or text(record, "desc") or text(record, "message") or ""
+
+
+def _source_url(record: dict[str, Any], first: dict[str, Any]) -> str | None:
+    url = text(record, "src_url") or text(first, "src_url")
+    return url if url and url.startswith(("https://", "http://")) else None
+
+
+def _occurred_at(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime:
+    begun = [_time(record, "start_time")]
+    begun += [_time(item, key) for item in details for key in ("first_seen_time", "created_time")]
+    if known := [moment for moment in begun if moment]:
+        return min(known)
+    if moment := _time(record, "time"):
+        return moment
+    raise ValueError("time is missing or not a time")
+
+
+def _changed_at(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime | None:
+    times = [_time(record, "time"), *(_time(detail, "modified_time") for detail in details)]
+    return max((moment for moment in times if moment), default=None)
+
+
+def _time(record: dict[str, Any], key: str) -> datetime | None:
+    for name in (f"{key}_dt", key):
+        value = record.get(name)
+        try:
+            if isinstance(value, str):
+                return utc(value)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return _from_number(value)
+        except ValueError:
+            continue
+    return None
+
+
+def _from_number(value: float) -> datetime:
+    for limit, unit in _UNITS:
+        if 0 < value < limit:
+            return datetime.fromtimestamp(value / unit, UTC)
+    raise ValueError(f"{value} is not a time")
+
+
+def _alerts(record: dict[str, Any], severity: Severity, occurred_at: datetime) -> Iterator[Alert]:
+    for detail in children(record, "finding_info_list"):
+        if uid := text(detail, "uid"):
+            yield Alert(
+                external_id=uid,
+                title=text(detail, "title") or f"OCSF finding {uid}",
+                severity=severity,
+                occurred_at=_time(detail, "first_seen_time")
+                or _time(detail, "created_time")
+                or occurred_at,
+            )

@@ -1,0 +1,62 @@
+"""Suricata: the alerts in EVE JSON files, grouped into incidents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from pydantic import Field
+
+from tocsin import Duration, Incident, Provider, hookimpl
+from tocsin_connectors.siem.files import FileProvider
+from tocsin_connectors.siem.files.records import union
+from tocsin_connectors.siem.suricata.alerts import incident_of
+
+
+class Suricata(FileProvider):
+    """Suricata sensors, by the EVE JSON files that they write."""
+
+    class Settings(FileProvider.Settings):
+        """What a Suricata provider can be told."""
+
+        window: Duration = Field(
+            default=timedelta(hours=1),
+            gt=timedelta(0),
+            le=timedelta(days=366),
+            description="How long the stretches of the clock are of which each gathers the alerts"
+            " of one signature and one source address into one incident.",
+        )
+
+    def to_incident(self, record: dict[str, Any]) -> Incident | None:
+        """Return the incident that an alert belongs to, None for other events.
+
+        Raises ValueError where the signature or a usable timestamp is missing.
+        """
+        if record.get("event_type") != "alert":
+            return None
+        return incident_of(record, self.settings.window)
+
+    def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
+        """Return the incidents of one page, one for each `external_id`."""
+        groups: dict[str, list[Incident]] = {}
+        for incident in incidents:
+            groups.setdefault(incident.external_id, []).append(incident)
+        return tuple(_fold(group) for group in groups.values())
+
+
+def _fold(group: list[Incident]) -> Incident:
+    worst = max(group, key=lambda incident: incident.severity.rank)
+    return replace(
+        worst,
+        occurred_at=min(incident.occurred_at for incident in group),
+        techniques=union(incident.techniques for incident in group),
+        entities=union(incident.entities for incident in group),
+        alerts=union(incident.alerts for incident in group),
+    )
+
+
+@hookimpl
+def tocsin_providers() -> type[Provider]:
+    """Return the Suricata provider."""
+    return Suricata

@@ -1,0 +1,100 @@
+"""From one EVE alert record to the incident that it belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tocsin import Alert, Incident, Severity
+from tocsin_connectors.siem.files.records import address, child, number, text, texts, union, utc
+from tocsin_connectors.siem.suricata.entities import entities_of, techniques_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SEVERITIES = {
+    "critical": Severity.CRITICAL,
+    "major": Severity.HIGH,
+    "minor": Severity.LOW,
+    "informational": Severity.INFORMATIONAL,
+}
+_PRIORITIES = {1: Severity.HIGH, 2: Severity.MEDIUM, 3: Severity.LOW}
+_IDENTITY = ("flow_id", "tx_id", "timestamp", "src_ip", "src_port", "dest_ip", "dest_port")
+
+
+def incident_of(record: dict[str, Any], window: timedelta) -> Incident:
+    """Return the incident of an alert's signature, source and stretch of the clock.
+
+    Raises ValueError where the signature or a usable timestamp is missing.
+    """
+    alert = child(record, "alert")
+    signature = _signature(alert)
+    occurred_at = _timestamp(record)
+    severity, raw_severity = _severity(alert)
+    title = text(alert, "signature") or f"Suricata signature {signature}"
+    detection = Alert(
+        external_id=_alert_id(record, signature),
+        title=title,
+        severity=severity or Severity.MEDIUM,
+        occurred_at=occurred_at,
+    )
+    return Incident(
+        external_id=_incident_id(record, signature, occurred_at, window),
+        title=title,
+        description=_description(record, alert),
+        severity=detection.severity,
+        raw_severity=raw_severity,
+        severity_assumed=severity is None,
+        occurred_at=occurred_at,
+        techniques=union([techniques_of(record)]),
+        entities=union([entities_of(record)]),
+        alerts=(detection,),
+    )
+
+
+def _signature(alert: dict[str, Any]) -> str:
+    generator, signature = number(alert, "gid"), number(alert, "signature_id")
+    if signature is None:
+        raise ValueError("alert.signature_id is missing or not a number")
+    return f"{1 if generator is None else generator}:{signature}"
+
+
+def _timestamp(record: dict[str, Any]) -> datetime:
+    if value := text(record, "timestamp"):
+        return utc(value)
+    raise ValueError("timestamp is missing")
+
+
+def _incident_id(
+    record: dict[str, Any], signature: str, occurred_at: datetime, window: timedelta
+) -> str:
+    source = address(text(record, "src_ip") or "") or "-"
+    try:
+        begin = _EPOCH + (occurred_at - _EPOCH) // window * window
+    except OverflowError as error:
+        raise ValueError(f"the time {occurred_at} is out of range") from error
+    return f"{signature}/{source}/{begin.isoformat()}"
+
+
+def _alert_id(record: dict[str, Any], signature: str) -> str:
+    values = [record.get(key) for key in _IDENTITY]
+    scalars = [value if isinstance(value, str | int) else None for value in values]
+    return hashlib.sha256(repr([signature, *scalars]).encode()).hexdigest()[:32]
+
+
+def _severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
+    for word in texts(child(alert, "metadata"), "signature_severity"):
+        if severity := _SEVERITIES.get(word.casefold()):
+            return severity, word
+    priority = number(alert, "severity")
+    if priority is None or priority < 1:
+        return None, None if priority is None else str(priority)
+    return _PRIORITIES.get(priority, Severity.INFORMATIONAL), str(priority)
+
+
+def _description(record: dict[str, Any], alert: dict[str, Any]) -> str:
+    """Say what was seen: `Attempted Recon: Suricata allowed this TCP traffic (http).`"""
+    category, protocol = text(alert, "category"), text(record, "app_proto")
+    action = text(alert, "action") or "saw"
+    sentence = f"Suricata {action} this {text(record, 'proto') or 'network'} traffic"
+    sentence += f" ({protocol})." if protocol and protocol != "failed" else "."
+    return f"{category}: {sentence}" if category else sentence

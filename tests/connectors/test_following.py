@@ -1,0 +1,278 @@
+"""Following one growing file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tocsin import Refused, TryLater
+
+MIB = 1024 * 1024
+A_WHILE = timedelta(minutes=2)
+
+
+async def test_everything_is_read_once(feed, eve, write):
+    write(eve, 1, 2)
+    await feed.read()
+    write(eve, 3)
+    await feed.read()
+    assert feed.ids == ["1", "2", "3"]
+
+
+async def test_each_page_covers_the_bytes_that_it_read(feed, eve, write):
+    write(eve, 1, 2)
+    await feed.read()
+    write(eve, 3)
+    await feed.read()
+    covered = [(one.source, one.start, one.end) for page in feed.pages for one in page.covered]
+    assert covered == [(str(eve), 0, 16), (str(eve), 16, 24)]
+
+
+async def test_nothing_new_gives_no_page_and_opens_nothing(feed, eve, write, monkeypatch):
+    write(eve, 1)
+    await feed.read()
+    monkeypatch.setattr("tocsin_connectors.siem.files.following.OpenFile", None)
+    assert await feed.read() == []
+
+
+async def test_a_half_written_line_waits_for_its_end(feed, eve):
+    eve.write_text('{"n":1}\n{"n":')
+    await feed.read(A_WHILE)
+    assert feed.ids == ["1"]
+    with eve.open("a") as file:
+        file.write("2}\n")
+    await feed.read()
+    assert feed.ids == ["1", "2"]
+
+
+async def test_other_records_are_counted_and_blank_lines_are_not(feed, eve):
+    eve.write_text('{"other":1}\n\n  \r\n{"n":1}\r\n')
+    (page,) = await feed.read()
+    assert (page.records, feed.ids) == (2, ["1"])
+
+
+@pytest.mark.parametrize("bad", [b"{", b"[1]", b'"text"', b"\xff\xfe{}", b'{"n":"\xc3("}', b"nul"])
+async def test_a_line_that_is_no_record_is_kept_aside(feed, eve, bad):
+    eve.write_bytes(b'{"n":1}\n' + bad + b'\n{"n":2}\n')
+    await feed.read()
+    assert feed.ids == ["1", "2"]
+    (rejected,) = feed.rejected
+    assert (rejected.source, rejected.location) == (str(eve), "byte 8")
+    assert rejected.content == bad
+    assert rejected.reason
+
+
+async def test_a_bug_of_a_parser_keeps_one_record_aside(feed, eve, write, monkeypatch):
+    monkeypatch.setattr(feed.provider, "incident", lambda record: record["missing"])
+    write(eve, 1, 2)
+    (page,) = await feed.read()
+    assert [rejected.location for rejected in page.rejected] == ["byte 0", "byte 8"]
+
+
+async def test_a_line_that_is_too_long_is_passed_over(feed, eve, write):
+    write(eve, 1)
+    with eve.open("ab") as file:
+        file.write(b"x" * (MIB + 1) + b"\n")
+    write(eve, 2)
+    await feed.read()
+    assert feed.ids == ["1", "2"]
+    (rejected,) = feed.rejected
+    assert rejected.content == b"x" * 16 * 1024
+    assert "longer" in rejected.reason
+
+
+async def test_a_line_longer_than_a_page_is_passed_over_in_little_memory(feed, eve, write):
+    eve.write_bytes(b"x" * (10 * MIB))
+    with_newline = b"y" * (3 * MIB) + b"\n"
+    tracemalloc.start()
+    await feed.read()
+    with eve.open("ab") as file:
+        file.write(with_newline)
+    write(eve, 1)
+    pages = await feed.read()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (feed.ids, len(feed.rejected), len(pages)) == (["1"], 1, 1)
+    assert peak < 12 * MIB
+
+
+async def test_a_big_file_is_read_in_pages_and_little_memory(feed, eve):
+    line = b'{"other":"' + b"x" * 2000 + b'"}\n'
+    eve.write_bytes(line * (32 * MIB // len(line)) + b'{"n":1}\n')
+    tracemalloc.start()
+    pages = await feed.read()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(pages), feed.ids) == (4, ["1"])
+    assert peak < 8 * MIB
+
+
+async def test_a_page_holds_at_most_a_thousand_records(feed, eve, write):
+    write(eve, *range(2500))
+    eve.open("a").close()
+    pages = await feed.read()
+    assert [len(page.incidents) for page in pages] == [1000, 1000, 500]
+
+
+async def test_reading_goes_on_after_the_last_stored_page(feed, eve, write):
+    write(eve, *range(2500))
+    await feed.read(most=1)
+    await feed.read(most=1)
+    await feed.read()
+    assert feed.ids == [str(number) for number in range(2500)]
+
+
+async def test_what_is_written_during_a_read_is_left_for_the_next(feed, eve, write):
+    write(eve, *range(1500))
+    async for page in feed.provider.read("changed", None, datetime.now(UTC)):
+        feed.pages.append(page)
+        write(eve, 9999)
+    assert len(feed.ids) == 1500
+
+
+async def test_the_event_loop_goes_on_while_files_are_read(feed, eve, monkeypatch):
+    eve.write_text('{"n":1}\n')
+    started, finish = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slowly(record):
+        loop.call_soon_threadsafe(started.set)
+        asyncio.run_coroutine_threadsafe(finish.wait(), loop).result(5)
+
+    monkeypatch.setattr(feed.provider, "incident", slowly)
+    reading = asyncio.create_task(feed.read())
+    await started.wait()
+    finish.set()
+    assert len(await reading) == 1
+
+
+async def test_a_read_can_be_cancelled_and_repeated(feed, eve, write, monkeypatch):
+    write(eve, 1)
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    parse = feed.provider.incident
+    monkeypatch.setattr(
+        feed.provider, "incident", lambda record: loop.call_soon_threadsafe(started.set)
+    )
+    reading = asyncio.create_task(feed.read())
+    await started.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    monkeypatch.setattr(feed.provider, "incident", parse)
+    await feed.read()
+    assert feed.ids == ["1"]
+
+
+@pytest.mark.parametrize(
+    "position",
+    [{}, {"version": 2, "files": []}, {"version": 1}, {"version": 1, "files": [{"offset": "x"}]}],
+)
+async def test_a_position_of_another_version_is_refused(feed, eve, write, position):
+    write(eve, 1)
+    feed.position = position
+    with pytest.raises(Refused, match="stored position"):
+        await feed.read()
+
+
+async def test_a_file_that_does_not_exist_yet_is_asked_for_later(feed, eve, write):
+    with pytest.raises(TryLater, match=r"eve\.json: No such file"):
+        await feed.read()
+    write(eve, 1)
+    await feed.read()
+    assert feed.ids == ["1"]
+
+
+async def test_a_glob_without_a_match_is_asked_for_later(make_feed, tmp_path):
+    with pytest.raises(TryLater, match="no file matches"):
+        await make_feed(tmp_path / "*.json").read()
+
+
+async def test_one_unreadable_file_does_not_stop_the_others(make_feed, tmp_path, write, no_access):
+    write(tmp_path / "a.json", 1)
+    write(tmp_path / "b.json", 2)
+    write(tmp_path / "c.json", 3)
+    no_access(tmp_path / "b.json")
+    feed = make_feed(tmp_path / "*.json")
+    with pytest.raises(TryLater, match=r"b\.json: Permission denied"):
+        await feed.read()
+    assert sorted(feed.ids) == ["1", "3"]
+
+
+async def test_more_files_than_can_be_followed_are_refused(make_feed, tmp_path, monkeypatch):
+    monkeypatch.setattr("tocsin_connectors.siem.files.following.MOST_FILES", 2)
+    for name in ("a.json", "b.json", "c.json"):
+        (tmp_path / name).touch()
+    with pytest.raises(Refused, match="3 files"):
+        await make_feed(tmp_path / "*.json").read()
+
+
+async def test_check_finds_nothing_wrong_with_a_readable_file(feed, eve):
+    eve.touch()
+    health = await feed.provider.check()
+    assert (health.problems, health.detail) == ((), f"1 files at {eve}")
+
+
+async def test_check_names_what_is_missing(feed, eve):
+    assert (await feed.provider.check()).problems == (f"{eve}: No such file or directory",)
+
+
+async def test_check_says_that_a_path_is_a_directory(feed, eve):
+    eve.mkdir()
+    assert (await feed.provider.check()).problems == (f"{eve} is a directory",)
+
+
+async def test_check_says_that_a_path_is_not_a_regular_file(feed, eve):
+    os.mkfifo(eve)
+    assert (await feed.provider.check()).problems == (f"{eve} is not a regular file",)
+
+
+async def test_check_names_what_this_user_cannot_read(feed, eve, no_access):
+    eve.touch()
+    no_access(eve)
+    assert (await feed.provider.check()).problems == (f"{eve} is not readable by this user",)
+
+
+class TestFirstFetch:
+    """Files last written long ago are taken as read at the very first read."""
+
+    @pytest.fixture(autouse=True)
+    def old_and_new(self, eve, write, compress):
+        write(old := eve.with_name("eve.json.2"), 1, 2)
+        os.utime(compress(old), (0, 0))
+        write(rotated := eve.with_name("eve.json.1"), 3)
+        os.utime(rotated, (1, 1))
+        write(eve, 4)
+
+    async def test_old_files_are_passed_over(self, feed):
+        pages = await feed.read()
+        assert feed.ids == ["4"]
+        assert len(pages) == 1
+        assert feed.lost == []
+
+    async def test_what_is_added_to_them_is_read(self, feed, eve, write):
+        await feed.read()
+        write(eve.with_name("eve.json.1"), 5)
+        await feed.read()
+        assert feed.ids == ["4", "5"]
+
+    async def test_they_are_known_under_another_name(self, feed, eve):
+        await feed.read()
+        eve.with_name("eve.json.1").rename(eve.with_name("eve.json.3"))
+        await feed.read()
+        assert feed.ids == ["4"]
+
+    async def test_they_are_remembered_where_there_is_nothing_else(self, feed, eve):
+        os.utime(eve, (0, 0))
+        assert len(await feed.read()) == 1
+        assert await feed.read() == []
+        assert feed.ids == []
+
+    async def test_a_longer_time_brings_them(self, make_feed, eve):
+        feed = make_feed(eve, first_fetch="5000w")
+        await feed.read()
+        assert feed.ids == ["1", "2", "3", "4"]

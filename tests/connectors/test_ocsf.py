@@ -1,0 +1,291 @@
+"""What becomes of OCSF findings."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import IncidentStatus, Severity
+from tocsin_connectors.siem.ocsf import Ocsf, tocsin_providers
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SECONDS = int(NOON.timestamp())
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def detection(**changes: Any) -> dict[str, Any]:
+    return {
+        "class_uid": 2004,
+        "activity_id": 1,
+        "severity_id": 4,
+        "status_id": 1,
+        "time": SECONDS * 1000,
+        "finding_info": {"uid": "det-1", "title": "Miner started", "desc": "It burns CPU."},
+        "metadata": {"uid": "event-1", "version": "1.5.0"},
+    } | changes
+
+
+def incident_finding(**changes: Any) -> dict[str, Any]:
+    return {
+        "class_uid": 2005,
+        "activity_id": 2,
+        "severity_id": 5,
+        "status_id": 2,
+        "time": SECONDS * 1000,
+        "desc": "Two detections on one host.",
+        "finding_info_list": [
+            {"uid": "det-1", "title": "Miner started", "created_time": (SECONDS - 60) * 1000},
+            {"uid": "det-2", "title": "Beacon seen"},
+        ],
+        "metadata": {"uid": "case-7"},
+    } | changes
+
+
+def info(**fields: Any) -> dict[str, Any]:
+    return {"finding_info": {"uid": "det-1"} | fields}
+
+
+@pytest.fixture
+def provider(make_feed, eve):
+    return make_feed(eve, Ocsf).provider
+
+
+def entities(provider: Ocsf, **changes: Any) -> list[tuple[str, str]]:
+    return [(one.kind, one.value) for one in provider.to_incident(detection(**changes)).entities]
+
+
+def test_the_hook_offers_the_provider():
+    assert tocsin_providers() is Ocsf
+
+
+def test_a_detection_finding_becomes_an_incident(provider):
+    incident = provider.to_incident(detection())
+    assert (incident.external_id, incident.title) == ("det-1", "Miner started")
+    assert incident.description == "It burns CPU."
+    assert (incident.severity, incident.status) == (Severity.HIGH, IncidentStatus.NEW)
+    assert incident.occurred_at == incident.changed_at == NOON
+
+
+def test_an_incident_finding_becomes_an_incident_with_alerts(provider):
+    incident = provider.to_incident(incident_finding(src_url="https://siem.example/7"))
+    assert (incident.external_id, incident.status) == ("case-7", IncidentStatus.ACTIVE)
+    assert [alert.external_id for alert in incident.alerts] == ["det-1", "det-2"]
+    assert incident.description == "Two detections on one host."
+    assert incident.source_url == "https://siem.example/7"
+    assert incident.occurred_at == datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("class_uid", [2001, 4001, None, "2004"])
+def test_other_classes_are_no_incidents(provider, class_uid):
+    assert provider.to_incident(detection(class_uid=class_uid)) is None
+
+
+def test_without_a_uid_of_its_own_a_detection_has_that_of_its_record(provider):
+    assert provider.to_incident(detection(finding_info={})).external_id == "event-1"
+
+
+def test_an_incident_never_takes_the_id_of_a_finding_in_it(provider):
+    assert provider.to_incident(incident_finding(metadata={})).external_id == "incident-of:det-1"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"finding_info": {}, "metadata": {}}, {"finding_info": 1, "metadata": []}]
+)
+def test_without_any_uid_a_finding_is_rejected(provider, changes):
+    with pytest.raises(ValueError, match="uid"):
+        provider.to_incident(detection(**changes))
+
+
+@pytest.mark.parametrize(
+    ("fields", "severity", "raw", "is_assumed"),
+    [
+        ({"severity_id": 1}, Severity.INFORMATIONAL, "1", False),
+        ({"severity_id": 2}, Severity.LOW, "2", False),
+        ({"severity_id": 3}, Severity.MEDIUM, "3", False),
+        ({"severity_id": 5, "severity": "Critical"}, Severity.CRITICAL, "Critical", False),
+        ({"severity_id": 6, "severity": "Fatal"}, Severity.CRITICAL, "Fatal", False),
+        ({"severity_id": 0}, Severity.MEDIUM, "0", True),
+        ({"severity_id": 99, "severity": "Spooky"}, Severity.MEDIUM, "Spooky", True),
+        ({"severity_id": None, "severity": "high"}, Severity.HIGH, "high", False),
+        ({"severity_id": "4"}, Severity.MEDIUM, None, True),
+    ],
+)
+def test_severities(provider, fields, severity, raw, is_assumed):
+    incident = provider.to_incident(detection(**fields))
+    assert (incident.severity, incident.raw_severity) == (severity, raw)
+    assert incident.severity_assumed == is_assumed
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "raw"),
+    [
+        ({"status_id": 1, "status": "New"}, IncidentStatus.NEW, "New"),
+        ({"status_id": 2}, IncidentStatus.ACTIVE, "2"),
+        ({"status_id": 3}, IncidentStatus.CLOSED, "3"),
+        ({"status_id": 4}, IncidentStatus.CLOSED, "4"),
+        ({"status_id": 5}, IncidentStatus.CLOSED, "5"),
+        ({"status_id": 6}, IncidentStatus.CLOSED, "6"),
+        ({"status_id": 3, "class_uid": 2005}, IncidentStatus.ACTIVE, "3"),
+        ({"status_id": 5, "class_uid": 2005}, IncidentStatus.CLOSED, "5"),
+        ({"status_id": None, "status": "In Progress"}, IncidentStatus.ACTIVE, "In Progress"),
+        ({"status_id": 99, "status": "Pondered"}, IncidentStatus.NEW, "Pondered"),
+        ({"status_id": None, "activity_id": 3}, IncidentStatus.CLOSED, None),
+        ({"status_id": 2, "activity_id": 3}, IncidentStatus.ACTIVE, "2"),
+    ],
+)
+def test_statuses(provider, fields, status, raw):
+    incident = provider.to_incident(detection(**fields))
+    assert (incident.status, incident.raw_status) == (status, raw)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"time": SECONDS},
+        {"time": SECONDS * 1000},
+        {"time": SECONDS * 1_000_000},
+        {"time": SECONDS * 1_000_000_000},
+        {"time": float(SECONDS)},
+        {"time": "2026-11-20T13:00:00+01:00"},
+        {"time": 1, "time_dt": "2026-11-20T12:00:00.000000000Z"},
+        {"time": SECONDS, "time_dt": "no time"},
+    ],
+)
+def test_times_in_any_unit(provider, fields):
+    assert provider.to_incident(detection(**fields)).occurred_at == NOON
+
+
+@pytest.mark.parametrize("time", [None, 0, -1, True, "noon", "2026-11-20T12:00:00", 10**30, []])
+def test_a_finding_without_a_time_is_rejected(provider, time):
+    with pytest.raises(ValueError, match="time"):
+        provider.to_incident(detection(time=time))
+
+
+def test_it_occurred_when_it_was_first_seen_and_changed_when_it_was_last_modified(provider):
+    times = info(first_seen_time=SECONDS - 60, created_time=SECONDS, modified_time=SECONDS + 60)
+    incident = provider.to_incident(detection(**times))
+    assert incident.occurred_at == datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
+    assert incident.changed_at == datetime(2026, 11, 20, 12, 1, tzinfo=UTC)
+
+
+def test_an_update_is_later_though_it_does_not_say_when_it_was_modified(provider):
+    update = detection(time=SECONDS + 60, **info(modified_time=SECONDS))
+    assert provider.to_incident(update).changed_at == datetime(2026, 11, 20, 12, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("type_id", "value", "found"),
+    [
+        (1, "ws-7", ("host", "ws-7")),
+        (2, "2001:0DB8::1", ("ip", "2001:db8::1")),
+        (4, "alice", ("user", "alice")),
+        (5, "Alice@corp.example", ("email", "alice@corp.example")),
+        (6, "https://c2.example/a", ("url", "https://c2.example/a")),
+        (7, "xmrig", ("file", "xmrig")),
+        (8, "MD5:" + "AB" * 16, ("file_hash", "ab" * 16)),
+        (9, "xmrig", ("process", "xmrig")),
+        (10, "i-0123", ("cloud_resource", "i-0123")),
+        (18, "CVE-2021-41773", ("cve", "CVE-2021-41773")),
+    ],
+)
+def test_observables(provider, type_id, value, found):
+    observables = [{"name": "x", "type_id": type_id, "value": value}]
+    assert entities(provider, observables=observables) == [found]
+
+
+@pytest.mark.parametrize(
+    "observable",
+    [{"type_id": 2, "value": "nowhere"}, {"type_id": 99, "value": "x"}, {"type_id": 2}, 7],
+)
+def test_observables_that_are_no_entities(provider, observable):
+    assert entities(provider, observables=[observable]) == []
+
+
+def test_evidence(provider):
+    evidence = {
+        "src_endpoint": {"ip": "203.0.113.9"},
+        "dst_endpoint": {"hostname": "ws-7"},
+        "file": {"path": "/tmp/xmrig", "hashes": [{"algorithm_id": 3, "value": "ab" * 32}]},
+        "process": {"name": "xmrig", "user": {"name": "alice"}},
+        "url": {"url_string": "https://c2.example/a"},
+        "actor": {"user": {"email_addr": "bob@corp.example"}},
+        "query": {"hostname": "c2.example"},
+    }
+    assert set(entities(provider, evidences=[evidence])) == {
+        ("ip", "203.0.113.9"),
+        ("host", "ws-7"),
+        ("file", "/tmp/xmrig"),
+        ("file_hash", "ab" * 32),
+        ("process", "xmrig"),
+        ("user", "alice"),
+        ("url", "https://c2.example/a"),
+        ("email", "bob@corp.example"),
+        ("domain", "c2.example"),
+    }
+
+
+def test_resources_devices_and_vulnerabilities(provider):
+    found = entities(
+        provider,
+        resources=[{"uid": "arn:aws:s3:::bucket"}],
+        device={"hostname": "ws-7", "ip": "192.0.2.7"},
+        vulnerabilities=[{"cve": {"uid": "CVE-2021-41773"}}],
+    )
+    assert set(found) == {
+        ("cloud_resource", "arn:aws:s3:::bucket"),
+        ("host", "ws-7"),
+        ("ip", "192.0.2.7"),
+        ("cve", "CVE-2021-41773"),
+    }
+
+
+def test_techniques(provider):
+    attacks = [
+        {"technique": {"uid": "T1496"}},
+        {"technique": {"uid": "T1059"}, "sub_technique": {"uid": "T1059.004"}},
+        {"tactic": {"uid": "TA0002"}},
+    ]
+    incident = provider.to_incident(detection(**info(attacks=attacks), attacks=attacks[:1]))
+    assert incident.techniques == ("T1496", "T1059.004")
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"), [("https://siem.example/1", "https://siem.example/1"), ("javascript:1", None)]
+)
+def test_only_web_addresses_are_links(provider, url, kept):
+    assert provider.to_incident(detection(**info(src_url=url))).source_url == kept
+
+
+def test_deeply_nested_evidence_is_no_danger(provider):
+    deep = orjson.loads(b"[" * 1000 + b"]" * 1000)
+    assert entities(provider, evidences=deep, device=deep) == []
+
+
+@given(
+    changes=st.dictionaries(st.sampled_from([*detection(), "evidences", "observables"]), JSON),
+    details=st.dictionaries(st.sampled_from(["uid", "title", "attacks", "created_time"]), JSON),
+)
+def test_any_field_may_have_any_type(changes, details):
+    provider = Ocsf(Ocsf.Settings(plugin="ocsf", path="x"), None)
+    for record in (detection(**changes), incident_finding(**changes), detection(**info(**details))):
+        with contextlib.suppress(ValueError):  # a record may be rejected, and nothing else
+            provider.to_incident(record)
+
+
+async def test_a_file_becomes_pages(make_feed, eve):
+    lines = [detection(), detection(class_uid=1), detection(time=None), detection(status_id=4)]
+    eve.write_bytes(b"\n".join(map(orjson.dumps, lines)) + b"\n")
+    (page,) = await make_feed(eve, Ocsf).read()
+    assert [incident.status for incident in page.incidents] == ["New", "Closed"]
+    assert (page.records, len(page.rejected)) == (4, 1)

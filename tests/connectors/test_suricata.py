@@ -1,0 +1,279 @@
+"""What becomes of Suricata's EVE records."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tocsin import Entity, EntityKind, Severity
+from tocsin_connectors.siem.suricata import Suricata, tocsin_providers
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(
+    ["src_ip", "dest_ip", "http", "dns", "tls", "smtp", "email", "files", "fileinfo", "proto"]
+)
+ALERT_KEYS = st.sampled_from(
+    ["gid", "signature_id", "signature", "severity", "category", "action", "metadata"]
+)
+
+
+def alert(**changes: Any) -> dict[str, Any]:
+    """A web attack on a shop; `alert__x` changes what is inside `alert`."""
+    inside = {
+        "action": "allowed",
+        "gid": 1,
+        "signature_id": 9000001,
+        "signature": "LOCAL Path traversal in shop",
+        "category": "Web Application Attack",
+        "severity": 1,
+    } | {key[7:]: changes.pop(key) for key in list(changes) if key.startswith("alert__")}
+    return {
+        "timestamp": "2026-11-20T12:34:56.789012+0000",
+        "flow_id": 1122334455667788,
+        "event_type": "alert",
+        "src_ip": "203.0.113.9",
+        "src_port": 40000,
+        "dest_ip": "192.0.2.80",
+        "dest_port": 80,
+        "proto": "TCP",
+        "app_proto": "http",
+        "tx_id": 0,
+        "alert": inside,
+    } | changes
+
+
+@pytest.fixture
+def provider(make_feed, eve):
+    return make_feed(eve, Suricata).provider
+
+
+def entities(provider: Suricata, **changes: Any) -> set[tuple[EntityKind, str]]:
+    addresses = {"203.0.113.9", "192.0.2.80"}
+    found = provider.to_incident(alert(**changes)).entities
+    return {(one.kind, one.value) for one in found if one.value not in addresses}
+
+
+def test_the_hook_offers_the_provider():
+    assert tocsin_providers() is Suricata
+
+
+def test_an_alert_becomes_an_incident(provider):
+    incident = provider.to_incident(alert())
+    assert incident.external_id == "1:9000001/203.0.113.9/2026-11-20T12:00:00+00:00"
+    assert incident.title == "LOCAL Path traversal in shop"
+    assert incident.description == (
+        "Web Application Attack: Suricata allowed this TCP traffic (http)."
+    )
+    assert incident.occurred_at == datetime(2026, 11, 20, 12, 34, 56, 789012, UTC)
+    assert Entity(EntityKind.IP, "203.0.113.9") in incident.entities
+    assert [one.title for one in incident.alerts] == [incident.title]
+
+
+@pytest.mark.parametrize("kind", ["flow", "http", "stats", None])
+def test_other_events_are_no_incidents(provider, kind):
+    assert provider.to_incident(alert(event_type=kind)) is None
+
+
+def test_alerts_of_one_signature_source_and_hour_are_one_incident(provider):
+    first = provider.to_incident(alert())
+    later = provider.to_incident(alert(timestamp="2026-11-20T13:59:59+0100", dest_ip="192.0.2.81"))
+    (folded,) = provider.fold([later, first])
+    assert folded.external_id == first.external_id
+    assert folded.occurred_at == first.occurred_at
+    assert len(folded.alerts) == 2
+    assert {one.value for one in folded.entities} == {"203.0.113.9", "192.0.2.80", "192.0.2.81"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"alert__gid": 3},
+        {"alert__signature_id": 9000002},
+        {"src_ip": "203.0.113.10"},
+        {"timestamp": "2026-11-20T13:00:00+0000"},
+    ],
+)
+def test_what_tells_incidents_apart(provider, changes):
+    incidents = [provider.to_incident(alert()), provider.to_incident(alert(**changes))]
+    assert len(provider.fold(incidents)) == 2
+
+
+def test_the_window_is_a_setting(make_feed, eve):
+    provider = make_feed(eve, Suricata, window="1d").provider
+    assert provider.to_incident(alert()).external_id.endswith("/2026-11-20T00:00:00+00:00")
+
+
+def test_a_window_of_no_length_is_an_error(make_feed, eve):
+    with pytest.raises(ValidationError, match="window"):
+        make_feed(eve, Suricata, window="0s")
+
+
+def test_the_worst_alert_of_a_page_decides_the_severity(provider):
+    severities = [3, 1, 2]
+    incidents = [provider.to_incident(alert(alert__severity=number)) for number in severities]
+    (folded,) = provider.fold(incidents)
+    assert (folded.severity, folded.raw_severity) == (Severity.HIGH, "1")
+
+
+@pytest.mark.parametrize(
+    ("number", "word", "severity", "raw"),
+    [
+        (1, None, Severity.HIGH, "1"),
+        (2, None, Severity.MEDIUM, "2"),
+        (3, None, Severity.LOW, "3"),
+        (4, None, Severity.INFORMATIONAL, "4"),
+        (255, None, Severity.INFORMATIONAL, "255"),
+        (3, ["Critical"], Severity.CRITICAL, "Critical"),
+        (3, ["Major"], Severity.HIGH, "Major"),
+        (1, ["minor"], Severity.LOW, "minor"),
+        (1, "Informational", Severity.INFORMATIONAL, "Informational"),
+        (2, ["Unheard"], Severity.MEDIUM, "2"),
+    ],
+)
+def test_severities(provider, number, word, severity, raw):
+    metadata = {"signature_severity": word}
+    incident = provider.to_incident(alert(alert__severity=number, alert__metadata=metadata))
+    assert (incident.severity, incident.raw_severity) == (severity, raw)
+    assert not incident.severity_assumed
+
+
+@pytest.mark.parametrize("number", [None, "1", 0, -1, True, 1.5])
+def test_an_unknown_severity_is_assumed_to_be_medium(provider, number):
+    incident = provider.to_incident(alert(alert__severity=number))
+    assert (incident.severity, incident.severity_assumed) == (Severity.MEDIUM, True)
+
+
+def test_an_alert_is_the_same_however_often_it_is_read(provider):
+    (once,), (again,) = (provider.to_incident(alert()).alerts for _ in range(2))
+    (other,) = provider.to_incident(alert(src_port=40001)).alerts
+    assert once.external_id == again.external_id != other.external_id
+
+
+@pytest.mark.parametrize(
+    ("http", "found"),
+    [
+        (
+            {"hostname": "Shop.Example.", "url": "/a?b=c"},
+            {("domain", "shop.example"), ("url", "http://Shop.Example./a?b=c")},
+        ),
+        (
+            {"hostname": "shop.example", "http_port": 8080, "url": "/"},
+            {("domain", "shop.example"), ("url", "http://shop.example:8080/")},
+        ),
+        ({"hostname": "198.51.100.7"}, {("ip", "198.51.100.7")}),
+        ({"url": "http://other.example/x"}, {("url", "http://other.example/x")}),
+        ({"hostname": "shop.example", "url": "shop.example:443"}, {("domain", "shop.example")}),
+        ({"hostname": "not a name", "url": 7}, set()),
+    ],
+)
+def test_entities_of_http(provider, http, found):
+    assert entities(provider, http=http) == found
+
+
+@pytest.mark.parametrize(
+    "dns",
+    [
+        {"rrname": "C2.example"},
+        {"query": [{"type": "query", "rrname": "c2.example"}]},
+        {"version": 3, "queries": [{"rrname": "c2.example", "rrtype": "A"}]},
+    ],
+)
+def test_entities_of_dns(provider, dns):
+    assert entities(provider, dns=dns) == {("domain", "c2.example")}
+
+
+def test_entities_of_tls(provider):
+    assert entities(provider, tls={"sni": "c2.example"}) == {("domain", "c2.example")}
+
+
+def test_entities_of_files(provider):
+    files = [{"filename": "/x", "sha256": "AB" * 32}, {"md5": "cd" * 16}, {"sha1": "short"}]
+    assert entities(provider, files=files, fileinfo={"sha1": "ef" * 20}) == {
+        ("file_hash", "ab" * 32),
+        ("file_hash", "cd" * 16),
+        ("file_hash", "ef" * 20),
+    }
+
+
+def test_entities_of_mail(provider):
+    smtp = {"mail_from": "<Bounce@Shop.example>", "rcpt_to": ["<bob@corp.example>"]}
+    email = {"from": '"A, B" <a@shop.example>', "to": ["Bob <bob@corp.example>", "undisclosed"]}
+    assert entities(provider, smtp=smtp, email=email) == {
+        ("email", "bounce@shop.example"),
+        ("email", "a@shop.example"),
+        ("email", "bob@corp.example"),
+    }
+
+
+@pytest.mark.parametrize("name", ["CVE_2021_41773", "cve-2021-41773", "2021_41773"])
+def test_vulnerabilities_are_spelt_as_usual(provider, name):
+    metadata = {"cve": [name, "CVE_none"]}
+    assert entities(provider, alert__metadata=metadata) == {("cve", "CVE-2021-41773")}
+
+
+def test_techniques(provider):
+    metadata = {"mitre_technique_id": ["T1190", "t1059_001", "other"]}
+    assert provider.to_incident(alert(alert__metadata=metadata)).techniques == ("T1190", "T1059.001")
+
+
+def test_an_alert_without_addresses_is_an_incident_too(provider):
+    record = alert()
+    del record["src_ip"], record["dest_ip"], record["proto"], record["app_proto"]
+    incident = provider.to_incident(record)
+    assert incident.external_id == "1:9000001/-/2026-11-20T12:00:00+00:00"
+    assert incident.entities == ()
+
+
+def test_addresses_are_spelt_as_usual(provider):
+    incident = provider.to_incident(alert(src_ip="2001:0db8:0000:0000:0000:0000:0000:0001"))
+    assert "/2001:db8::1/" in incident.external_id
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"timestamp": None}, "timestamp is missing"),
+        ({"timestamp": "2026-11-20T12:34:56.789012"}, "has no zone"),
+        ({"timestamp": "yesterday"}, "yesterday"),
+        ({"timestamp": "0001-01-01T00:00:00+2359"}, "out of range"),
+        ({"alert": None}, "signature_id"),
+        ({"alert__signature_id": "9000001"}, "signature_id"),
+    ],
+)
+def test_what_is_essential(provider, changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        provider.to_incident(alert(**changes))
+
+
+@given(
+    changes=st.dictionaries(KEYS, JSON, max_size=3),
+    inside=st.dictionaries(ALERT_KEYS, JSON, max_size=3),
+)
+def test_any_field_may_have_any_type(changes, inside):
+    settings = Suricata.Settings(plugin="suricata", path="x")
+    provider = Suricata(settings, None)
+    record = alert(**changes, **{f"alert__{key}": value for key, value in inside.items()})
+    with contextlib.suppress(ValueError):  # a record may be rejected, and nothing else
+        incident = provider.to_incident(record)
+        assert provider.fold([incident, incident]) == (incident,)
+
+
+async def test_a_file_becomes_pages(make_feed, eve):
+    lines = [alert(), alert(event_type="flow"), alert(timestamp="never"), alert(src_port=1)]
+    eve.write_bytes(b"\n".join(map(orjson.dumps, lines)) + b"\n")
+    feed = make_feed(eve, Suricata)
+    (page,) = await feed.read()
+    (incident,) = page.incidents
+    assert (page.records, len(incident.alerts), len(page.rejected)) == (4, 2, 1)
+    assert feed.provider.settings.poll_interval.total_seconds() == 5

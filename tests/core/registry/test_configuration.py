@@ -1,0 +1,272 @@
+"""How plugins.toml is judged: everything at once, with where, what, and what would be right."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from datetime import timedelta
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from tocsin.clock import SystemClock
+from tocsin.errors import ConfigurationError
+from tocsin.model import EventType, Severity
+from tocsin.registry import InstalledPlugin, installed_plugins, load_configuration, start_plugins
+
+SECRET = "whsec_" + "QUJD" * 10
+
+VALID = """
+enabled = ["suricata", "webhook"]
+
+[providers.edge]
+plugin = "suricata"
+path = "/var/log/suricata/eve.json"
+
+[destinations.soc]
+plugin = "webhook"
+url = "https://soc.example.org/hook"
+secret = { env = "SOC_SECRET" }
+"""
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch):
+    monkeypatch.setenv("SOC_SECRET", SECRET)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text: str) -> Path:
+        path = tmp_path / "plugins.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def problems(write):
+    async def problems(text: str, installed=None) -> list[str]:
+        with pytest.raises(ConfigurationError) as caught:
+            await load_configuration(write(text), installed)
+        return [str(problem) for problem in caught.value.problems]
+
+    return problems
+
+
+@pytest.fixture
+def third_party(tmp_path, monkeypatch):
+    """Return a function that makes an installed plugin of source text."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(name: str, source: str, group: str = "tocsin.plugins") -> InstalledPlugin:
+        module = f"third_party_{name}_{tmp_path.name.replace('-', '_')}"
+        (tmp_path / f"{module}.py").write_text(source)
+        return InstalledPlugin(name, group, f"dist-{name}", "1", EntryPoint(name, module, group))
+
+    return make
+
+
+async def test_a_valid_file_becomes_settings(write):
+    configuration = await load_configuration(write(VALID))
+    [provider], [destination] = configuration.providers, configuration.destinations
+    assert (provider.name, provider.settings.poll_interval) == ("edge", timedelta(seconds=5))
+    assert destination.settings.secret.get_secret_value() == SECRET
+    assert destination.settings.events == tuple(EventType)
+    assert destination.settings.min_severity is Severity.MEDIUM
+
+
+async def test_five_mistakes_give_five_precise_messages(problems):
+    found = await problems(
+        """
+        enabled = ["suricatta", "webhook", "ocsf"]
+        [providers.edge]
+        plugin = "ocsf"
+        pth = "/var/log/findings.jsonl"
+        poll_interval = "5 parsecs"
+        [destinations.soc]
+        plugin = "webhook"
+        url = "https://soc.example.org/hook"
+        secret = "whsec_written_here"
+        min_severity = "Hihg"
+        """
+    )
+    assert sorted(found) == sorted(
+        [
+            "plugins.toml: enabled: no plugin 'suricatta' is installed; "
+            "known: ocsf, suricata, templates, webhook; did you mean 'suricata'?",
+            "plugins.toml: providers.edge.path: missing; "
+            "give it: The file to follow, or a glob; rotated siblings are followed with it.",
+            "plugins.toml: providers.edge.poll_interval: found '5 parsecs'; "
+            "give a number with a unit, such as '30s', '5m', '24h' or '7d'",
+            "plugins.toml: providers.edge.pth: unknown key; remove it; did you mean 'path'?",
+            "plugins.toml: destinations.soc.min_severity: found 'Hihg'; "
+            "'Hihg' is not one of: Informational, Low, Medium, High, Critical",
+            "plugins.toml: destinations.soc.secret: found a string; a secret is not written here: "
+            'give { env = "NAME" } or { file = "path" }',
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("enabled =", "enabeld ="), "enabeld: unknown key; remove it; did you mean 'enabled'?"),
+        (('enabled = ["suricata", ', "enabled = ["), "'suricata' is installed but not enabled"),
+        (('plugin = "suricata"', 'plugin = "webhook"'), "'webhook' offers no providers"),
+        (('plugin = "suricata"', ""), "providers.edge.plugin: missing; name one of: suricata"),
+        (('plugin = "suricata"', "plugin = 7"), "providers.edge.plugin: found 7"),
+        (("[providers.edge]", '[providers."a b"]'), "use letters, digits, - and _"),
+        (('env = "SOC_SECRET"', 'env = "ABSENT"'), "set the environment variable ABSENT"),
+        (('env = "SOC_SECRET"', 'file = "absent"'), "absent cannot be read"),
+        (('env = "SOC_SECRET"', 'enf = "X"'), 'give { env = "NAME" } or { file = "path" }'),
+        (("https://", "http://"), "give an https:// url, or name in allow_networks"),
+        (("/hook", '/hook"\ntemplate = "enveloppe'), "did you mean 'envelope'?"),
+        (("/hook", '/hook"\ntimeout = "2m'), "at most 60s"),
+        (("/hook", '/hook"\nevents = ["incident"]#'), "events.0: found 'incident'"),
+    ],
+)
+async def test_each_mistake_is_named_where_it_stands(problems, change, expected):
+    assert expected in "\n".join(await problems(VALID.replace(*change)))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"enabled = [", "not valid TOML"),
+        (b"enabled = ['\xff']", "save it as UTF-8"),
+        (b"enabled = 'suricata'", "enabled: found 'suricata'"),
+    ],
+)
+async def test_a_file_that_is_none_is_refused(tmp_path, content, expected):
+    path = tmp_path / "plugins.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=expected):
+        await load_configuration(path)
+
+
+async def test_a_file_that_is_not_there_names_its_setting(tmp_path):
+    with pytest.raises(ConfigurationError, match="TOCSIN_PLUGINS_FILE"):
+        await load_configuration(tmp_path / "absent.toml")
+
+
+async def test_no_message_shows_a_secret(problems, monkeypatch):
+    monkeypatch.setenv("SOC_SECRET", "hunter2")
+    assert "hunter2" not in "\n".join(await problems(VALID))
+
+
+async def test_a_name_that_two_distributions_offer_is_refused(problems, third_party):
+    twice = [*installed_plugins(), third_party("webhook", "")]
+    assert "'webhook' is offered by dist-webhook and tocsin" in "\n".join(
+        await problems(VALID, sorted(twice, key=lambda plugin: plugin.distribution))
+    )
+
+
+async def test_only_what_is_enabled_is_imported(write, third_party):
+    bomb = third_party("bomb", "raise SystemError('imported')")
+    configuration = await load_configuration(write(VALID), [*installed_plugins(), bomb])
+    assert configuration.absent == []
+
+
+BROKEN = {
+    "import": "import nothing_of_that_name",
+    "syntax": "def (",
+    "unknown hook": "import tocsin\n@tocsin.hookimpl\ndef tocsin_chanels(): ...",
+    "wrong kind": "import tocsin\n@tocsin.hookimpl\ndef tocsin_channels(): return int",
+    "raises": "import tocsin\n@tocsin.hookimpl\ndef tocsin_channels(): raise OSError('no')",
+}
+
+
+@pytest.mark.parametrize("source", BROKEN.values(), ids=BROKEN.keys())
+async def test_a_plugin_that_fails_to_load_costs_only_itself(write, third_party, source):
+    text = VALID.replace('"webhook"]', '"webhook", "broken"]')
+    text += '[destinations.other]\nplugin = "broken"\nmin_severity = "High"\nwhatever = 1\n'
+    plugins = [*installed_plugins(), third_party("broken", source)]
+    configuration = await load_configuration(write(text), plugins)
+    assert [item.name for item in configuration.providers] == ["edge"]
+    assert [absent.name for absent in configuration.absent] == ["broken", "destinations.other"]
+    # events for it are kept, by what can be known of its settings
+    other = configuration.destinations[1]
+    assert (other.name, other.kind, other.settings.min_severity) == ("other", None, Severity.HIGH)
+
+
+async def test_a_strict_configuration_leaves_nothing_out(problems, third_party):
+    text = "strict = true\n" + VALID.replace('"webhook"]', '"webhook", "broken"]')
+    plugins = [*installed_plugins(), third_party("broken", BROKEN["import"])]
+    [problem] = await problems(text, plugins)
+    assert "it could not be imported" in problem
+
+
+STARTLESS = """
+import tocsin
+
+class Startless(tocsin.Channel):
+    async def start(self): raise OSError("no such device")
+    async def check(self): ...
+    async def deliver(self, delivery): ...
+
+@tocsin.hookimpl
+def tocsin_channels(): return Startless
+"""
+
+
+async def test_a_plugin_that_fails_to_start_is_left_out_with_its_reason(write, third_party):
+    text = VALID.replace('"webhook"]', '"webhook", "startless"]')
+    text += '[destinations.other]\nplugin = "startless"\n'
+    plugins = [*installed_plugins(), third_party("startless", STARTLESS)]
+    configuration = await load_configuration(write(text), plugins)
+    live = await start_plugins(configuration, SystemClock())
+    await live.close()
+    assert sorted(live.channels) == ["soc"]
+    [absent] = live.absent
+    assert (absent.name, "no such device" in absent.reason) == ("destinations.other", True)
+
+
+async def test_a_coroutine_hook_is_awaited(write, third_party):
+    source = STARTLESS.replace("def tocsin_channels", "async def tocsin_channels")
+    text = VALID.replace('"webhook"]', '"webhook", "patient"]')
+    text += '[destinations.other]\nplugin = "patient"\n'
+    plugins = [*installed_plugins(), third_party("patient", source)]
+    configuration = await load_configuration(write(text), plugins)
+    assert configuration.destinations[1].kind is not None
+
+
+async def test_the_shipped_templates_can_be_disabled(problems):
+    [problem] = await problems('disabled = ["templates"]\n' + VALID)
+    assert "destinations.soc.template: no template 'envelope'" in problem
+
+
+async def test_what_is_not_on_by_default_cannot_be_disabled(problems):
+    [problem] = await problems('disabled = ["webhook"]\n' + VALID)
+    assert "'webhook' is not on by default" in problem
+
+
+def shipped() -> str:
+    return (Path(__file__).parents[3] / "plugins.toml").read_text()
+
+
+async def test_the_shipped_file_is_valid_as_it_is(write):
+    assert (await load_configuration(write(shipped()))).providers == []
+
+
+async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, monkeypatch):
+    for name in ("soar", "soar.old"):
+        (tmp_path / "secrets").mkdir(exist_ok=True)
+        (tmp_path / "secrets" / name).write_text(SECRET)
+    text = shipped().replace("enabled = []", 'enabled = ["suricata", "ocsf", "webhook"]')
+    text = re.sub(r"(?m)^# (?=\[\w+\.[\w-]+\]$|\w+ = )", "", text)
+    monkeypatch.setenv("SOAR_AUTHORIZATION", "Bearer x")
+    configuration = await load_configuration(write(text))
+    assert [item.name for item in configuration.providers] == ["edge-sensors", "findings"]
+    tables = tomllib.loads(text)
+    for item in (*configuration.providers, *configuration.destinations):
+        section = "providers" if item in configuration.providers else "destinations"
+        written = set(tables[section][item.name])
+        assert written == set(item.kind.Settings.model_fields), item.name
+
+
+def test_every_entry_point_is_named_in_the_shipped_file():
+    for plugin in installed_plugins():
+        assert plugin.name in shipped()

@@ -1,0 +1,59 @@
+"""What is built is what was meant to be installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    subprocess.run(command, check=True, capture_output=True)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def test_the_wheel_installs_four_packages_and_nothing_generic(wheel):
+    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    packages = {name for name in names if not name.startswith("tocsin-")}
+    assert packages == {"tocsin", "tocsin_plugins", "tocsin_connectors", "tocsin_templates"}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "tocsin/py.typed",
+        "tocsin/store/migrations/versions/r0001_first_schema.py",
+        "tocsin_templates/envelope/incident-alert.json.j2",
+        "tocsin-0.1.0.data/data/share/tocsin/plugins.toml",
+        "tocsin-0.1.0.dist-info/licenses/LICENSE",
+    ],
+)
+def test_the_wheel_holds_what_is_no_code(wheel, file):
+    assert file in zipfile.ZipFile(wheel).namelist()
+
+
+def test_the_wheel_passes_its_check(wheel):
+    command = [Path(sys.executable).parent / "check-wheel-contents", wheel]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+def test_everything_public_is_documented_and_importable():
+    import tocsin
+
+    for name in tocsin.__all__:
+        assert getattr(tocsin, name).__doc__ or name == "Duration", name
+
+
+def test_the_source_roots_are_not_packages():
+    for root in ("core", "plugins", "connectors", "templates"):
+        assert not (ROOT / root / "__init__.py").exists()
