@@ -67,7 +67,7 @@ async def test_a_line_that_is_no_record_is_kept_aside(feed, eve, bad):
 
 
 async def test_a_bug_of_a_parser_keeps_one_record_aside(feed, eve, write, monkeypatch):
-    monkeypatch.setattr(feed.provider, "incident", lambda record: record["missing"])
+    monkeypatch.setattr(feed.provider, "to_incident", lambda record: record["missing"])
     write(eve, 1, 2)
     (page,) = await feed.read()
     assert [rejected.location for rejected in page.rejected] == ["byte 0", "byte 8"]
@@ -143,7 +143,7 @@ async def test_the_event_loop_goes_on_while_files_are_read(feed, eve, monkeypatc
         loop.call_soon_threadsafe(started.set)
         asyncio.run_coroutine_threadsafe(finish.wait(), loop).result(5)
 
-    monkeypatch.setattr(feed.provider, "incident", slowly)
+    monkeypatch.setattr(feed.provider, "to_incident", slowly)
     reading = asyncio.create_task(feed.read())
     await started.wait()
     finish.set()
@@ -154,7 +154,7 @@ async def test_a_read_can_be_cancelled_and_repeated(feed, eve, write, monkeypatc
     write(eve, 1)
     started = asyncio.Event()
     loop = asyncio.get_running_loop()
-    parse = feed.provider.incident
+    parse = feed.provider.to_incident
     monkeypatch.setattr(
         feed.provider, "incident", lambda record: loop.call_soon_threadsafe(started.set)
     )
@@ -163,7 +163,7 @@ async def test_a_read_can_be_cancelled_and_repeated(feed, eve, write, monkeypatc
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    monkeypatch.setattr(feed.provider, "incident", parse)
+    monkeypatch.setattr(feed.provider, "to_incident", parse)
     await feed.read()
     assert feed.ids == ["1"]
 
