@@ -156,7 +156,7 @@ async def test_a_read_can_be_cancelled_and_repeated(feed, eve, write, monkeypatc
     loop = asyncio.get_running_loop()
     parse = feed.provider.to_incident
     monkeypatch.setattr(
-        feed.provider, "incident", lambda record: loop.call_soon_threadsafe(started.set)
+        feed.provider, "to_incident", lambda record: loop.call_soon_threadsafe(started.set)
     )
     reading = asyncio.create_task(feed.read())
     await started.wait()
