@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from sqlalchemy import URL, make_url
@@ -42,12 +43,9 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    folder = tmp_path_factory.mktemp("postgres")
-    # initdb runs without privileges and has to get here
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
-    with Postgres(folder) as server:
+def postgres() -> Iterator[Postgres]:
+    # not below pytest's own folder, which it keeps for one user alone
+    with TemporaryDirectory(prefix="tocsin-postgres-") as folder, Postgres(Path(folder)) as server:
         yield server
 
 

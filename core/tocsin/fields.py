@@ -20,11 +20,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-_SHORT_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d|w)")
+_SHORT_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w)")
 _ISO_DURATION = re.compile(
-    r"P(?:(?P<weeks>\d{1,6})W"
-    r"|(?=[\dT])(?:(?P<days>\d{1,6})D)?"
-    r"(?:T(?=\d)(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,9})S)?)?)"
+    r"P(?:(?P<weeks>[0-9]{1,6})W"
+    r"|(?=[0-9T])(?:(?P<days>[0-9]{1,6})D)?"
+    r"(?:T(?=[0-9])(?:(?P<hours>[0-9]{1,6})H)?(?:(?P<minutes>[0-9]{1,6})M)?(?:(?P<seconds>[0-9]{1,9})S)?)?)"
 )
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'give { env = "NAME" } or { file = "path" }'

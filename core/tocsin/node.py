@@ -41,7 +41,6 @@ class Node:
     """Everything that runs in one process."""
 
     settings: Settings
-    database: Database
     plugins: LivePlugins
     router: Router
     workers: list[Worker]
@@ -113,15 +112,18 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
             await database.write(void_leases, clock.now())
         plugins = await start_plugins(configuration, clock)
         stack.push_async_callback(plugins.close)
-        admins = Admins(vault, clock)
-        yield _compose(
-            settings=settings,
-            configuration=configuration,
+        hasher = Hasher(clock)
+        stack.callback(hasher.close)
+        services = Services(
             database=database,
-            plugins=plugins,
-            admins=admins,
             clock=clock,
+            hasher=hasher,
+            admins=Admins(vault, clock),
+            public_url=settings.public_url,
+            roles=lambda: node.started,
         )
+        node = _compose(settings, configuration, plugins, services)
+        yield node
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
@@ -133,33 +135,25 @@ async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
 
 
 def _compose(
-    *,
-    settings: Settings,
-    configuration: Configuration,
-    database: Database,
-    plugins: LivePlugins,
-    admins: Admins,
-    clock: Clock,
+    settings: Settings, configuration: Configuration, plugins: LivePlugins, services: Services
 ) -> Node:
+    database, clock = services.database, services.clock
     bell = Bell()
     renderer = Renderer(configuration.template_paths)
     workers = [Worker(channel, renderer, database) for channel in plugins.channels.values()]
     routes = [Route.of(wanted.name, wanted.settings) for wanted in configuration.destinations]
-    router = Router(routes, workers, database, clock, bell)
     syncs = [
         ProviderSync(provider, database, clock, bell, settings.public_url)
         for provider in plugins.providers.values()
     ]
-    services = Services(
-        database=database,
-        clock=clock,
-        hasher=Hasher(clock),
-        admins=admins,
-        public_url=settings.public_url,
-        roles=lambda: node.started,
+    return Node(
+        settings=settings,
+        plugins=plugins,
+        router=Router(routes, workers, database, clock, bell),
+        workers=workers,
+        syncs=syncs,
+        app=make_app(services),
     )
-    node = Node(settings, database, plugins, router, workers, syncs, make_app(services))
-    return node
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:

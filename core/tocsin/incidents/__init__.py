@@ -1,6 +1,14 @@
 """Incidents: reading them from providers, keeping them, and accounting for what was read."""
 
 from tocsin.incidents.accounts import list_coverage, list_quarantine
+from tocsin.incidents.reads import IncidentPage, get_incident, list_incidents
 from tocsin.incidents.sync import ProviderSync
 
-__all__ = ["ProviderSync", "list_coverage", "list_quarantine"]
+__all__ = [
+    "IncidentPage",
+    "ProviderSync",
+    "get_incident",
+    "list_coverage",
+    "list_incidents",
+    "list_quarantine",
+]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tocsin.clock import isoformat
 from tocsin.events import new_id
+from tocsin.incidents.representation import represent
 from tocsin.model import Entity, Event, EventType, Severity
 
 ALERTED = "alerted"
@@ -44,31 +44,17 @@ def alert_event(
     incident: Mapping[str, Any], entities: Iterable[Entity], policy: AlertPolicy, now: datetime
 ) -> Event:
     """Return the `incident-alert` of an incident, given as its columns."""
-    url = f"{policy.public_url}/incidents/{incident['number']}"
+    context = represent(
+        incident,
+        [{"kind": entity.kind.value, "value": entity.value} for entity in entities],
+        public_url=policy.public_url,
+    )
+    members = ("title", "severity", "status", "provider", "url")
     return Event(
         id=new_id("evt"),
         event_type=EventType.INCIDENT_ALERT,
         timestamp=now,
-        data={
-            "incident_number": incident["number"],
-            "title": incident["title"],
-            "severity": incident["severity"],
-            "status": incident["status"],
-            "provider": incident["provider"],
-            "url": url,
-        },
-        subject=f"incident:{incident['number']}",
-        context={"incident": _context(incident, entities, url)},
+        data={"incident_number": context["number"], **{name: context[name] for name in members}},
+        subject=f"incident:{context['number']}",
+        context={"incident": context},
     )
-
-
-def _context(incident: Mapping[str, Any], entities: Iterable[Entity], url: str) -> dict[str, Any]:
-    members = ("number", "provider", "external_id", "external_number", "title", "description")
-    states = ("severity", "raw_severity", "severity_assumed", "status", "raw_status")
-    return {
-        **{name: incident[name] for name in (*members, *states, "merged_into", "techniques")},
-        "occurred_at": isoformat(incident["occurred_at"]),
-        "url": url,
-        "source_url": incident["source_url"],
-        "entities": [{"kind": entity.kind.value, "value": entity.value} for entity in entities],
-    }

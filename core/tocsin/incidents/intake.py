@@ -104,7 +104,8 @@ def _judge(drafts: Iterable[Draft], policy: AlertPolicy, now: datetime) -> list[
         draft.values["alert_outcome"] = outcome
         if outcome == ALERTED != before:
             entities = [*draft.known_entities, *draft.entities]
-            events.append(alert_event(draft.values, entities, policy, now))
+            columns = {**(draft.stored or {}), **draft.values}
+            events.append(alert_event(columns, entities, policy, now))
     return events
 
 

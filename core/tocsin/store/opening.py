@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -54,6 +55,7 @@ def _alembic() -> Config:
     return config
 
 
+@cache
 def newest_revision() -> str:
     """Return the revision that this version of Tocsin works with."""
     return str(ScriptDirectory.from_config(_alembic()).get_current_head())

@@ -101,6 +101,7 @@ incidents = Table(
     UniqueConstraint("provider", "external_id"),
     Index("ix_incidents_severity_change", "severity", "change"),
     Index("ix_incidents_status_change", "status", "change"),
+    Index("ix_incidents_severity_status_change", "severity", "status", "change"),
     Index("ix_incidents_updated_at", "updated_at", "change"),
 )
 

@@ -164,6 +164,9 @@ def upgrade() -> None:
     )
     op.create_index("ix_incidents_severity_change", "incidents", ["severity", "change"])
     op.create_index("ix_incidents_status_change", "incidents", ["status", "change"])
+    op.create_index(
+        "ix_incidents_severity_status_change", "incidents", ["severity", "status", "change"]
+    )
     op.create_index("ix_incidents_updated_at", "incidents", ["updated_at", "change"])
     op.create_table(
         "attempts",

@@ -1,0 +1,95 @@
+"""Secrets at rest: encrypted with Fernet under one key, which the database never holds."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from tocsin.errors import OperatorError
+from tocsin.settings import Settings
+from tocsin.store import is_sqlite, parse_url
+
+KEY_FILE = "encryption.key"
+_VARIABLE = "TOCSIN_ENCRYPTION_KEY"
+_MAKE = "python3 -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())'"
+
+
+class Vault:
+    """Encrypts what must not be read from the database."""
+
+    def __init__(self, key: str, *, source: str) -> None:
+        """OperatorError, naming `source`, where `key` is not 32 bytes in URL-safe base64."""
+        self._source = source
+        try:
+            self._fernet = Fernet(key)
+        except ValueError:
+            raise OperatorError(
+                f"{source}: this is not an encryption key; make one with {_MAKE}"
+            ) from None
+
+    def encrypt(self, secret: bytes) -> bytes:
+        """Return what may be stored."""
+        return self._fernet.encrypt(secret)
+
+    def decrypt(self, stored: bytes) -> bytes:
+        """Return what was encrypted; OperatorError where it was with another key."""
+        try:
+            return self._fernet.decrypt(stored)
+        except InvalidToken:
+            raise OperatorError(
+                f"{self._source}: this encryption key does not decrypt what the database holds; "
+                "give the key that it was written with"
+            ) from None
+
+
+def open_vault(settings: Settings) -> Vault:
+    """Return the vault under the configured key, or under the one beside a SQLite database.
+
+    A key is generated there at first need. OperatorError where a key is missing or malformed.
+    """
+    if settings.encryption_key is not None and settings.encryption_key_file is not None:
+        raise OperatorError(f"{_VARIABLE} and {_VARIABLE}_FILE are both set; set one of them")
+    if settings.encryption_key is not None:
+        return Vault(settings.encryption_key.get_secret_value(), source=_VARIABLE)
+    if settings.encryption_key_file is not None:
+        path = settings.encryption_key_file
+        return Vault(_read(path), source=f"{_VARIABLE}_FILE ({path})")
+    if not is_sqlite(parse_url(settings.database)):
+        raise OperatorError(
+            f"PostgreSQL needs an encryption key that every node shares: set {_VARIABLE} or "
+            f"{_VARIABLE}_FILE; make a key with {_MAKE}"
+        )
+    path = settings.data_dir / KEY_FILE
+    _generate(path)
+    return Vault(_read(path), source=str(path))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except UnicodeDecodeError:
+        return ""
+    except OSError as error:
+        raise OperatorError(f"the encryption key cannot be read: {error}") from error
+
+
+def _generate(path: Path) -> None:
+    """Leave a key at `path`, whole from the moment it is there; one that exists is kept."""
+    if path.exists():
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(Fernet.generate_key() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    except FileExistsError:
+        pass  # another process was first, and its key is the one
+    finally:
+        draft.unlink()

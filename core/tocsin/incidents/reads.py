@@ -1,0 +1,164 @@
+"""Incidents as the API shows them. Every query here walks one index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    func,
+    literal,
+    select,
+)
+
+from tocsin.incidents.representation import COLUMNS, represent
+from tocsin.model import IncidentStatus, Severity
+from tocsin.store.sequences import INCIDENT_CHANGE, last_allotted
+from tocsin.store.tables import incident_alerts, incident_entities, incidents
+
+COUNTED = 10_000
+"""Totals are exact up to here."""
+
+_NEWEST = 2**63 - 1
+_alert_count = (
+    select(func.count())
+    .where(incident_alerts.c.incident_number == incidents.c.number)
+    .scalar_subquery()
+    .label("alert_count")
+)
+_shown = select(*(incidents.c[name] for name in COLUMNS), _alert_count, incidents.c.change)
+_one = _shown.where(incidents.c.number == bindparam("number"))
+_entities = (
+    select(incident_entities)
+    .where(incident_entities.c.incident_number.in_(bindparam("numbers", expanding=True)))
+    .order_by(
+        incident_entities.c.incident_number, incident_entities.c.kind, incident_entities.c.value
+    )
+)
+# The clocks of two nodes differ, so the first change of a time is not always the lowest; but it is
+# among the next ones. Without the bound, SQLite would walk all changes from the oldest on.
+_first_changes = (
+    select(incidents.c.change)
+    .where(incidents.c.updated_at >= bindparam("since"))
+    .order_by(incidents.c.updated_at)
+    .limit(COUNTED)
+)
+_first_change = select(func.min(_first_changes.subquery().c.change))
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentPage:
+    """One page of a list. `next` and `resume` are values of `change` to go on from."""
+
+    incidents: list[dict[str, Any]]
+    total: int
+    exact: bool
+    """False where there are more than `total`."""
+    next: int | None
+    """The last `change` of this page where more follows, else None."""
+    resume: int
+    """Everything up to this `change` has been seen by whoever reads the list to its end."""
+
+
+def get_incident(connection: Connection, number: int, *, public_url: str) -> dict[str, Any] | None:
+    """Return the incident as the API shows it, or None where there is none of that number."""
+    row = connection.execute(_one, {"number": number}).mappings().one_or_none()
+    return None if row is None else _shape(connection, [row], public_url)[0]
+
+
+def list_incidents(
+    connection: Connection,
+    *,
+    public_url: str,
+    limit: int,
+    severity: Severity | None = None,
+    status: IncidentStatus | None = None,
+    since: datetime | None = None,
+    before: int | None = None,
+    after: int | None = None,
+) -> IncidentPage:
+    """Return the incidents that match, the most recently changed first.
+
+    With `after`, those that changed after that `change`, in the order of their changes. `since`
+    leaves out what has not changed from that time on; `before` continues an earlier page.
+    """
+    # Every statement sees what was committed when it began. The sequence is therefore read first:
+    # all changes up to it are visible to the statements below, whatever is committed meanwhile.
+    newest = last_allotted(connection, INCIDENT_CHANGE)
+    oldest = max(after or 0, _since(connection, since, newest))
+    values = {
+        "after": oldest,
+        "before": before or _NEWEST,
+        "severity": severity,
+        "status": status,
+        "limit": limit + 1,
+    }
+    conditions = (severity is not None, status is not None)
+    total: int = connection.execute(_count(*conditions), values).scalar_one()
+    page = _page(*conditions, ascending=after is not None)
+    found = connection.execute(page, values).mappings().all()
+    rows = found[:limit]
+    last: int = rows[-1]["change"] if rows else oldest
+    return IncidentPage(
+        incidents=_shape(connection, rows, public_url),
+        total=min(total, COUNTED),
+        exact=total <= COUNTED,
+        next=last if len(found) > limit else None,
+        resume=newest if after is None else last,
+    )
+
+
+def _since(connection: Connection, since: datetime | None, newest: int) -> int:
+    """Return the `change` after which everything that changed at `since` or later lies."""
+    if since is None:
+        return 0
+    first = connection.execute(_first_change, {"since": since}).scalar_one()
+    return newest if first is None else first - 1
+
+
+def _matching(by_severity: bool, by_status: bool) -> Iterable[ColumnElement[bool]]:
+    yield incidents.c.change > bindparam("after")
+    if by_severity:
+        yield incidents.c.severity == bindparam("severity")
+    if by_status:
+        yield incidents.c.status == bindparam("status")
+
+
+@cache
+def _page(by_severity: bool, by_status: bool, *, ascending: bool) -> Select[Any]:
+    order = incidents.c.change.asc() if ascending else incidents.c.change.desc()
+    return (
+        _shown.where(*_matching(by_severity, by_status), incidents.c.change < bindparam("before"))
+        .order_by(order)
+        .limit(bindparam("limit"))
+    )
+
+
+@cache
+def _count(by_severity: bool, by_status: bool) -> Select[Any]:
+    bounded = select(literal(1)).where(*_matching(by_severity, by_status)).limit(COUNTED + 1)
+    return select(func.count()).select_from(bounded.select_from(incidents).subquery())
+
+
+def _shape(
+    connection: Connection, rows: Sequence[RowMapping], public_url: str
+) -> list[dict[str, Any]]:
+    entities: dict[int, list[dict[str, str]]] = {row["number"]: [] for row in rows}
+    if entities:
+        for number, kind, value in connection.execute(_entities, {"numbers": list(entities)}):
+            entities[number].append({"kind": kind, "value": value})
+    return [_show(row, entities[row["number"]], public_url) for row in rows]
+
+
+def _show(row: RowMapping, entities: list[dict[str, str]], public_url: str) -> dict[str, Any]:
+    shown = represent(row, entities, public_url=public_url)
+    shown["alert_count"] = row["alert_count"]
+    return shown

@@ -1,0 +1,62 @@
+"""Where a list goes on: opaque to callers, who only hand back what they were given."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from typing import ClassVar
+
+_LONGEST = 60
+_NUMBER = rb"0|[1-9][0-9]{0,17}"
+_PLAIN = re.compile(rb"(?:a(%b)|d(%b)\.(%b))" % (_NUMBER, _NUMBER, _NUMBER))
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in the sequence of changes, and the direction to go on in."""
+
+    START: ClassVar[Cursor]
+
+    change: int
+    resume: int | None = None
+    """The newest change when the first page was read; None where the changes come in order."""
+
+    @property
+    def ascending(self) -> bool:
+        """Whether later changes follow."""
+        return self.resume is None
+
+    def encode(self) -> str:
+        """Return the text that callers get."""
+        plain = f"a{self.change}" if self.ascending else f"d{self.change}.{self.resume}"
+        return urlsafe_b64encode(plain.encode()).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, text: str) -> Cursor:
+        """Return what `encode` made a text of; ValueError where it did not."""
+        match = _PLAIN.fullmatch(_decoded(text))
+        if match is None:
+            raise ValueError("give a cursor from an earlier answer, as it was")
+        return cls(int(match[1])) if match[1] else cls(int(match[2]), int(match[3]))
+
+    @classmethod
+    def decode_resume(cls, text: str) -> Cursor:
+        """Return the place after which changes are wanted, in order; the beginning if empty."""
+        cursor = cls.decode(text) if text else cls.START
+        if not cursor.ascending:
+            raise ValueError("give a resume_cursor, not a next_cursor")
+        return cursor
+
+
+Cursor.START = Cursor(0)
+
+
+def _decoded(text: str) -> bytes:
+    if len(text) > _LONGEST or not text.isascii():
+        return b""
+    try:
+        return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error:
+        return b""

@@ -1,0 +1,1 @@
+"""The handlers, one module per resource, each beside its models."""

@@ -1,0 +1,60 @@
+"""How the service itself is doing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field
+
+from tocsin.errors import OperatorError
+from tocsin.store import Database, check_schema
+from tocsin.web.calls import Answer, Call
+
+_PATIENCE = 5
+
+_log = structlog.get_logger()
+
+
+class Health(BaseModel):
+    """The process answers."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["ok"]
+
+
+class Readiness(BaseModel):
+    """Whether this node can do its work; never a provider's or destination's state."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["ready", "not ready"]
+    database: bool = Field(description="It is reachable, and its schema is this version's.")
+    roles: dict[str, bool] = Field(description="The node's roles, and whether each was started.")
+
+
+async def get_health(_call: Call) -> Answer:
+    """Answer that the process is alive."""
+    return Answer({"status": "ok"})
+
+
+async def get_readiness(call: Call) -> Answer:
+    """Answer whether the node is ready, 503 where it is not."""
+    database = await _is_current(call.services.database)
+    roles = dict(call.services.roles())
+    ready = database and all(roles.values())
+    content = {"status": "ready" if ready else "not ready", "database": database, "roles": roles}
+    return Answer(content, status=200 if ready else 503)
+
+
+async def _is_current(database: Database) -> bool:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await check_schema(database)
+    except (OperatorError, TimeoutError) as error:
+        # The reason may name hosts, and anyone may ask
+        _log.warning("not ready", reason=str(error) or "the database does not answer")
+        return False
+    return True

@@ -1,0 +1,115 @@
+"""Argon2id runs once per presented value, and a memo never overrules what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from threading import Thread
+
+import pytest
+
+from tocsin.credentials import Hasher
+from tocsin.credentials.hashing import Memo
+
+KEY, SECRET = "k" * 16, "s" * 43
+
+
+@pytest.fixture
+def hasher(clock) -> Iterator[Hasher]:
+    hasher = Hasher(clock)
+    yield hasher
+    hasher.close()
+
+
+async def test_a_hash_is_argon2id_with_its_own_salt(hasher):
+    first, second = await hasher.hash(SECRET), await hasher.hash(SECRET)
+    assert first.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    assert first != second
+
+
+async def test_the_right_secret_matches_and_a_wrong_one_does_not(hasher):
+    stored = await hasher.hash(SECRET)
+    assert await hasher.verify(KEY, SECRET, stored)
+    assert not await hasher.verify(KEY, "x" * 43, stored)
+
+
+async def test_a_broken_hash_matches_nothing(hasher):
+    assert not await hasher.verify(KEY, SECRET, "not a hash")
+
+
+async def test_a_success_is_remembered_for_this_key_secret_and_hash(hasher):
+    stored, other = await hasher.hash(SECRET), await hasher.hash(SECRET)
+    await hasher.verify(KEY, SECRET, stored)
+    assert not hasher.remembers("x" * 16, SECRET, stored)
+    assert not hasher.remembers(KEY, "x" * 43, stored)
+    assert hasher.remembers(KEY, SECRET, stored)
+    assert not hasher.remembers(KEY, SECRET, other)
+
+
+async def test_a_failure_is_not_remembered(hasher):
+    stored = await hasher.hash(SECRET)
+    for runs in (2, 3):
+        assert not await hasher.verify(KEY, "x" * 43, stored)
+        assert hasher.runs == runs
+
+
+async def test_concurrent_first_use_costs_one_run(hasher):
+    stored = await hasher.hash(SECRET)
+    results = await asyncio.gather(*(hasher.verify(KEY, SECRET, stored) for _ in range(50)))
+    assert all(results)
+    assert hasher.runs == 2
+
+
+async def test_whoever_goes_away_takes_nothing_from_the_others(hasher):
+    stored = await hasher.hash(SECRET)
+    first = asyncio.ensure_future(hasher.verify(KEY, SECRET, stored))
+    second = asyncio.ensure_future(hasher.verify(KEY, SECRET, stored))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second
+    assert hasher.runs == 2
+
+
+def test_a_memory_fades(clock):
+    memo = Memo(clock, lifetime=timedelta(minutes=15))
+    memo.add(b"a", "stored")
+    clock.advance(minutes=14)
+    assert memo.holds(b"a", "stored")
+    clock.advance(minutes=1)
+    assert not memo.holds(b"a", "stored")
+
+
+def test_the_least_recently_used_is_forgotten_first(clock):
+    memo = Memo(clock, size=2)
+    memo.add(b"a", "stored")
+    memo.add(b"b", "stored")
+    memo.holds(b"a", "stored")
+    memo.add(b"c", "stored")
+    assert [memo.holds(name, "stored") for name in (b"a", b"b", b"c")] == [True, False, True]
+
+
+def test_parts_cannot_be_shifted_between_identifier_and_secret(clock):
+    memo = Memo(clock)
+    assert memo.digest("ab", "c") != memo.digest("a", "bc")
+    assert memo.digest("a", "1:b") != memo.digest("a1:", "b")
+
+
+def test_two_processes_know_a_value_by_different_names(clock):
+    assert Memo(clock).digest(KEY, SECRET) != Memo(clock).digest(KEY, SECRET)
+
+
+def test_many_threads_may_ask_at_once(clock):
+    memo = Memo(clock, size=10)
+
+    def work() -> None:
+        for n in range(5000):
+            memo.add(bytes([n % 50]), "stored")
+            memo.holds(bytes([n % 7]), "stored")
+
+    threads = [Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(memo._entries) == 10

@@ -1,0 +1,158 @@
+"""What every answer has, and how the service says how it is."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+import structlog
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from sqlalchemy import text
+
+from incident_rows import add_incidents
+from running_api import URL, problem
+from tocsin.web.endpoints import ENDPOINTS
+from tocsin.web.routes.service import Health, Readiness
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "api.md"
+
+
+async def test_healthz(api):
+    response = await api.client.get("/healthz")
+    assert response.status == 200
+    Health.model_validate(await response.json())
+
+
+async def test_readyz_means_database_schema_and_roles(api):
+    response = await api.client.get("/readyz")
+    assert response.status == 200
+    answer = await response.json()
+    Readiness.model_validate(answer)
+    assert answer == {"status": "ready", "database": True, "roles": {"api": True}}
+
+
+async def test_readyz_waits_for_every_role(api):
+    api.roles["sync"] = False
+    response = await api.client.get("/readyz")
+    assert response.status == 503
+    assert (await response.json())["roles"] == {"api": True, "sync": False}
+
+
+async def test_readyz_notices_another_schema_and_keeps_the_reason_to_itself(api):
+    change = text("UPDATE alembic_version SET version_num = '0000'")
+    await api.services.database.write(lambda connection: connection.execute(change) and None)
+    with structlog.testing.capture_logs() as logs:
+        response = await api.client.get("/readyz")
+    assert response.status == 503
+    answer = await response.json()
+    Readiness.model_validate(answer)
+    assert answer == {"status": "not ready", "database": False, "roles": {"api": True}}
+    assert "tocsin db upgrade" in logs[0]["reason"]
+
+
+async def test_head_is_get_without_a_body(api):
+    headers = await api.reader()
+    await api.services.database.write(add_incidents)
+    for path in ("/healthz", "/api/v1/incidents", "/api/v1/incidents/1"):
+        got = await api.client.get(path, headers=headers)
+        head = await api.client.head(path, headers=headers)
+        assert (head.status, await head.read()) == (200, b"")
+        assert head.headers["Content-Length"] == got.headers["Content-Length"]
+
+
+@pytest.mark.parametrize("name", ["abc", "A-b_c.9", "x" * 128])
+async def test_a_request_keeps_its_id(api, name):
+    for path in ("/healthz", "/nothing"):
+        response = await api.client.get(path, headers={"X-Request-Id": name})
+        assert response.headers["X-Request-Id"] == name
+
+
+@pytest.mark.parametrize("name", ["", "a b", "é", "x" * 129, "a\tb", "<script>"])
+async def test_an_id_that_is_not_well_formed_is_replaced(api, name):
+    response = await api.client.get("/healthz", headers={"X-Request-Id": name})
+    given = response.headers["X-Request-Id"]
+    assert given != name
+    assert given.isalnum()
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing", "/api/v1/incidents/", "/api/v1/incidents/1/2"])
+async def test_there_is_nothing_elsewhere(api, path):
+    await problem(await api.client.get(path), 404)
+
+
+async def test_another_method_is_answered_by_those_that_are_there(api):
+    response = await api.client.delete("/api/v1/incidents")
+    document = await problem(response, 405)
+    assert response.headers["Allow"] == "GET, HEAD"
+    assert document["detail"] == "This path takes GET, HEAD."
+    response = await api.client.get("/api/admin/api-keys")
+    await problem(response, 405)
+    assert response.headers["Allow"] == "POST"
+
+
+async def test_a_public_endpoint_takes_no_unknown_parameter(api):
+    await problem(await api.client.get("/healthz?verbose=1"), 422)
+
+
+async def test_a_bug_is_logged_with_the_request_id_and_told_to_nobody(api):
+    def fail() -> dict[str, bool]:
+        raise ZeroDivisionError("a secret detail")
+
+    object.__setattr__(api.services, "roles", fail)
+    processors = [structlog.contextvars.merge_contextvars]
+    with structlog.testing.capture_logs(processors=processors) as logs:
+        response = await api.client.get("/readyz", headers={"X-Request-Id": "req-1"})
+    document = await problem(response, 500)
+    assert "secret" not in str(document)
+    [entry] = logs
+    assert entry["request_id"] == "req-1"
+    assert isinstance(entry["exc_info"], ZeroDivisionError)
+
+
+async def test_the_server_does_not_name_its_versions(api):
+    response = await api.client.get("/healthz")
+    assert response.headers["Server"] == "tocsin"
+
+
+async def test_no_credential_is_ever_logged(api, caplog):
+    caplog.set_level(logging.DEBUG)
+    headers = await api.reader()
+    with structlog.testing.capture_logs() as logs:
+        await api.client.get("/api/v1/incidents", headers=headers)
+    assert headers["X-API-Key"] not in f"{logs}{caplog.text}"
+
+
+async def test_the_openapi_document_is_valid_and_describes_every_endpoint(api):
+    response = await api.client.get("/openapi.json")
+    document = await response.json()
+    OpenAPIV31SpecValidator(document).validate()
+    assert document["servers"] == [{"url": URL}]
+    for endpoint in ENDPOINTS:
+        operation = document["paths"][endpoint.path][endpoint.method.lower()]
+        assert operation["summary"] == endpoint.summary
+        assert str(endpoint.status) in operation["responses"]
+
+
+async def test_the_openapi_document_names_parameters_and_security(api):
+    document = await (await api.client.get("/openapi.json")).json()
+    listing = document["paths"]["/api/v1/incidents"]["get"]
+    names = [parameter["name"] for parameter in listing["parameters"]]
+    assert names == ["severity", "status", "timespan", "limit", "cursor", "changed_after"]
+    assert listing["security"] == [{"apiKey": ["incidents:read"]}]
+    creating = document["paths"]["/api/admin/api-keys"]["post"]
+    assert creating["security"] == [{"adminToken": []}]
+    assert {"400", "401", "403", "413", "415", "422"} <= set(creating["responses"])
+
+
+def test_the_reference_lists_every_endpoint_with_its_scope():
+    reference = REFERENCE.read_text(encoding="utf-8")
+    for endpoint in ENDPOINTS:
+        heading = f"## `{endpoint.method} {endpoint.path}`"
+        assert heading in reference
+        section = reference.partition(heading)[2].partition("\n## ")[0]
+        assert f"`{endpoint.access.value}`" in section
+        for name in endpoint.query.model_fields:
+            assert f"`{name}`" in section
+        for name in endpoint.body.model_fields if endpoint.body else ():
+            assert f"`{name}`" in section

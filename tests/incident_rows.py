@@ -1,0 +1,97 @@
+"""Puts incidents into the database, as a sync would leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
+from tocsin.store.tables import coverage, incident_alerts, incident_entities, incidents
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def add_incidents(
+    connection: Connection,
+    count: int = 1,
+    *,
+    now: datetime = NOW,
+    entities: Sequence[tuple[str, str]] = (),
+    alerts: int = 0,
+    **values: Any,
+) -> list[int]:
+    """Add incidents and return their numbers; `values` are columns that differ from the usual."""
+    numbers = list(allot(connection, INCIDENT_NUMBER, count))
+    changes = allot(connection, INCIDENT_CHANGE, count)
+    page = _coverage(connection, now)
+    rows = [
+        _usual(number, change, page, now) | values
+        for number, change in zip(numbers, changes, strict=True)
+    ]
+    connection.execute(insert(incidents), rows)
+    for number in numbers:
+        for kind, value in entities:
+            row = {"incident_number": number, "kind": kind, "value": value}
+            connection.execute(insert(incident_entities).values(row))
+        for name in range(alerts):
+            connection.execute(
+                insert(incident_alerts).values(
+                    incident_number=number,
+                    external_id=f"alert-{name}",
+                    title="An alert",
+                    severity="High",
+                    occurred_at=now,
+                )
+            )
+    return numbers
+
+
+def change_incident(connection: Connection, number: int, *, now: datetime, **values: Any) -> None:
+    """Change an incident, as a later version of it would."""
+    [change] = allot(connection, INCIDENT_CHANGE, 1)
+    connection.execute(
+        update(incidents)
+        .where(incidents.c.number == number)
+        .values(**values, change=change, updated_at=now)
+    )
+
+
+def _coverage(connection: Connection, now: datetime) -> int:
+    found = connection.scalar(select(coverage.c.id).limit(1))
+    if found is not None:
+        return int(found)
+    words = dict.fromkeys(("provider", "stream", "source", "unit", "outcome"), "sensors")
+    counts = dict.fromkeys(("start", "end", "pages", "records", "new", "changed", "rejected"), 0)
+    row = {**words, **counts, "started_at": now, "finished_at": now}
+    return int(
+        connection.execute(insert(coverage).values(row).returning(coverage.c.id)).scalar_one()
+    )
+
+
+def _usual(number: int, change: int, page: int, now: datetime) -> dict[str, Any]:
+    return {
+        "number": number,
+        "provider": "sensors",
+        "external_id": f"external-{number}",
+        "external_number": str(1000 + number),
+        "title": f"Incident {number}",
+        "description": "What was seen.",
+        "severity": "High",
+        "raw_severity": "3",
+        "severity_assumed": False,
+        "status": "New",
+        "raw_status": "open",
+        "merged_into": None,
+        "source_url": f"https://siem.example/{number}",
+        "techniques": ["T1059.001"],
+        "occurred_at": now,
+        "source_changed_at": None,
+        "created_at": now,
+        "updated_at": now,
+        "change": change,
+        "alert_outcome": "alerted",
+        "coverage_id": page,
+    }
