@@ -224,7 +224,10 @@ def test_vulnerabilities_are_spelt_as_usual(provider, name):
 
 def test_techniques(provider):
     metadata = {"mitre_technique_id": ["T1190", "t1059_001", "other"]}
-    assert provider.to_incident(alert(alert__metadata=metadata)).techniques == ("T1190", "T1059.001")
+    assert provider.to_incident(alert(alert__metadata=metadata)).techniques == (
+        "T1190",
+        "T1059.001",
+    )
 
 
 def test_an_alert_without_addresses_is_an_incident_too(provider):
