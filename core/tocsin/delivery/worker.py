@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import NoReturn
 
 import structlog
 
@@ -17,22 +16,12 @@ from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing import Route, route
 from tocsin.events import Bell
 from tocsin.hookspecs import Channel
+from tocsin.loops import run_forever
 from tocsin.store import Database
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200
-_PAUSE_AFTER_ERROR = timedelta(seconds=5)
 _log = structlog.get_logger()
-
-
-async def _forever(step: Callable[[], Awaitable[None]], clock: Clock, what: str) -> NoReturn:
-    """Take one step after the other; one that fails is logged and tried again after a pause."""
-    while True:
-        try:
-            await step()
-        except Exception:  # noqa: BLE001 - a database that is away comes back
-            _log.exception(f"{what} failed; it is tried again")
-            await clock.sleep(_PAUSE_AFTER_ERROR)
 
 
 class Router:
@@ -54,7 +43,7 @@ class Router:
 
     async def run(self) -> None:
         """Route until cancelled."""
-        await _forever(self._step, self._clock, "routing")
+        await run_forever(self._step, self._clock, "routing")
 
     async def _step(self) -> None:
         if not await self.route_waiting():
@@ -86,8 +75,8 @@ class Worker:
     async def run(self) -> None:
         """Claim, deliver and settle until cancelled; see `stop` for what is then under way."""
         async with asyncio.TaskGroup() as loops:
-            loops.create_task(_forever(self._claim_step, self._clock, "claiming"))
-            loops.create_task(_forever(self._settle_step, self._clock, "settling"))
+            for step, what in ((self._claim_step, "claiming"), (self._settle_step, "settling")):
+                loops.create_task(run_forever(step, self._clock, what, destination=self.name))
 
     async def _claim_step(self) -> None:
         if not await self.claim():

@@ -15,6 +15,7 @@ from tocsin.incidents.alerting import AlertPolicy
 from tocsin.incidents.intake import store_page
 from tocsin.incidents.ledger import record_failure
 from tocsin.incidents.positions import StreamKey, Superseded, load_position
+from tocsin.loops import run_forever
 from tocsin.store import Database
 
 LONGEST_PAUSE = timedelta(minutes=15)
@@ -37,8 +38,10 @@ class ProviderSync:
 
     async def run(self) -> None:
         """Read the provider until cancelled."""
-        while True:
-            await self._clock.sleep(await self.read_all())
+        await run_forever(self._step, self._clock, "reading a provider", provider=self.name)
+
+    async def _step(self) -> None:
+        await self._clock.sleep(await self.read_all())
 
     async def read_all(self) -> timedelta:
         """Read every stream once, and return how long to wait before the next time."""

@@ -7,12 +7,14 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection as DriverConnection
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from tocsin.store.codec import dumps, loads
@@ -101,7 +103,8 @@ class _Writer(threading.Thread):
         except BaseException as error:  # noqa: BLE001 - handed to everyone who waits for the commit
             for job in group:
                 job.error = job.error or error
-            if connection.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
+            # after a full disk, for one, SQLite has rolled back by itself
+            with suppress(SQLAlchemyError):
                 connection.exec_driver_sql("ROLLBACK")
 
     def _run_in_savepoint(self, connection: Connection, job: _Job) -> None:

@@ -14,8 +14,8 @@ from structlog.contextvars import bind_contextvars
 from ulid import ULID
 
 from tocsin.credentials import Principal
-from tocsin.web.calls import Answer, Call, Role, Services
-from tocsin.web.endpoints import ENDPOINTS, Endpoint, Reading, Writing
+from tocsin.web.calls import Answer, Call, Endpoint, Reading, Role, Services, Writing
+from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.gate import Gate
 from tocsin.web.parsing import parse_body, parse_query
 from tocsin.web.problems import BODY_LIMIT, problem_response

@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
-from sqlalchemy import Connection
-
 from tocsin.credentials import Scope
-from tocsin.web.calls import Access, Answer, Call, Role
+from tocsin.web.calls import Answer, Call, Endpoint, Role
 from tocsin.web.openapi import OpenApi, build
-from tocsin.web.parsing import Body, Query
 from tocsin.web.routes import api_keys, incidents, service
-
-Reading = Callable[[Connection, Call], Answer]
-"""A plain function: it runs in the same read that identified the caller."""
-Writing = Callable[[Call], Awaitable[Answer]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """One thing that the API does."""
-
-    method: str
-    path: str
-    access: Access
-    summary: str
-    handler: Reading | Writing
-    answer: type[BaseModel]
-    query: type[Query] = Query
-    body: type[Body] | None = None
-    status: int = 200
-    errors: tuple[int, ...] = ()
-    """Problems of its own, beside those that follow from its access, query and body."""
-    other_statuses: tuple[int, ...] = ()
-    """Statuses that carry the same answer."""
 
 
 async def get_openapi(call: Call) -> Answer:

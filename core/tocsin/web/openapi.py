@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from tocsin.web.calls import Access, Role
+from tocsin.web.calls import Access, Endpoint, Role
 from tocsin.web.problems import CONTENT_TYPE, Problem
-
-if TYPE_CHECKING:
-    from tocsin.web.endpoints import Endpoint
 
 _REFERENCE = "#/components/schemas/{model}"
 _PATH_PARAMETERS = {
