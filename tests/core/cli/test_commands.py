@@ -1,0 +1,109 @@
+"""What an operator sees of the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def tocsin(tmp_path: Path):
+    """Run a command in a folder of its own, and return status, output and errors."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")
+    }
+
+    def run(*arguments: str, **variables: str) -> tuple[int, str, str]:
+        result = subprocess.run(
+            [sys.executable, "-W", "error", "-m", "tocsin", *arguments],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return result.returncode, result.stdout, result.stderr
+
+    return run
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Path:
+    (tmp_path / "eve.json").touch()
+    (tmp_path / "plugins.toml").write_text(
+        'enabled = ["suricata"]\n[providers.edge]\nplugin = "suricata"\npath = "eve.json"\n'
+    )
+    return tmp_path
+
+
+def test_a_wrong_configuration_ends_with_2_and_starts_nothing(tocsin, tmp_path):
+    (tmp_path / "plugins.toml").write_text('enabled = ["suricatta"]\nstrikt = true\n')
+    status, out, errors = tocsin("serve")
+    assert (status, out) == (2, "")
+    assert "did you mean 'strict'?" in errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_command_says_where_it_looked_for_the_database(tocsin, tmp_path):
+    for command in (["admin", "token"], ["coverage"], ["quarantine"]):
+        status, out, errors = tocsin(*command)
+        assert (status, out) == (2, "")
+        assert str(tmp_path / "data" / "tocsin.db") in errors
+    assert not (tmp_path / "data" / "tocsin.db").exists()
+
+
+def test_an_admin_token_is_all_that_is_printed(tocsin):
+    tocsin("db", "upgrade")
+    status, out, errors = tocsin("admin", "token", "--name", "alice", "--expires-in", "30m")
+    assert (status, errors) == (0, "")
+    assert out.count(".") == 2
+    assert len(out.splitlines()) == 1
+
+
+def test_a_wrong_lifetime_is_refused_by_its_option(tocsin):
+    tocsin("db", "upgrade")
+    status, _, errors = tocsin("admin", "token", "--expires-in", "soon")
+    assert (status, "--expires-in: found 'soon'" in errors) == (2, True)
+
+
+def test_check_says_that_all_is_well(tocsin, configured):
+    status, out, errors = tocsin("check")
+    assert (status, errors) == (0, "")
+    assert "the configuration is valid" in out
+    assert "providers.edge: " in out
+
+
+def test_check_says_what_is_not_well(tocsin, configured):
+    (configured / "eve.json").unlink()
+    status, _, errors = tocsin("check")
+    assert status == 1
+    assert "providers.edge: " in errors
+    assert not (configured / "data").exists()
+
+
+def test_lists_are_lines_of_tabs_or_json(tocsin, configured):
+    _, lines, _ = tocsin("plugins", "list")
+    names = [line.split("\t")[0] for line in lines.splitlines()]
+    _, text, _ = tocsin("plugins", "list", "--json")
+    records = json.loads(text)
+    assert names == [record["name"] for record in records]
+    assert [record["name"] for record in records if record["enabled"]] == ["suricata", "templates"]
+
+
+def test_the_version_can_be_asked_for(tocsin):
+    from importlib.metadata import version
+
+    assert tocsin("--version")[1].strip() == version("tocsin")
+
+
+def test_a_generated_key_is_its_owners_alone(tocsin, tmp_path):
+    tocsin("db", "upgrade")
+    tocsin("admin", "token")
+    assert (tmp_path / "data" / "encryption.key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700

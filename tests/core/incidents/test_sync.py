@@ -1,0 +1,182 @@
+"""The loop of one provider: page by page, through failures, and on again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import structlog
+from sqlalchemy import select
+
+from tocsin import (
+    CredentialsRefused,
+    Health,
+    Incident,
+    Page,
+    Provider,
+    Refused,
+    Severity,
+    Tools,
+    TryLater,
+)
+from tocsin.events import Bell
+from tocsin.incidents import ProviderSync
+from tocsin.store.tables import coverage, events, incidents
+
+
+class Scripted(Provider):
+    """Hands over incident after incident, and fails where its script says so."""
+
+    per_read = 3
+    pages_before_failure = 1
+
+    def __init__(self, settings, tools) -> None:
+        super().__init__(settings, tools)
+        self.script: list[Exception] = []
+        self.asked: list[Mapping[str, Any] | None] = []
+
+    async def check(self) -> Health:
+        return Health(detail="scripted")
+
+    async def read(
+        self, stream: str, position: Mapping[str, Any] | None, until: datetime
+    ) -> AsyncIterator[Page]:
+        self.asked.append(position)
+        start = position["next"] if position else 1
+        for number in range(start, start + self.per_read):
+            if number == start + self.pages_before_failure and self.script:
+                raise self.script.pop(0)
+            yield Page(next_position={"next": number + 1}, incidents=(incident(number),), records=1)
+
+
+def incident(number: int) -> Incident:
+    from datetime import UTC
+
+    return Incident(
+        external_id=str(number),
+        title=f"number {number}",
+        severity=Severity.HIGH,
+        occurred_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+@pytest.fixture
+def make_sync(database, clock):
+    def make(name="edge", **settings) -> ProviderSync:
+        tools = Tools(name=name, http=None, clock=clock, log=structlog.get_logger())
+        provider = Scripted(Scripted.Settings(plugin="scripted", **settings), tools)
+        sync = ProviderSync(provider, database, clock, Bell(), "https://tocsin.example.org")
+        sync.provider = provider
+        return sync
+
+    return make
+
+
+@pytest.fixture
+def rows(database):
+    async def rows(table) -> list:
+        def read(connection):
+            query = select(table).order_by(*table.primary_key.columns)
+            return list(connection.execute(query).mappings())
+
+        return await database.read(read)
+
+    return rows
+
+
+async def test_each_read_goes_on_where_the_last_page_ended(make_sync, rows):
+    sync = make_sync()
+    await sync.read_all()
+    await sync.read_all()
+    assert sync.provider.asked == [None, {"next": 4}]
+    assert [row["external_id"] for row in await rows(incidents)] == list("123456")
+
+
+async def test_a_page_is_kept_though_the_next_one_fails(make_sync, rows):
+    sync = make_sync()
+    sync.provider.script = [TryLater("busy")]
+    await sync.read_all()
+    assert [row["external_id"] for row in await rows(incidents)] == ["1"]
+    await sync.read_all()
+    assert sync.provider.asked == [None, {"next": 2}]
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "reason"),
+    [
+        (TryLater("busy"), "later", "busy"),
+        (CredentialsRefused("no"), "credentials-refused", "no"),
+        (Refused("gone"), "refused", "gone"),
+        (KeyError("id"), "failed", "KeyError: 'id'"),
+    ],
+)
+async def test_a_failure_is_in_the_ledger_by_its_class(make_sync, rows, error, outcome, reason):
+    sync = make_sync()
+    sync.provider.script = [error]
+    await sync.read_all()
+    last = (await rows(coverage))[-1]
+    assert (last["outcome"], last["reason"]) == (outcome, reason)
+
+
+async def test_a_failure_that_goes_on_is_one_stretch(make_sync, rows, clock):
+    sync = make_sync()
+    sync.provider.pages_before_failure = 0
+    for _ in range(3):
+        sync.provider.script = [TryLater("busy")]
+        await sync.read_all()
+        clock.advance(minutes=1)
+    [failure] = await rows(coverage)
+    assert (failure["outcome"], failure["pages"]) == ("later", 3)
+    assert failure["end"] - failure["start"] == timedelta(minutes=2) / timedelta(microseconds=1)
+
+
+async def test_pauses_grow_with_failures_and_shrink_with_success(make_sync):
+    sync = make_sync(poll_interval="1m")
+    assert await sync.read_all() == timedelta(minutes=1)
+    pauses = []
+    for _ in range(6):
+        sync.provider.script = [TryLater("busy")]
+        pauses.append(await sync.read_all())
+    assert [pause / timedelta(minutes=1) for pause in pauses] == [2, 4, 8, 15, 15, 15]
+    assert await sync.read_all() == timedelta(minutes=1)
+
+
+async def test_the_siems_own_delay_is_honoured(make_sync):
+    sync = make_sync()
+    sync.provider.script = [TryLater("busy", after=timedelta(hours=2))]
+    assert await sync.read_all() == timedelta(hours=2)
+
+
+async def test_a_slow_poll_is_never_hurried_by_a_failure(make_sync):
+    sync = make_sync(poll_interval="6h")
+    sync.provider.script = [TryLater("busy")]
+    assert await sync.read_all() >= timedelta(hours=6)
+
+
+async def test_the_first_fetch_can_be_quiet(make_sync, rows):
+    sync = make_sync(quiet_first_fetch=True)
+    await sync.read_all()
+    assert await rows(events) == []
+    await sync.read_all()
+    assert len(await rows(events)) == 3
+    outcomes = [row["alert_outcome"] for row in await rows(incidents)]
+    assert outcomes == ["quiet"] * 3 + ["alerted"] * 3
+
+
+async def test_two_nodes_that_read_the_same_store_it_once(make_sync, rows):
+    one, other = make_sync(), make_sync()
+    await one.read_all()
+    other.provider.per_read = 6
+    await other.read_all()
+    await one.read_all()
+    numbers = [row["external_id"] for row in await rows(incidents)]
+    assert len(numbers) == len(set(numbers)) == len(await rows(events))
+
+
+async def test_providers_do_not_mix(make_sync, rows):
+    await make_sync("one").read_all()
+    await make_sync("two").read_all()
+    found = [(row["provider"], row["external_id"]) for row in await rows(incidents)]
+    assert found == [(name, number) for name in ("one", "two") for number in "123"]
