@@ -96,12 +96,17 @@ class Worker:
         for claimed in claims:
             task = asyncio.create_task(self._deliver(claimed))
             self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+            task.add_done_callback(self._leave)
         return len(claims)
 
     async def _deliver(self, claimed: Claimed) -> None:
-        self._ended.append(await self._attempts.make(claimed))
+        # in two steps: `settle` takes the list away while an attempt is under way
+        attempt = await self._attempts.make(claimed)
+        self._ended.append(attempt)
         self._has_ended.ring()
+
+    def _leave(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
         self.bell.ring()
 
     async def settle(self) -> None:

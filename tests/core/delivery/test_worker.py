@@ -6,14 +6,14 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from tocsin import CredentialsRefused, Receipt, Refused, TryLater
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing import Route
 from tocsin.delivery.worker import Router, Worker
 from tocsin.events import Bell
-from tocsin.store.tables import attempts, deliveries
+from tocsin.store.tables import attempts, deliveries, events
 
 from .conftest import alert
 
@@ -40,6 +40,14 @@ class Desk:
     async def row(self, table):
         rows = await self.database.read(lambda c: list(c.execute(select(table)).mappings()))
         return rows[-1]
+
+    async def unfinished(self) -> int:
+        """Return how many events are not routed or not delivered yet."""
+        queries = (
+            select(func.count()).where(events.c.routed.is_(False)),
+            select(func.count()).where(deliveries.c.state == "pending"),
+        )
+        return await self.database.read(lambda c: sum(c.scalar(query) for query in queries))
 
     async def state(self) -> tuple[str, int]:
         row = await self.row(deliveries)
@@ -143,15 +151,36 @@ async def test_no_more_are_under_way_than_the_settings_allow(make_channel, datab
     assert len(desk.channel.deliveries) == 10
 
 
+async def test_an_attempt_that_ends_after_a_settlement_is_stored_too(desk, store):
+    first_is_there, second_may_end = asyncio.Event(), asyncio.Event()
+
+    async def deliver(delivery):
+        if delivery.event.subject == "incident:2":
+            await second_may_end.wait()
+        first_is_there.set()
+        return Receipt(status=200)
+
+    desk.channel.deliver = deliver
+    await store(alert(1), alert(2))
+    await desk.router.route_waiting()
+    await desk.worker.claim()
+    await first_is_there.wait()
+    await desk.worker.settle()
+    second_may_end.set()
+    await desk.worker.finish(timedelta(seconds=10))
+    rows = await desk.database.read(lambda c: list(c.scalars(select(deliveries.c.state))))
+    assert rows == ["delivered", "delivered"]
+
+
 async def test_the_loops_deliver_what_arrives_while_they_run(desk, store):
-    arrived = asyncio.Event()
-    desk.channel.answer = lambda _: arrived.set() or Receipt(status=200)
     loops = [asyncio.create_task(loop) for loop in (desk.router.run(), desk.worker.run())]
-    await store(alert())
-    async with asyncio.timeout(10):
-        await arrived.wait()
+    async with asyncio.timeout(30):
+        for number in range(100):
+            await store(alert(number))
+        while await desk.unfinished():  # noqa: ASYNC110 - what is waited for is in the database
+            await asyncio.sleep(0)
     for loop in loops:
         loop.cancel()
     await asyncio.gather(*loops, return_exceptions=True)
-    await desk.worker.finish(timedelta(seconds=10))
-    assert await desk.state() == ("delivered", 1)
+    assert len({delivery.id for delivery in desk.channel.deliveries}) == 100
+    assert len(desk.channel.deliveries) == 100
