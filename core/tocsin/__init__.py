@@ -9,7 +9,7 @@ from tocsin.errors import (
     TocsinError,
     TryLater,
 )
-from tocsin.fields import Duration, PluginSettings
+from tocsin.fields import Duration, LocalPath, PluginSettings
 from tocsin.hookspecs import Channel, HttpClient, HttpResponse, Provider, Tools, hookimpl
 from tocsin.model import (
     Alert,
@@ -45,6 +45,7 @@ __all__ = [
     "HttpResponse",
     "Incident",
     "IncidentStatus",
+    "LocalPath",
     "OperatorError",
     "Page",
     "PluginFailure",

@@ -13,6 +13,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     SecretStr,
     ValidationInfo,
     WithJsonSchema,
@@ -26,6 +27,16 @@ _ISO_DURATION = re.compile(
     r"|(?=[0-9T])(?:(?P<days>[0-9]{1,6})D)?"
     r"(?:T(?=[0-9])(?:(?P<hours>[0-9]{1,6})H)?(?:(?P<minutes>[0-9]{1,6})M)?(?:(?P<seconds>[0-9]{1,9})S)?)?)"
 )
+
+
+def _beside_the_file(value: str, info: ValidationInfo) -> str:
+    base: Path = (info.context or {}).get("base", Path())
+    return str((base / value).absolute())
+
+
+LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_beside_the_file)]
+"""A path on this machine, or a glob; a relative one is relative to `plugins.toml`."""
+
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'give { env = "NAME" } or { file = "path" }'
 _UNITS = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
-from tocsin.fields import Duration, PluginSettings, parse_iso_duration
+from tocsin.fields import Duration, LocalPath, PluginSettings, parse_iso_duration
 
 durations: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
@@ -98,6 +99,17 @@ def test_a_table_takes_plain_text_but_no_secret_by_its_name(monkeypatch):
     for name in ("Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"):
         with pytest.raises(ValidationError, match="looks like a secret"):
             Settings.model_validate({"headers": {name: "literal"}})
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("eve.json", "/etc/tocsin/eve.json"), ("/var/*.json", "/var/*.json")]
+)
+def test_a_relative_path_is_relative_to_the_file(path, expected):
+    class Files(PluginSettings):
+        path: LocalPath
+
+    context = {"base": Path("/etc/tocsin")}
+    assert Files.model_validate({"path": path}, context=context).path == expected
 
 
 def test_settings_do_not_show_their_secrets(monkeypatch):

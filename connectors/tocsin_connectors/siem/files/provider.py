@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
-from tocsin import Duration, Health, Incident, Page, Provider
+from tocsin import Duration, Health, Incident, LocalPath, Page, Provider
 from tocsin_connectors.siem.files.finding import find
 from tocsin_connectors.siem.files.following import Following
 from tocsin_connectors.siem.files.known import decode
@@ -24,8 +24,7 @@ class FileProvider(Provider):
     class Settings(Provider.Settings):
         """What every provider on files can be told."""
 
-        path: str = Field(
-            min_length=1,
+        path: LocalPath = Field(
             description="The file to follow, or a glob; rotated siblings are followed with it.",
         )
         first_fetch: Duration = Field(

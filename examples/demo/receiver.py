@@ -1,0 +1,128 @@
+"""A receiver of Tocsin's webhooks with nothing but the standard library.
+
+Run by itself it prints what arrives: `python receiver.py SECRET_FILE [PORT]`. Beside the secret it
+keeps `received.jsonl`, so that an event that comes twice is taken once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+LARGEST_BODY = 1024 * 1024
+TOLERANCE = 300  # seconds that the clocks may differ
+
+
+def verify(secret: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """Return the event, or raise ValueError if it was not sent by who holds the secret."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = b"v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
+    signatures = headers["webhook-signature"].encode().split()
+    if not any(hmac.compare_digest(expected, signature) for signature in signatures):
+        raise ValueError("the signature is wrong")
+    if abs(time.time() - int(headers["webhook-timestamp"])) > TOLERANCE:
+        raise ValueError("the message is too old, or the clocks differ")
+    event: dict[str, Any] = json.loads(body)
+    return event
+
+
+class Inbox:
+    """The events that were received, each once, in a file that outlives the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        path.touch(mode=0o600)
+        with path.open(encoding="utf-8") as file:
+            self.ids = {json.loads(line)["id"] for line in file}
+
+    def take(self, webhook_id: str, event: dict[str, Any]) -> bool:
+        """Keep the event and return True, or False for one that came before."""
+        with self._lock:
+            if webhook_id in self.ids:
+                return False
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"id": webhook_id, "event": event}) + "\n")
+            self.ids.add(webhook_id)
+            return True
+
+
+class Receiver(ThreadingHTTPServer):
+    """Verifies each POST, keeps its event, answers, and tells what came of it."""
+
+    def __init__(
+        self,
+        port: int,
+        secret: str,
+        inbox: Inbox,
+        on_event: Callable[[dict[str, Any]], None],
+        on_refusal: Callable[[str], None],
+    ) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self._secret = secret
+        self._inbox = inbox
+        self._on_event = on_event
+        self._on_refusal = on_refusal
+
+    def answer(self, headers: Mapping[str, str], body: bytes) -> HTTPStatus:
+        """Return the status to answer with; 2xx only once the event is safe."""
+        try:
+            event = verify(self._secret, headers, body)
+        except (KeyError, ValueError) as error:
+            self._on_refusal(f"no {error}" if isinstance(error, KeyError) else str(error))
+            return HTTPStatus.BAD_REQUEST
+        if self._inbox.take(headers["webhook-id"], event):
+            self._on_event(event)
+        return HTTPStatus.NO_CONTENT
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Receiver
+    timeout = 10
+
+    def do_POST(self) -> None:
+        length = self.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > LARGEST_BODY:
+            self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            return
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.send_response(self.server.answer(headers, self.rfile.read(int(length))))
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Write no access log."""
+
+
+def main() -> None:
+    """Receive until interrupted, printing a line of JSON for each event."""
+    path = Path(sys.argv[1])
+    secret = path.read_text(encoding="utf-8").strip()
+    port = int(sys.argv[2]) if len(sys.argv) > 2 else 8090  # noqa: PLR2004
+    inbox = Inbox(path.with_name("received.jsonl"))
+
+    def show(event: dict[str, Any]) -> None:
+        print(json.dumps(event), flush=True)
+
+    def complain(reason: str) -> None:
+        print(f"refused: {reason}", file=sys.stderr, flush=True)
+
+    with Receiver(port, secret, inbox, show, complain) as receiver:
+        print(f"listening on http://127.0.0.1:{port}/", file=sys.stderr)
+        receiver.serve_forever()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        main()

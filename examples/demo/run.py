@@ -1,0 +1,149 @@
+"""The demo: a sensor, Tocsin and a receiver on this machine, until Ctrl-C.
+
+DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT move it elsewhere; port 0 takes any that is free.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+import screen
+from feed import Feed
+from receiver import Inbox, Receiver
+from service import Service, ServiceError, free_port, write_secret
+
+HERE = Path(__file__).resolve().parent
+STATUS_EVERY = 10  # seconds
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Demo:
+    """The parts in one folder, and what they have to tell, printed by one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lines: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.inbox = Inbox(folder / "received.jsonl")
+        self.before = len(self.inbox.ids)
+        self.receiver = Receiver(
+            free_port(int(os.environ.get("DEMO_RECEIVER_PORT", "8090"))),
+            obtain_secret(folder / "webhook.secret"),
+            self.inbox,
+            on_event=lambda event: self.lines.put(partial(screen.delivery, event)),
+            on_refusal=lambda why: self.lines.put(partial(screen.note, f"refused: {why}", "red")),
+        )
+        settings = (HERE / "plugins.toml").read_text(encoding="utf-8")
+        settings = settings.replace(":8090/", f":{self.receiver.server_port}/")
+        (folder / "plugins.toml").write_text(settings, encoding="utf-8")
+        self.service = Service(folder, choose_port())
+        self.feed = Feed(folder, lambda path: self.lines.put(partial(self._rotated, path)))
+
+    def run(self) -> None:
+        """Run until interrupted; raises ServiceError where Tocsin ends before that."""
+        try:
+            with serving(self.receiver), self.service:
+                self._welcome()
+                with self.feed:
+                    self._show()
+        except KeyboardInterrupt:
+            self._farewell()
+
+    def _welcome(self) -> None:
+        service = self.service
+        service.wait_until_ready()
+        token = service.command("admin", "token", "--name", "demo")
+        key = service.api_key(token)
+        screen.welcome(service.url, service.folder, service.log, token, key)
+
+    def _show(self) -> None:
+        due = time.monotonic() + STATUS_EVERY
+        while True:
+            try:
+                self.lines.get(timeout=0.2)()
+            except Empty:
+                self.service.check()
+            if time.monotonic() >= due:
+                screen.note(self._status())
+                due = time.monotonic() + STATUS_EVERY
+
+    def _rotated(self, path: Path) -> None:
+        screen.note(f"the sensor renamed eve.json to {path.name} and began a new one")
+
+    def _status(self) -> str:
+        incidents, quarantined = self.service.counts()
+        return (
+            f"so far: {self.feed.alerts} alerts written, {incidents} incidents, "
+            f"{len(self.inbox.ids)} delivered, {quarantined} quarantined"
+        )
+
+    def _farewell(self) -> None:
+        while not self.lines.empty():
+            self.lines.get()()
+        delivered = len(self.inbox.ids) - self.before
+        screen.line(f"\nStopped. {delivered} deliveries were verified in this run.")
+        folder = screen.short(self.service.folder)
+        screen.line(f"`make run` goes on from here; to begin anew, remove {folder}.")
+
+
+@contextmanager
+def serving(receiver: Receiver) -> Iterator[None]:
+    """Receive in a thread."""
+    thread = threading.Thread(target=receiver.serve_forever, name="receiver", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        receiver.shutdown()
+        receiver.server_close()
+
+
+def obtain_secret(path: Path) -> str:
+    """Return the webhook secret, made at the first start."""
+    if not path.exists():
+        write_secret(path, "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode())
+    return path.read_text(encoding="ascii").strip()
+
+
+def choose_port() -> int:
+    """Return the API's port, and say so where it is not the one that was asked for."""
+    wanted = int(os.environ.get("DEMO_PORT", "8080"))
+    port = free_port(wanted)
+    if wanted not in {0, port}:
+        screen.line(f"Port {wanted} is taken, so the API is on port {port}.", "yellow")
+    return port
+
+
+def main() -> int:
+    """Return 0 once stopped, 1 where Tocsin ended by itself."""
+    for number in STOPPING:
+        signal.signal(number, interrupt)
+    folder = Path(os.environ.get("DEMO_DIR", HERE.parents[1] / "data/demo")).resolve()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with suppress(KeyboardInterrupt):
+            Demo(folder).run()
+    except ServiceError as error:
+        screen.line(str(error), "red")
+        return 1
+    return 0
+
+
+def interrupt(*_: object) -> None:
+    """Stop in order, and let nothing interrupt that."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

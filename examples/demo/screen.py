@@ -1,0 +1,64 @@
+"""What the demo shows: lines that scroll, coloured on a terminal and plain elsewhere."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+_console = Console(highlight=False, soft_wrap=True)
+_STYLES = {"Critical": "bold red", "High": "red", "Medium": "yellow"}
+
+
+def line(text: str = "", style: str = "") -> None:
+    """Print a line as it is."""
+    _console.print(Text(text, style))
+
+
+def note(text: str, style: str = "dim") -> None:
+    """Print a line with the time."""
+    line(f"{time.strftime('%H:%M:%S')}  {text}", style)
+
+
+def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
+    """Print where everything is and what to try."""
+    line("Tocsin is running: a sensor reports, incidents are synced, webhooks go out.", "bold")
+    line()
+    for name, value in (
+        ("API", f"{url}  (described at {url}/openapi.json)"),
+        ("API key", key),
+        ("Admin token", token),
+        ("Set up by", "examples/demo/plugins.toml"),
+        ("Data and log", f"{short(folder)}, {short(log)}"),
+    ):
+        line(f"  {name:<13} {value}")
+    line()
+    line("Try, in another terminal:", "bold")
+    line()
+    line(f"  curl -H 'X-API-Key: {key}' \\")
+    line(f"    '{url}/api/v1/incidents?severity=High&limit=5'")
+    line(f"  TOCSIN_DATA_DIR={short(folder)} .venv/bin/tocsin coverage")
+    line(f"  TOCSIN_DATA_DIR={short(folder)} .venv/bin/tocsin quarantine")
+    line()
+    line("Incidents from Medium up, as the receiver gets them. Ctrl-C stops.", "bold")
+    line()
+
+
+def delivery(event: dict[str, Any]) -> None:
+    """Print one line for a delivery; titles come from outside, so only what is printable."""
+    data = event["data"]
+    title = "".join(char if char.isprintable() else "?" for char in data["title"])
+    number, severity = f"#{data['incident_number']}", data["severity"]
+    style = _STYLES.get(severity, "")
+    text = Text(f"{time.strftime('%H:%M:%S')}  ")
+    text.append("verified", "green").append(f"  {number:<6} ").append(f"{severity:<10}", style)
+    _console.print(text.append(title))
+
+
+def short(path: Path) -> str:
+    """Return the path as seen from here, if it is below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
