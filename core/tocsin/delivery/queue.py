@@ -80,7 +80,7 @@ _due = (
         deliveries.c.state == literal_column(f"'{PENDING}'"),
         deliveries.c.due_at <= bindparam("now"),
     )
-    .order_by(deliveries.c.due_at)
+    .order_by(deliveries.c.due_at, deliveries.c.id)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
     .cte("due")
@@ -121,7 +121,7 @@ def claim(connection: Connection, destination: str, most: int, now: datetime) ->
     if not ids:
         return []
     rows = connection.execute(_taken, {"ids": ids}).mappings()
-    return [_claimed(row, lease, until) for row in sorted(rows, key=itemgetter("id"))]
+    return [_claimed(row, lease, until) for row in sorted(rows, key=itemgetter("delivery_id"))]
 
 
 def _claimed(row: RowMapping, lease: str, until: datetime) -> Claimed:

@@ -213,6 +213,7 @@ Index(
     "ix_deliveries_due",
     deliveries.c.destination,
     deliveries.c.due_at,
+    deliveries.c.id,
     sqlite_where=deliveries.c.state == "pending",
     postgresql_where=deliveries.c.state == "pending",
 )

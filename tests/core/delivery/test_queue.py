@@ -69,6 +69,13 @@ async def test_a_claim_takes_no_more_than_it_asked_for(waiting):
     assert len(await waiting.claim(3)) == 3
 
 
+async def test_what_is_due_at_once_is_claimed_in_the_order_of_its_events(waiting):
+    events = [alert(n) for n in range(100)]
+    await waiting.offer(*events)
+    claims = [await waiting.claim(7) for _ in range(15)]
+    assert [claimed.event for claim in claims for claimed in claim] == events
+
+
 async def test_a_claim_is_of_one_destination(waiting):
     await waiting.offer(alert(), to="other")
     assert await waiting.claim(of="soc") == []

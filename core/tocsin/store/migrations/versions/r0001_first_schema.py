@@ -130,7 +130,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_deliveries_due",
         "deliveries",
-        ["destination", "due_at"],
+        ["destination", "due_at", "id"],
         sqlite_where=sa.text("state = 'pending'"),
         postgresql_where=sa.text("state = 'pending'"),
     )
