@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
-from tocsin.store.tables import coverage, incident_alerts, incident_entities, incidents
+from tocsin.store.tables import coverage, incident_entities, incidents
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -27,6 +27,7 @@ def add_incidents(
     numbers = list(allot(connection, INCIDENT_NUMBER, count))
     changes = allot(connection, INCIDENT_CHANGE, count)
     page = _coverage(connection, now)
+    values["alert_count"] = alerts
     rows = [
         _usual(number, change, page, now) | values
         for number, change in zip(numbers, changes, strict=True)
@@ -36,16 +37,6 @@ def add_incidents(
         for kind, value in entities:
             row = {"incident_number": number, "kind": kind, "value": value}
             connection.execute(insert(incident_entities).values(row))
-        for name in range(alerts):
-            connection.execute(
-                insert(incident_alerts).values(
-                    incident_number=number,
-                    external_id=f"alert-{name}",
-                    title="An alert",
-                    severity="High",
-                    occurred_at=now,
-                )
-            )
     return numbers
 
 

@@ -7,7 +7,7 @@ point's name is the name that operators write as `plugin = "..."`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv4Network, IPv6Network
@@ -130,7 +130,7 @@ class Provider(ABC):
     @abstractmethod
     def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         """Yield pages from `position` on, and end when everything up to `until` was read.
 
         `position` is the `next_position` of the last page that was stored, or None at the very

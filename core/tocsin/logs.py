@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from typing import Literal
@@ -42,7 +43,10 @@ def _for_people() -> list[structlog.typing.Processor]:
 
 def _for_programs() -> list[structlog.typing.Processor]:
     def dumps(value: object, **_: object) -> str:
-        return orjson.dumps(value, default=str).decode()
+        try:
+            return orjson.dumps(value, default=str).decode()
+        except TypeError:  # lone surrogates, as in names of files that are not UTF-8
+            return json.dumps(value, default=str)
 
     return [
         structlog.processors.format_exc_info,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import NoReturn
@@ -21,6 +22,14 @@ async def run_forever(
     while True:
         try:
             await step()
-        except Exception:  # noqa: BLE001 - a database that is away comes back
+        except (Exception, asyncio.CancelledError):
+            if was_cancelled():
+                raise
             _log.exception(f"{what} failed; it is tried again", **facts)
             await clock.sleep(_PAUSE)
+
+
+def was_cancelled() -> bool:
+    """Return whether the current task was cancelled, as opposed to code in it saying so."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -28,6 +28,7 @@ from tocsin.store import (
     is_sqlite,
     open_database,
     parse_url,
+    sqlite_file,
     upgrade,
 )
 from tocsin.web import Services, make_app
@@ -65,9 +66,15 @@ class Node:
                 for loop in loops:
                     loop.cancel()
         finally:
-            await asyncio.gather(*(worker.finish(PATIENCE) for worker in self.workers))
+            await asyncio.gather(*(self._finish(worker) for worker in self.workers))
             await runner.cleanup()
         _log.info("stopped")
+
+    async def _finish(self, worker: Worker) -> None:
+        try:
+            await worker.finish(PATIENCE)
+        except Exception:  # noqa: BLE001 - what it holds is due again when its lease has run out
+            _log.exception("what was under way could not be stored", destination=worker.name)
 
     async def _listen(self, runner: web.AppRunner) -> None:
         host, port = self.settings.host, self.settings.port
@@ -76,7 +83,7 @@ class Node:
         except OSError as error:
             raise OperatorError(
                 f"cannot listen on {host}, port {port} ({error.strerror}); "
-                "free it, or set TOCSIN_HOST and TOCSIN_PORT"
+                "set TOCSIN_HOST and TOCSIN_PORT to an address of this machine and a free port"
             ) from error
 
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
@@ -105,8 +112,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
     url = parse_url(settings.database)
     vault = open_vault(settings)
     async with AsyncExitStack() as stack:
-        alone = hold_lock(settings.data_dir / "tocsin.lock") if is_sqlite(url) else nullcontext()
-        stack.enter_context(alone)
+        stack.enter_context(hold_lock(sqlite_file(url)) if is_sqlite(url) else nullcontext())
         database = await open_ready_database(url, stack)
         if is_sqlite(url):
             await database.write(void_leases, clock.now())

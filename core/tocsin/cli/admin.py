@@ -32,9 +32,9 @@ def token(
     """Print a bearer token for the admin endpoints on standard output, and nothing else."""
     settings = load_settings()
     lifetime = _parse(expires_in)
-    admins = Admins(open_vault(settings), SystemClock())
 
     async def issue(database: Database) -> str:
+        admins = Admins(open_vault(settings), SystemClock())
         return await database.write(admins.issue, name=name, expires_in=lifetime)
 
     print(run_on_database(settings, issue))

@@ -6,9 +6,7 @@ import asyncio
 
 import typer
 from sqlalchemy import URL
-from sqlalchemy.exc import SQLAlchemyError
 
-from tocsin.errors import OperatorError
 from tocsin.settings import load_settings
 from tocsin.store import open_database, parse_url
 from tocsin.store import upgrade as upgrade_schema
@@ -35,7 +33,5 @@ async def _upgrade(url: URL) -> str:
     database = open_database(url)
     try:
         return await upgrade_schema(database)
-    except (SQLAlchemyError, OSError) as error:
-        raise OperatorError(f"the database cannot be brought up to date: {error}") from error
     finally:
         await database.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import suppress
 
 from tocsin.logs import configure_logs
 from tocsin.settings import Settings, load_settings
@@ -20,6 +21,15 @@ async def _serve(settings: Settings) -> None:
     from tocsin import node
 
     stop = asyncio.Event()
+    serving = asyncio.create_task(node.serve(settings, stop))
+
+    def end() -> None:
+        """Stop in order; at the second signal, at once."""
+        if stop.is_set():
+            serving.cancel()
+        stop.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await node.serve(settings, stop)
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    with suppress(asyncio.CancelledError):
+        await serving

@@ -10,7 +10,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from tocsin.errors import OperatorError
 from tocsin.settings import Settings
-from tocsin.store import is_sqlite, parse_url
+from tocsin.store import is_sqlite, make_private_folder, parse_url, sqlite_file
 
 KEY_FILE = "encryption.key"
 _VARIABLE = "TOCSIN_ENCRYPTION_KEY"
@@ -57,12 +57,13 @@ def open_vault(settings: Settings) -> Vault:
     if settings.encryption_key_file is not None:
         path = settings.encryption_key_file
         return Vault(_read(path), source=f"{_VARIABLE}_FILE ({path})")
-    if not is_sqlite(parse_url(settings.database)):
+    url = parse_url(settings.database)
+    if not is_sqlite(url):
         raise OperatorError(
             f"PostgreSQL needs an encryption key that every node shares: set {_VARIABLE} or "
             f"{_VARIABLE}_FILE; make a key with {_MAKE}"
         )
-    path = settings.data_dir / KEY_FILE
+    path = sqlite_file(url).parent / KEY_FILE
     _generate(path)
     return Vault(_read(path), source=str(path))
 
@@ -80,7 +81,7 @@ def _generate(path: Path) -> None:
     """Leave a key at `path`, whole from the moment it is there; one that exists is kept."""
     if path.exists():
         return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

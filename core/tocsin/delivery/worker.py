@@ -68,12 +68,13 @@ class Worker:
         self._concurrency = channel.settings.concurrency
         self._database = database
         self._clock = channel.tools.clock
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], Claimed] = {}
         self._ended: list[Attempt] = []
         self._has_ended = Bell()
+        self._writing = asyncio.Lock()
 
     async def run(self) -> None:
-        """Claim, deliver and settle until cancelled; see `stop` for what is then under way."""
+        """Claim, deliver and settle until cancelled; `finish` sees to what is then under way."""
         async with asyncio.TaskGroup() as loops:
             for step, what in ((self._claim_step, "claiming"), (self._settle_step, "settling")):
                 loops.create_task(run_forever(step, self._clock, what, destination=self.name))
@@ -88,14 +89,14 @@ class Worker:
 
     async def claim(self) -> int:
         """Begin as many due deliveries as there is room for, and return how many those are."""
-        room = self._concurrency - len(self._under_way)
-        if room <= 0:
-            return 0
-        now = self._clock.now()
-        claims = await self._database.write(queue.claim, self.name, room, now)
+        room = self._concurrency - len(self._under_way) - len(self._ended)
+        return await asyncio.shield(self._claim(room)) if room > 0 else 0
+
+    async def _claim(self, room: int) -> int:
+        claims = await self._database.write(queue.claim, self.name, room, self._clock.now())
         for claimed in claims:
             task = asyncio.create_task(self._deliver(claimed))
-            self._under_way.add(task)
+            self._under_way[task] = claimed
             task.add_done_callback(self._leave)
         return len(claims)
 
@@ -106,30 +107,37 @@ class Worker:
         self._has_ended.ring()
 
     def _leave(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
+        self._under_way.pop(task, None)
         self.bell.ring()
 
     async def settle(self) -> None:
         """Store how every attempt ended that is not stored yet."""
-        ended, self._ended = self._ended, []
-        if not ended:
-            return
-        try:
+        await asyncio.shield(self._settle())
+
+    async def _settle(self) -> None:
+        async with self._writing:
+            ended = list(self._ended)
+            if not ended:
+                return
             late = await self._database.write(queue.settle, ended)
-        except BaseException:
-            self._ended = ended + self._ended
-            raise
+            del self._ended[: len(ended)]
+        self.bell.ring()
         too_late = {attempt.claimed.id for attempt in late}
         for attempt in ended:
             _report(self.name, attempt, late=attempt.claimed.id in too_late)
 
     async def finish(self, at_most: timedelta) -> None:
-        """Wait for what is under way, but not for ever, and store how it ended."""
+        """Let what is under way end, but not for ever; store how it ended, give back the rest."""
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=at_most.total_seconds())
-        for task in self._under_way:
+        given_up = dict(self._under_way)
+        for task in given_up:
             task.cancel()
+        await asyncio.gather(*given_up, return_exceptions=True)
         await self.settle()
+        if given_up:
+            claims = list(given_up.values())
+            await self._database.write(queue.release, claims, self._clock.now())
 
 
 def _report(destination: str, attempt: Attempt, *, late: bool) -> None:
@@ -140,7 +148,7 @@ def _report(destination: str, attempt: Attempt, *, late: bool) -> None:
         "status": attempt.status,
     }
     if late:
-        _log.warning("attempt came too late; another node has taken it over", **facts)
+        _log.warning("attempt came too late; its lease had run out", **facts)
     elif attempt.outcome == queue.DELIVERED:
         _log.info("delivered", **facts)
     else:

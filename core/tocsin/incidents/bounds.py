@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import overload
 
 from tocsin.model import Alert, Entity, Incident
+from tocsin.store.text import clean, clean_identifier
 
 TITLE = 1_000
 DESCRIPTION = 65_536
@@ -18,18 +18,6 @@ TECHNIQUES = 100
 ENTITIES = 1_000  # of one incident; a scan of a whole network would name many more
 # PostgreSQL's index rows hold 2,704 bytes
 ENTITY_BYTES = 2_000
-
-
-@overload
-def clean(text: str, limit: int) -> str: ...
-@overload
-def clean(text: None, limit: int) -> None: ...
-def clean(text: str | None, limit: int) -> str | None:
-    """Return `text` shortened visibly to `limit` characters, without NUL and lone surrogates."""
-    if text is None:
-        return None
-    text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
 def _clean_entity(entity: Entity) -> Entity:
@@ -46,7 +34,7 @@ def clean_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
 def _clean_alert(alert: Alert) -> Alert:
     return replace(
         alert,
-        external_id=clean(alert.external_id, ALERT_IDENTIFIER),
+        external_id=clean_identifier(alert.external_id, ALERT_IDENTIFIER),
         title=clean(alert.title, TITLE),
     )
 
@@ -55,13 +43,13 @@ def clean_incident(incident: Incident) -> Incident:
     """Return the incident with every part within its bound."""
     return replace(
         incident,
-        external_id=clean(incident.external_id, IDENTIFIER),
+        external_id=clean_identifier(incident.external_id, IDENTIFIER),
         external_number=clean(incident.external_number, WORD),
         title=clean(incident.title, TITLE) or "(no title)",
         description=clean(incident.description, DESCRIPTION),
         raw_severity=clean(incident.raw_severity, WORD),
         raw_status=clean(incident.raw_status, WORD),
-        merged_into=clean(incident.merged_into, IDENTIFIER),
+        merged_into=incident.merged_into and clean_identifier(incident.merged_into, IDENTIFIER),
         source_url=clean(incident.source_url, ADDRESS),
         techniques=tuple(clean(name, WORD) for name in incident.techniques[:TECHNIQUES]),
         entities=clean_entities(incident.entities),

@@ -46,10 +46,15 @@ class Draft:
 def make_drafts(connection: Connection, provider: str, page: Mapping[str, Incident]) -> list[Draft]:
     """Return a draft of each incident, holding what is not stored of it yet."""
     stored = _stored(connection, provider, list(page))
-    numbers = [row["number"] for row in stored.values()]
-    entities = _known_entities(connection, numbers)
-    mentioned = [alert.external_id for name in stored for alert in page[name].alerts]
-    alerts = _known_alerts(connection, numbers, mentioned)
+    entities = _known_entities(connection, [row["number"] for row in stored.values()])
+    alerts = _known_alerts(
+        connection,
+        [
+            (row["number"], alert.external_id)
+            for external_id, row in stored.items()
+            for alert in page[external_id].alerts
+        ],
+    )
     drafts = []
     for external_id, incident in page.items():
         row = stored.get(external_id)
@@ -101,13 +106,15 @@ def _known_entities(
 
 
 def _known_alerts(
-    connection: Connection, numbers: Sequence[int], external_ids: Sequence[str]
+    connection: Connection, mentioned: Sequence[tuple[int, str]]
 ) -> dict[int | None, set[str]]:
+    """Return which of the alerts mentioned with these numbers are stored under them."""
     known: dict[int | None, set[str]] = {}
     table = incident_alerts.c
-    for chunk in _chunks(external_ids):
+    for chunk in _chunks(mentioned):
+        numbers, external_ids = ({*part} for part in zip(*chunk, strict=True))
         query = select(table.incident_number, table.external_id).where(
-            table.incident_number.in_(numbers), table.external_id.in_(chunk)
+            table.incident_number.in_(numbers), table.external_id.in_(external_ids)
         )
         for number, external_id in connection.execute(query):
             known.setdefault(number, set()).add(external_id)

@@ -61,6 +61,7 @@ def updated_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, A
     latest = kept if is_older(version.changed_at, stored["source_changed_at"]) else columns(version)
     return {
         **latest,
+        "source_changed_at": latest["source_changed_at"] or stored["source_changed_at"],
         "occurred_at": min(stored["occurred_at"], version.occurred_at),
         "techniques": sorted({*stored["techniques"], *version.techniques}),
     }

@@ -12,13 +12,13 @@ from sqlalchemy import Connection, Table, bindparam, insert, update
 from tocsin.events import emit
 from tocsin.incidents import ledger
 from tocsin.incidents.alerting import ALERTED, AlertPolicy, alert_event, judge
-from tocsin.incidents.bounds import clean
 from tocsin.incidents.drafts import IDENTITY, Draft, make_drafts
 from tocsin.incidents.folding import fold
 from tocsin.incidents.positions import StreamKey, advance
 from tocsin.model import Covered, Event, Page
 from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
 from tocsin.store.tables import incident_alerts, incident_entities, incidents, quarantine
+from tocsin.store.text import clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ def store_page(
     drafts = make_drafts(connection, key.provider, fold(page.incidents))
     new = [draft for draft in drafts if draft.stored is None]
     changed = [draft for draft in drafts if draft.changed]
-    _number(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
-    events = _judge([*new, *changed], policy, now)
+    _complete(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
+    events = _alert([*new, *changed], policy, now)
     _insert(connection, incidents, [draft.values for draft in new])
     _update(connection, [draft.values for draft in changed])
     _insert(connection, incident_entities, _rows(new + changed, _entity_rows))
@@ -73,14 +73,14 @@ def _cover(connection: Connection, key: StreamKey, page: Page, now: datetime) ->
     return next((row for lost, row in rows if lost is None), rows[0][1] if rows else None)
 
 
-def _number(
+def _complete(
     connection: Connection,
     new: Sequence[Draft],
     changed: Sequence[Draft],
     common: Mapping[str, Any],
     now: datetime,
 ) -> None:
-    """Give numbers to the new drafts, and to all of them their place in the order of changes."""
+    """Give the new drafts their numbers, and all of them what every change brings with it."""
     changes = iter(_allot(connection, INCIDENT_CHANGE, len(new) + len(changed)))
     for draft, number in zip(new, _allot(connection, INCIDENT_NUMBER, len(new)), strict=True):
         identity = {"number": number, "external_id": draft.incident.external_id}
@@ -88,14 +88,19 @@ def _number(
     for draft in changed:
         draft.values |= draft.identity
     for draft in (*new, *changed):
-        draft.values |= {"change": next(changes), "updated_at": now}
+        counted = draft.stored["alert_count"] if draft.stored else 0
+        draft.values |= {
+            "change": next(changes),
+            "updated_at": now,
+            "alert_count": counted + len(draft.alerts),
+        }
 
 
 def _allot(connection: Connection, name: str, count: int) -> Iterable[int]:
     return allot(connection, name, count) if count else ()
 
 
-def _judge(drafts: Iterable[Draft], policy: AlertPolicy, now: datetime) -> list[Event]:
+def _alert(drafts: Iterable[Draft], policy: AlertPolicy, now: datetime) -> list[Event]:
     """Note each draft's alert outcome, and return the events of those that are alerted now."""
     events = []
     for draft in drafts:

@@ -12,9 +12,12 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from tocsin.incidents.positions import StreamKey
 from tocsin.model import Covered
 from tocsin.store.tables import EPOCH, coverage
+from tocsin.store.text import clean
 
 READ = "read"
 LOST = "lost"
+SOURCE = 4_096
+REASON = 1_000
 # Stretches that follow each other share a row for so long, so that an idle feed does not fill it.
 ROW_SPAN = timedelta(hours=1)
 
@@ -45,10 +48,10 @@ def open_row(connection: Connection, key: StreamKey, stretch: Covered, now: date
     row = {
         "provider": key.provider,
         "stream": key.stream,
-        "source": stretch.source,
+        "source": clean(stretch.source, SOURCE),
         "unit": "bytes" if isinstance(stretch.start, int) else "time",
         "outcome": READ if stretch.lost is None else LOST,
-        "reason": stretch.lost,
+        "reason": clean(stretch.lost, REASON),
         "start": _number(stretch.start),
         "end": _number(stretch.end),
     }

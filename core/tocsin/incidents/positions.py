@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from tocsin.errors import TocsinError
 from tocsin.store.tables import stream_positions
@@ -34,17 +35,21 @@ class Position:
 
     value: Mapping[str, Any] | None
     revision: int
+    first_read_done: bool
+    """False until a read has once come to its end, over however many attempts."""
 
 
 def load_position(connection: Connection, key: StreamKey) -> Position:
     """Return where to go on reading."""
     table = stream_positions.c
     row = connection.execute(
-        select(table.position, table.revision).where(
+        select(table.position, table.revision, table.first_read_done).where(
             table.provider == key.provider, table.stream == key.stream
         )
     ).first()
-    return Position(None, 0) if row is None else Position(row.position, row.revision)
+    if row is None:
+        return Position(None, 0, first_read_done=False)
+    return Position(row.position, row.revision, first_read_done=row.first_read_done)
 
 
 def advance(
@@ -57,17 +62,30 @@ def advance(
     """Move on from `revision`; raises Superseded where that is no longer the current one."""
     table = stream_positions
     moved = {"position": dict(position), "revision": revision + 1, "updated_at": now}
-    if revision == 0:
-        if load_position(connection, key).revision:
-            raise Superseded(f"{key} was first read by another node")
-        first = {"provider": key.provider, "stream": key.stream, **moved}
-        connection.execute(insert(table).values(first))
-        return
     result = connection.execute(
         update(table)
         .where(table.c.provider == key.provider, table.c.stream == key.stream)
         .where(table.c.revision == revision)
-        .values(**moved)
+        .values(moved)
     )
+    if result.rowcount == 0 and revision == 0:
+        first = {"provider": key.provider, "stream": key.stream, "first_read_done": False, **moved}
+        result = connection.execute(_insert(connection).values(first).on_conflict_do_nothing())
     if result.rowcount != 1:
         raise Superseded(f"{key} was read on by another node")
+
+
+def end_first_read(connection: Connection, key: StreamKey, now: datetime) -> None:
+    """Note that the stream was read to its end once, whatever that brought."""
+    row = {"provider": key.provider, "stream": key.stream, "revision": 0, "updated_at": now}
+    statement = _insert(connection).values(**row, position=None, first_read_done=True)
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=["provider", "stream"], set_={"first_read_done": True}
+        )
+    )
+
+
+def _insert(connection: Connection) -> Any:
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    return dialect.insert(stream_positions)

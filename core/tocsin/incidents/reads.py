@@ -22,19 +22,13 @@ from sqlalchemy import (
 from tocsin.incidents.representation import COLUMNS, represent
 from tocsin.model import IncidentStatus, Severity
 from tocsin.store.sequences import INCIDENT_CHANGE, last_allotted
-from tocsin.store.tables import incident_alerts, incident_entities, incidents
+from tocsin.store.tables import incident_entities, incidents
 
 COUNTED = 10_000
 """Totals are exact up to here."""
 
 _NEWEST = 2**63 - 1
-_alert_count = (
-    select(func.count())
-    .where(incident_alerts.c.incident_number == incidents.c.number)
-    .scalar_subquery()
-    .label("alert_count")
-)
-_shown = select(*(incidents.c[name] for name in COLUMNS), _alert_count, incidents.c.change)
+_shown = select(*(incidents.c[name] for name in COLUMNS), incidents.c.change)
 _one = _shown.where(incidents.c.number == bindparam("number"))
 _entities = (
     select(incident_entities)
@@ -48,7 +42,7 @@ _entities = (
 _first_changes = (
     select(incidents.c.change)
     .where(incidents.c.updated_at >= bindparam("since"))
-    .order_by(incidents.c.updated_at)
+    .order_by(incidents.c.updated_at, incidents.c.change)
     .limit(COUNTED)
 )
 _first_change = select(func.min(_first_changes.subquery().c.change))
@@ -155,10 +149,4 @@ def _shape(
     if entities:
         for number, kind, value in connection.execute(_entities, {"numbers": list(entities)}):
             entities[number].append({"kind": kind, "value": value})
-    return [_show(row, entities[row["number"]], public_url) for row in rows]
-
-
-def _show(row: RowMapping, entities: list[dict[str, str]], public_url: str) -> dict[str, Any]:
-    shown = represent(row, entities, public_url=public_url)
-    shown["alert_count"] = row["alert_count"]
-    return shown
+    return [represent(row, entities[row["number"]], public_url=public_url) for row in rows]

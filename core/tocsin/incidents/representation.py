@@ -21,6 +21,7 @@ COLUMNS = (
     "raw_status",
     "merged_into",
     "source_url",
+    "alert_count",
     "techniques",
     "occurred_at",
     "created_at",

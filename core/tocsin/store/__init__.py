@@ -1,15 +1,25 @@
 """The database: opening it, its schema, and the two verbs that run work on it."""
 
 from tocsin.store.database import Database
+from tocsin.store.folders import make_private_folder
 from tocsin.store.lock import hold_lock
-from tocsin.store.opening import check_schema, is_sqlite, open_database, parse_url, upgrade
+from tocsin.store.opening import (
+    check_schema,
+    is_sqlite,
+    open_database,
+    parse_url,
+    sqlite_file,
+    upgrade,
+)
 
 __all__ = [
     "Database",
     "check_schema",
     "hold_lock",
     "is_sqlite",
+    "make_private_folder",
     "open_database",
     "parse_url",
+    "sqlite_file",
     "upgrade",
 ]

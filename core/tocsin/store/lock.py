@@ -9,15 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tocsin.errors import OperatorError
+from tocsin.store.folders import make_private_folder
 
 
 @contextmanager
-def hold_lock(path: Path) -> Iterator[None]:
-    """Hold the lock at `path`; OperatorError where another process has it.
+def hold_lock(database: Path) -> Iterator[None]:
+    """Hold the lock beside a SQLite file; OperatorError where another process has it.
 
     The operating system lets go of it when the process ends, however it ends.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = database.resolve().with_suffix(".lock")
+    make_private_folder(path.parent)
     with path.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -26,7 +28,7 @@ def hold_lock(path: Path) -> Iterator[None]:
             holder = file.read().strip() or "unknown"
             raise OperatorError(
                 f"another `tocsin serve` (process {holder}) is running on this database; "
-                f"stop it, or give this one a TOCSIN_DATA_DIR of its own "
+                f"stop it, or give this one a TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL of its own "
                 f"(lock: {path.resolve()})"
             ) from None
         file.truncate(0)

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from tocsin.errors import OperatorError
 from tocsin.store.database import Database
+from tocsin.store.folders import make_private_folder
 from tocsin.store.postgres import PostgresDatabase
 from tocsin.store.sqlite import SqliteDatabase
 
@@ -39,11 +40,16 @@ def is_sqlite(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
 
 
+def sqlite_file(url: URL) -> Path:
+    """Return the file that a SQLite URL names."""
+    return Path(str(url.database))
+
+
 def open_database(url: URL) -> Database:
     """Return the open database; a SQLite file is created where there is none."""
     if is_sqlite(url):
-        path = Path(str(url.database))
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = sqlite_file(url)
+        make_private_folder(path.parent)
         return SqliteDatabase(path)
     return PostgresDatabase(url)
 
@@ -72,9 +78,23 @@ def _upgrade(connection: Connection) -> None:
 
 
 async def upgrade(database: Database) -> str:
-    """Bring the schema up to date, in one transaction, and return its revision."""
-    await database.write(_upgrade)
+    """Bring the schema up to date, in one transaction, and return its revision.
+
+    Raises OperatorError where the database cannot be used.
+    """
+    try:
+        await database.write(_upgrade)
+    except (SQLAlchemyError, OSError) as error:
+        raise unreachable(error) from error
     return newest_revision()
+
+
+def unreachable(error: Exception) -> OperatorError:
+    """Return what to tell the operator of a database that cannot be used."""
+    reason = getattr(error, "orig", None) or error
+    return OperatorError(
+        f"the database cannot be used: {reason}; see TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR"
+    )
 
 
 async def check_schema(database: Database) -> None:
@@ -82,7 +102,7 @@ async def check_schema(database: Database) -> None:
     try:
         found = await database.read(_current_revision)
     except (SQLAlchemyError, OSError) as error:
-        raise OperatorError(f"the database cannot be reached: {error}") from error
+        raise unreachable(error) from error
     if found != newest_revision():
         raise OperatorError(
             f"the database's schema is at revision {found or 'none'}, this version of Tocsin works "

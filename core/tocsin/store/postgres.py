@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from sqlalchemy import URL
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from tocsin.errors import OperatorError
@@ -13,15 +14,31 @@ from tocsin.store.database import Database, Operation, P
 
 T = TypeVar("T")
 POOL = 10
+# What libpq calls a parameter, and what asyncpg does
+_PARAMETERS = {
+    "sslmode": "ssl",
+    "connect_timeout": "timeout",
+}
+
+
+def _driver_url(url: URL) -> URL:
+    """Return the URL as the driver takes it; OperatorError for parameters that it has not."""
+    unknown = sorted(set(url.query) - {*_PARAMETERS, *_PARAMETERS.values()})
+    if unknown:
+        raise OperatorError(
+            f"TOCSIN_DATABASE_URL: unknown parameter {', '.join(unknown)}; "
+            f"known are {', '.join(sorted(_PARAMETERS))}"
+        )
+    query = {_PARAMETERS.get(name, name): value for name, value in url.query.items()}
+    return url.set(drivername="postgresql+asyncpg", query=query)
 
 
 def _make_engine(url: URL) -> AsyncEngine:
     try:
         return create_async_engine(
-            url.set(drivername="postgresql+asyncpg"),
+            _driver_url(url),
             pool_size=POOL,
             max_overflow=0,
-            pool_pre_ping=False,
             json_serializer=dumps,
             json_deserializer=loads,
         )
@@ -40,6 +57,15 @@ class PostgresDatabase(Database):
 
     async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `operation` returns."""
+        try:
+            return await self._read(operation, *args, **kwargs)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        # the server had closed the connection while it lay in the pool; the others are gone too
+        return await self._read(operation, *args, **kwargs)
+
+    async def _read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         async with self._reading.connect() as connection:
             return await connection.run_sync(operation, *args, **kwargs)
 

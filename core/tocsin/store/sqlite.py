@@ -48,12 +48,40 @@ def make_engine(path: Path) -> Engine:
     return engine
 
 
+class _RolledBack(Exception):  # noqa: N818 - a state, not a mistake
+    """SQLite has undone the whole transaction by itself, as it does when the disk is full."""
+
+
 @dataclass(slots=True)
 class _Job:
     operation: Callable[[Connection], Any]
     future: asyncio.Future[Any]
     result: Any = None
     error: BaseException | None = None
+
+    def run(self, connection: Connection) -> None:
+        """Run in a savepoint; raises _RolledBack where nothing of the transaction is left."""
+        connection.exec_driver_sql("SAVEPOINT job")
+        try:
+            self.result = self.operation(connection)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller who waits for it
+            self.error = error
+        if not _in_transaction(connection):
+            raise _RolledBack("a database error has undone the whole transaction")
+        if self.error is not None:
+            connection.exec_driver_sql("ROLLBACK TO job")
+        connection.exec_driver_sql("RELEASE job")
+
+    def answer(self) -> None:
+        """Tell the caller what came of it."""
+        if self.future.cancelled():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        elif isinstance(self.error, StopIteration):  # which no future can hold
+            self.future.set_exception(RuntimeError(repr(self.error)))
+        else:
+            self.future.set_exception(self.error)
 
 
 class _Writer(threading.Thread):
@@ -64,67 +92,78 @@ class _Writer(threading.Thread):
         self._engine = engine
         self._loop = loop
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._connection: Connection | None = None
+        self._stopping = False
 
     def submit(self, operation: Callable[[Connection], T]) -> asyncio.Future[T]:
+        """Return what will hold the operation's result once it is durable."""
+        if self._stopping:
+            raise RuntimeError("the database is closed")
         future: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(operation, future))
         return future
 
     def stop(self) -> None:
+        """Finish what was submitted, and nothing after it."""
+        self._stopping = True
         self._jobs.put(None)
 
     def run(self) -> None:
-        with self._engine.connect() as connection:
-            while (job := self._jobs.get()) is not None:
-                group, ending = self._gather(job)
-                self._commit(connection, group)
-                self._loop.call_soon_threadsafe(_answer, group)
-                if ending:
-                    return
+        """Run jobs until stopped."""
+        while (job := self._jobs.get()) is not None:
+            group = self._gather(job)
+            self._run_group(group)
+            self._loop.call_soon_threadsafe(_answer, group)
+        if self._connection is not None:
+            self._connection.close()
 
-    def _gather(self, first: _Job) -> tuple[list[_Job], bool]:
+    def _gather(self, first: _Job) -> list[_Job]:
         group = [first]
-        while len(group) < GROUP:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
+        while len(group) < GROUP and not self._jobs.empty():
+            job = self._jobs.get()
             if job is None:
-                return group, True
+                self._jobs.put(None)  # for `run` to find
+                break
             group.append(job)
-        return group, False
+        return group
 
-    def _commit(self, connection: Connection, group: Sequence[_Job]) -> None:
+    def _run_group(self, group: Sequence[_Job]) -> None:
+        """Commit the jobs together or, where one of them breaks the transaction, each alone."""
+        if not self._commit(group) and len(group) > 1:
+            for job in group:
+                job.error = job.result = None
+                self._commit([job])
+
+    def _commit(self, group: Sequence[_Job]) -> bool:
+        """Return True once each job knows what came of it, False where one broke them all."""
         try:
+            connection = self._connection = self._connection or self._engine.connect()
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             for job in group:
-                self._run_in_savepoint(connection, job)
+                job.run(connection)
             connection.exec_driver_sql("COMMIT")
         except BaseException as error:  # noqa: BLE001 - handed to everyone who waits for the commit
             for job in group:
                 job.error = job.error or error
-            # after a full disk, for one, SQLite has rolled back by itself
+            self._roll_back()
+            return not isinstance(error, _RolledBack)
+        return True
+
+    def _roll_back(self) -> None:
+        connection = self._connection
+        if connection is not None and _in_transaction(connection):
             with suppress(SQLAlchemyError):
                 connection.exec_driver_sql("ROLLBACK")
 
-    def _run_in_savepoint(self, connection: Connection, job: _Job) -> None:
-        connection.exec_driver_sql("SAVEPOINT job")
-        try:
-            job.result = job.operation(connection)
-        except BaseException as error:  # noqa: BLE001 - handed to the caller who waits for it
-            job.error = error
-            connection.exec_driver_sql("ROLLBACK TO job")
-        connection.exec_driver_sql("RELEASE job")
+
+def _in_transaction(connection: Connection) -> bool:
+    driver = connection.connection.dbapi_connection
+    return driver is not None and bool(driver.in_transaction)
 
 
 def _answer(group: Sequence[_Job]) -> None:
     for job in group:
-        if job.future.cancelled():
-            continue
-        if job.error is None:
-            job.future.set_result(job.result)
-        else:
-            job.future.set_exception(job.error)
+        job.answer()
 
 
 class SqliteDatabase(Database):

@@ -52,7 +52,7 @@ class Moment(_MomentBase):
         return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
-Document = JSON().with_variant(JSONB(), "postgresql")
+Document = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 # Only a plain INTEGER key counts up by itself in SQLite.
 Counter = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -97,6 +97,7 @@ incidents = Table(
     Column("updated_at", Moment, nullable=False),
     Column("change", BigInteger, nullable=False, unique=True),
     Column("alert_outcome", String(20), nullable=False),
+    Column("alert_count", Integer, nullable=False),
     Column("coverage_id", Counter, ForeignKey("coverage.id"), nullable=False),
     UniqueConstraint("provider", "external_id"),
     Index("ix_incidents_severity_change", "severity", "change"),
@@ -129,8 +130,9 @@ stream_positions = Table(
     metadata,
     Column("provider", String(100), primary_key=True),
     Column("stream", String(100), primary_key=True),
-    Column("position", Document, nullable=False),
+    Column("position", Document),
     Column("revision", BigInteger, nullable=False),
+    Column("first_read_done", Boolean, nullable=False),
     Column("updated_at", Moment, nullable=False),
 )
 

@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+import structlog
 from sqlalchemy import func, select
 
 from tocsin import CredentialsRefused, Receipt, Refused, TryLater
@@ -138,6 +139,67 @@ async def test_every_attempt_is_kept_with_what_the_far_side_said(desk, store):
     row = await desk.row(attempts)
     assert (row["outcome"], row["status"], row["reason"]) == ("later", 503, "busy")
     assert len(row["response"]) == 16_384
+
+
+class StrangeError(Exception):
+    response = object()
+    status = "teapot"
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        None,
+        "accepted",
+        StrangeError("what"),
+        asyncio.CancelledError(),
+        TryLater("lone \udcff and \0", response="text", after=3, status="503"),
+    ],
+)
+async def test_a_channels_mistake_is_an_attempt_like_any_other(desk, store, clock, mistake):
+    def answer(_):
+        if isinstance(mistake, BaseException):
+            raise mistake
+        return mistake
+
+    desk.channel.answer = answer
+    await store(alert(1), alert(2))
+    await desk.work()
+    assert await desk.state() == ("pending", 1)
+    desk.channel.answer = lambda _: Receipt(status=200, response="ok", remote_id=7)
+    clock.advance(seconds=6)
+    await desk.work()
+    assert await desk.state() == ("delivered", 2)
+    assert len(desk.channel.deliveries) == 4
+
+
+async def test_what_is_given_up_at_the_end_is_due_at_once(desk, store):
+    async def never(_):
+        await asyncio.Event().wait()
+
+    desk.channel.deliver = never
+    await store(alert())
+    await desk.router.route_waiting()
+    await desk.worker.claim()
+    await desk.worker.finish(timedelta(0))
+    row = await desk.row(deliveries)
+    assert (row["lease"], row["attempts"], row["due_at"]) == (None, 0, desk.clock.now())
+
+
+async def test_an_end_in_the_middle_of_a_settlement_is_no_late_attempt(desk, store, database):
+    await store(alert())
+    await desk.router.route_waiting()
+    await desk.worker.claim()
+    while desk.worker._under_way:
+        await asyncio.wait(desk.worker._under_way)
+    settling = asyncio.create_task(desk.worker.settle())
+    await asyncio.sleep(0)
+    settling.cancel()
+    await asyncio.gather(settling, return_exceptions=True)
+    with structlog.testing.capture_logs() as logs:
+        await desk.worker.finish(timedelta(seconds=10))
+    assert not [line for line in logs if "too late" in line["event"]]
+    assert await desk.state() == ("delivered", 1)
 
 
 async def test_no_more_are_under_way_than_the_settings_allow(make_channel, database, store, clock):

@@ -130,6 +130,7 @@ async def test_an_alert_counts_once_however_often_it_is_handed_over(feed):
     stored = await feed.store(incident(alerts=(alert, replace(alert, external_id="y"))))
     assert stored.counts.changed == 1
     assert len(await feed.rows(incident_alerts)) == 2
+    assert (await feed.only(incidents))["alert_count"] == 2
 
 
 async def test_versions_of_one_incident_in_a_page_become_one(feed):
@@ -148,6 +149,31 @@ async def test_an_older_version_never_overwrites_a_newer_one(feed):
     stored = await feed.store(incident(changed_at=NOW - timedelta(minutes=1)))
     assert stored.counts.changed == 0
     assert (await feed.only(incidents))["status"] == "Closed"
+
+
+async def test_a_version_without_a_time_does_not_open_the_door_to_older_ones(feed):
+    await feed.store(incident(status=IncidentStatus.CLOSED, changed_at=NOW))
+    await feed.store(incident(status=IncidentStatus.CLOSED))
+    await feed.store(incident(changed_at=NOW - timedelta(minutes=1)))
+    assert (await feed.only(incidents))["status"] == "Closed"
+
+
+async def test_long_identifiers_that_differ_at_their_end_stay_different(feed):
+    stored = await feed.store(incident("x" * 600 + "a"), incident("x" * 600 + "b"))
+    assert stored.counts.new == 2
+    again = await feed.store(incident("x" * 600 + "a"))
+    assert (again.counts.new, again.counts.changed) == (0, 0)
+
+
+async def test_two_first_readers_do_not_both_store(feed, database):
+    import asyncio
+
+    async def first() -> object:
+        page = Page(next_position={}, incidents=(incident(),))
+        return await database.write(store_page, KEY, page, revision=0, policy=POLICY, now=NOW)
+
+    results = await asyncio.gather(first(), first(), return_exceptions=True)
+    assert sorted(type(result).__name__ for result in results) == ["Stored", "Superseded"]
 
 
 async def test_the_earliest_occurrence_is_kept(feed):
@@ -259,7 +285,12 @@ async def test_an_incident_keeps_no_more_than_a_thousand_entities(feed):
 
 
 async def test_a_page_of_thousands_is_stored(feed):
-    found = [incident(str(n), entities=(entity(f"192.0.2.{n % 250}"),)) for n in range(6_000)]
-    assert (await feed.store(*found)).counts.new == 6_000
-    again = [replace(item, status=IncidentStatus.ACTIVE) for item in found]
-    assert (await feed.store(*again)).counts.changed == 6_000
+    def version(n: int, status: IncidentStatus) -> Incident:
+        alert = Alert(external_id=str(n), title="t", severity=Severity.LOW, occurred_at=NOW)
+        address = entity(f"192.0.2.{n % 250}")
+        return incident(str(n), status=status, entities=(address,), alerts=(alert,))
+
+    new = [version(n, IncidentStatus.NEW) for n in range(6_000)]
+    assert (await feed.store(*new)).counts.new == 6_000
+    changed = [version(n, IncidentStatus.ACTIVE) for n in range(6_000)]
+    assert (await feed.store(*changed)).counts.changed == 6_000

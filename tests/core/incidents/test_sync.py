@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -42,7 +43,7 @@ class Scripted(Provider):
 
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         self.asked.append(position)
         start = position["next"] if position else 1
         for number in range(start, start + self.per_read):
@@ -163,6 +164,35 @@ async def test_the_first_fetch_can_be_quiet(make_sync, rows):
     assert len(await rows(events)) == 3
     outcomes = [row["alert_outcome"] for row in await rows(incidents)]
     assert outcomes == ["quiet"] * 3 + ["alerted"] * 3
+
+
+async def test_a_first_fetch_that_is_interrupted_stays_quiet(make_sync, rows):
+    sync = make_sync(quiet_first_fetch=True)
+    sync.provider.script = [TryLater("busy"), TryLater("busy")]
+    for _ in range(3):
+        await sync.read_all()
+    assert await rows(events) == []
+    await sync.read_all()
+    assert len(await rows(events)) == 3
+
+
+async def test_what_comes_after_an_empty_first_fetch_is_alerted(make_sync, rows):
+    sync = make_sync(quiet_first_fetch=True)
+    sync.provider.per_read = 0
+    await sync.read_all()
+    sync.provider.per_read = 1
+    await sync.read_all()
+    assert len(await rows(events)) == 1
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), ValueError("\udcff\0")])
+async def test_whatever_a_provider_raises_its_loop_goes_on(make_sync, rows, clock, error):
+    sync = make_sync()
+    sync.provider.script = [error]
+    assert await sync.read_all() > timedelta(minutes=1)
+    assert (await rows(coverage))[-1]["outcome"] == "failed"
+    await sync.read_all()
+    assert len(await rows(incidents)) == 4
 
 
 async def test_two_nodes_that_read_the_same_store_it_once(make_sync, rows):

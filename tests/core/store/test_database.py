@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
+import asyncpg
 import pytest
 from sqlalchemy import Connection, func, insert, inspect, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.errors import OperatorError
 from tocsin.store import check_schema, open_database, parse_url, sequences, upgrade
@@ -110,12 +113,101 @@ async def test_closing_finishes_what_was_asked(database_url):
     await upgrade(database)
     writes = [asyncio.ensure_future(database.write(add, str(n))) for n in range(50)]
     await asyncio.sleep(0)
-    await asyncio.gather(*writes)
     await database.close()
+    await asyncio.gather(*writes)
     again = open_database(database_url)
     count = select(func.count()).select_from(quarantine)
     assert await again.read(lambda c: c.scalar(count)) == 50
     await again.close()
+
+
+def fill_the_disk(connection: Connection) -> None:
+    connection.exec_driver_sql("CREATE TABLE big (content BLOB)")
+    connection.exec_driver_sql("INSERT INTO big VALUES (zeroblob(50000000))")
+
+
+async def test_a_full_disk_costs_only_the_write_that_fills_it(tmp_path):
+    database = open_database(parse_url(f"sqlite:///{tmp_path}/small.db"))
+    await upgrade(database)
+    await database.write(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 500").close())
+    writes = [
+        database.write(fill_the_disk if n == 5 else add, *([str(n)] if n != 5 else []))
+        for n in range(10)
+    ]
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    assert ["database or disk is full" in str(result) for result in results].index(True) == 5
+    assert await database.read(reasons) == [str(n) for n in range(10) if n != 5]
+    await database.close()
+
+
+async def test_nothing_remains_where_a_database_error_was_swallowed(tmp_path):
+    def swallow(connection: Connection) -> None:
+        with contextlib.suppress(SQLAlchemyError):
+            fill_the_disk(connection)
+        add(connection, "in no transaction")
+
+    database = open_database(parse_url(f"sqlite:///{tmp_path}/small.db"))
+    await upgrade(database)
+    await database.write(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 500").close())
+    with pytest.raises(Exception, match="undone"):
+        await database.write(swallow)
+    await database.write(add, "kept")
+    await database.close()
+
+
+@pytest.mark.parametrize("content", [b"this is not a database" * 100, None])
+async def test_a_file_that_is_no_database_is_refused_at_once(tmp_path, content):
+    path = tmp_path / "tocsin.db"
+    path.mkdir() if content is None else path.write_bytes(content)
+    database = open_database(parse_url(f"sqlite:///{path}"))
+    with pytest.raises(OperatorError, match="TOCSIN_DATABASE_URL"):
+        await upgrade(database)
+    await database.close()
+
+
+async def test_a_write_after_the_end_is_an_error_and_no_wait(tmp_path):
+    database = open_database(parse_url(f"sqlite:///{tmp_path}/tocsin.db"))
+    await database.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        await database.write(add, "late")
+
+
+async def test_stop_iteration_harms_nobody_else(database):
+    def stop(connection: Connection) -> None:
+        raise StopIteration
+
+    results = await asyncio.gather(
+        database.write(stop), database.write(add, "kept"), return_exceptions=True
+    )
+    assert isinstance(results[0], RuntimeError)
+    assert await database.read(reasons) == ["kept"]
+
+
+async def test_a_connection_that_was_cut_costs_no_read(database_url, database):
+    if database_url.get_backend_name() == "sqlite":
+        pytest.skip("there is no server to cut it")
+    assert await database.read(reasons) == []
+    outside = await asyncpg.connect(database_url.render_as_string(hide_password=False))
+    await outside.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+    )
+    await outside.close()
+    assert await database.read(reasons) == []
+
+
+@pytest.mark.parametrize("query", ["sslmode=disable", "sslmode=prefer"])
+async def test_libpqs_parameters_are_understood(database_url, query):
+    if database_url.get_backend_name() == "sqlite":
+        pytest.skip("only PostgreSQL takes parameters")
+    database = open_database(database_url.update_query_string(query))
+    assert await database.read(reasons) == []
+    await database.close()
+
+
+def test_an_unknown_parameter_is_named():
+    with pytest.raises(OperatorError, match="unknown parameter sslmoed"):
+        open_database(parse_url("postgresql://u:p@h/d?sslmoed=require"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -67,7 +67,7 @@ class FileProvider(Provider):
         stream: str,  # noqa: ARG002 - there is only one
         position: Mapping[str, Any] | None,
         until: datetime,
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         """Yield what was written since `position`.
 
         Raises `TryLater`, after everything that could be read, naming what could not, and

@@ -103,8 +103,9 @@ def upgrade() -> None:
         "stream_positions",
         sa.Column("provider", sa.String(length=100), nullable=False),
         sa.Column("stream", sa.String(length=100), nullable=False),
-        sa.Column("position", DOCUMENT, nullable=False),
+        sa.Column("position", DOCUMENT, nullable=True),
         sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.Column("first_read_done", sa.Boolean(), nullable=False),
         sa.Column("updated_at", MOMENT(), nullable=False),
         sa.PrimaryKeyConstraint("provider", "stream", name="pk_stream_positions"),
     )
@@ -156,6 +157,7 @@ def upgrade() -> None:
         sa.Column("updated_at", MOMENT(), nullable=False),
         sa.Column("change", sa.BigInteger(), nullable=False),
         sa.Column("alert_outcome", sa.String(length=20), nullable=False),
+        sa.Column("alert_count", sa.Integer(), nullable=False),
         sa.Column("coverage_id", COUNTER, nullable=False),
         sa.ForeignKeyConstraint(["coverage_id"], ["coverage.id"], name="fk_incidents_coverage_id"),
         sa.PrimaryKeyConstraint("number", name="pk_incidents"),

@@ -1,0 +1,28 @@
+"""Text that both databases hold."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import overload
+
+_DIGEST = 64
+
+
+@overload
+def clean(text: str, limit: int) -> str: ...
+@overload
+def clean(text: None, limit: int) -> None: ...
+def clean(text: str | None, limit: int) -> str | None:
+    """Return `text` shortened visibly to `limit` characters, without NUL and lone surrogates."""
+    if text is None:
+        return None
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+
+
+def clean_identifier(text: str, limit: int) -> str:
+    """Return `text` as `clean` does, but so that different long identifiers stay different."""
+    if len(text) <= limit:
+        return clean(text, limit)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return clean(text[: limit - _DIGEST - 1], limit) + "…" + digest
