@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args, get_origin
 
@@ -14,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     SecretStr,
     ValidationInfo,
     WithJsonSchema,
@@ -39,6 +41,7 @@ LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_beside_the_file)
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'give { env = "NAME" } or { file = "path" }'
+LONGEST_DURATION = timedelta(days=36_500)
 _UNITS = {
     "ms": timedelta(milliseconds=1),
     "s": timedelta(seconds=1),
@@ -66,26 +69,51 @@ def parse_iso_duration(text: str) -> timedelta:
 def _parse_duration(value: object) -> object:
     if not isinstance(value, str):
         return value
-    if match := _SHORT_DURATION.fullmatch(value):
-        return int(match[1]) * _UNITS[match[2]]
     try:
+        if match := _SHORT_DURATION.fullmatch(value):
+            return int(match[1]) * _UNITS[match[2]]
         return parse_iso_duration(value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise PydanticCustomError(
             "duration", "give a number with a unit, such as '30s', '5m', '24h' or '7d'"
         ) from error
 
 
-def _not_negative(value: timedelta) -> timedelta:
-    if value < timedelta(0):
-        raise PydanticCustomError("duration", "give a duration of zero or more")
+def _bounded(value: timedelta) -> timedelta:
+    if not timedelta(0) <= value <= LONGEST_DURATION:
+        raise PydanticCustomError("duration", "give a duration from 0s to 36500d")
     return value
+
+
+def _parse_network(value: object) -> object:
+    """Return the network, or say what was probably meant by one with bits of a host."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return ip_network(value)
+    except ValueError:
+        pass
+    try:
+        meant = ip_network(value, strict=False)
+    except ValueError:
+        raise PydanticCustomError("network", "give a network such as '10.20.0.0/16'") from None
+    raise PydanticCustomError(
+        "network", "an address within the network is set; write '{meant}'", {"meant": str(meant)}
+    )
+
+
+Network = Annotated[
+    IPv4Network | IPv6Network,
+    PlainValidator(_parse_network),
+    WithJsonSchema({"type": "string", "examples": ["10.20.0.0/16"]}),
+]
+"""A network in CIDR notation."""
 
 
 Duration = Annotated[
     timedelta,
     BeforeValidator(_parse_duration),
-    AfterValidator(_not_negative),
+    AfterValidator(_bounded),
     WithJsonSchema({"type": "string", "examples": ["30s", "5m", "24h", "7d"]}),
 ]
 """A length of time, written `30s`, `5m`, `24h`, `7d` or as an ISO 8601 duration."""
@@ -99,25 +127,28 @@ def _read_reference(reference: dict[str, Any], base: Path) -> str:
     match reference:
         case {"env": str(name), **rest} if not rest:
             if name not in os.environ:
-                raise PydanticCustomError(
-                    "secret", "set the environment variable {name}", {"name": name}
-                )
+                raise _secret(f"found {{ env = {name!r} }}", f"set the environment variable {name}")
             return os.environ[name]
         case {"file": str(name), **rest} if not rest:
+            path = (base / name).absolute()
             try:
-                return (base / name).read_text(encoding="utf-8").strip()
+                return path.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                raise PydanticCustomError(
-                    "secret",
-                    "the file {path} cannot be read ({reason})",
-                    {"path": str(base / name), "reason": str(error)},
-                ) from error
-    raise PydanticCustomError("secret", _REFERENCE)
+                reason = getattr(error, "strerror", None) or "it is not UTF-8"
+                found = f"found {{ file = {name!r} }}"
+                raise _secret(found, f"make {path} readable ({reason})") from error
+    raise _secret("found a table of " + (", ".join(map(repr, reference)) or "nothing"), _REFERENCE)
+
+
+def _secret(found: str, expected: str) -> PydanticCustomError:
+    """Return an error that shows of a secret only what its reference says."""
+    context = {"found": found, "expected": expected}
+    return PydanticCustomError("secret", "{expected}", context)
 
 
 def _resolved(value: object, base: Path) -> SecretStr:
     if not isinstance(value, dict):
-        raise PydanticCustomError("secret", f"a secret is not written here: {_REFERENCE}")
+        raise _secret("found a secret written out", _REFERENCE)
     return SecretStr(_read_reference(value, base))
 
 
@@ -126,9 +157,7 @@ def _in_table(name: str, member: object, base: Path) -> SecretStr:
     if isinstance(member, str) and not _SECRET_NAME.search(name):
         return SecretStr(member)
     if isinstance(member, str):
-        raise PydanticCustomError(
-            "secret", f"{name} looks like a secret, which is not written here: {_REFERENCE}"
-        )
+        raise _secret(f"found a secret written out as {name}", _REFERENCE)
     return _resolved(member, base)
 
 

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +18,7 @@ from pydantic import Field, field_validator
 from structlog.typing import FilteringBoundLogger
 
 from tocsin.clock import Clock
-from tocsin.fields import Duration, PluginSettings
+from tocsin.fields import Duration, Network, PluginSettings
 from tocsin.model import Delivery, EventType, Health, Page, Receipt, Severity
 
 hookspec = pluggy.HookspecMarker("tocsin")
@@ -147,7 +146,9 @@ class Channel(ABC):
 
         plugin: str = Field(description="The channel's kind: the name of an enabled plugin.")
         events: tuple[EventType, ...] = Field(
-            default=tuple(EventType), description="Which events go there; all four by default."
+            default=tuple(EventType),
+            min_length=1,
+            description="Which events go there; all four by default.",
         )
         min_severity: Severity = Field(
             default=Severity.MEDIUM, description="Leave out incident alerts below this severity."
@@ -169,7 +170,7 @@ class Channel(ABC):
             max_length=50,
             description="The wait before each retry; when it is used up, the delivery is dead.",
         )
-        allow_networks: tuple[IPv4Network | IPv6Network, ...] = Field(
+        allow_networks: tuple[Network, ...] = Field(
             default=(), description="Private networks (CIDR) that this destination may reach."
         )
 

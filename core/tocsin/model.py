@@ -25,8 +25,7 @@ class Vocabulary(StrEnum):
         for member in cls:
             if member.value.casefold() == word.casefold():
                 return member
-        valid = ", ".join(member.value for member in cls)
-        raise ValueError(f"{word!r} is not one of: {valid}")
+        raise ValueError(f"give one of: {', '.join(cls)}")
 
 
 class Severity(Vocabulary):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
@@ -48,14 +49,41 @@ def _words(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
             valid = f"; known here: {', '.join(sorted(known))}" if known else ""
             return "unknown key", f"remove it{nearest(name, known) or valid}"
         case "secret":
-            return _shown(detail), str(detail["msg"])
-        case _:
-            return _shown(detail), _expected(detail)
+            return detail["ctx"]["found"], detail["ctx"]["expected"]
+        case "enum":
+            return _shown(detail), f"give one of: {detail['ctx']['expected']}" + _near(detail)
+        case kind:
+            return _shown(detail), _PLAIN.get(kind) or _expected(detail)
+
+
+# What pydantic says of types, in words for someone who writes TOML or JSON
+_PLAIN = {
+    "tuple_type": 'give a list, such as ["one", "two"]',
+    "list_type": 'give a list, such as ["one", "two"]',
+    "dict_type": "give a table of names and values",
+    "model_type": "give a table of names and values",
+    "model_attributes_type": "give an object",
+    "string_type": "give text in quotes",
+    "int_type": "give a whole number",
+    "int_parsing": "give a whole number",
+    "int_from_float": "give a whole number",
+    "bool_type": "give true or false",
+    "bool_parsing": "give true or false",
+    "time_delta_type": "give a number with a unit in quotes, such as '30s'",
+    "too_short": "give at least one",
+}
+
+
+def _near(detail: dict[str, Any]) -> str:
+    known = [
+        word.strip("'") for word in detail["ctx"]["expected"].replace(" or ", ", ").split(", ")
+    ]
+    return nearest(str(detail.get("input")), known)
 
 
 def _purpose(path: Sequence[object], model: type[BaseModel]) -> str:
     field = model.model_fields.get(str(path[0])) if len(path) == 1 else None
-    return f"give it: {field.description}" if field and field.description else "give it a value"
+    return f"it says: {field.description}" if field and field.description else "give it a value"
 
 
 def _fields_at(path: Sequence[object], model: type[BaseModel]) -> Iterator[str]:
@@ -65,15 +93,15 @@ def _fields_at(path: Sequence[object], model: type[BaseModel]) -> Iterator[str]:
 
 def _shown(detail: dict[str, Any]) -> str:
     value = detail.get("input")
-    if detail["type"] == "secret" or isinstance(value, dict | list | tuple | BaseModel):
-        return f"found a {_kind(value)}"
+    if isinstance(value, dict | list | tuple | BaseModel):
+        return f"found {_KINDS.get(type(value), 'several values')}"
+    if isinstance(value, timedelta):
+        return f"found {value.total_seconds():g}s"
     text = repr(value.value if isinstance(value, Enum) else value)
     return f"found {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
 
 
-def _kind(value: object) -> str:
-    names = {dict: "table", list: "list", tuple: "list", str: "string", bool: "boolean"}
-    return names.get(type(value), type(value).__name__)
+_KINDS: dict[type, str] = {list: "a list", tuple: "a list"}
 
 
 def _expected(detail: dict[str, Any]) -> str:

@@ -39,9 +39,11 @@ def test_a_duration_is_read_as_it_is_written(text, duration):
     assert durations.validate_python(text) == duration
 
 
-@pytest.mark.parametrize("text", ["", "5", "5 m", "-5m", "1.5h", "5M", "\u0665m", "1h30m", "inf"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "5 m", "-5m", "1.5h", "5M", "\u0665m", "1h30m", "inf", "999999999w", "40000d"]
+)
 def test_what_is_no_duration_is_refused_with_what_would_be(text):
-    with pytest.raises(ValidationError, match="such as '30s', '5m', '24h' or '7d'"):
+    with pytest.raises(ValidationError, match="give a "):
         durations.validate_python(text)
 
 
@@ -97,7 +99,7 @@ def test_a_table_takes_plain_text_but_no_secret_by_its_name(monkeypatch):
     settings = Settings.model_validate({"headers": headers})
     assert settings.headers["Authorization"] == SecretStr("Bearer x")
     for name in ("Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"):
-        with pytest.raises(ValidationError, match="looks like a secret"):
+        with pytest.raises(ValidationError, match="NAME"):
             Settings.model_validate({"headers": {name: "literal"}})
 
 

@@ -19,7 +19,7 @@ def _root() -> None:
 @app.command("list")
 def list_plugins(as_json: AsJson = False) -> None:
     """List every installed plugin and whether it is enabled; imports none of them."""
-    file = read_plugins_file(load_settings().plugins_file)
+    file, _ = read_plugins_file(load_settings().plugins_file)
     records = [
         {
             "name": plugin.name,

@@ -37,6 +37,7 @@ class Configured(Generic[Kind]):
 class Configuration:
     """What `plugins.toml` comes to, and what had to be left out of it."""
 
+    path: Path
     providers: Sequence[Configured[Provider]]
     destinations: Sequence[Configured[Channel]]
     template_paths: Sequence[Path]
@@ -49,23 +50,24 @@ async def load_configuration(
 ) -> Configuration:
     """Return the checked configuration; ConfigurationError with all that is wrong with it."""
     installed = installed_plugins() if installed is None else installed
-    file = read_plugins_file(path)
-    chosen, problems = choose(file, installed, path.name)
+    file, problems = read_plugins_file(path)
+    chosen, not_chosen = choose(file, installed, path.name)
     offers = await load(chosen)
     reading = _Reading(path, file, offers, {plugin.name for plugin in installed})
     providers = list(reading.objects("providers", file.providers, offers.providers))
     destinations = list(reading.objects("destinations", file.destinations, offers.channels))
     reading.check_templates(destinations)
-    problems += reading.problems
+    problems += not_chosen + reading.problems
     absent = [*offers.absent.values(), *reading.absent]
     if file.strict:
-        problems += [_not_strict(path, left_out) for left_out in absent]
+        problems += [not_strict(path, left_out) for left_out in absent]
     if problems:
         raise ConfigurationError(problems)
-    return Configuration(providers, destinations, offers.template_paths, absent, file.strict)
+    return Configuration(path, providers, destinations, offers.template_paths, absent, file.strict)
 
 
-def _not_strict(path: Path, left_out: Absent) -> Problem:
+def not_strict(path: Path, left_out: Absent) -> Problem:
+    """Return the problem that something absent is where nothing may be left out."""
     return Problem(path.name, left_out.name, left_out.reason, "mend it, or set strict = false")
 
 

@@ -42,25 +42,30 @@ class PluginsFile(BaseModel):
         return name in self.enabled or (name in ON_BY_DEFAULT and name not in self.disabled)
 
 
-def read_plugins_file(path: Path) -> PluginsFile:
-    """Return what the file says; ConfigurationError where it is not of this form."""
+def read_plugins_file(path: Path) -> tuple[PluginsFile, list[Problem]]:
+    """Return what the file says, as far as it is of this form, and where it is not.
+
+    Raises ConfigurationError where it cannot be read at all.
+    """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise _unreadable(path, str(error.strerror), "set TOCSIN_PLUGINS_FILE to it") from error
+        expected = "set TOCSIN_PLUGINS_FILE to a file that this user may read"
+        raise _unreadable(path, str(error.strerror), expected) from error
     except UnicodeDecodeError as error:
         raise _unreadable(path, "not UTF-8", "save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise _unreadable(path, f"not valid TOML: {error}", "mend it there") from error
     try:
-        return PluginsFile.model_validate(content)
+        return PluginsFile.model_validate(content), []
     except ValidationError as error:
-        raise ConfigurationError(
-            [
-                Problem(path.name, ".".join(mistake.path), mistake.found, mistake.expected)
-                for mistake in explain(error, PluginsFile)
-            ]
-        ) from error
+        mistakes = list(explain(error, PluginsFile))
+    wrong = {mistake.path[0] for mistake in mistakes}
+    known = {name: value for name, value in content.items() if name not in wrong}
+    return PluginsFile.model_validate(known), [
+        Problem(path.name, ".".join(mistake.path), mistake.found, mistake.expected)
+        for mistake in mistakes
+    ]
 
 
 def _unreadable(path: Path, found: str, expected: str) -> ConfigurationError:

@@ -10,10 +10,10 @@ from typing import TypeVar
 import structlog
 
 from tocsin.clock import Clock
-from tocsin.errors import ConfigurationError, Problem
+from tocsin.errors import ConfigurationError
 from tocsin.hookspecs import Channel, Provider, Tools
 from tocsin.net import GuardedClient, open_client
-from tocsin.registry.configuration import Configuration, Configured
+from tocsin.registry.configuration import Configuration, Configured, not_strict
 from tocsin.registry.loading import Absent
 
 _START_SECONDS = 60
@@ -45,12 +45,8 @@ async def start_plugins(configuration: Configuration, clock: Clock) -> LivePlugi
     live.channels.update(await _start_all("destinations", configuration.destinations, clock, live))
     if configuration.strict and live.absent:
         await live.close()
-        raise ConfigurationError([_problem(absent) for absent in live.absent])
+        raise ConfigurationError([not_strict(configuration.path, absent) for absent in live.absent])
     return live
-
-
-def _problem(absent: Absent) -> Problem:
-    return Problem("plugins.toml", absent.name, absent.reason, "mend it, or set strict = false")
 
 
 async def _start_all(

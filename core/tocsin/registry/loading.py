@@ -83,7 +83,7 @@ async def load(plugins: Iterable[InstalledPlugin]) -> Offers:
             manager.register(plugin.entry_point.load(), plugin.name)
             manager.check_pending()
             await _collect(manager, plugin.name, offers)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
             manager.unregister(name=plugin.name)
             offers.absent[plugin.name] = Absent(plugin.name, f"it could not be imported: {error!r}")
             _log.warning("plugin left out", plugin=plugin.name, exc_info=True)

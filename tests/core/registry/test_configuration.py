@@ -98,13 +98,13 @@ async def test_five_mistakes_give_five_precise_messages(problems):
             "plugins.toml: enabled: no plugin 'suricatta' is installed; "
             "known: ocsf, suricata, templates, webhook; did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
-            "give it: The file to follow, or a glob; rotated siblings are followed with it.",
+            "it says: The file to follow, or a glob; rotated siblings are followed with it.",
             "plugins.toml: providers.edge.poll_interval: found '5 parsecs'; "
             "give a number with a unit, such as '30s', '5m', '24h' or '7d'",
             "plugins.toml: providers.edge.pth: unknown key; remove it; did you mean 'path'?",
             "plugins.toml: destinations.soc.min_severity: found 'Hihg'; "
-            "'Hihg' is not one of: Informational, Low, Medium, High, Critical",
-            "plugins.toml: destinations.soc.secret: found a string; a secret is not written here: "
+            "give one of: Informational, Low, Medium, High, Critical",
+            "plugins.toml: destinations.soc.secret: found a secret written out; "
             'give { env = "NAME" } or { file = "path" }',
         ]
     )
@@ -120,12 +120,28 @@ async def test_five_mistakes_give_five_precise_messages(problems):
         (('plugin = "suricata"', "plugin = 7"), "providers.edge.plugin: found 7"),
         (("[providers.edge]", '[providers."a b"]'), "use letters, digits, - and _"),
         (('env = "SOC_SECRET"', 'env = "ABSENT"'), "set the environment variable ABSENT"),
-        (('env = "SOC_SECRET"', 'file = "absent"'), "absent cannot be read"),
+        (('env = "SOC_SECRET"', 'file = "absent"'), "absent readable (No such file or directory)"),
         (('env = "SOC_SECRET"', 'enf = "X"'), 'give { env = "NAME" } or { file = "path" }'),
         (("https://", "http://"), "give an https:// url, or name in allow_networks"),
         (("/hook", '/hook"\ntemplate = "enveloppe'), "did you mean 'envelope'?"),
         (("/hook", '/hook"\ntimeout = "2m'), "at most 60s"),
-        (("/hook", '/hook"\nevents = ["incident"]#'), "events.0: found 'incident'"),
+        (
+            ("/hook", '/hook"\nevents = ["incident-alrt"]#'),
+            "events.0: found 'incident-alrt'; give one of: 'incident-alert', "
+            "'investigation-completed', 'investigation-failed' or 'schedule-disabled'; "
+            "did you mean 'incident-alert'?",
+        ),
+        (("/hook", '/hook"\nevents = []#'), "events: found a list; give at least one"),
+        (
+            ("/hook", '/hook"\nallow_networks = ["10.0.0.1/8"]#'),
+            "allow_networks.0: found '10.0.0.1/8'; an address within the network is set; "
+            "write '10.0.0.0/8'",
+        ),
+        (("[providers.edge]", '[providers.edge]\npoll_interval = "0s"'), "greater than 0"),
+        (
+            ("[providers.edge]", '[providers.edge]\npoll_interval = "999999999w"'),
+            "give a number with a unit",
+        ),
     ],
 )
 async def test_each_mistake_is_named_where_it_stands(problems, change, expected):
@@ -137,7 +153,7 @@ async def test_each_mistake_is_named_where_it_stands(problems, change, expected)
     [
         (b"enabled = [", "not valid TOML"),
         (b"enabled = ['\xff']", "save it as UTF-8"),
-        (b"enabled = 'suricata'", "enabled: found 'suricata'"),
+        (b"enabled = 'suricata'", "enabled: found 'suricata'; give a list"),
     ],
 )
 async def test_a_file_that_is_none_is_refused(tmp_path, content, expected):
@@ -145,6 +161,14 @@ async def test_a_file_that_is_none_is_refused(tmp_path, content, expected):
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=expected):
         await load_configuration(path)
+
+
+async def test_a_mistake_at_the_top_hides_none_below(problems):
+    found = await problems("strikt = true\n" + VALID.replace("/hook", '/hook"\ntimout = "5s'))
+    assert [problem.split(": ")[1] for problem in found] == [
+        "strikt",
+        "destinations.soc.timout",
+    ]
 
 
 async def test_a_file_that_is_not_there_names_its_setting(tmp_path):

@@ -24,13 +24,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
 def _any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
-    def parse(word: str) -> Vocabulary:
-        try:
-            return vocabulary.parse(word)
-        except ValueError:
-            raise ValueError(f"give one of: {', '.join(vocabulary)}") from None
-
-    return BeforeValidator(parse)
+    return BeforeValidator(vocabulary.parse)
 
 
 def _parse_timespan(text: str) -> timedelta:
