@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import NoReturn
 
 import structlog
+from sqlalchemy.exc import DBAPIError
 
 from tocsin.clock import Clock
 
@@ -22,11 +23,19 @@ async def run_forever(
     while True:
         try:
             await step()
-        except (Exception, asyncio.CancelledError):
+        except (Exception, asyncio.CancelledError) as error:
             if was_cancelled():
                 raise
-            _log.exception(f"{what} failed; it is tried again", **facts)
+            _report(f"{what} failed; it is tried again", error, facts)
             await clock.sleep(_PAUSE)
+
+
+def _report(words: str, error: BaseException, facts: dict[str, str]) -> None:
+    if isinstance(error, OSError | DBAPIError):  # nobody's bug: something is away, and comes back
+        reason = getattr(error, "orig", None) or error
+        _log.warning(words, **facts, reason=str(reason))
+    else:
+        _log.error(words, **facts, exc_info=error)
 
 
 def was_cancelled() -> bool:

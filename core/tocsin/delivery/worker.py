@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import structlog
 
-from tocsin.clock import Clock
+from tocsin.clock import Clock, isoformat
 from tocsin.delivery import queue
 from tocsin.delivery.attempting import Attempts
 from tocsin.delivery.queue import Attempt, Claimed
@@ -143,14 +143,17 @@ class Worker:
 def _report(destination: str, attempt: Attempt, *, late: bool) -> None:
     facts = {
         "destination": destination,
+        "subject": attempt.claimed.event.subject,
         "event_id": attempt.claimed.event.id,
         "attempt": attempt.claimed.attempt,
         "status": attempt.status,
     }
     if late:
         _log.warning("attempt came too late; its lease had run out", **facts)
-    elif attempt.outcome == queue.DELIVERED:
+    elif attempt.state == queue.DELIVERED:
         _log.info("delivered", **facts)
+    elif attempt.state == queue.PENDING:
+        again_at = isoformat(attempt.due_at)
+        _log.warning("not delivered yet", **facts, reason=attempt.reason, again_at=again_at)
     else:
-        again = attempt.due_at.isoformat() if attempt.state == queue.PENDING else None
-        _log.warning("not delivered", **facts, reason=attempt.reason, again_at=again)
+        _log.error("not delivered, and not tried again", **facts, reason=attempt.reason)

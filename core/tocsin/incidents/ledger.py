@@ -43,6 +43,14 @@ class Counts:
     rejected: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a stream could not be read."""
+
+    outcome: str
+    reason: str
+
+
 def open_row(connection: Connection, key: StreamKey, stretch: Covered, now: datetime) -> int:
     """Return the id of the row that this stretch belongs to, made or made longer for it."""
     row = {
@@ -59,20 +67,26 @@ def open_row(connection: Connection, key: StreamKey, stretch: Covered, now: date
 
 
 def record_failure(
-    connection: Connection, key: StreamKey, outcome: str, reason: str, now: datetime
+    connection: Connection,
+    key: StreamKey,
+    failure: Failure,
+    now: datetime,
+    *,
+    goes_on: bool,
 ) -> int:
-    """Note that a stream could not be read; a failure that goes on makes its row longer."""
+    """Note that a stream could not be read; one that `goes_on` makes its row longer."""
     row = {
         "provider": key.provider,
         "stream": key.stream,
         "source": key.stream,
         "unit": "time",
-        "outcome": outcome,
-        "reason": reason,
+        "outcome": failure.outcome,
+        "reason": clean(failure.reason, REASON),
         "start": _number(now),
         "end": _number(now),
     }
-    return _extend(connection, row, now, adjacent=False) or _insert(connection, row, now)
+    extended = _extend(connection, row, now, adjacent=False) if goes_on else None
+    return extended or _insert(connection, row, now)
 
 
 def _extend(

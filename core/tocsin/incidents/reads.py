@@ -19,6 +19,7 @@ from sqlalchemy import (
     select,
 )
 
+from tocsin.errors import CallerError
 from tocsin.incidents.representation import COLUMNS, represent
 from tocsin.model import IncidentStatus, Severity
 from tocsin.store.sequences import INCIDENT_CHANGE, last_allotted
@@ -82,11 +83,14 @@ def list_incidents(
     """Return the incidents that match, the most recently changed first.
 
     With `after`, those that changed after that `change`, in the order of their changes. `since`
-    leaves out what has not changed from that time on; `before` continues an earlier page.
+    leaves out what has not changed from that time on; `before` continues an earlier page. Raises
+    CallerError (422) for an `after` that this database has not come to.
     """
     # Every statement sees what was committed when it began. The sequence is therefore read first:
     # all changes up to it are visible to the statements below, whatever is committed meanwhile.
     newest = last_allotted(connection, INCIDENT_CHANGE)
+    if (after or 0) > newest:
+        raise CallerError(422, "This cursor is of another database; begin without one.")
     oldest = max(after or 0, _since(connection, since, newest))
     values = {
         "after": oldest,

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import timedelta
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
-from tocsin.clock import Clock
+from tocsin.clock import Clock, isoformat
 from tocsin.errors import CredentialsRefused, Refused, TryLater
 from tocsin.events import Bell
 from tocsin.hookspecs import Provider
 from tocsin.incidents.alerting import AlertPolicy
 from tocsin.incidents.intake import store_page
-from tocsin.incidents.ledger import record_failure
+from tocsin.incidents.ledger import Failure, record_failure
 from tocsin.incidents.positions import StreamKey, Superseded, end_first_read, load_position
 from tocsin.loops import run_forever, was_cancelled
 from tocsin.model import Page
 from tocsin.store import Database
-from tocsin.store.text import clean
 
 LONGEST_PAUSE = timedelta(minutes=15)
+MOST_POLLS_MISSED = 20
+"""A provider that keeps failing is asked again after so many of its polls, or the pause above."""
 _log = structlog.get_logger()
 
 
@@ -38,6 +41,7 @@ class ProviderSync:
         self._bell = bell
         self._public_url = public_url
         self._failures = 0
+        self._failing: set[str] = set()
 
     async def run(self) -> None:
         """Read the provider until cancelled."""
@@ -48,16 +52,23 @@ class ProviderSync:
 
     async def read_all(self) -> timedelta:
         """Read every stream once, and return how long to wait before the next time."""
-        pause: timedelta = self._provider.settings.poll_interval
-        failures = [
-            error for stream in self._provider.streams() if (error := await self._try(stream))
-        ]
+        ended = [await self._try(stream) for stream in self._provider.streams()]
+        failures = [error for error in ended if error is not None]
         self._failures = self._failures + 1 if failures else 0
+        pause = self._pause(failures)
+        if failures:
+            again_at = isoformat(self._clock.now() + pause)
+            _log.warning("a provider is read again later", provider=self.name, again_at=again_at)
+        return pause
+
+    def _pause(self, failures: Sequence[BaseException]) -> timedelta:
+        poll: timedelta = self._provider.settings.poll_interval
         if not failures:
-            return pause
+            return poll
+        longest = max(poll, min(poll * MOST_POLLS_MISSED, LONGEST_PAUSE))
         asked = [error.after for error in failures if isinstance(error, TryLater) and error.after]
-        backed_off: timedelta = min(pause * 2 ** min(self._failures, 16), LONGEST_PAUSE)
-        return max(pause, backed_off, *asked)
+        backed_off: timedelta = min(poll * 2 ** min(self._failures, 16), longest)
+        return max(backed_off, *asked, poll)
 
     async def _try(self, stream: str) -> BaseException | None:
         """Read one stream, and return what stopped it before its end, if anything did."""
@@ -67,7 +78,11 @@ class ProviderSync:
             if was_cancelled():
                 raise
             await self._record(stream, error)
+            self._failing.add(stream)
             return error
+        if stream in self._failing:
+            self._failing.remove(stream)
+            _log.info("a stream can be read again", provider=self.name, stream=stream)
         return None
 
     async def read_stream(self, stream: str) -> None:
@@ -97,25 +112,35 @@ class ProviderSync:
         )
         if stored.events:
             self._bell.ring()
-        _log.debug("page stored", provider=key.provider, stream=key.stream, stored=stored)
+        self._report(key, page)
+
+    def _report(self, key: StreamKey, page: Page) -> None:
+        facts = {"provider": key.provider, "stream": key.stream}
+        if page.rejected:
+            first = page.rejected[0]
+            where = {"source": first.source, "location": first.location, "reason": first.reason}
+            _log.warning("records were set aside", count=len(page.rejected), **facts, **where)
+        for stretch in page.covered:
+            if stretch.lost:
+                _log.warning("lost", **facts, source=stretch.source, reason=stretch.lost)
 
     async def _record(self, stream: str, error: BaseException) -> None:
         outcome, is_bug = _outcome(error)
-        reason = clean(str(error) if not is_bug else f"{type(error).__name__}: {error}", 1000)
-        _log.warning(
-            "a stream could not be read",
-            provider=self.name,
-            stream=stream,
-            outcome=outcome,
-            reason=reason,
-            exc_info=error if is_bug else None,
-        )
-        if not isinstance(error, Superseded):
-            key = StreamKey(self.name, stream)
-            try:
-                await self._database.write(record_failure, key, outcome, reason, self._clock.now())
-            except Exception:  # noqa: BLE001 - the database is away; the pause is kept all the same
-                _log.exception("the ledger could not be written", provider=self.name)
+        reason = f"{type(error).__name__}: {error}" if is_bug else str(error)
+        facts = {"provider": self.name, "stream": stream, "outcome": outcome, "reason": reason}
+        _log.warning("a stream could not be read", **facts, exc_info=error if is_bug else None)
+        if isinstance(error, Superseded):
+            return
+        try:
+            await self._database.write(
+                record_failure,
+                StreamKey(self.name, stream),
+                Failure(outcome, reason),
+                self._clock.now(),
+                goes_on=stream in self._failing,
+            )
+        except (SQLAlchemyError, OSError) as away:
+            _log.warning("the ledger could not be written", provider=self.name, reason=str(away))
 
 
 def _outcome(error: BaseException) -> tuple[str, bool]:

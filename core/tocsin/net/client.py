@@ -119,6 +119,7 @@ def _session(policy: Policy) -> aiohttp.ClientSession:
             socket_factory=GuardedSockets(policy),
             use_dns_cache=False,
             keepalive_timeout=_KEEPALIVE_SECONDS,
+            limit=0,  # a destination's `concurrency` is the limit
         ),
         headers={"User-Agent": f"Tocsin/{version('tocsin')}", "Accept-Encoding": "identity"},
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -144,4 +145,7 @@ def _failure(error: Exception, url: URL) -> PluginFailure:
     if isinstance(getattr(error, "os_error", None), BlockedError):
         return Refused(refusal(url))
     reason = next(words for kind, words in _REASONS if isinstance(error, kind))
-    return TryLater(f"{url.host}: {reason}")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        detail = getattr(error.certificate_error, "verify_message", "")
+        reason = f"{reason} ({detail})" if detail else reason
+    return TryLater(f"{url.host}, port {url.port}: {reason}")

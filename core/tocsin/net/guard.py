@@ -6,10 +6,11 @@ one address at a time, so it cannot refuse a name for one bad answer among good 
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 
-from aiohttp import ThreadedResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import AddrInfoType
 
@@ -22,7 +23,7 @@ class BlockedError(OSError):
     """The address is one that may not be reached. An OSError, for aiohttp to clean up after."""
 
 
-def _judge(policy: Policy, host: object) -> None:
+def _refuse_blocked(policy: Policy, host: object) -> None:
     try:
         allowed = policy.allows(ip_address(str(host)))
     except ValueError:
@@ -31,25 +32,46 @@ def _judge(policy: Policy, host: object) -> None:
         raise BlockedError("the address is not one that may be reached")
 
 
+# Of their own, since a look-up that hangs keeps its thread though nobody waits for it any more.
+_THREADS = ThreadPoolExecutor(16, thread_name_prefix="tocsin-dns")
+
+
 class GuardedResolver(AbstractResolver):
     """Resolves names by the system's resolver, and refuses a name for any one bad address."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._resolver = ThreadedResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Return the addresses of `host`; BlockedError if the policy forbids any of them."""
-        answers = await self._resolver.resolve(host, port, family)
+        answers = await asyncio.get_running_loop().run_in_executor(
+            _THREADS, _look_up, host, port, family
+        )
         for answer in answers:
-            _judge(self._policy, answer["host"])
+            _refuse_blocked(self._policy, answer["host"])
         return answers
 
     async def close(self) -> None:
-        """Release the system's resolver."""
-        await self._resolver.close()
+        """Do nothing: the threads are everyone's."""
+
+
+def _look_up(host: str, port: int, family: int) -> list[ResolveResult]:
+    answers = socket.getaddrinfo(
+        host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+    )
+    return [
+        ResolveResult(
+            hostname=host,
+            host=str(address[0]),
+            port=int(address[1]),
+            family=kind,
+            proto=protocol,
+            flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+        )
+        for kind, _, protocol, _, address in answers
+    ]
 
 
 class GuardedSockets:
@@ -65,5 +87,5 @@ class GuardedSockets:
             raise BlockedError("the address is not one of the Internet")
         if len(address) == _IPV6_SOCKADDR_LENGTH and address[-1] != 0:
             raise BlockedError("the address has a scope")
-        _judge(self._policy, address[0])
+        _refuse_blocked(self._policy, address[0])
         return socket.socket(family, kind, protocol)

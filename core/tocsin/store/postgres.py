@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from sqlalchemy import URL
@@ -54,6 +57,19 @@ class PostgresDatabase(Database):
     def __init__(self, url: URL) -> None:
         self._engine = _make_engine(url)
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._under_way = 0
+        self._is_idle = asyncio.Event()
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        self._under_way += 1
+        self._is_idle.clear()
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._is_idle.set()
 
     async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `operation` returns."""
@@ -66,14 +82,18 @@ class PostgresDatabase(Database):
         return await self._read(operation, *args, **kwargs)
 
     async def _read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        async with self._reading.connect() as connection:
-            return await connection.run_sync(operation, *args, **kwargs)
+        with self._busy():
+            async with self._reading.connect() as connection:
+                return await connection.run_sync(operation, *args, **kwargs)
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `operation` returns, once it is committed."""
-        async with self._engine.begin() as connection:
-            return await connection.run_sync(operation, *args, **kwargs)
+        with self._busy():
+            async with self._engine.begin() as connection:
+                return await connection.run_sync(operation, *args, **kwargs)
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Let what is under way end, then close every connection."""
+        if self._under_way:
+            await self._is_idle.wait()
         await self._engine.dispose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -170,6 +171,9 @@ class SqliteDatabase(Database):
     """A SQLite file in WAL mode. To be made inside a running event loop."""
 
     def __init__(self, path: Path) -> None:
+        with suppress(OSError):  # what is wrong is said at the first use
+            # its owner's alone; SQLite gives the files beside it the same mode
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         self._engine = make_engine(path)
         self._local = threading.local()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tocsin-sqlite-reader")

@@ -133,6 +133,17 @@ async def test_a_failure_that_goes_on_is_one_stretch(make_sync, rows, clock):
     assert failure["end"] - failure["start"] == timedelta(minutes=2) / timedelta(microseconds=1)
 
 
+async def test_a_success_ends_the_stretch_of_a_failure(make_sync, rows):
+    sync = make_sync()
+    sync.provider.pages_before_failure = 0
+    sync.provider.per_read = 1
+    for script in ([TryLater("busy")], [], [TryLater("busy")]):
+        sync.provider.script = script
+        await sync.read_all()
+    outcomes = [row["outcome"] for row in await rows(coverage)]
+    assert outcomes == ["later", "read", "later"]
+
+
 async def test_pauses_grow_with_failures_and_shrink_with_success(make_sync):
     sync = make_sync(poll_interval="1m")
     assert await sync.read_all() == timedelta(minutes=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tocsin import Covered, Page, Refused, TryLater
@@ -21,8 +21,9 @@ SETTLED = timedelta(minutes=1)
 _DAMAGED = "the compressed file is damaged or incomplete ({}): its rest cannot be read"
 _TRUNCATED = (
     "the file was truncated or replaced and no copy of it was found:"
-    " what was written from here until then is not known"
+    " whatever was written after this byte and before that is lost, and how much is not known"
 )
+_PASSED_OVER = "passed over at the first read: last written {}, longer ago than first_fetch allows"
 _VANISHED = "the file vanished before its rest was read, and no copy of it was found"
 
 
@@ -89,9 +90,17 @@ class Following:
             if opened.state.identity != found.state.identity:  # rotated since it was found
                 self._leave(found.state)
             elif skip_before and _is_older(found.state, skip_before):
-                self._now.append(opened.known_at_end())
+                yield self._pass_over(opened.known_at_end())
             else:
                 yield from self._recognise(opened, found)
+
+    def _pass_over(self, known: Known) -> Page:
+        """Take a file that is too old for a first read as read, and say so in the ledger."""
+        self._now.append(known)
+        written = datetime.fromtimestamp(known.state.modified / 1e9, UTC)
+        lost = _PASSED_OVER.format(written.isoformat(timespec="seconds"))
+        passed = Covered(source=known.state.path, start=0, end=known.offset, lost=lost)
+        return Page(next_position=self._position(), covered=(passed,))
 
     def _recognise(self, opened: OpenFile, found: Found) -> Iterator[Page]:
         candidates = sorted(self._now + self._earlier, key=lambda known: -known.offset)

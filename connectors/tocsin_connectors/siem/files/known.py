@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import string
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+from urllib.parse import quote, unquote_to_bytes
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,6 +17,7 @@ from tocsin_connectors.siem.files.finding import FileState
 
 KIB = 1024
 VERSION = 1
+_UNESCAPED = string.printable.replace("%", "")
 
 
 def digest(content: bytes) -> str:
@@ -45,7 +49,18 @@ _FILES = TypeAdapter(list[Known])
 
 def encode(files: Iterable[Known]) -> dict[str, Any]:
     """Return the position that `decode` turns back into `files`."""
-    return {"version": VERSION, "files": [asdict(known) for known in files]}
+    return {"version": VERSION, "files": [_encode(known) for known in files]}
+
+
+def _encode(known: Known) -> dict[str, Any]:
+    """Return what is remembered as JSON; names of files need not be UTF-8, so they are escaped."""
+    path = quote(os.fsencode(known.state.path), safe=_UNESCAPED)
+    return asdict(replace(known, state=replace(known.state, path=path)))
+
+
+def _decode(known: Known) -> Known:
+    path = os.fsdecode(unquote_to_bytes(known.state.path))
+    return replace(known, state=replace(known.state, path=path))
 
 
 def decode(position: Mapping[str, Any] | None) -> list[Known]:
@@ -59,6 +74,6 @@ def decode(position: Mapping[str, Any] | None) -> list[Known]:
     if position.get("version") != VERSION:
         raise Refused(f"the stored position has version {position.get('version')!r}, not {VERSION}")
     try:
-        return _FILES.validate_python(position.get("files"))
+        return [_decode(known) for known in _FILES.validate_python(position.get("files"))]
     except ValidationError as error:
         raise Refused(f"the stored position is malformed: {error}") from error
