@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Self
 
 Json = Any  # whatever JSON can hold
@@ -68,6 +69,7 @@ class EntityKind(Vocabulary):
     CLOUD_RESOURCE = "cloud_resource"
 
 
+@lru_cache(maxsize=65_536)
 def _canonical_ip(value: str) -> str:
     try:
         return str(ipaddress.ip_address(value))

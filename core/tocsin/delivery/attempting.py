@@ -24,7 +24,7 @@ REMOTE_ID_LIMIT = 1_000
 LONGEST_DELAY = timedelta(hours=24)
 JITTER = 0.1  # of the delay, only ever added
 # A channel keeps its own time-out; this stops one that does not
-_GRACE = timedelta(seconds=5)
+GRACE = timedelta(seconds=5)
 _log = structlog.get_logger()
 
 
@@ -63,7 +63,7 @@ class Attempts:
             remote=claimed.remote,
             render=partial(self._renderer.render, settings.template, claimed.event),
         )
-        async with asyncio.timeout((settings.timeout + _GRACE).total_seconds()):
+        async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
             receipt = await self._channel.deliver(delivery)
         if not isinstance(receipt, Receipt):
             raise TypeError(f"it returned {receipt!r}, which is no receipt")

@@ -69,6 +69,7 @@ class Renderer:
             undefined=StrictUndefined,
             finalize=_finalize,
             autoescape=False,
+            auto_reload=False,  # asking for each delivery whether a file has changed takes longer
         )
 
     def receivers(self) -> list[str]:

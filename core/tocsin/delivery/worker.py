@@ -10,7 +10,7 @@ import structlog
 
 from tocsin.clock import Clock, isoformat
 from tocsin.delivery import queue
-from tocsin.delivery.attempting import Attempts
+from tocsin.delivery.attempting import GRACE, Attempts
 from tocsin.delivery.queue import Attempt, Claimed
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing import Route, route
@@ -21,6 +21,8 @@ from tocsin.store import Database
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200
+AHEAD = 8  # times its concurrency, a worker claims at once
+LINGER = 0.01  # seconds that attempts wait to be stored with others
 _log = structlog.get_logger()
 
 
@@ -72,6 +74,8 @@ class Worker:
         self._ended: list[Attempt] = []
         self._has_ended = Bell()
         self._writing = asyncio.Lock()
+        self._slots = asyncio.Semaphore(self._concurrency)
+        self._longest = channel.settings.timeout + GRACE
 
     async def run(self) -> None:
         """Claim, deliver and settle until cancelled; `finish` sees to what is then under way."""
@@ -85,12 +89,17 @@ class Worker:
 
     async def _settle_step(self) -> None:
         await self._has_ended.wait(_POLL)
+        await asyncio.sleep(LINGER)
         await self.settle()
 
     async def claim(self) -> int:
-        """Begin as many due deliveries as there is room for, and return how many those are."""
-        room = self._concurrency - len(self._under_way) - len(self._ended)
-        return await asyncio.shield(self._claim(room)) if room > 0 else 0
+        """Claim as many due deliveries as there is room for, and return how many those are.
+
+        Some are claimed ahead of the free slots, so that one transaction serves several.
+        """
+        most = self._concurrency * AHEAD
+        room = most - len(self._under_way) - len(self._ended)
+        return await asyncio.shield(self._claim(room)) if room >= most / 2 else 0
 
     async def _claim(self, room: int) -> int:
         claims = await self._database.write(queue.claim, self.name, room, self._clock.now())
@@ -101,8 +110,10 @@ class Worker:
         return len(claims)
 
     async def _deliver(self, claimed: Claimed) -> None:
-        # in two steps: `settle` takes the list away while an attempt is under way
-        attempt = await self._attempts.make(claimed)
+        async with self._slots:
+            if claimed.leased_until < self._clock.now() + self._longest:
+                return  # it waited too long for its slot, and is due again when its lease ends
+            attempt = await self._attempts.make(claimed)
         self._ended.append(attempt)
         self._has_ended.ring()
 

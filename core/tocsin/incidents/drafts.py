@@ -48,12 +48,7 @@ def make_drafts(connection: Connection, provider: str, page: Mapping[str, Incide
     stored = _stored(connection, provider, list(page))
     entities = _known_entities(connection, [row["number"] for row in stored.values()])
     alerts = _known_alerts(
-        connection,
-        [
-            (row["number"], alert.external_id)
-            for external_id, row in stored.items()
-            for alert in page[external_id].alerts
-        ],
+        connection, {row["number"]: page[name].alerts for name, row in stored.items()}
     )
     drafts = []
     for external_id, incident in page.items():
@@ -106,21 +101,23 @@ def _known_entities(
 
 
 def _known_alerts(
-    connection: Connection, mentioned: Sequence[tuple[int, str]]
+    connection: Connection, mentioned: Mapping[int, Sequence[Alert]]
 ) -> dict[int | None, set[str]]:
     """Return which of the alerts mentioned with these numbers are stored under them."""
     known: dict[int | None, set[str]] = {}
     table = incident_alerts.c
-    for chunk in _chunks(mentioned):
-        numbers, external_ids = ({*part} for part in zip(*chunk, strict=True))
-        query = select(table.incident_number, table.external_id).where(
-            table.incident_number.in_(numbers), table.external_id.in_(external_ids)
-        )
-        for number, external_id in connection.execute(query):
-            known.setdefault(number, set()).add(external_id)
+    # The databases try each number with each identifier, so both lists are kept short
+    for numbers in _chunks(list(mentioned), 50):
+        names = {alert.external_id for number in numbers for alert in mentioned[number]}
+        for chunk in _chunks(list(names)):
+            query = select(table.incident_number, table.external_id).where(
+                table.incident_number.in_(numbers), table.external_id.in_(chunk)
+            )
+            for number, external_id in connection.execute(query):
+                known.setdefault(number, set()).add(external_id)
     return known
 
 
-def _chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), _CHUNK):
-        yield items[start : start + _CHUNK]
+def _chunks(items: Sequence[Any], size: int = _CHUNK) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

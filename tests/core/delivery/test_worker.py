@@ -204,13 +204,45 @@ async def test_an_end_in_the_middle_of_a_settlement_is_no_late_attempt(desk, sto
 
 async def test_no_more_are_under_way_than_the_settings_allow(make_channel, database, store, clock):
     desk = Desk(make_channel(concurrency=3), database, clock)
-    await store(*(alert(n) for n in range(10)))
-    await desk.router.route_waiting()
-    assert await desk.worker.claim() == 3
-    assert await desk.worker.claim() == 0
-    await desk.worker.finish(timedelta(seconds=10))
+    under_way, most = 0, 0
+
+    async def deliver(_):
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.01)
+        under_way -= 1
+        return Receipt(status=200)
+
+    desk.channel.deliver = deliver
+    await store(*(alert(n) for n in range(30)))
     await desk.work()
-    assert len(desk.channel.deliveries) == 10
+    assert (most, await desk.unfinished()) == (3, 0)
+
+
+async def test_what_waited_too_long_for_its_slot_is_left_for_later(
+    make_channel, database, store, clock
+):
+    desk = Desk(make_channel(concurrency=1), database, clock)
+    may_end = asyncio.Event()
+
+    async def deliver(delivery):
+        desk.channel.deliveries.append(delivery)
+        await may_end.wait()
+        return Receipt(status=200)
+
+    desk.channel.deliver = deliver
+    await store(alert(1), alert(2))
+    await desk.router.route_waiting()
+    assert await desk.worker.claim() == 2
+    await asyncio.sleep(0)
+    clock.advance(seconds=80)
+    may_end.set()
+    await desk.worker.finish(timedelta(seconds=10))
+    assert [delivery.event.subject for delivery in desk.channel.deliveries] == ["incident:1"]
+    clock.advance(seconds=10)
+    await desk.work()
+    assert [delivery.event.subject for delivery in desk.channel.deliveries][1:] == ["incident:2"]
 
 
 async def test_an_attempt_that_ends_after_a_settlement_is_stored_too(desk, store):
