@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import random
 
 import asyncpg
@@ -84,6 +86,27 @@ async def test_a_receiver_that_fails_gets_the_event_again(service, sensor, recei
     assert receiver.statuses == []
 
 
+async def test_what_did_not_arrive_is_listed_and_can_be_sent_again(service, sensor, receiver):
+    receiver.statuses = [500, 501, 502, 503, 410]
+    sensor.write(2)
+    await service.start()
+
+    async def listed(*options: str) -> list[dict]:
+        _, text, _ = await service.command("deliveries", "list", "--json", *options)
+        return json.loads(text)
+
+    async with asyncio.timeout(30):
+        while not (dead := await listed("--state", "dead")):
+            pass
+    status, attempts, _ = await service.command("deliveries", "show", dead[0]["id"])
+    assert (status, len(attempts.splitlines())) == (0, dead[0]["attempts"])
+    assert await service.command("deliveries", "replay", "--destination", "soc") == (0, "1\n", "")
+    await until(lambda: len(receiver.numbers) == 2)
+    async with asyncio.timeout(30):
+        while await listed("--state", "dead") or await listed("--state", "pending"):
+            pass
+
+
 async def test_a_second_serve_on_one_sqlite_database_is_refused(service, database_url):
     if database_url.get_backend_name() != "sqlite":
         pytest.skip("any number of nodes may share one PostgreSQL")
@@ -97,13 +120,13 @@ async def test_a_second_serve_on_one_sqlite_database_is_refused(service, databas
 async def test_a_postgresql_without_its_schema_is_refused(service, database_url, postgres):
     if database_url.get_backend_name() != "postgresql":
         pytest.skip("the embedded database is brought up to date at start")
-    service.environment["TOCSIN_DATABASE_URL"] = postgres.create("empty")
+    service.environment["TOCSIN_DATABASE_URL"] = await asyncio.to_thread(postgres.create, "empty")
     status, _, errors = await service.command("serve")
     assert (status, "tocsin db upgrade" in errors) == (2, True)
     assert (await service.command("db", "upgrade"))[0] == 0
     status, token, _ = await service.command("admin", "token")
     assert (status, token.count(".")) == (0, 2)
-    postgres.drop("empty")
+    await asyncio.to_thread(postgres.drop, "empty")
 
 
 async def test_malformed_lines_are_shown_with_their_reason(service, sensor, receiver):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import admin, check, coverage, database, plugins, quarantine, serve
+from tocsin.cli import admin, check, coverage, database, deliveries, plugins, quarantine, serve
 from tocsin.errors import OperatorError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.command("coverage")(coverage.coverage)
 app.command("quarantine")(quarantine.quarantine)
+app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(database.app, name="db")
 app.add_typer(admin.app, name="admin")
 app.add_typer(plugins.app, name="plugins")

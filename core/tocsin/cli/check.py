@@ -10,18 +10,20 @@ import structlog
 import typer
 
 from tocsin.clock import SystemClock
-from tocsin.errors import PluginFailure
+from tocsin.credentials import open_vault
+from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Provider
 from tocsin.logs import configure_logs
 from tocsin.model import Health
 from tocsin.registry import load_configuration, start_plugins
 from tocsin.settings import Settings, load_settings
+from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
 
 _SECONDS = 30
 
 
 def check() -> None:
-    """Judge the configuration and ask each provider and destination how it is; starts nothing.
+    """Judge configuration and database, and ask providers and destinations how they are.
 
     Exit status 0: all is well. 1: something is not. 2: the configuration is wrong.
     """
@@ -35,15 +37,34 @@ def check() -> None:
 async def _check(settings: Settings) -> bool:
     configuration = await load_configuration(settings.plugins_file)
     print(f"{settings.plugins_file}: the configuration is valid")
+    well = [await _check_database(settings)]
     live = await start_plugins(configuration, SystemClock())
     try:
         plugins: Sequence[Provider | Channel] = [*live.providers.values(), *live.channels.values()]
-        well = [await _ask(plugin) for plugin in plugins]
+        well += [await _ask(plugin) for plugin in plugins]
     finally:
         await live.close()
     for absent in live.absent:
         print(f"{absent.name}: left out: {absent.reason}", file=sys.stderr)
     return all(well) and not live.absent
+
+
+async def _check_database(settings: Settings) -> bool:
+    url = parse_url(settings.database)
+    if is_sqlite(url) and not sqlite_file(url).exists():
+        print(f"database: {sqlite_file(url)} is made at the first start")
+        return True
+    database = open_database(url)
+    try:
+        await check_schema(database)
+        open_vault(settings)
+    except OperatorError as error:
+        print(f"database: {error}", file=sys.stderr)
+        return False
+    finally:
+        await database.close()
+    print("database: its schema is current")
+    return True
 
 
 async def _ask(plugin: Provider | Channel) -> bool:

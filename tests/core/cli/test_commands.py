@@ -87,6 +87,22 @@ def test_check_says_what_is_not_well(tocsin, configured):
     assert not (configured / "data").exists()
 
 
+def test_check_judges_the_database_too(tocsin, configured):
+    status, _, errors = tocsin("check", TOCSIN_DATABASE_URL="postgresql://u:p@127.0.0.1:1/d")
+    assert (status, "database: the database cannot be used" in errors) == (1, True)
+    assert "sqlalche.me" not in errors
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list", "--state", "lost"], ["show", "dlv_1"], ["replay", "dlv_1"]]
+)
+def test_a_delivery_that_is_not_there_is_said_to_be_none(tocsin, arguments):
+    tocsin("db", "upgrade")
+    status, out, errors = tocsin("deliveries", *arguments)
+    assert (status, out) == (2, "")
+    assert "lost" in errors or "dlv_1" in errors
+
+
 def test_lists_are_lines_of_tabs_or_json(tocsin, configured):
     _, lines, _ = tocsin("plugins", "list")
     names = [line.split("\t")[0] for line in lines.splitlines()]
