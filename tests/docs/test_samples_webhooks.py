@@ -69,7 +69,7 @@ def test_what_is_not_to_be_trusted_is_refused(verify, sent, body):
 
 
 def test_the_command_makes_a_secret_that_is_accepted():
-    [command] = samples("sh")
+    command, *_ = samples("sh")
     program = re.fullmatch(r"python3 -c '(.*)'\n", command)[1]
     secret = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
