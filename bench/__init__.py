@@ -1,0 +1,1 @@
+"""Measures Tocsin against bare baselines in the same run, since machines are noisy."""

@@ -1,0 +1,31 @@
+"""Processes beside the one that measures."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any
+
+
+@contextmanager
+def child(run: Callable[..., None], *args: Any) -> Iterator[Any]:
+    """Run `run(send, *args)` in a process of its own, and yield what it sends first."""
+    context = get_context("spawn")
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=run, args=(sending.send, *args), daemon=True)
+    process.start()
+    sending.close()
+    try:
+        yield receiving.recv()
+    finally:
+        process.terminate()
+        process.join()
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

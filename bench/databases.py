@@ -1,0 +1,58 @@
+"""Databases to measure on, each as durable as in production."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sqlalchemy import URL, make_url
+
+from tocsin.store import Database, open_database, upgrade
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from postgres import Postgres
+
+KINDS = ("SQLite", "PostgreSQL")
+NewUrl = Callable[[], URL]
+
+
+class DurablePostgres(Postgres):
+    """A server with the settings that PostgreSQL comes with: a commit is on the disk."""
+
+    def _start(self, home: Path) -> None:
+        self._home = home
+        self._control("start", "-o", f"-h 127.0.0.1 -p {self.port} -k {home}", "-l", home / "log")
+
+    def __exit__(self, *exception: object) -> None:
+        self._control("stop", "-m", "fast")
+
+    def _control(self, *command: object) -> None:
+        program = [self.binaries / "pg_ctl", "-D", self._home / "data", "-s", *command]
+        subprocess.run(program, cwd=self._home, check=True, **self.unprivileged)
+
+
+@contextmanager
+def new_urls(kind: str) -> Iterator[NewUrl]:
+    """Yield a function that returns the URL of a new, empty database at each call."""
+    numbers = count()
+    with TemporaryDirectory(prefix="tocsin-bench-") as name:
+        folder = Path(name)
+        if kind == "SQLite":
+            yield lambda: URL.create("sqlite", database=f"{folder}/{next(numbers)}/tocsin.db")
+            return
+        with DurablePostgres(folder) as server:
+            yield lambda: make_url(server.create(f"bench_{next(numbers)}"))
+
+
+async def open_new(new_url: NewUrl) -> Database:
+    """Return a new database with the newest schema, open."""
+    database = open_database(await asyncio.to_thread(new_url))
+    await upgrade(database)
+    return database

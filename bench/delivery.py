@@ -1,0 +1,143 @@
+"""Durable signed deliveries a second, from stored events to settled deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from sqlalchemy import Connection, func, literal_column, select
+
+from bench.children import child
+from bench.databases import KINDS, NewUrl, new_urls, open_new
+from bench.receiver import Request, count_received, post_all, receive
+from bench.rounds import OURS, interleave, report_rates
+from bench.samples import fill
+from tocsin.clock import SystemClock
+from tocsin.delivery import Renderer, Route, Router, Worker
+from tocsin.events import Bell, event_of
+from tocsin.registry import Configuration, LivePlugins, load_configuration, start_plugins
+from tocsin.store import Database
+from tocsin.store.tables import deliveries, events
+from tocsin_plugins.webhook.signing import decode_secret, signature_headers
+
+EVENTS = 2000
+SECRET = "whsec_" + b64encode(bytes(range(32))).decode()
+PLUGINS = """
+enabled = ["webhook"]
+
+[destinations.receiver]
+plugin = "webhook"
+url = "{url}/hook"
+secret = {{ env = "BENCH_SECRET" }}
+allow_networks = ["127.0.0.1/32"]
+"""
+
+
+def run(rounds: int) -> None:
+    """Measure on every kind of database."""
+    os.environ["BENCH_SECRET"] = SECRET
+    for kind in KINDS:
+        with child(receive) as port, new_urls(kind) as new_url:
+            asyncio.run(_measure(kind, new_url, f"http://127.0.0.1:{port}", rounds))
+
+
+async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
+    database = await open_new(new_url)
+    async with _plugins(url) as (configuration, plugins):
+        node = Deliveries(database, configuration, plugins)
+        bare = Bare(node, url)
+        rates = await interleave({OURS: node.measure, "bare aiohttp loop": bare.measure}, rounds)
+        assert await count_received(url) == 2 * EVENTS * (rounds + 1)
+        assert await database.read(_delivered) == EVENTS * (rounds + 1)
+    await database.close()
+    report_rates(f"Deliveries of {EVENTS:,} events, {kind}", "deliveries", rates)
+
+
+@asynccontextmanager
+async def _plugins(url: str) -> Iterator[tuple[Configuration, LivePlugins]]:
+    with NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(PLUGINS.format(url=url))
+        file.flush()
+        configuration = await load_configuration(Path(file.name))
+    plugins = await start_plugins(configuration, SystemClock())
+    yield configuration, plugins
+    await plugins.close()
+
+
+class Deliveries:
+    """Routes and delivers with the loops that a node runs."""
+
+    def __init__(
+        self, database: Database, configuration: Configuration, plugins: LivePlugins
+    ) -> None:
+        self.database = database
+        self.renderer = Renderer(configuration.template_paths)
+        self.channel = plugins.channels["receiver"]
+        self._routes = [Route.of(it.name, it.settings) for it in configuration.destinations]
+        self._rounds = count()
+
+    async def measure(self) -> float:
+        """Return how many of the stored events were delivered, and settled, a second."""
+        await fill(self.database, f"round-{next(self._rounds)}", EVENTS, quiet=False)
+        worker = Worker(self.channel, self.renderer, self.database)
+        router = Router(self._routes, [worker], self.database, SystemClock(), Bell())
+        begin = time.perf_counter()
+        loops = [asyncio.create_task(loop) for loop in (router.run(), worker.run())]
+        await self._until_settled()
+        seconds = time.perf_counter() - begin
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        return EVENTS / seconds
+
+    async def _until_settled(self) -> None:
+        async with asyncio.timeout(60):
+            while await self.database.read(_is_waiting):  # noqa: ASYNC110 - asks a database
+                await asyncio.sleep(0.02)
+
+
+class Bare:
+    """Posts the same bytes, signed beforehand, to the same receiver."""
+
+    def __init__(self, node: Deliveries, url: str) -> None:
+        self._node = node
+        self._url = url
+
+    async def measure(self) -> float:
+        """Return how many were posted a second."""
+        requests = await self._node.database.read(self._requests)
+        begin = time.perf_counter()
+        await post_all(f"{self._url}/hook", requests, self._node.channel.settings.concurrency)
+        return EVENTS / (time.perf_counter() - begin)
+
+    def _requests(self, connection: Connection) -> list[Request]:
+        rows = connection.execute(select(events).order_by(events.c.id.desc()).limit(EVENTS))
+        key, now = decode_secret(SECRET), datetime.now(UTC)
+        requests = []
+        for event in map(event_of, rows.mappings()):
+            body = self._node.renderer.render("envelope", event)
+            headers = signature_headers([key], event.id, now, body)
+            requests.append(({"content-type": "application/json", **headers}, body))
+        return requests
+
+
+def _is_waiting(connection: Connection) -> bool:
+    unrouted = select(events.c.id).where(events.c.routed.is_(False))
+    pending = select(deliveries.c.id).where(
+        deliveries.c.destination == "receiver",
+        deliveries.c.state == literal_column("'pending'"),
+    )
+    return any(connection.execute(query.limit(1)).first() for query in (unrouted, pending))
+
+
+def _delivered(connection: Connection) -> int:
+    query = select(func.count()).where(deliveries.c.state == "delivered")
+    return int(connection.execute(query).scalar_one())

@@ -1,0 +1,148 @@
+"""Authenticated reads over HTTP, by a node of its own among 100,000 incidents."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import aiohttp
+from cryptography.fernet import Fernet
+from sqlalchemy import URL, Connection
+
+from bench.bare import answer, read_and_answer
+from bench.children import child, free_port
+from bench.databases import KINDS, NewUrl, new_urls, open_new
+from bench.load import rate
+from bench.rounds import OURS, interleave, report_times
+from bench.samples import fill
+from tocsin.clock import SystemClock
+from tocsin.credentials import ApiKey, Hasher, Scope, create_api_key, generate
+from tocsin.store import Database
+
+INCIDENTS = 100_000
+KINDS_OF_READS = {
+    "GET one of 100,000 incidents": tuple(
+        f"/api/v1/incidents/{number}"
+        for number in random.Random(1).sample(range(1, INCIDENTS + 1), 500)
+    ),
+    "GET 20 of 100,000 incidents": ("/api/v1/incidents?limit=20",),
+}
+
+
+def run(rounds: int) -> None:
+    """Measure on every kind of database."""
+    for kind in KINDS:
+        with new_urls(kind) as new_url:
+            _compare(kind, new_url, rounds)
+
+
+def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
+    url, key_id, key = asyncio.run(_prepare(new_url))
+    headers = {"X-API-Key": key}
+    with _node(url) as port:
+        bodies = asyncio.run(_bodies(port, headers))
+        with child(answer, bodies) as bare, child(read_and_answer, bodies, url, key_id) as reads:
+            for name, paths in KINDS_OF_READS.items():
+                servers = {OURS: port, "bare handler": bare, "bare handler, same reads": reads}
+                variants = {
+                    it: partial(rate, its_port, paths, headers) for it, its_port in servers.items()
+                }
+                rates = asyncio.run(interleave(variants, rounds))
+                report_times(f"{name}, {kind}", "requests", rates)
+
+
+async def _prepare(new_url: NewUrl) -> tuple[URL, str, str]:
+    """Fill a new database, and return its URL, and a key's identifier and text."""
+    url = await asyncio.to_thread(new_url)
+    database = await open_new(lambda: url)
+    await fill(database, "cloud", INCIDENTS, quiet=True)
+    await database.write(_analyze)
+    key_id, text = await _add_key(database)
+    await database.close()
+    return url, key_id, text
+
+
+def _analyze(connection: Connection) -> None:
+    """Do at once what PostgreSQL does within minutes by itself."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("ANALYZE")
+
+
+async def _add_key(database: Database) -> tuple[str, str]:
+    value, text = generate()
+    clock = SystemClock()
+    hasher = Hasher(clock)
+    key = ApiKey(
+        id="bench",
+        key_id=value.key_id,
+        name="bench",
+        description="",
+        scopes=(Scope.INCIDENTS_READ,),
+        secret_hash=await hasher.hash(value.secret),
+        created_by="bench",
+        created_at=clock.now(),
+        expires_at=clock.now() + timedelta(days=1),
+    )
+    await database.write(create_api_key, key)
+    hasher.close()
+    return value.key_id, text
+
+
+@contextmanager
+def _node(url: URL) -> Iterator[int]:
+    """Run `tocsin serve` on this database without any plugin, and yield its port."""
+    port = free_port()
+    with TemporaryDirectory() as folder:
+        plugins = Path(folder) / "plugins.toml"
+        plugins.touch()
+        settings = {
+            "TOCSIN_DATABASE_URL": url.render_as_string(hide_password=False),
+            "TOCSIN_DATA_DIR": folder,
+            "TOCSIN_PLUGINS_FILE": str(plugins),
+            "TOCSIN_PORT": str(port),
+            "TOCSIN_BASE_URL": "https://tocsin.example",
+            "TOCSIN_ENCRYPTION_KEY": Fernet.generate_key().decode(),
+        }
+        command = [sys.executable, "-m", "tocsin", "serve"]
+        log = Path(folder) / "log"
+        with log.open("wb") as stderr:
+            process = subprocess.Popen(command, env=os.environ | settings, stderr=stderr)
+        try:
+            assert asyncio.run(_answers(port, process)), log.read_text()
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+async def _answers(port: int, process: subprocess.Popen[bytes]) -> bool:
+    """Return True as soon as the node answers, False if it ends before that."""
+    async with aiohttp.ClientSession() as session:
+        while process.poll() is None:
+            try:
+                await session.get(f"http://127.0.0.1:{port}/healthz")
+            except aiohttp.ClientConnectionError:
+                await asyncio.sleep(0.1)
+            else:
+                return True
+    return False
+
+
+async def _bodies(port: int, headers: dict[str, str]) -> dict[str, bytes]:
+    """Return what the node answers at each path, for the others to answer as well."""
+    bodies = {}
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session:
+        for path in (path for paths in KINDS_OF_READS.values() for path in paths):
+            async with session.get(path) as response:
+                assert response.status == 200, await response.text()
+                bodies[path] = await response.read()
+    return bodies
