@@ -1,6 +1,5 @@
 import json
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from types import MappingProxyType
 
 import orjson
@@ -333,29 +332,3 @@ def test_the_first_folder_wins(tmp_path):
         (tmp_path / name / "mine" / "incident-alert.json.j2").write_text(f'"{name}"')
         folders.append(tmp_path / name)
     assert Renderer(folders).render("mine", event()) == b'"first"'
-
-
-def test_receivers_are_the_folders_that_hold_templates(tmp_path):
-    for file in (
-        "b/incident-alert.json.j2",
-        "a/schedule-disabled.json.j2",
-        "c/notes.txt",
-        "d.json.j2",
-    ):
-        path = tmp_path / file
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("{}")
-    assert Renderer([tmp_path]).receivers() == ["a", "b"]
-    assert "envelope" in SHIPPED.receivers()
-
-
-def test_has_says_which_events_a_receiver_has_a_template_for(tmp_path):
-    renderer = Renderer([tmp_path, *tocsin_templates.tocsin_template_paths()])
-    assert renderer.has("envelope", EventType.INCIDENT_ALERT)
-    assert not renderer.has("nobody", EventType.INCIDENT_ALERT)
-    assert not renderer.has("../envelope", EventType.INCIDENT_ALERT)
-
-
-def test_a_renderer_without_folders_has_nothing():
-    assert Renderer([Path("nowhere")]).receivers() == []
-    assert Renderer([]).receivers() == []

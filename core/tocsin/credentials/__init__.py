@@ -6,6 +6,7 @@ from tocsin.credentials.authentication import (
     AdminToken,
     AuthenticationError,
     Authenticator,
+    Credential,
     Principal,
     Unproven,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "ApiKey",
     "AuthenticationError",
     "Authenticator",
+    "Credential",
     "Hasher",
     "KeyValue",
     "Principal",

@@ -72,19 +72,6 @@ class Renderer:
             auto_reload=False,  # asking for each delivery whether a file has changed takes longer
         )
 
-    def receivers(self) -> list[str]:
-        """Return the names of all receivers that have a template, sorted."""
-        files = (file for path in self._paths for file in path.glob(f"*/*{_SUFFIX}"))
-        return sorted({file.parent.name for file in files})
-
-    def has(self, receiver: str, event_type: EventType) -> bool:
-        """Return whether `receiver` has a template for events of this type."""
-        try:
-            self._loader.get_source(self._environment, _name(receiver, event_type))
-        except TemplateNotFound:
-            return False
-        return True
-
     def render(self, receiver: str, event: Event, part: str = "body") -> bytes:
         """Return the part, which is minified JSON.
 

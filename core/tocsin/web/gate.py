@@ -12,7 +12,7 @@ from tocsin.credentials import (
     AdminToken,
     AuthenticationError,
     Authenticator,
-    KeyValue,
+    Credential,
     Principal,
     Unproven,
 )
@@ -22,7 +22,6 @@ from tocsin.web.problems import Kind, refusal
 
 API_KEY = "X-API-Key"
 
-Credential = KeyValue | AdminToken
 Result = TypeVar("Result")
 Work = Callable[[Connection, Principal], Result]
 
