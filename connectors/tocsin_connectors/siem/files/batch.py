@@ -96,7 +96,10 @@ class Batch:
 def _record(line: Line) -> dict[str, Any]:
     if line.too_long:
         raise ValueError(f"the line is longer than {LONGEST_LINE} bytes")
-    record = orjson.loads(line.content)
+    try:
+        record = orjson.loads(line.content)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error}") from None
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - the record is wrong, not the code
     return record

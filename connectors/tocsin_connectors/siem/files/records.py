@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from ipaddress import ip_address
 from itertools import chain
 from typing import Any, TypeVar
@@ -51,10 +52,15 @@ def children(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
     ]
 
 
+def described(value: object) -> str:
+    """Return in words what stands where something else was needed: missing, or what it is."""
+    return "missing" if value is None else f"of the wrong kind: {value!r:.60}"
+
+
 def utc(value: str) -> datetime:
     """Return the time that an ISO 8601 text gives, in UTC; ValueError if it has no zone."""
     try:
-        moment = datetime.fromisoformat(value)
+        moment = _parse(value)
         if moment.tzinfo is None:
             raise ValueError(f"the time {value!r} has no zone")
         return moment.astimezone(UTC)
@@ -62,11 +68,19 @@ def utc(value: str) -> datetime:
         raise ValueError(f"the time {value!r} is out of range") from error
 
 
+def _parse(value: str) -> datetime:
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"the time {value!r:.60} is not one of ISO 8601") from None
+
+
 def union(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
     """Return what is in any of the groups, each once, in order."""
     return tuple(dict.fromkeys(chain.from_iterable(groups)))
 
 
+@lru_cache(maxsize=65_536)
 def address(value: str) -> str | None:
     """Return the IP address that `value` spells, in its usual spelling; None if it is none."""
     try:

@@ -7,7 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tocsin import Alert, Incident, Severity
-from tocsin_connectors.siem.files.records import address, child, number, text, texts, union, utc
+from tocsin_connectors.siem.files.records import (
+    address,
+    child,
+    described,
+    number,
+    text,
+    texts,
+    union,
+    utc,
+)
 from tocsin_connectors.siem.suricata.entities import entities_of, techniques_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,14 +63,14 @@ def incident_of(record: dict[str, Any], window: timedelta) -> Incident:
 def _signature(alert: dict[str, Any]) -> str:
     generator, signature = number(alert, "gid"), number(alert, "signature_id")
     if signature is None:
-        raise ValueError("alert.signature_id is missing or not a number")
+        raise ValueError(f"alert.signature_id is {described(alert.get('signature_id'))}")
     return f"{1 if generator is None else generator}:{signature}"
 
 
 def _timestamp(record: dict[str, Any]) -> datetime:
     if value := text(record, "timestamp"):
         return utc(value)
-    raise ValueError("timestamp is missing")
+    raise ValueError(f"timestamp is {described(record.get('timestamp'))}")
 
 
 def _incident_id(
