@@ -8,10 +8,10 @@ from contextlib import aclosing
 from datetime import timedelta
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tocsin.clock import Clock, isoformat
-from tocsin.errors import CredentialsRefused, Refused, TryLater
+from tocsin.errors import CredentialsRefused, Refused, TocsinError, TryLater
 from tocsin.events import Bell
 from tocsin.hookspecs import Provider
 from tocsin.incidents.alerting import AlertPolicy
@@ -126,7 +126,9 @@ class ProviderSync:
 
     async def _record(self, stream: str, error: BaseException) -> None:
         outcome, is_bug = _outcome(error)
-        reason = f"{type(error).__name__}: {error}" if is_bug else str(error)
+        told = isinstance(error, TocsinError)
+        words = str(getattr(error, "orig", None) or error)
+        reason = words if told else f"{type(error).__name__}: {words}"
         facts = {"provider": self.name, "stream": stream, "outcome": outcome, "reason": reason}
         _log.warning("a stream could not be read", **facts, exc_info=error if is_bug else None)
         if isinstance(error, Superseded):
@@ -146,7 +148,7 @@ class ProviderSync:
 def _outcome(error: BaseException) -> tuple[str, bool]:
     """Return the ledger's word for a failure, and whether it is somebody's bug."""
     match error:
-        case TryLater():
+        case TryLater() | OSError() | DBAPIError():  # the latter two: something of ours is away
             return "later", False
         case CredentialsRefused():
             return "credentials-refused", False

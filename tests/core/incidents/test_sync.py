@@ -110,6 +110,7 @@ async def test_a_page_is_kept_though_the_next_one_fails(make_sync, rows):
         (TryLater("busy"), "later", "busy"),
         (CredentialsRefused("no"), "credentials-refused", "no"),
         (Refused("gone"), "refused", "gone"),
+        (ConnectionRefusedError("away"), "later", "ConnectionRefusedError: away"),
         (KeyError("id"), "failed", "KeyError: 'id'"),
     ],
 )
