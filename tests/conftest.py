@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import hypothesis
 import pytest
 from sqlalchemy import URL, make_url
 
@@ -17,6 +18,10 @@ from tocsin.store import Database, open_database, upgrade
 sys.path.insert(0, str(Path(__file__).parent))
 
 from postgres import Postgres
+
+# How long an example takes depends on the machine and says nothing of the code
+hypothesis.settings.register_profile("tocsin", deadline=None)
+hypothesis.settings.load_profile("tocsin")
 
 _numbers = count()
 
