@@ -20,7 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from postgres import Postgres
 
 # How long an example takes depends on the machine and says nothing of the code
-hypothesis.settings.register_profile("tocsin", deadline=None)
+hypothesis.settings.register_profile(
+    "tocsin", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("tocsin")
 
 _numbers = count()
