@@ -32,7 +32,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
     """Yield every mistake in `error`, which validating against `model` raised.
 
-    Values are shown only where pydantic says that they were plain: what may be a secret is not.
+    What was found is shown, cut short; of a secret only what its reference says.
     """
     for detail in error.errors(include_url=False, include_context=True):
         path = tuple(str(part) for part in detail["loc"])
@@ -93,15 +93,14 @@ def _fields_at(path: Sequence[object], model: type[BaseModel]) -> Iterator[str]:
 
 def _shown(detail: dict[str, Any]) -> str:
     value = detail.get("input")
-    if isinstance(value, dict | list | tuple | BaseModel):
-        return f"found {_KINDS.get(type(value), 'several values')}"
+    if isinstance(value, list | tuple):
+        return "found a list"
+    if isinstance(value, dict | BaseModel):
+        return "found several values"
     if isinstance(value, timedelta):
         return f"found {value.total_seconds():g}s"
     text = repr(value.value if isinstance(value, Enum) else value)
     return f"found {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
-
-
-_KINDS: dict[type, str] = {list: "a list", tuple: "a list"}
 
 
 def _expected(detail: dict[str, Any]) -> str:

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Connection, bindparam, select
-from sqlalchemy.dialects import postgresql, sqlite
 from ulid import ULID
 
 from tocsin.credentials.vault import Vault
+from tocsin.store.conflicts import insert_into
 from tocsin.store.tables import signing_keys
 
 _stored = select(signing_keys.c.private_key).where(signing_keys.c.purpose == bindparam("purpose"))
@@ -35,7 +35,6 @@ def _create(connection: Connection, vault: Vault, purpose: str, now: datetime) -
     """Whoever inserts first decides, and everyone returns what is stored then."""
     private_key = vault.encrypt(Ed25519PrivateKey.generate().private_bytes_raw())
     row = {"id": str(ULID()), "purpose": purpose, "private_key": private_key, "created_at": now}
-    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    connection.execute(insert(signing_keys).values(row).on_conflict_do_nothing())
+    connection.execute(insert_into(connection, signing_keys).values(row).on_conflict_do_nothing())
     stored = connection.execute(_stored, {"purpose": purpose}).scalar_one()
     return Ed25519PrivateKey.from_private_bytes(vault.decrypt(stored))

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, select, update
 
 from tocsin.clock import isoformat
-from tocsin.delivery.queue import DEAD, PENDING
+from tocsin.delivery.queue import DEAD, DELIVERED, PENDING
 from tocsin.store.tables import attempts, deliveries, events
 
-STATES = ("pending", "delivered", "dead")
+STATES = (PENDING, DELIVERED, DEAD)
 
 
 def list_deliveries(

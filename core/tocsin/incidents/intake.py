@@ -162,9 +162,9 @@ def _rejected_rows(key: StreamKey, page: Page, now: datetime) -> list[dict[str, 
         {
             "provider": key.provider,
             "stream": key.stream,
-            "source": clean(record.source, 4096),
-            "location": clean(record.location, 1000),
-            "reason": clean(record.reason, 1000),
+            "source": clean(record.source, ledger.SOURCE),
+            "location": clean(record.location, ledger.REASON),
+            "reason": clean(record.reason, ledger.REASON),
             "content": record.content[:16_384],
             "created_at": now,
         }

@@ -53,17 +53,21 @@ class Failure:
 
 def open_row(connection: Connection, key: StreamKey, stretch: Covered, now: datetime) -> int:
     """Return the id of the row that this stretch belongs to, made or made longer for it."""
-    row = {
+    row = _row(key, stretch, READ if stretch.lost is None else LOST)
+    return _extend(connection, row, now) or _insert(connection, row, now)
+
+
+def _row(key: StreamKey, stretch: Covered, outcome: str) -> dict[str, Any]:
+    return {
         "provider": key.provider,
         "stream": key.stream,
         "source": clean(stretch.source, SOURCE),
         "unit": "bytes" if isinstance(stretch.start, int) else "time",
-        "outcome": READ if stretch.lost is None else LOST,
+        "outcome": outcome,
         "reason": clean(stretch.lost, REASON),
         "start": _number(stretch.start),
         "end": _number(stretch.end),
     }
-    return _extend(connection, row, now) or _insert(connection, row, now)
 
 
 def record_failure(
@@ -75,16 +79,8 @@ def record_failure(
     goes_on: bool,
 ) -> int:
     """Note that a stream could not be read; one that `goes_on` makes its row longer."""
-    row = {
-        "provider": key.provider,
-        "stream": key.stream,
-        "source": key.stream,
-        "unit": "time",
-        "outcome": failure.outcome,
-        "reason": clean(failure.reason, REASON),
-        "start": _number(now),
-        "end": _number(now),
-    }
+    stretch = Covered(source=key.stream, start=now, end=now, lost=failure.reason)
+    row = _row(key, stretch, failure.outcome)
     extended = _extend(connection, row, now, adjacent=False) if goes_on else None
     return extended or _insert(connection, row, now)
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tocsin.errors import TocsinError
+from tocsin.store.conflicts import insert_into
 from tocsin.store.tables import stream_positions
 
 
@@ -70,7 +70,8 @@ def advance(
     )
     if result.rowcount == 0 and revision == 0:
         first = {"provider": key.provider, "stream": key.stream, "first_read_done": False, **moved}
-        result = connection.execute(_insert(connection).values(first).on_conflict_do_nothing())
+        statement = insert_into(connection, table).values(first)
+        result = connection.execute(statement.on_conflict_do_nothing())
     if result.rowcount != 1:
         raise Superseded(f"{key} was read on by another node")
 
@@ -78,14 +79,9 @@ def advance(
 def end_first_read(connection: Connection, key: StreamKey, now: datetime) -> None:
     """Note that the stream was read to its end once, whatever that brought."""
     row = {"provider": key.provider, "stream": key.stream, "revision": 0, "updated_at": now}
-    statement = _insert(connection).values(**row, position=None, first_read_done=True)
+    statement = insert_into(connection, stream_positions)
     connection.execute(
-        statement.on_conflict_do_update(
+        statement.values(**row, position=None, first_read_done=True).on_conflict_do_update(
             index_elements=["provider", "stream"], set_={"first_read_done": True}
         )
     )
-
-
-def _insert(connection: Connection) -> Any:
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    return dialect.insert(stream_positions)
