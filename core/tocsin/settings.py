@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
-from ipaddress import ip_address
+import re
+from collections.abc import Iterator
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tocsin.errors import ConfigurationError, Problem
@@ -16,11 +24,20 @@ from tocsin.validation import explain, nearest
 PREFIX = "TOCSIN_"
 
 
+Network = IPv4Network | IPv6Network
+
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
+
+
 class Settings(BaseSettings):
     """What the environment says about how to run; read once, at start."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, hide_input_in_errors=True, env_ignore_empty=True
+        env_prefix=PREFIX,
+        frozen=True,
+        hide_input_in_errors=True,
+        env_ignore_empty=True,
+        enable_decoding=False,
     )
 
     data_dir: Path = Field(
@@ -41,6 +58,55 @@ class Settings(BaseSettings):
         description="Where others reach this service, for links in events; by default "
         "`http://HOST:PORT`.",
     )
+    auth_url: str = Field(
+        default="",
+        description="Where others reach the token endpoint, and the issuer that access tokens "
+        "name; by default the base URL.",
+    )
+    access_token_seconds: int = Field(
+        default=1800, ge=60, le=86_400, description="How long an access token lives."
+    )
+    key_prefix: str = Field(
+        default="sk_live_",
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9_]{0,30}_)?$",
+        description="What new API keys begin with. Keys that were made with another stay valid.",
+    )
+    tls_terminated: bool = Field(
+        default=False,
+        description="Declares that something in front speaks TLS, so that Tocsin may listen on an "
+        "address other than loopback.",
+    )
+    trusted_proxies: tuple[Network, ...] = Field(
+        default=(),
+        description="Networks, separated by commas, whose `X-Forwarded-For` is believed.",
+    )
+    cors_origins: tuple[str, ...] = Field(
+        default=(),
+        description="Origins, separated by commas, whose pages may call the API; by default none.",
+    )
+    rate_limit: int = Field(
+        default=600, ge=1, le=1_000_000, description="Requests a minute for each credential."
+    )
+    rate_burst: int = Field(
+        default=100, ge=1, le=1_000_000, description="How many of them at once."
+    )
+    auth_failure_limit: int = Field(
+        default=60,
+        ge=1,
+        le=1_000_000,
+        description="Failed authentications a minute for each source address.",
+    )
+    oidc_issuer: str = Field(
+        default="",
+        description="The OpenID Connect issuer whose tokens admit admins; none if unset.",
+    )
+    oidc_audience: str = Field(default="", description="The audience that its tokens must name.")
+    oidc_role_claim: str = Field(
+        default="roles",
+        description="The claim that lists the roles, members joined by dots, such as "
+        "`realm_access.roles`.",
+    )
+    oidc_role: str = Field(default="admin", description="The role that makes an admin.")
     encryption_key: SecretStr | None = Field(
         default=None,
         description="The key that secrets are encrypted with at rest: 32 bytes in URL-safe base64. "
@@ -53,12 +119,30 @@ class Settings(BaseSettings):
         default="console", description="`console` for people, `json` for programs."
     )
 
-    @field_validator("base_url")
+    @field_validator("base_url", "auth_url", "oidc_issuer")
     @classmethod
-    def _absolute(cls, value: str) -> str:
+    def _absolute(cls, value: str, info: ValidationInfo) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("give an absolute URL, such as https://tocsin.example.org")
-        return value.rstrip("/")
+        # an issuer is compared as it is, a slash at its end included
+        return value if info.field_name == "oidc_issuer" else value.rstrip("/")
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _networks(cls, value: object) -> object:
+        try:
+            return [ip_network(part) for part in _parts(value)]
+        except ValueError as error:
+            raise ValueError(f"give networks such as 10.20.0.0/16 ({error})") from None
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _origins(cls, value: object) -> object:
+        origins = _parts(value)
+        for origin in origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise ValueError(f"give origins such as https://soar.example.org, not {origin!r}")
+        return origins
 
     @property
     def database(self) -> str:
@@ -71,11 +155,33 @@ class Settings(BaseSettings):
         return self.base_url or f"http://{self._bracketed_host}:{self.port}"
 
     @property
+    def issuer_url(self) -> str:
+        """The URL of the token endpoint's base, the default filled in."""
+        return self.auth_url or self.public_url
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether what is sent here could be read on its way."""
+        secure = self.tls_terminated or self.public_url.startswith("https://")
+        return not secure and not self._listens_on_loopback
+
+    @property
+    def _listens_on_loopback(self) -> bool:
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
     def _bracketed_host(self) -> str:
         try:
             return f"[{self.host}]" if ip_address(self.host).version == 6 else self.host  # noqa: PLR2004
         except ValueError:
             return self.host
+
+
+def _parts(value: object) -> list[str]:
+    return [part.strip() for part in str(value).split(",")]
 
 
 def _misspelt() -> list[Problem]:
@@ -88,11 +194,32 @@ def _misspelt() -> list[Problem]:
     ]
 
 
+def _disagreements(settings: Settings) -> Iterator[Problem]:
+    """Return a problem for each setting that does not go with another."""
+    if settings.is_exposed:
+        yield Problem(
+            "environment",
+            f"{PREFIX}HOST",
+            f"found {settings.host!r}, where credentials would arrive in plain text",
+            f"listen on 127.0.0.1, or put TLS in front and set {PREFIX}BASE_URL to its https:// "
+            f"address or {PREFIX}TLS_TERMINATED=true",
+        )
+    if bool(settings.oidc_issuer) != bool(settings.oidc_audience):
+        missing = "AUDIENCE" if settings.oidc_issuer else "ISSUER"
+        yield Problem(
+            "environment",
+            f"{PREFIX}OIDC_{missing}",
+            "found nothing",
+            f"set {PREFIX}OIDC_ISSUER and {PREFIX}OIDC_AUDIENCE, both or neither",
+        )
+
+
 def load_settings() -> Settings:
     """Return the settings; ConfigurationError with every problem at once where there are any."""
     problems = _misspelt()
     try:
         settings = Settings()
+        problems += _disagreements(settings)
     except ValidationError as error:
         problems += [
             Problem(

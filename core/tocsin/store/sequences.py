@@ -8,6 +8,7 @@ from tocsin.store.tables import sequences
 
 INCIDENT_NUMBER = "incident_number"
 INCIDENT_CHANGE = "incident_change"
+AUDIT_POSITION = "audit_position"
 
 
 def allot(connection: Connection, name: str, count: int) -> range:

@@ -233,25 +233,112 @@ attempts = Table(
     Column("response", LargeBinary, nullable=False),
 )
 
+# `search` is what a list is searched in: the record's words in lower case, one a line.
 api_keys = Table(
     "api_keys",
     metadata,
     Column("id", String(40), primary_key=True),
     Column("key_id", String(16), nullable=False, unique=True),
+    Column("prefix", String(32), nullable=False),
+    Column("name", String(100), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("scopes", Document, nullable=False),
+    Column("secret_hash", Text, nullable=False),
+    Column("previous_hash", Text),
+    Column("previous_expires_at", Moment),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    Column("last_used_at", Moment),
+    Column("last_rotated_at", Moment),
+    Column("disabled_at", Moment),
+    Column("search", Text, nullable=False),
+)
+
+api_clients = Table(
+    "api_clients",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("client_id", String(19), nullable=False, unique=True),
     Column("name", String(100), nullable=False),
     Column("description", Text, nullable=False),
     Column("scopes", Document, nullable=False),
     Column("secret_hash", Text, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("created_at", Moment, nullable=False),
-    Column("expires_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("last_used_at", Moment),
+    Column("disabled_at", Moment),
+    Column("tokens_revoked_at", Moment),
+    Column("search", Text, nullable=False),
 )
 
+revoked_tokens = Table(
+    "revoked_tokens",
+    metadata,
+    Column("jti", String(40), primary_key=True),
+    Column("expires_at", Moment, nullable=False, index=True),
+)
+
+# A key is published before it signs and after it did, so that others may keep what they read.
 signing_keys = Table(
     "signing_keys",
     metadata,
     Column("id", String(40), primary_key=True),
-    Column("purpose", String(20), nullable=False, unique=True),
+    Column("purpose", String(20), nullable=False),
+    Column("algorithm", String(20), nullable=False),
+    Column("public_key", Text, nullable=False),
     Column("private_key", LargeBinary, nullable=False),  # encrypted
     Column("created_at", Moment, nullable=False),
+    Column("signs_from", Moment, nullable=False),
+    Column("retires_at", Moment),
+    Index("ix_signing_keys_purpose_signs_from", "purpose", "signs_from"),
+)
+
+# Written once; a database trigger refuses every change of a row that is sealed.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Counter, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", String(60), nullable=False),
+    Column("target", Text),
+    Column("address", String(60), nullable=False),
+    Column("request_id", String(128), nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("details", Document, nullable=False),
+    Column("position", BigInteger, unique=True),
+    Column("seal", String(64)),
+    Index("ix_audit_action_id", "action", "id"),
+)
+Index(
+    "ix_audit_unsealed",
+    audit.c.id,
+    sqlite_where=audit.c.position.is_(None),
+    postgresql_where=audit.c.position.is_(None),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("caller", String(300), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("content", Document),  # null where the answer carried a secret
+    Column("record", Text),
+    Column("created_at", Moment, nullable=False, index=True),
+)
+
+# What each node has let through since it started, for the others to count in.
+rate_usage = Table(
+    "rate_usage",
+    metadata,
+    Column("limit", String(20), primary_key=True),
+    Column("key", String(300), primary_key=True),
+    Column("node", String(40), primary_key=True),
+    Column("used", BigInteger, nullable=False),
+    Column("updated_at", Moment, nullable=False, index=True),
 )
