@@ -44,7 +44,9 @@ async def _read_and_answer(
     database = open_database(url)
 
     async def handle(request: web.Request) -> web.Response:
-        await database.read(_read, key_id, request.match_info.get("number"))
+        number = request.match_info.get("number")
+        read = database.read if number is None else database.lookup
+        await read(_read, key_id, number)
         return _response(bodies, request)
 
     await listen(_app(handle), send)

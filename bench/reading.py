@@ -25,7 +25,7 @@ from bench.load import rate
 from bench.rounds import OURS, interleave, report_times
 from bench.samples import fill
 from tocsin.clock import SystemClock
-from tocsin.credentials import ApiKey, Hasher, Scope, create_api_key, generate
+from tocsin.credentials import ApiKey, Hasher, Scope, create_api_key, generate_key
 from tocsin.store import Database
 
 INCIDENTS = 100_000
@@ -78,23 +78,25 @@ def _analyze(connection: Connection) -> None:
 
 
 async def _add_key(database: Database) -> tuple[str, str]:
-    value, text = generate()
+    value, text = generate_key()
     clock = SystemClock()
     hasher = Hasher(clock)
     key = ApiKey(
         id="bench",
-        key_id=value.key_id,
+        key_id=value.identifier,
+        prefix=value.prefix,
         name="bench",
         description="",
         scopes=(Scope.INCIDENTS_READ,),
         secret_hash=await hasher.hash(value.secret),
         created_by="bench",
         created_at=clock.now(),
+        updated_at=clock.now(),
         expires_at=clock.now() + timedelta(days=1),
     )
     await database.write(create_api_key, key)
     hasher.close()
-    return value.key_id, text
+    return value.identifier, text
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""A running API on either database, with a key and an admin to call it by."""
+"""A running API on either database, with credentials to call it by."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -12,47 +13,84 @@ from cryptography.fernet import Fernet
 from ulid import ULID
 
 from tocsin.credentials import (
-    Admins,
+    ApiClient,
     ApiKey,
-    Hasher,
     Scope,
     Vault,
+    create_api_client,
     create_api_key,
-    generate,
+    generate_client_id,
+    generate_client_secret,
+    generate_key,
 )
+from tocsin.settings import Settings
 from tocsin.store import Database
-from tocsin.web import Services, make_app
+from tocsin.web import Door, make_app, open_door
+from tocsin.web.calls import Services
 from tocsin.web.problems import Problem
 
 URL = "https://tocsin.example"
+ENCRYPTION_KEY = Fernet.generate_key().decode()  # one, since nodes of one database share it
 
 
 @dataclass
 class Api:
     """The services behind the API, and a client that talks to it over a socket."""
 
-    services: Services
+    door: Door
     roles: dict[str, bool]
     client: TestClient = field(init=False)
 
+    @property
+    def services(self) -> Services:
+        return self.door.services
+
     async def key(self, *scopes: Scope, days: int = 1) -> str:
         """Store a key with these scopes, and return it."""
-        value, text = generate()
+        value, text = generate_key()
         now = self.services.clock.now()
         key = ApiKey(
             id=str(ULID()),
-            key_id=value.key_id,
+            key_id=value.identifier,
+            prefix=value.prefix,
             name="playbooks",
             description="",
             scopes=scopes,
             secret_hash=await self.services.hasher.hash(value.secret),
             created_by="ana",
             created_at=now,
+            updated_at=now,
             expires_at=now + timedelta(days=days),
         )
         await self.services.database.write(create_api_key, key)
         self.services.hasher.runs = 0
         return text
+
+    async def client_credentials(self, *scopes: Scope) -> dict[str, str]:
+        """Store an API client with these scopes, and return its id and secret as form fields."""
+        secret = generate_client_secret()
+        now = self.services.clock.now()
+        client = ApiClient(
+            id=str(ULID()),
+            client_id=generate_client_id(),
+            name="soar",
+            description="",
+            scopes=scopes,
+            secret_hash=await self.services.hasher.hash(secret),
+            created_by="ana",
+            created_at=now,
+            updated_at=now,
+        )
+        await self.services.database.write(create_api_client, client)
+        self.services.hasher.runs = 0
+        return {"client_id": client.client_id, "client_secret": secret}
+
+    async def access_token(self, *scopes: Scope) -> str:
+        """Store an API client, and return an access token that the API has issued to it."""
+        form = {"grant_type": "client_credentials", **await self.client_credentials(*scopes)}
+        response = await self.client.post("/oauth/token", data=form)
+        assert response.status == 200, await response.text()
+        return (await response.json())["access_token"]
 
     async def token(self, **lifetime: float) -> str:
         """Issue an admin token, and return it."""
@@ -69,28 +107,31 @@ class Api:
         return {"Authorization": f"Bearer {await self.token()}"}
 
 
+@asynccontextmanager
+async def open_api(database: Database, clock, **settings: object) -> AsyncIterator[Api]:
+    """Return an API with these settings, limits that no test meets by accident, and a client."""
+    roles = {"api": True}
+    wide = {"rate_limit": 1_000_000, "rate_burst": 1_000_000, "auth_failure_limit": 1_000_000}
+    made = Settings(**{"base_url": URL, **wide, **settings})
+    vault = Vault(ENCRYPTION_KEY, source="test")
+    async with open_door(
+        made, database, vault, clock, is_shared=False, roles=lambda: roles
+    ) as door:
+        api = Api(door, roles)
+        async with TestClient(TestServer(make_app(door.services))) as client:
+            api.client = client
+            yield api
+
+
 @pytest.fixture
 async def api(database: Database, clock) -> AsyncIterator[Api]:
-    hasher = Hasher(clock)
-    roles = {"api": True}
-    services = Services(
-        database=database,
-        clock=clock,
-        hasher=hasher,
-        admins=Admins(Vault(Fernet.generate_key().decode(), source="test"), clock),
-        public_url=URL,
-        roles=lambda: roles,
-    )
-    api = Api(services, roles)
-    async with TestClient(TestServer(make_app(services))) as client:
-        api.client = client
+    async with open_api(database, clock) as api:
         yield api
-    hasher.close()
 
 
 async def problem(response, status: int) -> dict:
     """Return the problem document of this status that the response must be."""
-    assert response.status == status
+    assert response.status == status, await response.text()
     assert response.content_type == "application/problem+json"
     document = await response.json()
     Problem.model_validate(document, strict=True)

@@ -14,7 +14,7 @@ from aiohttp import web
 from sqlalchemy import URL
 
 from tocsin.clock import Clock, SystemClock
-from tocsin.credentials import Admins, Hasher, open_vault
+from tocsin.credentials import open_vault
 from tocsin.delivery import Renderer, Route, Router, Worker, void_leases
 from tocsin.errors import OperatorError
 from tocsin.events import Bell
@@ -31,7 +31,7 @@ from tocsin.store import (
     sqlite_file,
     upgrade,
 )
-from tocsin.web import Services, make_app
+from tocsin.web import Door, Runner, make_app, open_door
 
 PATIENCE = timedelta(seconds=30)
 _log = structlog.get_logger()
@@ -47,13 +47,14 @@ class Node:
     workers: list[Worker]
     syncs: list[ProviderSync]
     app: web.Application
+    door: Door
     started: dict[str, bool] = field(
         default_factory=lambda: dict.fromkeys(("api", "sync", "deliver"), False)
     )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; then finish what is under way and give back what is not."""
-        runner = web.AppRunner(self.app, access_log=None)
+        runner = Runner(self.app)
         await runner.setup()
         try:
             await self._listen(runner)
@@ -68,6 +69,7 @@ class Node:
         finally:
             await asyncio.gather(*(self._finish(worker) for worker in self.workers))
             await runner.cleanup()
+            await self.door.finish()
         _log.info("stopped")
 
     async def _finish(self, worker: Worker) -> None:
@@ -76,7 +78,7 @@ class Node:
         except Exception:  # noqa: BLE001 - what it holds is due again when its lease has run out
             _log.exception("what was under way could not be stored", destination=worker.name)
 
-    async def _listen(self, runner: web.AppRunner) -> None:
+    async def _listen(self, runner: Runner) -> None:
         host, port = self.settings.host, self.settings.port
         try:
             await web.TCPSite(runner, host, port).start()
@@ -88,7 +90,8 @@ class Node:
 
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
         workers = [worker.run() for worker in self.workers]
-        return [self.router.run(), *workers, *(sync.run() for sync in self.syncs)]
+        syncs = [sync.run() for sync in self.syncs]
+        return [self.router.run(), *workers, *syncs, *self.door.loops()]
 
     def _announce(self) -> None:
         for absent in self.plugins.absent:
@@ -118,17 +121,17 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
             await database.write(void_leases, clock.now())
         plugins = await start_plugins(configuration, clock)
         stack.push_async_callback(plugins.close)
-        hasher = Hasher(clock)
-        stack.callback(hasher.close)
-        services = Services(
-            database=database,
-            clock=clock,
-            hasher=hasher,
-            admins=Admins(vault, clock),
-            public_url=settings.public_url,
-            roles=lambda: node.started,
+        door = await stack.enter_async_context(
+            open_door(
+                settings,
+                database,
+                vault,
+                clock,
+                is_shared=not is_sqlite(url),
+                roles=lambda: node.started,
+            )
         )
-        node = _compose(settings, configuration, plugins, services)
+        node = _compose(settings, configuration, plugins, door)
         yield node
 
 
@@ -141,9 +144,9 @@ async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
 
 
 def _compose(
-    settings: Settings, configuration: Configuration, plugins: LivePlugins, services: Services
+    settings: Settings, configuration: Configuration, plugins: LivePlugins, door: Door
 ) -> Node:
-    database, clock = services.database, services.clock
+    database, clock = door.services.database, door.services.clock
     bell = Bell()
     renderer = Renderer(configuration.template_paths)
     workers = [Worker(channel, renderer, database) for channel in plugins.channels.values()]
@@ -158,7 +161,8 @@ def _compose(
         router=Router(routes, workers, database, clock, bell),
         workers=workers,
         syncs=syncs,
-        app=make_app(services),
+        app=make_app(door.services),
+        door=door,
     )
 
 

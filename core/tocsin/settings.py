@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import (
     Field,
@@ -22,6 +22,8 @@ from tocsin.errors import ConfigurationError, Problem
 from tocsin.validation import explain, nearest
 
 PREFIX = "TOCSIN_"
+CALLERS = {f"{PREFIX}URL", f"{PREFIX}ADMIN_TOKEN", f"{PREFIX}API_KEY"}
+"""Variables of those who call the API; no settings of the service."""
 
 
 Network = IPv4Network | IPv6Network
@@ -129,7 +131,7 @@ class Settings(BaseSettings):
 
     @field_validator("trusted_proxies", mode="before")
     @classmethod
-    def _networks(cls, value: object) -> object:
+    def _networks(cls, value: str | Sequence[Network]) -> list[Network]:
         try:
             return [ip_network(part) for part in _parts(value)]
         except ValueError as error:
@@ -137,7 +139,7 @@ class Settings(BaseSettings):
 
     @field_validator("cors_origins", mode="before")
     @classmethod
-    def _origins(cls, value: object) -> object:
+    def _origins(cls, value: str | Sequence[str]) -> list[str]:
         origins = _parts(value)
         for origin in origins:
             if not _ORIGIN.fullmatch(origin):
@@ -180,8 +182,9 @@ class Settings(BaseSettings):
             return self.host
 
 
-def _parts(value: object) -> list[str]:
-    return [part.strip() for part in str(value).split(",")]
+def _parts(value: str | Sequence[Any]) -> list[Any]:
+    """Return the parts of what stood in a variable; a default is in parts already."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value)
 
 
 def _misspelt() -> list[Problem]:
@@ -190,7 +193,9 @@ def _misspelt() -> list[Problem]:
     return [
         Problem("environment", name, "unknown setting", f"remove it{hint}")
         for name in os.environ
-        if name.startswith(PREFIX) and name not in known and (hint := nearest(name, known))
+        if name.startswith(PREFIX)
+        and name not in CALLERS.union(known)
+        and (hint := nearest(name, known))
     ]
 
 

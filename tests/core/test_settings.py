@@ -61,6 +61,7 @@ def test_a_variable_of_the_operators_own_is_none_of_ours(monkeypatch):
 )
 def test_the_public_url_is_one(monkeypatch, host, url):
     monkeypatch.setenv("TOCSIN_HOST", host)
+    monkeypatch.setenv("TOCSIN_TLS_TERMINATED", "true")
     assert load_settings().public_url == url
 
 

@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import admin, check, coverage, database, deliveries, plugins, quarantine, serve
+from tocsin.cli import (
+    admin,
+    audit,
+    check,
+    clients,
+    coverage,
+    database,
+    deliveries,
+    keys,
+    plugins,
+    quarantine,
+    serve,
+)
 from tocsin.errors import OperatorError
 
 app = typer.Typer(
@@ -26,6 +38,9 @@ app.command("quarantine")(quarantine.quarantine)
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(database.app, name="db")
 app.add_typer(admin.app, name="admin")
+app.add_typer(keys.app, name="keys")
+app.add_typer(clients.app, name="clients")
+app.add_typer(audit.app, name="audit")
 app.add_typer(plugins.app, name="plugins")
 
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Annotated
+from getpass import getuser
+from typing import Annotated, TypeVar
 
 import typer
 from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Connection
 
+from tocsin.audit import Entry, record
 from tocsin.cli.existing import run_on_database
-from tocsin.clock import SystemClock
-from tocsin.credentials import Admins, open_vault
+from tocsin.clock import Clock, SystemClock
+from tocsin.credentials import Admins, Vault, open_tokens, open_vault
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
+from tocsin.model import Json
 from tocsin.settings import load_settings
-from tocsin.store import Database
+
+T = TypeVar("T")
 
 app = typer.Typer(no_args_is_help=True, help="Who may administer.")
-
-
-@app.callback()
-def _root() -> None:
-    pass
 
 
 @app.command()
@@ -30,14 +31,67 @@ def token(
     expires_in: Annotated[str, typer.Option(help="How long it lives, such as 30m or 7d.")] = "12h",
 ) -> None:
     """Print a bearer token for the admin endpoints on standard output, and nothing else."""
-    settings = load_settings()
     lifetime = _parse(expires_in)
 
-    async def issue(database: Database) -> str:
-        admins = Admins(open_vault(settings), SystemClock())
-        return await database.write(admins.issue, name=name, expires_in=lifetime)
+    def issue(connection: Connection, vault: Vault, clock: Clock) -> str:
+        details = {"expires_in": expires_in}
+        _record(connection, clock, "admin.issue-token", target=f"admin:{name}", details=details)
+        return Admins(vault, clock).issue(connection, name=name, expires_in=lifetime)
 
-    print(run_on_database(settings, issue))
+    print(_write(issue))
+
+
+@app.command("revoke-all")
+def revoke_all() -> None:
+    """End every admin token at once, on every node; those of an OpenID Connect issuer stay."""
+
+    def revoke(connection: Connection, vault: Vault, clock: Clock) -> None:
+        _record(connection, clock, "admin.revoke-all")
+        Admins(vault, clock).revoke_all(connection)
+
+    _write(revoke)
+
+
+@app.command("rotate-signing-keys")
+def rotate_signing_keys() -> None:
+    """End every access token at once, on every node; clients fetch new ones, newly signed.
+
+    For when a key may have leaked: by themselves the keys rotate in time, and no token ends.
+    """
+    settings = load_settings()
+
+    def rotate(connection: Connection, vault: Vault, clock: Clock) -> None:
+        _record(connection, clock, "signing-keys.rotate")
+        open_tokens(settings, vault, clock).replace_keys(connection)
+
+    _write(rotate)
+
+
+def _write(work: Callable[[Connection, Vault, Clock], T]) -> T:
+    """Return what `work` returns, done in one transaction with its audit entry."""
+    settings = load_settings()
+    vault = open_vault(settings)
+    return run_on_database(settings, lambda database: database.write(work, vault, SystemClock()))
+
+
+def _record(
+    connection: Connection,
+    clock: Clock,
+    action: str,
+    *,
+    target: str | None = None,
+    details: Mapping[str, Json] | None = None,
+) -> None:
+    entry = Entry(
+        at=clock.now(),
+        actor=f"local:{getuser()}",
+        action=action,
+        target=target,
+        address="local",
+        request_id="",
+        details=details or {},
+    )
+    record(connection, entry)
 
 
 def _parse(text: str) -> timedelta:

@@ -1,37 +1,102 @@
-"""Who may call: API keys with their scopes, and admins with their tokens."""
+"""Who may call: API keys and API clients with their scopes, and admins with their tokens."""
 
+from tocsin.credentials.access_tokens import AccessToken, AccessTokens, open_tokens, revoke_token
 from tocsin.credentials.admins import Admins
-from tocsin.credentials.api_keys import ApiKey, create_api_key, load_api_key
+from tocsin.credentials.api_clients import (
+    ApiClient,
+    ClientStatus,
+    client_of,
+    create_api_client,
+    disable_api_client,
+    list_api_clients,
+    load_api_client,
+    regenerate_secret,
+    revoke_tokens,
+)
+from tocsin.credentials.api_keys import (
+    ApiKey,
+    KeyStatus,
+    create_api_key,
+    disable_api_key,
+    key_of,
+    list_api_keys,
+    load_api_key,
+    rotate_api_key,
+)
 from tocsin.credentials.authentication import (
-    AdminToken,
     AuthenticationError,
     Authenticator,
     Credential,
     Principal,
     Unproven,
 )
-from tocsin.credentials.hashing import Hasher
-from tocsin.credentials.key_format import DEFAULT_PREFIX, KeyValue, generate, parse
+from tocsin.credentials.formats import (
+    DEFAULT_PREFIX,
+    ClientSecret,
+    KeyValue,
+    generate_client_id,
+    generate_client_secret,
+    generate_key,
+    generate_value,
+    parse_client,
+    parse_key,
+)
+from tocsin.credentials.hashing import BusyError, Hasher
+from tocsin.credentials.oidc import IssuerUnavailable, OidcAdmin, OidcIssuer
+from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage
 from tocsin.credentials.scopes import Scope
+from tocsin.credentials.tokens import TokenError
+from tocsin.credentials.usage import Usage
 from tocsin.credentials.vault import Vault, open_vault
 
 __all__ = [
     "DEFAULT_PREFIX",
-    "AdminToken",
+    "AccessToken",
+    "AccessTokens",
     "Admins",
+    "ApiClient",
     "ApiKey",
     "AuthenticationError",
     "Authenticator",
+    "BusyError",
+    "ClientSecret",
+    "ClientStatus",
     "Credential",
     "Hasher",
+    "IssuerUnavailable",
+    "KeyStatus",
     "KeyValue",
+    "NoSuchRecordError",
+    "NotActiveError",
+    "OidcAdmin",
+    "OidcIssuer",
     "Principal",
+    "RecordPage",
     "Scope",
+    "TokenError",
     "Unproven",
+    "Usage",
     "Vault",
+    "client_of",
+    "create_api_client",
     "create_api_key",
-    "generate",
+    "disable_api_client",
+    "disable_api_key",
+    "generate_client_id",
+    "generate_client_secret",
+    "generate_key",
+    "generate_value",
+    "key_of",
+    "list_api_clients",
+    "list_api_keys",
+    "load_api_client",
     "load_api_key",
+    "open_tokens",
     "open_vault",
-    "parse",
+    "parse_client",
+    "parse_key",
+    "regenerate_secret",
+    "revoke_token",
+    "revoke_tokens",
+    "rotate_api_key",
 ]

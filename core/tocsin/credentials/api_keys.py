@@ -1,13 +1,21 @@
-"""API keys as they are stored."""
+"""API keys as they are stored, and the changes that their life is made of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
+from tocsin.credentials.records import (
+    NoSuchRecordError,
+    NotActiveError,
+    RecordPage,
+    list_records,
+    search_text,
+)
 from tocsin.store.tables import api_keys
 
 
@@ -16,6 +24,7 @@ class KeyStatus(StrEnum):
 
     ACTIVE = "active"
     EXPIRED = "expired"
+    DISABLED = "disabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +33,7 @@ class ApiKey:
 
     id: str
     key_id: str
+    prefix: str
     name: str
     description: str
     scopes: tuple[str, ...]
@@ -31,27 +41,127 @@ class ApiKey:
     secret_hash: str
     created_by: str
     created_at: datetime
+    updated_at: datetime
     expires_at: datetime
+    previous_hash: str | None = None
+    previous_expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    last_rotated_at: datetime | None = None
+    disabled_at: datetime | None = None
 
     def status(self, now: datetime) -> KeyStatus:
         """Return where the key stands at this time."""
+        if self.disabled_at is not None:
+            return KeyStatus.DISABLED
         return KeyStatus.ACTIVE if now < self.expires_at else KeyStatus.EXPIRED
 
+    def hashes(self, now: datetime) -> tuple[str, ...]:
+        """Return the hashes that a presented secret may match now, that of the newest first."""
+        if self.previous_hash is None or self.previous_end(now) is None:
+            return (self.secret_hash,)
+        return self.secret_hash, self.previous_hash
 
-_insert = insert(api_keys)
+    def previous_end(self, now: datetime) -> datetime | None:
+        """Return when the previous value's grace ends, None where there is none any more."""
+        end = self.previous_expires_at
+        return end if end is not None and now < end else None
+
+
 _by_key_id = select(api_keys).where(api_keys.c.key_id == bindparam("key_id"))
+_columns = [column.name for column in api_keys.columns if column.name != "search"]
 
 
 def create_api_key(connection: Connection, key: ApiKey) -> None:
     """Store a new key."""
-    values = {column.name: getattr(key, column.name) for column in api_keys.columns}
-    connection.execute(_insert, values | {"scopes": sorted(key.scopes)})
+    values = {name: getattr(key, name) for name in _columns}
+    search = search_text(key.name, key.description, key.key_id, key.created_by, key.scopes)
+    row = values | {"scopes": sorted(key.scopes), "search": search}
+    connection.execute(insert(api_keys).values(row))
 
 
 def load_api_key(connection: Connection, key_id: str) -> ApiKey | None:
     """Return the key of this identifier as it is stored now, or None where there is none."""
     row = connection.execute(_by_key_id, {"key_id": key_id}).one_or_none()
-    if row is None:
-        return None
+    return None if row is None else key_of(row)
+
+
+def list_api_keys(
+    connection: Connection, *, search: str = "", limit: int = 50, before: str | None = None
+) -> RecordPage:
+    """Return one page of the keys that match, the newest first."""
+    return list_records(connection, api_keys, search=search, limit=limit, before=before)
+
+
+def rotate_api_key(
+    connection: Connection,
+    key_id: str,
+    secret_hash: str,
+    *,
+    now: datetime,
+    grace: timedelta,
+    expires_at: datetime | None = None,
+) -> ApiKey:
+    """Give the key a new secret, and return it as it is then.
+
+    The value before is accepted until the grace ends, its own expiry or the new one, whichever is
+    first. Without `expires_at` the expiry stays. Raises NoSuchRecordError and NotActiveError.
+    """
+    key = _load_for_update(connection, key_id)
+    if (status := key.status(now)) is not KeyStatus.ACTIVE:
+        raise NotActiveError(status)
+    expiry = expires_at or key.expires_at
+    rotated = replace(
+        key,
+        secret_hash=secret_hash,
+        previous_hash=key.secret_hash if grace else None,
+        previous_expires_at=min(now + grace, key.expires_at, expiry) if grace else None,
+        expires_at=expiry,
+        last_rotated_at=now,
+        updated_at=now,
+    )
+    return _store(connection, rotated)
+
+
+def disable_api_key(connection: Connection, key_id: str, now: datetime) -> tuple[ApiKey, bool]:
+    """Disable the key and forget its previous value; return it, and whether it changed.
+
+    Raises NoSuchRecordError.
+    """
+    key = _load_for_update(connection, key_id)
+    if key.disabled_at is not None:
+        return key, False
+    gone = replace(
+        key, disabled_at=now, updated_at=now, previous_hash=None, previous_expires_at=None
+    )
+    return _store(connection, gone), True
+
+
+def key_of(row: Row[Any]) -> ApiKey:
+    """Return the key that a row holds."""
     values = row._asdict()
+    del values["search"]
     return ApiKey(**values | {"scopes": tuple(values["scopes"])})
+
+
+def _load_for_update(connection: Connection, key_id: str) -> ApiKey:
+    row = connection.execute(_by_key_id.with_for_update(), {"key_id": key_id}).one_or_none()
+    if row is None:
+        raise NoSuchRecordError
+    return key_of(row)
+
+
+_CHANGING = (
+    "secret_hash",
+    "previous_hash",
+    "previous_expires_at",
+    "expires_at",
+    "last_rotated_at",
+    "updated_at",
+    "disabled_at",
+)
+
+
+def _store(connection: Connection, key: ApiKey) -> ApiKey:
+    values = {name: getattr(key, name) for name in _CHANGING}
+    connection.execute(update(api_keys).where(api_keys.c.id == key.id).values(values))
+    return key

@@ -7,15 +7,21 @@ the same read as the work it guards. Only where a secret was not proven before d
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
 from tocsin.clock import Clock, isoformat
-from tocsin.credentials.admins import Admins, TokenError, is_admin_token
+from tocsin.credentials.access_tokens import AccessTokens, is_access_token
+from tocsin.credentials.admins import Admins, is_admin_token
+from tocsin.credentials.api_clients import ApiClient, ClientStatus, load_api_client
 from tocsin.credentials.api_keys import KeyStatus, load_api_key
+from tocsin.credentials.formats import ClientSecret, KeyValue, parse_key
 from tocsin.credentials.hashing import Hasher
-from tocsin.credentials.key_format import DEFAULT_PREFIX, KeyValue, parse
+from tocsin.credentials.oidc import OidcAdmin, OidcIssuer
+from tocsin.credentials.tokens import TokenError, header_of
+from tocsin.credentials.usage import Usage
 from tocsin.errors import TocsinError
 
 
@@ -23,6 +29,8 @@ from tocsin.errors import TocsinError
 class Principal:
     """Who is calling, and what they may do."""
 
+    id: str
+    """The kind and the identifier, such as `key:0123456789ABCDEF` or `admin:ana`."""
     name: str
     scopes: tuple[str, ...] = ()
     is_admin: bool = False
@@ -30,12 +38,27 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class AdminToken:
-    """A bearer token that looks like an admin's."""
+    """A bearer token that calls itself an admin's."""
 
     text: str = field(repr=False)
 
 
-Credential = KeyValue | AdminToken
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """A bearer token that calls itself an access token."""
+
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerToken:
+    """A bearer token that calls itself one of the OpenID Connect issuer's."""
+
+    text: str = field(repr=False)
+
+
+Secret = KeyValue | ClientSecret
+Credential = Secret | AdminToken | BearerToken | IssuerToken | OidcAdmin
 
 
 class AuthenticationError(TocsinError):
@@ -43,36 +66,81 @@ class AuthenticationError(TocsinError):
 
 
 class Unproven(TocsinError):  # noqa: N818 - a question, not an error
-    """Whether the secret matches `stored` has to be found out first."""
+    """Whether the secret matches one of the stored hashes has to be found out first."""
 
-    def __init__(self, stored: str) -> None:
+    def __init__(self, hashes: Collection[str]) -> None:
         super().__init__("the secret is not proven yet")
-        self.stored = stored
+        self.hashes = hashes
 
 
 class Authenticator:
     """Tells who presented a credential."""
 
     def __init__(
-        self, hasher: Hasher, admins: Admins, clock: Clock, *, key_prefix: str = DEFAULT_PREFIX
+        self,
+        *,
+        hasher: Hasher,
+        admins: Admins,
+        access_tokens: AccessTokens,
+        usage: Usage,
+        clock: Clock,
+        issuer: OidcIssuer | None = None,
     ) -> None:
         self._hasher = hasher
         self._admins = admins
+        self._access_tokens = access_tokens
+        self._usage = usage
         self._clock = clock
-        self._key_prefix = key_prefix
+        self._issuer = issuer
 
     def present_key(self, text: str) -> KeyValue:
         """Return the parts of an API key; raises AuthenticationError where it is malformed."""
-        value = parse(text, self._key_prefix)
+        value = parse_key(text)
         if value is None:
             raise AuthenticationError("The API key is malformed.")
         return value
 
-    def present_token(self, text: str) -> AdminToken:
-        """Return a bearer token; raises AuthenticationError where it is not one of ours."""
-        if not is_admin_token(text):
-            raise AuthenticationError("The bearer token is not valid.")
-        return AdminToken(text)
+    def present_token(self, text: str) -> Credential:
+        """Return a bearer token by its kind; raises AuthenticationError where it has none."""
+        if self._access_tokens.is_known(text):
+            return BearerToken(text)
+        header = header_of(text)
+        if self._issuer is not None and self._issuer.claims(text):
+            return IssuerToken(text)
+        if is_admin_token(header):
+            return AdminToken(text)
+        if is_access_token(header):
+            return BearerToken(text)
+        raise AuthenticationError(_INVALID_TOKEN)
+
+    def is_familiar(self, credential: Credential) -> bool:
+        """Return whether this very credential was valid here before; does no I/O.
+
+        One that is may be invalid by now, but it was never guessed.
+        """
+        match credential:
+            case KeyValue() | ClientSecret():
+                return self._hasher.recall(credential.identifier, credential.secret) is not None
+            case BearerToken():
+                return self._access_tokens.is_known(credential.text)
+            case _:
+                return False
+
+    def is_being_proven(self, secret: Secret) -> bool:
+        """Return whether a run of Argon2id that will tell about this very secret is under way."""
+        return self._hasher.is_verifying(secret.identifier, secret.secret)
+
+    async def resolve(self, credential: Credential) -> Credential:
+        """Return the credential ready for `identify`, once what that takes has been fetched.
+
+        Raises AuthenticationError and IssuerUnavailable.
+        """
+        if not isinstance(credential, IssuerToken) or self._issuer is None:
+            return credential
+        try:
+            return await self._issuer.verify(credential.text)
+        except TokenError as error:
+            raise _token_refused(error) from None
 
     def identify(
         self, connection: Connection, credential: Credential, proven: str | None = None
@@ -81,33 +149,91 @@ class Authenticator:
 
         `proven` is the stored hash that this very credential was proven against, if it was.
         """
-        if isinstance(credential, AdminToken):
-            return self._identify_admin(connection, credential)
-        key = load_api_key(connection, credential.key_id)
-        if key is None:
-            raise AuthenticationError(_UNKNOWN)
-        if key.secret_hash != proven and not self._hasher.remembers(
-            credential.key_id, credential.secret, key.secret_hash
-        ):
-            raise Unproven(key.secret_hash)
-        if key.status(self._clock.now()) is KeyStatus.EXPIRED:
-            raise AuthenticationError(f"The API key expired at {isoformat(key.expires_at)}.")
-        return Principal(key.name, key.scopes)
+        match credential:
+            case KeyValue():
+                return self._identify_key(connection, credential, proven)
+            case ClientSecret():
+                return self._identify_client(connection, credential, proven)
+            case OidcAdmin():
+                name = credential.subject
+                return Principal(f"oidc:{name}", name, is_admin=credential.is_admin)
+            case AdminToken():
+                return self._identify_admin(connection, credential)
+            case BearerToken():
+                return self._identify_bearer(connection, credential)
+            case IssuerToken():  # without an issuer to ask
+                raise AuthenticationError(_INVALID_TOKEN)
 
-    async def prove(self, credential: Credential, stored: str) -> None:
-        """Return where the secret matches the stored hash; raises AuthenticationError elsewhere."""
-        if not isinstance(credential, KeyValue) or not await self._hasher.verify(
-            credential.key_id, credential.secret, stored
-        ):
-            raise AuthenticationError(_UNKNOWN)
+    async def prove(self, secret: Secret, hashes: Collection[str]) -> str:
+        """Return the hash that the secret matches; raises AuthenticationError and BusyError."""
+        for stored in hashes:
+            if await self._hasher.verify(secret.identifier, secret.secret, stored):
+                return stored
+        raise AuthenticationError(_unknown(secret))
+
+    def _identify_key(
+        self, connection: Connection, value: KeyValue, proven: str | None
+    ) -> Principal:
+        key = load_api_key(connection, value.identifier)
+        if key is None or key.prefix != value.prefix:
+            raise AuthenticationError(_unknown(value))
+        now = self._clock.now()
+        self._require_proof(value, key.hashes(now), proven)
+        match key.status(now):
+            case KeyStatus.DISABLED:
+                raise AuthenticationError("The API key is disabled.")
+            case KeyStatus.EXPIRED:
+                raise AuthenticationError(f"The API key expired at {isoformat(key.expires_at)}.")
+        self._usage.note("key", key.key_id)
+        return Principal(f"key:{key.key_id}", key.name, key.scopes)
+
+    def _identify_client(
+        self, connection: Connection, presented: ClientSecret, proven: str | None
+    ) -> Principal:
+        client = load_api_client(connection, presented.identifier)
+        if client is None:
+            raise AuthenticationError(_unknown(presented))
+        self._require_proof(presented, (client.secret_hash,), proven)
+        if client.status is ClientStatus.DISABLED:
+            raise AuthenticationError("The API client is disabled.")
+        return self._client_principal(client)
+
+    def _identify_bearer(self, connection: Connection, token: BearerToken) -> Principal:
+        try:
+            claims = self._access_tokens.verify(connection, token.text)
+        except TokenError as error:
+            raise _token_refused(error) from None
+        self._usage.note("client", claims.client_id)
+        return Principal(f"client:{claims.client_id}", claims.client_id, claims.scopes)
 
     def _identify_admin(self, connection: Connection, token: AdminToken) -> Principal:
         try:
-            return Principal(self._admins.verify(connection, token.text), is_admin=True)
+            name = self._admins.verify(connection, token.text)
         except TokenError as error:
-            words = "has expired" if error.expired else "is not valid"
-            raise AuthenticationError(f"The bearer token {words}.") from None
+            raise _token_refused(error) from None
+        return Principal(f"admin:{name}", name, is_admin=True)
+
+    def _client_principal(self, client: ApiClient) -> Principal:
+        self._usage.note("client", client.client_id)
+        return Principal(f"client:{client.client_id}", client.name, client.scopes)
+
+    def _require_proof(self, secret: Secret, hashes: Collection[str], proven: str | None) -> None:
+        if proven in hashes or self._hasher.recall(secret.identifier, secret.secret) in hashes:
+            return
+        if proven is not None:  # against a hash that was replaced meanwhile
+            raise AuthenticationError(_unknown(secret))
+        raise Unproven(hashes)
 
 
-# One text for both, so that nobody can find out which identifiers exist.
-_UNKNOWN = "The API key is not valid."
+_INVALID_TOKEN = "The bearer token is not valid."  # noqa: S105 - a sentence
+
+
+def _token_refused(error: TokenError) -> AuthenticationError:
+    return AuthenticationError("The bearer token has expired." if error.expired else _INVALID_TOKEN)
+
+
+def _unknown(secret: Secret) -> str:
+    """One text for unknown and wrong, so that nobody can find out which identifiers exist."""
+    if isinstance(secret, KeyValue):
+        return "The API key is not valid."
+    return "The client id or secret is not valid."

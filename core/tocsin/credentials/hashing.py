@@ -15,6 +15,10 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
 from tocsin.clock import Clock
+from tocsin.errors import TocsinError
+
+WAITING = 128
+"""How many runs may wait for each core: some three seconds of them."""
 
 _argon2 = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
@@ -37,9 +41,9 @@ class Memo:
         self._entries: OrderedDict[bytes, tuple[str, datetime]] = OrderedDict()
         self._lock = Lock()
 
-    def digest(self, key_id: str, secret: str) -> bytes:
+    def digest(self, identifier: str, secret: str) -> bytes:
         """Return what a presented value is known by here."""
-        presented = f"{len(key_id)}:{key_id}{len(secret)}:{secret}"
+        presented = f"{len(identifier)}:{identifier}{len(secret)}:{secret}"
         return hmac.digest(self._key, presented.encode(), "sha256")
 
     def add(self, digest: bytes, stored: str) -> None:
@@ -50,43 +54,60 @@ class Memo:
             while len(self._entries) > self._size:
                 self._entries.popitem(last=False)
 
-    def holds(self, digest: bytes, stored: str) -> bool:
-        """Return whether this value proved this very hash not long ago."""
+    def recall(self, digest: bytes) -> str | None:
+        """Return the hash that this value proved not long ago, None where it proved none."""
         with self._lock:
-            remembered, expires_at = self._entries.get(digest, ("", None))
-            if expires_at is None:
-                return False
-            if self._clock.now() >= expires_at or not hmac.compare_digest(remembered, stored):
+            if digest not in self._entries:
+                return None
+            stored, expires_at = self._entries[digest]
+            if self._clock.now() >= expires_at:
                 del self._entries[digest]
-                return False
+                return None
             self._entries.move_to_end(digest)
-            return True
+            return stored
+
+
+class BusyError(TocsinError):
+    """So many secrets wait for Argon2id already that one more is turned away."""
 
 
 class Hasher:
     """Makes and verifies hashes in threads of its own, one per core."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, waiting: int = WAITING) -> None:
         self.runs = 0
         """How often Argon2id was run."""
         self._memo = Memo(clock)
-        self._threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="tocsin-argon2")
+        cores = os.cpu_count() or 1
+        self._threads = ThreadPoolExecutor(cores, thread_name_prefix="tocsin-argon2")
+        self._waiting = waiting * cores
         self._running: dict[tuple[bytes, str], asyncio.Future[bool]] = {}
 
-    def remembers(self, key_id: str, secret: str, stored: str) -> bool:
-        """Return whether the secret is known to match; from any thread, without Argon2id."""
-        return self._memo.holds(self._memo.digest(key_id, secret), stored)
+    def recall(self, identifier: str, secret: str) -> str | None:
+        """Return the stored hash that this secret is known to match, None where none is known.
+
+        From any thread, without Argon2id.
+        """
+        return self._memo.recall(self._memo.digest(identifier, secret))
+
+    def is_verifying(self, identifier: str, secret: str) -> bool:
+        """Return whether a run for this secret is under way."""
+        digest = self._memo.digest(identifier, secret)
+        return any(running == digest for running, _ in self._running)
 
     async def hash(self, secret: str) -> str:
         """Return a salted hash to store."""
         self.runs += 1
         return await asyncio.get_running_loop().run_in_executor(self._threads, _argon2.hash, secret)
 
-    async def verify(self, key_id: str, secret: str, stored: str) -> bool:
-        """Return whether the secret matches, by one run for everyone who asks meanwhile."""
-        flight = self._memo.digest(key_id, secret), stored
+    async def verify(self, identifier: str, secret: str, stored: str) -> bool:
+        """Return whether the secret matches, by one run for everyone who asks meanwhile.
+
+        Raises BusyError where too many wait already.
+        """
+        flight = self._memo.digest(identifier, secret), stored
         # A run may have ended since the caller last asked the memo.
-        if self._memo.holds(*flight):
+        if self._memo.recall(flight[0]) == stored:
             return True
         run = self._running.get(flight) or self._start(flight, secret)
         # One caller who goes away takes nothing from the others.
@@ -97,6 +118,8 @@ class Hasher:
         self._threads.shutdown(cancel_futures=True)
 
     def _start(self, flight: tuple[bytes, str], secret: str) -> asyncio.Future[bool]:
+        if len(self._running) >= self._waiting:
+            raise BusyError("too many secrets wait to be verified")
         self.runs += 1
         loop = asyncio.get_running_loop()
         run = self._running[flight] = loop.run_in_executor(

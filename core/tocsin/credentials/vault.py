@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
+from base64 import urlsafe_b64decode
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -23,12 +25,17 @@ class Vault:
     def __init__(self, key: str, *, source: str) -> None:
         """OperatorError, naming `source`, where `key` is not 32 bytes in URL-safe base64."""
         self._source = source
+        self._key = key.encode()
         try:
             self._fernet = Fernet(key)
         except ValueError:
             raise OperatorError(
                 f"{source}: this is not an encryption key; make one with {_MAKE}"
             ) from None
+
+    def derive(self, purpose: str) -> bytes:
+        """Return 32 bytes that only holders of the key can find, others for each purpose."""
+        return hmac.digest(urlsafe_b64decode(self._key), purpose.encode(), "sha256")
 
     def encrypt(self, secret: bytes) -> bytes:
         """Return what may be stored."""

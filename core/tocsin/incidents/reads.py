@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     RowMapping,
     Select,
     bindparam,
@@ -31,13 +32,11 @@ COUNTED = 10_000
 _NEWEST = 2**63 - 1
 _shown = select(*(incidents.c[name] for name in COLUMNS), incidents.c.change)
 _one = _shown.where(incidents.c.number == bindparam("number"))
-_entities = (
-    select(incident_entities)
-    .where(incident_entities.c.incident_number.in_(bindparam("numbers", expanding=True)))
-    .order_by(
-        incident_entities.c.incident_number, incident_entities.c.kind, incident_entities.c.value
-    )
-)
+_e = incident_entities.c
+_every_entity = select(incident_entities).order_by(_e.incident_number, _e.kind, _e.value)
+_entities = _every_entity.where(_e.incident_number.in_(bindparam("numbers", expanding=True)))
+# A list to expand is compiled anew at each execution, which costs as much as running it.
+_entities_of_one = _every_entity.where(_e.incident_number == bindparam("number"))
 # The clocks of two nodes differ, so the first change of a time is not always the lowest; but it is
 # among the next ones. Without the bound, SQLite would walk all changes from the oldest on.
 _first_changes = (
@@ -146,11 +145,19 @@ def _count(by_severity: bool, by_status: bool) -> Select[Any]:
     return select(func.count()).select_from(bounded.select_from(incidents).subquery())
 
 
+def _entities_of(connection: Connection, numbers: list[int]) -> Iterable[Row[Any]]:
+    match numbers:
+        case []:
+            return ()
+        case [number]:
+            return connection.execute(_entities_of_one, {"number": number})
+    return connection.execute(_entities, {"numbers": numbers})
+
+
 def _shape(
     connection: Connection, rows: Sequence[RowMapping], public_url: str
 ) -> list[dict[str, Any]]:
     entities: dict[int, list[dict[str, str]]] = {row["number"]: [] for row in rows}
-    if entities:
-        for number, kind, value in connection.execute(_entities, {"numbers": list(entities)}):
-            entities[number].append({"kind": kind, "value": value})
+    for number, kind, value in _entities_of(connection, list(entities)):
+        entities[number].append({"kind": kind, "value": value})
     return [represent(row, entities[row["number"]], public_url=public_url) for row in rows]

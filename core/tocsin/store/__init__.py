@@ -6,6 +6,7 @@ from tocsin.store.lock import hold_lock
 from tocsin.store.opening import (
     check_schema,
     is_sqlite,
+    is_unreachable,
     open_database,
     parse_url,
     sqlite_file,
@@ -17,6 +18,7 @@ __all__ = [
     "check_schema",
     "hold_lock",
     "is_sqlite",
+    "is_unreachable",
     "make_private_folder",
     "open_database",
     "parse_url",

@@ -23,6 +23,13 @@ class Database(ABC):
         Its statements are not one snapshot: each sees what was committed when it began.
         """
 
+    async def lookup(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `read` returns, for an operation that finds a few rows by their keys.
+
+        Where a way to another thread would cost more than that, it runs on the caller's own.
+        """
+        return await self.read(operation, *args, **kwargs)
+
     @abstractmethod
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `operation(connection, ...)` returns, once that is durable.

@@ -10,7 +10,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 
 from tocsin.errors import OperatorError
 from tocsin.store.database import Database
@@ -87,6 +87,13 @@ async def upgrade(database: Database) -> str:
     except (SQLAlchemyError, OSError) as error:
         raise unreachable(error) from error
     return newest_revision()
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether it says that the database is away, and not that a statement is wrong."""
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(error, OperationalError)
+    return isinstance(error, ConnectionError)
 
 
 def unreachable(error: Exception) -> OperatorError:

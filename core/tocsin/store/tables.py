@@ -296,7 +296,7 @@ signing_keys = Table(
     Index("ix_signing_keys_purpose_signs_from", "purpose", "signs_from"),
 )
 
-# Written once; a database trigger refuses every change of a row that is sealed.
+# Written once; triggers refuse every change but that of setting the seal.
 audit = Table(
     "audit",
     metadata,

@@ -7,21 +7,27 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from aiohttp import web
 from pydantic import BaseModel
 from sqlalchemy import Connection
 from yarl import URL
 
+from tocsin.audit import Refusals
 from tocsin.clock import Clock
-from tocsin.credentials import DEFAULT_PREFIX, Admins, Hasher, Principal, Scope
+from tocsin.credentials import AccessTokens, Admins, Authenticator, Hasher, Principal, Scope
 from tocsin.model import Json
 from tocsin.store import Database
+from tocsin.web.addresses import Addresses
 from tocsin.web.parsing import Body, Query
+from tocsin.web.throttle import Throttle
 
 
 class Role(Enum):
     """Who may call an endpoint that asks for no scope."""
 
     ADMIN = "admin"
+    CLIENT = "client"
+    """Whoever sends an API client's id and secret, as OAuth 2.0 has it (RFC 6749 section 2.3)."""
     PUBLIC = "public"
 
 
@@ -36,11 +42,19 @@ class Services:
     clock: Clock
     hasher: Hasher
     admins: Admins
+    access_tokens: AccessTokens
+    authenticator: Authenticator
+    throttle: Throttle
+    refusals: Refusals
+    addresses: Addresses
     public_url: str
     """Where others reach this service, without a slash at the end."""
+    issuer_url: str
+    """Where others reach the token endpoint's base, without a slash at the end."""
+    key_prefix: str
+    cors_origins: tuple[str, ...]
     roles: Callable[[], Mapping[str, bool]]
     """Returns the roles that this node has, and whether each was started."""
-    key_prefix: str = DEFAULT_PREFIX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +63,46 @@ class Call:
 
     services: Services
     principal: Principal
-    path: Mapping[str, str]
-    url: URL
+    request: web.Request
     query: Any
     body: Any = None
+    prepared: Any = None
+    """What the endpoint's `prepare` returned."""
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parts of the path that have a name."""
+        return self.request.match_info
+
+    @property
+    def url(self) -> URL:
+        """The path and query that were asked for."""
+        return self.request.rel_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a handler changed, for the audit log."""
+
+    target: str
+    details: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What is sent back; `status` only where it is not the endpoint's own."""
 
-    content: Json
+    content: Json | bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int | None = None
+    change: Change | None = None
 
 
-Reading = Callable[[Connection, Call], Answer]
-"""A plain function: it runs in the same read that identified the caller."""
-Writing = Callable[[Call], Awaitable[Answer]]
+Serving = Callable[[Connection, Call], Answer]
+"""A plain function. For GET it runs in the same read that identified the caller; for any other
+method in a write, one transaction with the audit row and the stored answer."""
+Answering = Callable[[Call], Awaitable[Answer]]
+"""A coroutine function, which sees to the database by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +113,23 @@ class Endpoint:
     path: str
     access: Access
     summary: str
-    handler: Reading | Writing
-    answer: type[BaseModel]
+    handler: Serving | Answering
+    answer: type[BaseModel] | None = None
+    """None where the answer is not JSON."""
+    media_type: str = "application/json"
     query: type[Query] = Query
     body: type[Body] | None = None
+    body_required: bool = True
+    is_brief: bool = False
+    """Whether its handler finds a few rows by their keys, and is not worth a thread."""
+    prepare: Callable[[Call], Awaitable[Any]] | None = None
+    """Work that has to be done before the transaction, such as hashing."""
+    action: str | None = None
+    """What the audit log calls it."""
+    idempotent: bool = False
+    """Whether it takes an Idempotency-Key."""
+    shows_secret: bool = False
+    """Whether its answer holds what is shown once."""
     status: int = 200
     errors: tuple[int, ...] = ()
     """Problems of its own, beside those that follow from its access, query and body."""

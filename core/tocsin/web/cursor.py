@@ -52,6 +52,35 @@ class Cursor:
 
 Cursor.START = Cursor(0)
 
+# A record is told by a number or by a ULID
+_PLACE = re.compile(rb"([a-z]):([0-9]{1,18}|[0-9A-Z]{26})")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a list of records goes on: before the record of this identifier."""
+
+    kind: str
+    """One letter for the list that it belongs to."""
+    before: str
+
+    @property
+    def number(self) -> int:
+        """The identifier as a number, 0 where it is none."""
+        return int(self.before) if self.before.isdigit() else 0
+
+    def encode(self) -> str:
+        """Return the text that callers get."""
+        return urlsafe_b64encode(f"{self.kind}:{self.before}".encode()).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, kind: str, text: str) -> Place:
+        """Return what `encode` made a text of; ValueError where it did not, or for another list."""
+        match = _PLACE.fullmatch(_decoded(text))
+        if match is None or match[1].decode() != kind:
+            raise ValueError("give the next_cursor of an earlier answer, as it was")
+        return cls(kind, match[2].decode())
+
 
 def _decoded(text: str) -> bytes:
     if len(text) > _LONGEST or not text.isascii():

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from aiohttp import hdrs, web
 from sqlalchemy import Connection
 
 from tocsin.credentials import (
-    AdminToken,
     AuthenticationError,
-    Authenticator,
+    BusyError,
+    ClientSecret,
     Credential,
+    IssuerUnavailable,
+    KeyValue,
     Principal,
     Unproven,
 )
 from tocsin.errors import CallerError
 from tocsin.web.calls import Access, Role, Services
 from tocsin.web.problems import Kind, refusal
+from tocsin.web.throttle import too_many
 
 API_KEY = "X-API-Key"
+FIELDS = web.RequestKey("rate-limit-fields", Mapping)
+"""Where a request keeps the header fields that its answer says about limits."""
 
 Result = TypeVar("Result")
 Work = Callable[[Connection, Principal], Result]
@@ -31,22 +36,79 @@ class Gate:
 
     def __init__(self, services: Services) -> None:
         self._database = services.database
-        self._authenticator = Authenticator(
-            services.hasher, services.admins, services.clock, key_prefix=services.key_prefix
-        )
+        self._authenticator = services.authenticator
+        self._throttle = services.throttle
+        self._addresses = services.addresses
 
-    async def admit(self, request: web.Request, access: Access, work: Work[Result]) -> Result:
-        """Return what `work(connection, principal)` returns; CallerError (400, 401, 403).
+    async def admit(
+        self, request: web.Request, access: Access, work: Work[Result], *, is_brief: bool = True
+    ) -> Result:
+        """Return what `work(connection, principal)` returns; CallerError (400, 401, 403, 429).
 
         The record of the credential and the work are read in one go, since the way to the
         database costs more than either.
         """
+
+        def authorized(connection: Connection, principal: Principal) -> Result:
+            authorize(principal, access)
+            return work(connection, principal)
+
         try:
             credential = self._presented(request)
-            return await self._run(credential, access, work)
+            return await self.authenticate(request, credential, authorized, is_brief=is_brief)
         except AuthenticationError as error:
+            await self._throttle.count_failure(self._addresses.of(request))
             headers = {"WWW-Authenticate": _challenge(request, access)}
             raise CallerError(401, str(error), headers=headers) from None
+
+    async def authenticate(
+        self,
+        request: web.Request,
+        credential: Credential,
+        work: Work[Result],
+        *,
+        is_brief: bool = True,
+    ) -> Result:
+        """Return what `work` returns for whoever holds this credential.
+
+        Raises AuthenticationError, which the caller counts, and CallerError (429, 503).
+        """
+        address = self._addresses.of(request)
+        if self._throttle.is_failing(address) and not self._authenticator.is_familiar(credential):
+            await self._throttle.count_failure(address)
+        try:
+            credential = await self._authenticator.resolve(credential)
+        except IssuerUnavailable as error:
+            raise CallerError(503, str(error), headers={"Retry-After": "10"}) from None
+
+        def enter(connection: Connection, proven: str | None) -> Result:
+            principal = self._authenticator.identify(connection, credential, proven)
+            request[FIELDS] = self._throttle.count_request(principal.id)
+            return work(connection, principal)
+
+        read = self._database.lookup if is_brief else self._database.read
+        try:
+            return await read(enter, None)
+        except Unproven as unproven:
+            assert isinstance(credential, KeyValue | ClientSecret)  # noqa: S101 - others need none
+            proven = await self._prove(request, credential, unproven)
+        return await read(enter, proven)
+
+    async def _prove(
+        self, request: web.Request, secret: KeyValue | ClientSecret, unproven: Unproven
+    ) -> str:
+        """Return the hash that the secret matches, at the cost of an Argon2id or two."""
+        address = self._addresses.of(request)
+        charged = not self._authenticator.is_being_proven(secret)
+        if charged:
+            self._throttle.try_secret(secret.identifier, address)
+        try:
+            proven = await self._authenticator.prove(secret, unproven.hashes)
+        except BusyError:
+            raise too_many("Too many secrets wait to be verified; try again.", 1) from None
+        if charged:
+            self._throttle.give_back_secret(secret.identifier, address)
+        return proven
 
     def _presented(self, request: web.Request) -> Credential:
         keys = request.headers.getall(API_KEY, [])
@@ -60,32 +122,11 @@ class Gate:
                 return self._bearer(text)
         raise CallerError(400, f"Send one credential: {API_KEY} or Authorization, once.")
 
-    def _bearer(self, authorization: str) -> AdminToken:
+    def _bearer(self, authorization: str) -> Credential:
         scheme, _, token = authorization.partition(" ")
         if scheme.casefold() != "bearer":
             raise AuthenticationError("Authorization takes the scheme Bearer.")
         return self._authenticator.present_token(token.strip())
-
-    async def _run(self, credential: Credential, access: Access, work: Work[Result]) -> Result:
-        proven: str | None = None
-        while True:
-            try:
-                return await self._database.read(self._enter, credential, proven, access, work)
-            except Unproven as unproven:
-                await self._authenticator.prove(credential, unproven.stored)
-                proven = unproven.stored
-
-    def _enter(
-        self,
-        connection: Connection,
-        credential: Credential,
-        proven: str | None,
-        access: Access,
-        work: Work[Result],
-    ) -> Result:
-        principal = self._authenticator.identify(connection, credential, proven)
-        authorize(principal, access)
-        return work(connection, principal)
 
 
 def authorize(principal: Principal, access: Access) -> None:
@@ -104,8 +145,7 @@ def authorize(principal: Principal, access: Access) -> None:
 
 def _challenge(request: web.Request, access: Access) -> str:
     """Return what RFC 9110 section 11.6.1 asks for: how to authenticate here."""
-    if access is not Role.ADMIN:
-        return 'ApiKey realm="tocsin"'
     # RFC 6750 section 3.1: an error code only where a token was sent
-    presented = hdrs.AUTHORIZATION in request.headers
-    return 'Bearer realm="tocsin"' + (', error="invalid_token"' if presented else "")
+    error = ', error="invalid_token"' if hdrs.AUTHORIZATION in request.headers else ""
+    bearer = f'Bearer realm="tocsin"{error}'
+    return bearer if access is Role.ADMIN else f'ApiKey realm="tocsin", {bearer}'

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TypeVar
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from pydantic import BaseModel, ConfigDict, ValidationError
 from yarl import URL
 
@@ -46,10 +47,17 @@ def parse_query(url: URL, model: type[Model]) -> Model:
     return parsed
 
 
-async def parse_body(request: web.Request, model: type[Model]) -> Model:
-    """Return the body; CallerError (400, 415, 422) where it is not what the endpoint takes."""
+async def parse_body(request: web.Request, model: type[Model], *, required: bool = True) -> Model:
+    """Return the body, the model's defaults where there is none and none is required.
+
+    CallerError (400, 411, 415, 422) where it is not what the endpoint takes.
+    """
+    if not required and not request.can_read_body:
+        return model()
+    if not _FRAMING.intersection(request.headers):
+        raise CallerError(411, "Send a body, with Content-Length or in chunks.")
     if request.content_type != "application/json":
-        raise CallerError(415, "Send the body as application/json.", headers=_ACCEPT)
+        raise CallerError(415, "Send the body as application/json.", headers=dict(_ACCEPT))
     content = await request.read()
     try:
         return model.model_validate_json(content)
@@ -60,8 +68,34 @@ async def parse_body(request: web.Request, model: type[Model]) -> Model:
         raise _invalid("body", _mistakes(error, model)) from None
 
 
+def require_acceptable(request: web.Request, media_type: str) -> None:
+    """Return where the caller takes this media type; CallerError (406) elsewhere.
+
+    RFC 9110 section 12.5.1: the most specific range of `Accept` decides, and no `Accept` takes all.
+    """
+    accept = request.headers.get(hdrs.ACCEPT, "*/*")
+    if accept == "*/*":
+        return
+    kind = media_type.partition("/")[0]
+    ranges = dict(map(_range, accept.split(",")))
+    for wanted in (media_type, f"{kind}/*", "*/*"):
+        if wanted in ranges:
+            if ranges[wanted] > 0:
+                return
+            break
+    raise CallerError(406, f"What is here comes as {media_type} alone.")
+
+
+_FRAMING = {hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING}
 # RFC 9110 section 12.5.1: in an answer, Accept names what the next request may contain.
 _ACCEPT = {"Accept": "application/json"}
+_QUALITY = re.compile(r";\s*q=([01](?:\.[0-9]{0,3})?)", re.IGNORECASE)
+
+
+def _range(text: str) -> tuple[str, float]:
+    """Return a media range, and how welcome it is."""
+    quality = _QUALITY.search(text)
+    return text.partition(";")[0].strip().lower(), float(quality[1]) if quality else 1
 
 
 def _invalid(where: str, errors: list[dict[str, str]]) -> CallerError:

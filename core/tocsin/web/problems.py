@@ -11,7 +11,8 @@ import structlog
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from tocsin.errors import CallerError
+from tocsin.errors import CallerError, TocsinError
+from tocsin.store import is_unreachable
 
 CONTENT_TYPE = "application/problem+json"
 BODY_LIMIT = 64 * 1024
@@ -38,6 +39,18 @@ class Problem(BaseModel):
     instance: str = Field(description="The path that was asked for.")
     required_scope: str | None = Field(default=None, description="The scope that is missing.")
     errors: list[Mistake] | None = Field(default=None, description="Every wrong field.")
+    record: str | None = Field(
+        default=None, description="What an earlier request with the same Idempotency-Key made."
+    )
+
+
+class OAuthProblem(BaseModel):
+    """What went wrong, as OAuth 2.0 has it (RFC 6749 section 5.2)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    error: str = Field(description="The kind of error.")
+    error_description: str
 
 
 class Kind(Enum):
@@ -46,6 +59,11 @@ class Kind(Enum):
     MISSING_SCOPE = "/problems/missing-scope", "The credential lacks a scope"
     INVALID_REQUEST = "/problems/invalid-request", "The request is not valid"
     INVALID_SCOPE = "/problems/invalid-scope", "There is no such scope"
+    TOO_MANY_REQUESTS = "/problems/too-many-requests", "Too many requests"
+    NOT_ACTIVE = "/problems/not-active", "The credential is not active"
+    IDEMPOTENCY_KEY_REUSED = "/problems/idempotency-key-reused", "The Idempotency-Key was used"
+    IDEMPOTENCY_KEY_IN_FLIGHT = "/problems/idempotency-key-in-flight", "The first is under way"
+    SECRET_SHOWN = "/problems/secret-shown", "The answer held a secret, which is shown once"
 
 
 def refusal(kind: Kind, status: int, detail: str, **members: object) -> CallerError:
@@ -54,18 +72,42 @@ def refusal(kind: Kind, status: int, detail: str, **members: object) -> CallerEr
     return CallerError(status, detail, members={"type": type_, "title": title, **members})
 
 
-def problem_response(request: web.Request, error: Exception) -> web.Response:
+class OAuthError(TocsinError):
+    """An error of an OAuth 2.0 endpoint, answered in its own form (RFC 6749 section 5.2)."""
+
+    def __init__(
+        self,
+        code: str,
+        description: str,
+        *,
+        status: int = 400,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(description)
+        self.status = status
+        self.headers = headers or {}
+        self.content = {"error": code, "error_description": description}
+
+
+def problem_response(request: web.BaseRequest, error: Exception) -> web.Response:
     """Return the answer to what a handler raised; a bug is logged and told to nobody."""
     match error:
         case CallerError():
-            return _respond(request, error.status, error.detail, error.headers, error.members)
+            return respond(request, error.status, error.detail, error.headers, error.members)
+        case OAuthError():
+            headers = {**error.headers, "Cache-Control": "no-store", "Pragma": "no-cache"}
+            return _json(error.content, error.status, headers, "application/json")
         case web.HTTPException():
-            return _respond(request, error.status, *_of_aiohttp(error))
+            return respond(request, error.status, *_of_aiohttp(error))
         case web.RequestPayloadError():
-            return _respond(request, 400, "The body does not arrive as its headers say.")
+            return respond(request, 400, "The body does not arrive as its headers say.")
+        case _ if is_unreachable(error):
+            _log.warning("the database cannot be reached", path=request.path, reason=str(error))
+            words = "The database cannot be reached for now; try again."
+            return respond(request, 503, words, {"Retry-After": "5"})
         case _:
             _log.error("request failed", method=request.method, path=request.path, exc_info=error)
-            return _respond(
+            return respond(
                 request, 500, "This is a bug or a fault of ours; the log has it by X-Request-Id."
             )
 
@@ -83,13 +125,14 @@ def _of_aiohttp(error: web.HTTPException) -> tuple[str, Mapping[str, str]]:
             return error.reason, {}
 
 
-def _respond(
-    request: web.Request,
+def respond(
+    request: web.BaseRequest,
     status: int,
     detail: str,
     headers: Mapping[str, str] | None = None,
     members: Mapping[str, object] | None = None,
 ) -> web.Response:
+    """Return a problem document."""
     document = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -98,6 +141,11 @@ def _respond(
         "instance": request.rel_url.raw_path,
         **(members or {}),
     }
-    return web.Response(
-        body=orjson.dumps(document), status=status, headers=headers, content_type=CONTENT_TYPE
-    )
+    return _json(document, status, headers or {}, CONTENT_TYPE)
+
+
+def _json(
+    content: object, status: int, headers: Mapping[str, str], content_type: str
+) -> web.Response:
+    body = orjson.dumps(content)
+    return web.Response(body=body, status=status, headers=headers, content_type=content_type)

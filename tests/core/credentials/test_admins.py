@@ -10,13 +10,12 @@ import jwt
 import pytest
 from cryptography.fernet import Fernet
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import func, select
 
 from tocsin.credentials import Admins, Vault
-from tocsin.credentials.admins import TokenError, is_admin_token
-from tocsin.credentials.signing_keys import obtain_signing_key
+from tocsin.credentials.admins import is_admin_token
+from tocsin.credentials.signing_keys import Purpose, SigningKey, SigningKeys
+from tocsin.credentials.tokens import TokenError, header_of
 from tocsin.errors import OperatorError
-from tocsin.store.tables import signing_keys
 
 HOUR = timedelta(hours=1)
 
@@ -38,7 +37,8 @@ async def test_a_token_names_its_admin(database, admins):
 
 async def test_a_token_says_what_it_is(database, admins, clock):
     token = await database.write(admins.issue, name="ana", expires_in=HOUR)
-    assert jwt.get_unverified_header(token) == {"alg": "EdDSA", "typ": "tocsin-admin+jwt"}
+    header = jwt.get_unverified_header(token)
+    assert header == {"alg": "EdDSA", "typ": "tocsin-admin+jwt", "kid": header["kid"]}
     claims = jwt.decode(token, options={"verify_signature": False})
     now = int(clock.now().timestamp())
     assert claims | {"jti": ""} == {
@@ -62,12 +62,10 @@ async def test_a_token_expires(database, admins, clock):
     assert error.value.expired
 
 
-async def test_everyone_who_needs_the_key_first_gets_the_same(database, admins):
+async def test_tokens_are_valid_however_many_need_the_first_key_at_once(database, admins):
     issued = [database.write(admins.issue, name="ana", expires_in=HOUR) for _ in range(8)]
     for token in await asyncio.gather(*issued):
         assert await database.read(admins.verify, token) == "ana"
-    count = select(func.count()).select_from(signing_keys)
-    assert await database.read(lambda connection: connection.scalar(count)) == 1
 
 
 async def test_before_any_was_issued_no_token_is_valid(database, admins):
@@ -87,6 +85,13 @@ async def test_a_key_that_was_encrypted_otherwise_is_the_operators_to_mend(datab
 async def test_a_lifetime_is_bounded(database, admins, expires_in):
     with pytest.raises(OperatorError, match="365d"):
         await database.write(admins.issue, name="ana", expires_in=expires_in)
+
+
+async def _signing(database, vault, clock):
+    """Return the key that signs, and the header of what it signs."""
+    keys = SigningKeys(Purpose.ADMIN, vault)
+    key: SigningKey = await database.write(keys.obtain, clock.now())
+    return key.private_key, {"typ": "tocsin-admin+jwt", "kid": key.id}
 
 
 def _claims(clock, **changed):
@@ -115,8 +120,7 @@ WRONG_CLAIMS = [{name: None} for name in ("iss", "aud", "sub", "role", "iat", "e
 
 @pytest.mark.parametrize("changed", WRONG_CLAIMS, ids=str)
 async def test_every_claim_is_required_and_checked(database, admins, vault, clock, changed):
-    key = await database.write(obtain_signing_key, vault, "admin", clock.now())
-    header = {"typ": "tocsin-admin+jwt"}
+    key, header = await _signing(database, vault, clock)
     good = jwt.encode(_claims(clock), key, "EdDSA", header)
     assert await database.read(admins.verify, good) == "ana"
     bad = _encode_anything(_claims(clock, **changed), key, header)
@@ -134,9 +138,8 @@ def _encode_anything(claims, key, header):
 async def test_neither_another_key_nor_another_algorithm_nor_another_type_passes(
     database, admins, vault, clock
 ):
-    key = await database.write(obtain_signing_key, vault, "admin", clock.now())
+    key, header = await _signing(database, vault, clock)
     public = key.public_key().public_bytes_raw()
-    header = {"typ": "tocsin-admin+jwt"}
     claims = _claims(clock)
     for token in (
         jwt.encode(claims, Ed25519PrivateKey.generate(), "EdDSA", header),
@@ -152,11 +155,11 @@ async def test_neither_another_key_nor_another_algorithm_nor_another_type_passes
 NO_TOKENS = ["", ".", "..", "a.b.c", "é", "\udcff", "a" * 5000, "e30.e30.e30"]
 
 
-@pytest.mark.parametrize("text", NO_TOKENS, ids=ascii)
+@pytest.mark.parametrize("text", NO_TOKENS, ids=lambda text: ascii(text[:20]))
 def test_what_is_no_token_is_told_without_looking_anything_up(text):
-    assert not is_admin_token(text)
+    assert not is_admin_token(header_of(text))
 
 
 def test_a_deeply_nested_header_is_no_token():
     nested = urlsafe_b64encode(b"[" * 3000).decode()
-    assert not is_admin_token(f"{nested}.e30.e30")
+    assert not is_admin_token(header_of(f"{nested}.e30.e30"))

@@ -12,12 +12,14 @@ def make(clock) -> ApiKey:
     return ApiKey(
         id="1",
         key_id="k" * 16,
+        prefix="sk_live_",
         name="playbooks",
         description="for the night shift",
         scopes=(Scope.SEARCH_READ, Scope.INCIDENTS_READ),
         secret_hash="hash",
         created_by="ana",
         created_at=clock.now(),
+        updated_at=clock.now(),
         expires_at=clock.now() + timedelta(days=1),
     )
 

@@ -1,7 +1,30 @@
-"""The running API, for every test beside this file."""
+"""The running API, for every test beside this file, alone and as two nodes of one database."""
 
 from __future__ import annotations
 
-from running_api import api
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from administering import Admin
+from running_api import Api, api, open_api
+from tocsin.store import open_database
 
 __all__ = ["api"]
+
+
+@pytest.fixture
+async def admin(api) -> Admin:
+    return Admin(api, await api.admin())
+
+
+@pytest.fixture
+async def nodes(database, database_url, clock) -> AsyncIterator[tuple[Api, Api]]:
+    """Two nodes, each with connections of its own to one database."""
+    async with AsyncExitStack() as stack:
+        other = open_database(database_url)
+        stack.push_async_callback(other.close)
+        first = await stack.enter_async_context(open_api(database, clock))
+        second = await stack.enter_async_context(open_api(other, clock))
+        yield first, second

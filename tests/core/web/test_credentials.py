@@ -10,12 +10,12 @@ from sqlalchemy import delete, event, update
 
 from incident_rows import add_incidents
 from running_api import problem
-from tocsin.credentials import Scope, generate
+from tocsin.credentials import Scope, generate_key
 from tocsin.store.tables import api_keys
 
 INCIDENTS = "/api/v1/incidents"
 KEYS = "/api/admin/api-keys"
-_, UNKNOWN = generate()
+_, UNKNOWN = generate_key()
 OTHER_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash("another secret")
 
 
@@ -38,7 +38,7 @@ async def test_a_missing_scope_is_named_in_the_words_of_the_specification(api):
 async def test_without_a_credential_it_is_said_how_to_authenticate(api):
     response = await get(api, {})
     await problem(response, 401)
-    assert response.headers["WWW-Authenticate"] == 'ApiKey realm="tocsin"'
+    assert response.headers["WWW-Authenticate"] == 'ApiKey realm="tocsin", Bearer realm="tocsin"'
     response = await api.client.post(KEYS, json={})
     await problem(response, 401)
     assert response.headers["WWW-Authenticate"] == 'Bearer realm="tocsin"'
@@ -46,7 +46,7 @@ async def test_without_a_credential_it_is_said_how_to_authenticate(api):
 
 async def test_an_unknown_key_and_a_wrong_one_are_answered_alike_to_the_byte(api):
     known = await api.key(Scope.INCIDENTS_READ)
-    _, text = generate()
+    _, text = generate_key()
     wrong = _with_secret_of(known, text)
     answers = []
     for key in (UNKNOWN, wrong):
@@ -58,7 +58,7 @@ async def test_an_unknown_key_and_a_wrong_one_are_answered_alike_to_the_byte(api
 
 
 def _with_secret_of(known: str, other: str) -> str:
-    from tocsin.credentials.key_format import _checksum
+    from tocsin.credentials.formats import _checksum
 
     unchecked = known[:25] + other[25:68]
     return unchecked + _checksum(unchecked)
@@ -118,7 +118,6 @@ REFUSED_UNREAD = {
     "truncated": {"X-API-Key": UNKNOWN[:-1]},
     "wrong checksum": {"X-API-Key": UNKNOWN[:-6] + "000000"},
     "unicode": {"X-API-Key": "sk_live_ключ"},
-    "another prefix": {"X-API-Key": UNKNOWN.replace("live", "test")},
     "5 kB": {"X-API-Key": "a" * 5_000},
     "bearer of a key": {"Authorization": f"Bearer {UNKNOWN}"},
     "bearer of nothing": {"Authorization": "Bearer"},

@@ -84,11 +84,11 @@ async def test_there_is_nothing_elsewhere(api, path):
 async def test_another_method_is_answered_by_those_that_are_there(api):
     response = await api.client.delete("/api/v1/incidents")
     document = await problem(response, 405)
-    assert response.headers["Allow"] == "GET, HEAD"
-    assert document["detail"] == "This path takes GET, HEAD."
-    response = await api.client.get("/api/admin/api-keys")
+    assert response.headers["Allow"] == "GET, HEAD, OPTIONS"
+    assert document["detail"] == "This path takes GET, HEAD, OPTIONS."
+    response = await api.client.get("/oauth/token")
     await problem(response, 405)
-    assert response.headers["Allow"] == "POST"
+    assert response.headers["Allow"] == "OPTIONS, POST"
 
 
 async def test_a_public_endpoint_takes_no_unknown_parameter(api):
@@ -139,7 +139,10 @@ async def test_the_openapi_document_names_parameters_and_security(api):
     listing = document["paths"]["/api/v1/incidents"]["get"]
     names = [parameter["name"] for parameter in listing["parameters"]]
     assert names == ["severity", "status", "timespan", "limit", "cursor", "changed_after"]
-    assert listing["security"] == [{"apiKey": ["incidents:read"]}]
+    assert listing["security"] == [
+        {"apiKey": ["incidents:read"]},
+        {"accessToken": ["incidents:read"]},
+    ]
     creating = document["paths"]["/api/admin/api-keys"]["post"]
     assert creating["security"] == [{"adminToken": []}]
     assert {"400", "401", "403", "413", "415", "422"} <= set(creating["responses"])

@@ -2,40 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, Row
 from ulid import ULID
 
 from tocsin.clock import isoformat
-from tocsin.credentials import ApiKey, Scope, generate
+from tocsin.credentials import (
+    ApiKey,
+    KeyStatus,
+    KeyValue,
+    NoSuchRecordError,
+    NotActiveError,
+    Scope,
+    disable_api_key,
+    generate_key,
+    generate_value,
+    key_of,
+    list_api_keys,
+    load_api_key,
+    rotate_api_key,
+)
 from tocsin.credentials import create_api_key as store_api_key
-from tocsin.web.calls import Answer, Call
+from tocsin.model import Json
+from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.gate import API_KEY
-from tocsin.web.parsing import Body
+from tocsin.web.parsing import Body, Query
 from tocsin.web.problems import Kind, refusal
+from tocsin.web.routes.records import (
+    Limit,
+    Name,
+    Scopes,
+    Search,
+    Text,
+    answer_page,
+    known_scopes,
+    moment,
+    no_such,
+    place_of,
+)
 
-_SCOPES = sorted(Scope)
-
-Name = Annotated[
-    str,
-    StringConstraints(
-        strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$"
-    ),
-]
-# PostgreSQL's text holds every character but this one
-Text = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
+LIST = "k"
+_SHOWN_ONCE = {"Cache-Control": "no-store"}
 
 
 class NewApiKey(Body):
     """What an API key is to be."""
 
     name: Name
-    scopes: list[str] = Field(
-        min_length=1, max_length=100, json_schema_extra={"items": {"enum": list(_SCOPES)}}
-    )
+    scopes: Scopes
     description: Text = ""
     expires_in_days: int = Field(default=365, ge=1, le=3650)
 
@@ -54,44 +74,220 @@ class CreatedApiKey(BaseModel):
     header_name: str = Field(description="The header that carries the key.")
 
 
-async def create_api_key(call: Call) -> Answer:
+class ApiKeyQuery(Query):
+    """Which keys, and how many at once."""
+
+    search: Search = Field(
+        default="",
+        description="Only keys that hold this, in any case, in `name`, `description`, `key_id`, "
+        "`created_by` or `scopes`.",
+    )
+    limit: Limit = 50
+    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+
+
+class ApiKeyItem(BaseModel):
+    """An API key, without its value."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    key_id: str
+    key_prefix: str = Field(description="What the key begins with.")
+    name: str
+    description: str
+    status: KeyStatus
+    scopes: list[Scope]
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None = Field(description="To the minute or so.")
+    last_rotated_at: datetime | None
+    previous_key_expires_at: datetime | None = Field(
+        description="When the value before the last rotation ends; null where it has."
+    )
+
+
+class ApiKeyList(BaseModel):
+    """One page of API keys."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    api_keys: list[ApiKeyItem]
+    total: int
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+class Rotation(Body):
+    """How an API key is to be rotated."""
+
+    grace_period_days: int = Field(
+        default=7,
+        ge=0,
+        le=365,
+        description="How long the value before is accepted; 0 ends it at once.",
+    )
+    expires_in_days: int | None = Field(
+        default=None, ge=1, le=3650, description="By default the expiry stays as it is."
+    )
+
+
+class RotatedApiKey(BaseModel):
+    """An API key's new value."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key_id: str
+    api_key: str = Field(description="The key's new value, shown this once.")
+    expires_at: datetime
+    previous_key_expires_at: datetime | None = Field(
+        description="Until when the value before is accepted; null where it is not."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """A new value of a key, and what is stored of it."""
+
+    value: KeyValue
+    text: str
+    secret_hash: str
+
+
+async def mint_key(call: Call) -> Minted:
+    """Make a new key's value."""
+    known_scopes(call.body.scopes)
+    return await _minted(call, *generate_key(call.services.key_prefix))
+
+
+async def mint_value(call: Call) -> Minted:
+    """Make a new value of the key of the path."""
+    key = await call.services.database.read(_find, call)
+    return await _minted(call, *generate_value(key.prefix, key.key_id))
+
+
+async def _minted(call: Call, value: KeyValue, text: str) -> Minted:
+    return Minted(value, text, await call.services.hasher.hash(value.secret))
+
+
+def create_api_key(connection: Connection, call: Call) -> Answer:
     """Create an API key, and answer its value."""
     body: NewApiKey = call.body
-    services = call.services
-    scopes = _known(body.scopes)
-    value, text = generate(services.key_prefix)
-    now = services.clock.now()
+    minted: Minted = call.prepared
+    now = call.services.clock.now()
     key = ApiKey(
-        id=str(ULID()),
-        key_id=value.key_id,
+        id=str(ULID.from_datetime(now)),
+        key_id=minted.value.identifier,
+        prefix=minted.value.prefix,
         name=body.name,
         description=body.description,
-        scopes=scopes,
-        secret_hash=await services.hasher.hash(value.secret),
+        scopes=known_scopes(body.scopes),
+        secret_hash=minted.secret_hash,
         created_by=call.principal.name,
         created_at=now,
+        updated_at=now,
         expires_at=now + timedelta(days=body.expires_in_days),
     )
-    await services.database.write(store_api_key, key)
-    content = {
+    store_api_key(connection, key)
+    content: dict[str, Json] = {
         "id": key.id,
         "key_id": key.key_id,
-        "api_key": text,
+        "api_key": minted.text,
         "name": key.name,
-        "scopes": key.scopes,
+        "scopes": list(key.scopes),
         "expires_at": isoformat(key.expires_at),
         "header_name": API_KEY,
     }
-    return Answer(content, {"Cache-Control": "no-store"})
+    details = {name: content[name] for name in ("name", "scopes", "expires_at")}
+    change = Change(target=f"key:{key.key_id}", details=details)
+    return Answer(content, _SHOWN_ONCE, change=change)
 
 
-def _known(scopes: Sequence[str]) -> tuple[str, ...]:
-    """Return the scopes, each once and in order; CallerError (400) where there is no such scope."""
-    unknown = sorted(set(scopes).difference(_SCOPES))
-    if unknown:
-        raise refusal(
-            Kind.INVALID_SCOPE,
-            400,
-            f"There is no scope {', '.join(map(repr, unknown))}; valid are {', '.join(_SCOPES)}.",
+def list_keys(connection: Connection, call: Call) -> Answer:
+    """Answer one page of the keys, the newest first."""
+    query: ApiKeyQuery = call.query
+    page = list_api_keys(
+        connection,
+        search=query.search,
+        limit=query.limit,
+        before=query.cursor.before if query.cursor else None,
+    )
+
+    def item(row: Row[Any]) -> Json:
+        return _represent(key_of(row), call)
+
+    return answer_page(call, page, name="api_keys", kind=LIST, item=item)
+
+
+def get_api_key(connection: Connection, call: Call) -> Answer:
+    """Answer one key, without its value."""
+    return Answer(_represent(_find(connection, call), call))
+
+
+def rotate_key(connection: Connection, call: Call) -> Answer:
+    """Give a key a new value, and answer it."""
+    body: Rotation = call.body
+    minted: Minted = call.prepared
+    now = call.services.clock.now()
+    with _refusals():
+        key = rotate_api_key(
+            connection,
+            call.path["key_id"],
+            minted.secret_hash,
+            now=now,
+            grace=timedelta(days=body.grace_period_days),
+            expires_at=now + timedelta(days=body.expires_in_days) if body.expires_in_days else None,
         )
-    return tuple(sorted(set(scopes)))
+    dates: dict[str, Json] = {
+        "expires_at": isoformat(key.expires_at),
+        "previous_key_expires_at": moment(key.previous_expires_at),
+    }
+    content = {"key_id": key.key_id, "api_key": minted.text, **dates}
+    return Answer(content, _SHOWN_ONCE, change=Change(target=f"key:{key.key_id}", details=dates))
+
+
+def disable_key(connection: Connection, call: Call) -> Answer:
+    """Disable a key for good, and answer it."""
+    with _refusals():
+        key, changed = disable_api_key(connection, call.path["key_id"], call.services.clock.now())
+    change = Change(target=f"key:{key.key_id}", details={"name": key.name}) if changed else None
+    return Answer(_represent(key, call), change=change)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except NoSuchRecordError:
+        raise no_such("API key") from None
+    except NotActiveError as error:
+        detail = f"The API key is {error.status}; only an active one can be rotated."
+        raise refusal(Kind.NOT_ACTIVE, 409, detail) from None
+
+
+def _find(connection: Connection, call: Call) -> ApiKey:
+    key = load_api_key(connection, call.path["key_id"])
+    if key is None:
+        raise no_such("API key")
+    return key
+
+
+def _represent(key: ApiKey, call: Call) -> dict[str, Json]:
+    now = call.services.clock.now()
+    return {
+        "id": key.id,
+        "key_id": key.key_id,
+        "key_prefix": key.prefix + key.key_id,
+        "name": key.name,
+        "description": key.description,
+        "status": key.status(now),
+        "scopes": list(key.scopes),
+        "created_by": key.created_by,
+        "created_at": isoformat(key.created_at),
+        "updated_at": isoformat(key.updated_at),
+        "expires_at": isoformat(key.expires_at),
+        "last_used_at": moment(key.last_used_at),
+        "last_rotated_at": moment(key.last_rotated_at),
+        "previous_key_expires_at": moment(key.previous_end(now)),
+    }

@@ -51,7 +51,8 @@ class IncidentQuery(Query):
     )
     timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] | None = Field(
         default=None,
-        description="Only what changed here within this ISO 8601 duration back from now.",
+        description="Only what changed here within this ISO 8601 duration back from now: weeks, or "
+        "days, hours, minutes and seconds, `P3650D` at most.",
     )
     limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
     cursor: CursorField | None = Field(
@@ -60,7 +61,7 @@ class IncidentQuery(Query):
     changed_after: ResumeField | None = Field(
         default=None,
         description="A `resume_cursor`: only what changed since, in the order of the changes. "
-        "Empty: from the beginning.",
+        "Empty: from the beginning. Not together with `cursor`.",
     )
 
     @model_validator(mode="after")

@@ -13,32 +13,33 @@ DOCUMENT = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 COUNTER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 MOMENT = sa.BigInteger
 
-# What is sealed stays as it is, and so does what is not sealed yet but for its seal.
-SEALED = "RAISE(ABORT, 'the audit log is append-only')"
+# An entry never changes but for its seal, which is set once.
+CONTENT = "id, at, actor, action, target, address, request_id, count, details"
+REFUSE = "BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END"
+IS_THERE = "EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)"
 SQLITE_TRIGGERS = (
+    f"CREATE TRIGGER audit_update BEFORE UPDATE OF {CONTENT} ON audit {REFUSE}",
     (
-        f"CREATE TRIGGER audit_update BEFORE UPDATE ON audit WHEN OLD.position IS NOT NULL "
-        f"BEGIN SELECT {SEALED}; END"
+        "CREATE TRIGGER audit_seal BEFORE UPDATE OF position, seal ON audit "
+        f"WHEN OLD.position IS NOT NULL {REFUSE}"
     ),
-    f"CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT {SEALED}; END",
+    f"CREATE TRIGGER audit_delete BEFORE DELETE ON audit {REFUSE}",
+    # REPLACE deletes without asking the trigger above
+    f"CREATE TRIGGER audit_replace BEFORE INSERT ON audit WHEN {IS_THERE} {REFUSE}",
 )
+EXECUTE = "EXECUTE FUNCTION audit_refuse()"
 POSTGRES_TRIGGERS = (
     (
         "CREATE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION 'the audit log is append-only'; END $$"
     ),
+    f"CREATE TRIGGER audit_update BEFORE UPDATE OF {CONTENT} ON audit FOR EACH ROW {EXECUTE}",
     (
-        "CREATE TRIGGER audit_update BEFORE UPDATE ON audit FOR EACH ROW "
-        "WHEN (OLD.position IS NOT NULL) EXECUTE FUNCTION audit_refuse()"
+        "CREATE TRIGGER audit_seal BEFORE UPDATE OF position, seal ON audit FOR EACH ROW "
+        f"WHEN (OLD.position IS NOT NULL) {EXECUTE}"
     ),
-    (
-        "CREATE TRIGGER audit_delete BEFORE DELETE ON audit FOR EACH ROW "
-        "EXECUTE FUNCTION audit_refuse()"
-    ),
-    (
-        "CREATE TRIGGER audit_truncate BEFORE TRUNCATE ON audit FOR EACH STATEMENT "
-        "EXECUTE FUNCTION audit_refuse()"
-    ),
+    f"CREATE TRIGGER audit_delete BEFORE DELETE ON audit FOR EACH ROW {EXECUTE}",
+    f"CREATE TRIGGER audit_truncate BEFORE TRUNCATE ON audit FOR EACH STATEMENT {EXECUTE}",
 )
 
 

@@ -1,0 +1,108 @@
+"""Writing audit entries and reading them back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, literal, select
+
+from tocsin.audit.details import clean_details
+from tocsin.clock import isoformat
+from tocsin.model import Json
+from tocsin.store.tables import audit
+from tocsin.store.text import clean
+
+COUNTED = 10_000
+"""Totals are exact up to here."""
+
+_NAME = 500
+_ACTION = 60
+_ADDRESS = 60
+_REQUEST_ID = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Something that was done, by whom, to what and from where."""
+
+    at: datetime
+    actor: str
+    action: str
+    target: str | None = None
+    address: str
+    request_id: str
+    details: Mapping[str, Json] = field(default_factory=dict)
+    count: int = 1
+    """How often it happened, where one entry stands for several times."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """One page of a list."""
+
+    entries: list[dict[str, Any]]
+    total: int
+    exact: bool
+    """False where there are more than `total`."""
+    next: int | None
+    """What to go on `before` where more follows, else None."""
+
+
+def record(connection: Connection, *entries: Entry) -> None:
+    """Store entries in this transaction, so that what was done and its entry are one."""
+    if entries:
+        connection.execute(insert(audit), [_row(entry) for entry in entries])
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    return {
+        "at": entry.at,
+        "actor": clean(entry.actor, _NAME),
+        "action": clean(entry.action, _ACTION),
+        "target": clean(entry.target, _NAME),
+        "address": clean(entry.address, _ADDRESS),
+        "request_id": clean(entry.request_id, _REQUEST_ID),
+        "count": entry.count,
+        "details": clean_details(entry.details),
+    }
+
+
+def list_entries(
+    connection: Connection,
+    *,
+    limit: int,
+    before: int | None = None,
+    action: str | None = None,
+    actor: str | None = None,
+    target: str | None = None,
+    since: datetime | None = None,
+) -> EntryPage:
+    """Return the entries that match, the newest first; `before` continues an earlier page."""
+    conditions = _matching(action=action, actor=actor, target=target)
+    if since is not None:
+        conditions.append(audit.c.at >= since)
+    bounded = select(literal(1)).select_from(audit).where(*conditions).limit(COUNTED + 1)
+    total = connection.execute(select(func.count()).select_from(bounded.subquery())).scalar_one()
+    page = select(audit).where(*conditions).order_by(audit.c.id.desc()).limit(limit + 1)
+    if before is not None:
+        page = page.where(audit.c.id < before)
+    found = connection.execute(page).mappings().all()
+    rows = found[:limit]
+    return EntryPage(
+        entries=[_represent(row) for row in rows],
+        total=min(total, COUNTED),
+        exact=total <= COUNTED,
+        next=rows[-1]["id"] if len(found) > limit else None,
+    )
+
+
+def _matching(**wanted: str | None) -> list[ColumnElement[bool]]:
+    return [audit.c[name] == value for name, value in wanted.items() if value is not None]
+
+
+def _represent(row: RowMapping) -> dict[str, Any]:
+    # orjson takes no keys of SQLAlchemy's own kind
+    return {str(name): value for name, value in row.items()} | {"at": isoformat(row["at"])}

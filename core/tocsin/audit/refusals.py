@@ -1,0 +1,94 @@
+"""Refusals, counted in memory and written once a minute: an attack is to cost no writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import NamedTuple, NoReturn
+
+from tocsin.audit.log import Entry, record
+from tocsin.clock import Clock, isoformat
+from tocsin.loops import run_forever
+from tocsin.store import Database
+
+ACTION = "refused"
+ELSEWHERE = "elsewhere"
+MOST_IN_A_MINUTE = 1_000  # addresses and reasons that are told apart
+MOST_WAITING = 10_000  # of all minutes, while the database is away
+_MINUTE = timedelta(minutes=1)
+
+
+class _Refused(NamedTuple):
+    address: str
+    reason: str
+    minute: datetime
+
+
+class Refusals:
+    """Counts refusals by address, reason and minute; what is beyond the bounds is `elsewhere`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._writing = asyncio.Lock()
+        self._counts: Counter[_Refused] = Counter()
+        self._told_apart: set[_Refused] = set()
+        self._minute = self._this_minute()
+
+    def count(self, address: str, reason: str) -> None:
+        """Count one refusal; any thread may."""
+        with self._lock:
+            self._counts[self._place(address, reason)] += 1
+
+    def _place(self, address: str, reason: str) -> _Refused:
+        minute = self._this_minute()
+        if minute != self._minute:
+            self._minute = minute
+            self._told_apart.clear()
+        refused = _Refused(address, reason, minute)
+        if refused not in self._told_apart:
+            if len(self._told_apart) >= MOST_IN_A_MINUTE or len(self._counts) >= MOST_WAITING:
+                return _Refused(ELSEWHERE, reason, minute)
+            self._told_apart.add(refused)
+        return refused
+
+    def _this_minute(self) -> datetime:
+        return self._clock.now().replace(second=0, microsecond=0)
+
+    async def run(self, database: Database) -> NoReturn:
+        """Write once a minute until cancelled; whoever cancels calls `flush` for the rest."""
+
+        async def step() -> None:
+            await self.flush(database)
+            await self._clock.sleep(_MINUTE)
+
+        await run_forever(step, self._clock, "writing refusals to the audit log")
+
+    async def flush(self, database: Database) -> None:
+        """Write what has been counted, also of the minute under way; where it fails, it stays."""
+        # a write that has begun is seen to its end, else it would not be known what was written
+        await asyncio.shield(self._flush(database))
+
+    async def _flush(self, database: Database) -> None:
+        async with self._writing:
+            with self._lock:
+                counts = self._counts.copy()
+            if counts:
+                now = self._clock.now()
+                await database.write(record, *(_entry(now, *item) for item in counts.items()))
+            with self._lock:
+                self._counts -= counts
+
+
+def _entry(now: datetime, refused: _Refused, count: int) -> Entry:
+    return Entry(
+        at=now,
+        actor="",
+        action=ACTION,
+        address=refused.address,
+        request_id="",
+        details={"reason": refused.reason, "minute": isoformat(refused.minute)},
+        count=count,
+    )

@@ -1,0 +1,94 @@
+"""`tocsin audit`: who did what."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated
+
+import typer
+
+from tocsin.audit import SEAL
+from tocsin.audit import verify as verify_chain
+from tocsin.cli.answers import print_columns
+from tocsin.cli.existing import run_on_database
+from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.remote import AdminToken, ApiUrl, Limit, path_to, run_on_api
+from tocsin.credentials import open_vault
+from tocsin.errors import OperatorError
+from tocsin.settings import load_settings
+
+app = typer.Typer(no_args_is_help=True, help="Who did what, and what was refused to whom.")
+
+_COLUMNS = ("at", "actor", "action", "target", "address", "count", "request_id", "details")
+
+_HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})")
+
+
+@app.command("list")
+def list_all(
+    *,
+    action: Annotated[str | None, typer.Option(help="Only this action.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Only what this one did.")] = None,
+    target: Annotated[str | None, typer.Option(help="Only what was done to this.")] = None,
+    limit: Limit = 50,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest entries of a running Tocsin's audit, over its HTTP API."""
+    records = run_on_api(
+        url,
+        token,
+        lambda api: api.collect(
+            path_to("audit"), "entries", limit=limit, action=action, actor=actor, target=target
+        ),
+    )
+    print_columns(records, _COLUMNS, as_json=as_json)
+
+
+@app.command()
+def verify(
+    *,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POSITION:SEAL", help="An end of the chain that was noted down before."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether the audit log is what was sealed; where it is not, end with status 1.
+
+    Reads the database itself, for which it needs the encryption key. Keep the head that it prints
+    somewhere else: only with it can be seen that the end of the chain was cut off.
+    """
+    settings = load_settings()
+    key = open_vault(settings).derive(SEAL)
+    witnessed = _parse_head(head)
+    found = run_on_database(
+        settings, lambda database: database.read(verify_chain, key, head=witnessed)
+    )
+    record = {
+        "entries": found.entries,
+        "unsealed": found.unsealed,
+        "head": f"{found.head_position}:{found.head_seal}" if found.head_position else None,
+        "problems": found.problems,
+    }
+    if as_json:
+        print_records([record], as_json=True)
+    else:
+        print_records([record | {"problems": len(found.problems)}], as_json=False)
+        for problem in found.problems:
+            print(problem, file=sys.stderr)
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _parse_head(text: str | None) -> tuple[int, str] | None:
+    if text is None:
+        return None
+    match = _HEAD.fullmatch(text)
+    if match is None:
+        raise OperatorError(f"--head: found {text!r}; give what `tocsin audit verify` printed")
+    return int(match[1]), match[2]

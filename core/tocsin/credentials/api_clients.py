@@ -1,0 +1,129 @@
+"""API clients as they are stored, and the changes that their life is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
+
+from tocsin.credentials.records import (
+    NoSuchRecordError,
+    NotActiveError,
+    RecordPage,
+    list_records,
+    search_text,
+)
+from tocsin.store.tables import api_clients
+
+
+class ClientStatus(StrEnum):
+    """Whether a client obtains tokens; once disabled, it never does again."""
+
+    ACTIVE = "active"
+    DISABLED = "disabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiClient:
+    """A client's record; of its secret there is only a salted hash."""
+
+    id: str
+    client_id: str
+    name: str
+    description: str
+    scopes: tuple[str, ...]
+    """In alphabetical order."""
+    secret_hash: str
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    last_used_at: datetime | None = None
+    disabled_at: datetime | None = None
+    tokens_revoked_at: datetime | None = None
+    """Tokens that were issued until then are void."""
+
+    @property
+    def status(self) -> ClientStatus:
+        """Where the client stands."""
+        return ClientStatus.ACTIVE if self.disabled_at is None else ClientStatus.DISABLED
+
+
+_by_client_id = select(api_clients).where(api_clients.c.client_id == bindparam("client_id"))
+_columns = [column.name for column in api_clients.columns if column.name != "search"]
+
+
+def create_api_client(connection: Connection, client: ApiClient) -> None:
+    """Store a new client."""
+    values = {name: getattr(client, name) for name in _columns}
+    words = (client.name, client.description, client.client_id, client.created_by, client.scopes)
+    row = values | {"scopes": sorted(client.scopes), "search": search_text(*words)}
+    connection.execute(insert(api_clients).values(row))
+
+
+def load_api_client(connection: Connection, client_id: str) -> ApiClient | None:
+    """Return the client of this identifier as it is stored now, or None where there is none."""
+    row = connection.execute(_by_client_id, {"client_id": client_id}).one_or_none()
+    return None if row is None else client_of(row)
+
+
+def list_api_clients(
+    connection: Connection, *, search: str = "", limit: int = 50, before: str | None = None
+) -> RecordPage:
+    """Return one page of the clients that match, the newest first."""
+    return list_records(connection, api_clients, search=search, limit=limit, before=before)
+
+
+def regenerate_secret(
+    connection: Connection, client_id: str, secret_hash: str, now: datetime
+) -> ApiClient:
+    """Replace the client's secret at once. Raises NoSuchRecordError and NotActiveError."""
+    client = _load_for_update(connection, client_id)
+    if client.status is not ClientStatus.ACTIVE:
+        raise NotActiveError(client.status)
+    return _store(connection, replace(client, secret_hash=secret_hash, updated_at=now))
+
+
+def revoke_tokens(connection: Connection, client_id: str, now: datetime) -> ApiClient:
+    """Make every token that the client was issued void. Raises NoSuchRecordError."""
+    client = _load_for_update(connection, client_id)
+    return _store(connection, replace(client, tokens_revoked_at=now, updated_at=now))
+
+
+def disable_api_client(
+    connection: Connection, client_id: str, now: datetime
+) -> tuple[ApiClient, bool]:
+    """Disable the client for good; return it, and whether it changed. Raises NoSuchRecordError.
+
+    The tokens that it was issued stay what they are.
+    """
+    client = _load_for_update(connection, client_id)
+    if client.disabled_at is not None:
+        return client, False
+    return _store(connection, replace(client, disabled_at=now, updated_at=now)), True
+
+
+def client_of(row: Row[Any]) -> ApiClient:
+    """Return the client that a row holds."""
+    values = row._asdict()
+    del values["search"]
+    return ApiClient(**values | {"scopes": tuple(values["scopes"])})
+
+
+def _load_for_update(connection: Connection, client_id: str) -> ApiClient:
+    statement = _by_client_id.with_for_update()
+    row = connection.execute(statement, {"client_id": client_id}).one_or_none()
+    if row is None:
+        raise NoSuchRecordError
+    return client_of(row)
+
+
+_CHANGING = ("secret_hash", "updated_at", "disabled_at", "tokens_revoked_at")
+
+
+def _store(connection: Connection, client: ApiClient) -> ApiClient:
+    values = {name: getattr(client, name) for name in _CHANGING}
+    connection.execute(update(api_clients).where(api_clients.c.id == client.id).values(values))
+    return client

@@ -1,0 +1,112 @@
+"""What each event tells: the shape of its `data`, and of the envelope around it.
+
+Receivers read the JSON Schemas of these models in the API's description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tocsin.model import EventType, IncidentStatus, Severity
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class IncidentAlert(_Told):
+    """What is told of a new incident."""
+
+    incident_number: int = Field(description="Tocsin's own number of the incident.")
+    title: str = Field(description="The incident's title, as the SIEM has it.")
+    severity: Severity
+    status: IncidentStatus
+    provider: str = Field(description="The name of the provider that it came from.")
+    url: str = Field(description="The incident's page in Tocsin's console.")
+
+
+class InvestigationCompleted(_Told):
+    """What is told of a scheduled investigation that finished."""
+
+    session_id: str
+    schedule_id: str
+    schedule_name: str
+    title: str
+    risk_score: float
+    entity_count: int
+    finding_count: int
+    url: str = Field(description="The investigation's page in Tocsin's console.")
+
+
+class InvestigationFailed(_Told):
+    """What is told of a scheduled investigation that failed."""
+
+    session_id: str
+    schedule_id: str
+    schedule_name: str
+    error: str
+    consecutive_failures: int
+    url: str = Field(description="The schedule's page in Tocsin's console.")
+
+
+class ScheduleDisabled(_Told):
+    """What is told of a schedule that was disabled."""
+
+    schedule_id: str
+    schedule_name: str
+    reason: str
+    consecutive_failures: int
+    last_error: str
+    url: str = Field(description="The schedule's page in Tocsin's console.")
+
+
+class Envelope(_Told):
+    """What every event is wrapped in."""
+
+    event_type: EventType
+    timestamp: datetime = Field(description="When it happened: ISO 8601, UTC, to the millisecond.")
+    data: BaseModel
+
+
+class IncidentAlertEvent(Envelope):
+    """A new incident of severity Medium, High or Critical was synced from the SIEM."""
+
+    event_type: Literal[EventType.INCIDENT_ALERT]
+    data: IncidentAlert
+
+
+class InvestigationCompletedEvent(Envelope):
+    """A scheduled investigation finished."""
+
+    event_type: Literal[EventType.INVESTIGATION_COMPLETED]
+    data: InvestigationCompleted
+
+
+class InvestigationFailedEvent(Envelope):
+    """A scheduled investigation encountered an error."""
+
+    event_type: Literal[EventType.INVESTIGATION_FAILED]
+    data: InvestigationFailed
+
+
+class ScheduleDisabledEvent(Envelope):
+    """A schedule was disabled, since its runs failed too often in a row."""
+
+    event_type: Literal[EventType.SCHEDULE_DISABLED]
+    data: ScheduleDisabled
+
+
+ENVELOPES: Mapping[EventType, type[Envelope]] = MappingProxyType(
+    {
+        EventType.INCIDENT_ALERT: IncidentAlertEvent,
+        EventType.INVESTIGATION_COMPLETED: InvestigationCompletedEvent,
+        EventType.INVESTIGATION_FAILED: InvestigationFailedEvent,
+        EventType.SCHEDULE_DISABLED: ScheduleDisabledEvent,
+    }
+)
+"""The model of each kind of event."""

@@ -1,0 +1,149 @@
+"""Token buckets: who may go on now, and when those may who may not.
+
+Everything is counted in whole numbers, so that nothing is ever due a little too late: time in
+microseconds, as the clock gives it, and a token in as many parts that each microsecond fills in
+`per_minute` of them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+
+from tocsin.clock import Clock
+from tocsin.store.text import clean_identifier
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_TOKEN = timedelta(minutes=1) // _MICROSECOND
+_LONGEST_KEY = 300
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What each key is granted: so many tokens a minute, and up to `burst` of them at once."""
+
+    per_minute: int
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a key stands after it was asked about."""
+
+    allowed: bool
+    remaining: int
+    """The whole tokens left."""
+    reset_after: int
+    """In how many seconds, rounded up, the bucket is full; 0 where it is."""
+    retry_after: int
+    """In how many seconds, rounded up, what was refused is granted; 0 where nothing was."""
+
+
+class Buckets:
+    """One token bucket per key, all of one quota; safe to use from any thread.
+
+    `name` is what the limit is called in header fields and in the database: up to 20 characters.
+
+    Only the `size` keys used last are kept, and a key that is not kept has a full bucket. An
+    attacker with more addresses than that can thus have the bucket of an earlier one forgotten,
+    which gains him what his next new address would have given him anyway. A limit by address
+    cannot stop him; nor can he lock out anybody else.
+
+    A cost above the burst is granted when the bucket is full, and empties it. When the clock jumps
+    back, the buckets go on filling from where they were; when it jumps ahead, they fill by that.
+    """
+
+    def __init__(self, name: str, quota: Quota, clock: Clock, *, size: int = 20_000) -> None:
+        self.name = name
+        self.quota = quota
+        self._clock = clock
+        self._size = size
+        self._capacity = quota.burst * _TOKEN
+        self._per_second = quota.per_minute * (timedelta(seconds=1) // _MICROSECOND)
+        # When each bucket will be full, in parts of a token filled since the epoch: with that, one
+        # number tells the level at any time.
+        self._full_at: OrderedDict[str, int] = OrderedDict()
+        self._taken: dict[str, int] = {}  # of kept keys only
+        self._latest = self._lost = 0
+        self._lock = Lock()
+
+    def take(self, key: str, cost: float = 1) -> Standing:
+        """Take `cost` tokens where they are there, nothing where they are not."""
+        amount = min(round(cost * _TOKEN), self._capacity)
+        with self._lock:
+            key, now, missing = self._find(key)
+            lacking = missing + amount - self._capacity
+            if lacking <= 0:
+                missing += amount
+                self._keep(key, now + missing)
+                self._taken[key] = self._taken.get(key, 0) + amount
+        return self._standing(missing, lacking)
+
+    def look(self, key: str) -> Standing:
+        """Take nothing, and say whether one token would be granted."""
+        with self._lock:
+            _, _, missing = self._find(key)
+        return self._standing(missing, missing + _TOKEN - self._capacity)
+
+    def give_back(self, key: str, cost: float = 1) -> None:
+        """Put back what was taken in vain, as far as the bucket has room for it."""
+        with self._lock:
+            key, now, missing = self._find(key)
+            if amount := min(round(cost * _TOKEN), missing):
+                self._keep(key, now + missing - amount)
+                self._taken[key] = self._taken.get(key, 0) - amount
+
+    def drain(self, key: str, amount: float) -> None:
+        """Take what was used elsewhere, although it is not there; at most a burst is owed then."""
+        with self._lock:
+            key, now, missing = self._find(key)
+            missing = min(missing + round(amount * _TOKEN), 2 * self._capacity)
+            self._keep(key, now + missing)
+
+    def collect(self) -> dict[str, int]:
+        """Return the whole tokens taken here by key since the last time, and count anew.
+
+        Fractions are left for the next time. Keys of which nothing was taken are not in it, and a
+        number is negative where more was given back than taken.
+        """
+        with self._lock:
+            taken = self._taken
+            self._taken = {key: rest for key, parts in taken.items() if (rest := parts % _TOKEN)}
+        return {key: tokens for key, parts in taken.items() if (tokens := parts // _TOKEN)}
+
+    def _find(self, key: str) -> tuple[str, int, int]:
+        """Return the key as it is kept, the time, and what is missing from its bucket."""
+        if len(key) > _LONGEST_KEY or not key.isprintable():
+            key = clean_identifier(key, _LONGEST_KEY)  # for the database will have to hold it
+        now = self._now()
+        full_at = self._full_at.get(key)
+        if full_at is None:
+            return key, now, 0
+        self._full_at.move_to_end(key)
+        return key, now, full_at - now if full_at > now else 0
+
+    def _now(self) -> int:
+        """Return the time, in parts of a token; it never goes back."""
+        now = (self._clock.now() - _EPOCH) // _MICROSECOND
+        if now < self._latest:
+            self._lost += self._latest - now
+        self._latest = now
+        return (now + self._lost) * self.quota.per_minute
+
+    def _keep(self, key: str, full_at: int) -> None:
+        self._full_at[key] = full_at
+        if len(self._full_at) > self._size:
+            forgotten, _ = self._full_at.popitem(last=False)
+            self._taken.pop(forgotten, None)
+
+    def _standing(self, missing: int, lacking: int) -> Standing:
+        left = self._capacity - missing
+        return Standing(
+            lacking <= 0,
+            left // _TOKEN if left > 0 else 0,
+            -(-missing // self._per_second),
+            -(-lacking // self._per_second) if lacking > 0 else 0,
+        )

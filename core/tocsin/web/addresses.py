@@ -1,0 +1,56 @@
+"""Where a request comes from, through declared proxies only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from aiohttp import web
+
+FORWARDED = "X-Forwarded-For"
+UNKNOWN = "unknown"
+_Address = IPv4Address | IPv6Address
+_SITE = 64  # an IPv6 site holds at least so many bits of addresses, all its own
+
+
+class Addresses:
+    """Tells the source address of a request."""
+
+    def __init__(self, trusted: Sequence[IPv4Network | IPv6Network] = ()) -> None:
+        self._trusted = tuple(trusted)
+
+    def of(self, request: web.Request) -> str:
+        """Return the address that sent the request, as it is usually written; or `unknown`.
+
+        A trusted proxy's `X-Forwarded-For` is followed from its end to the first address that is
+        not a trusted proxy's: what stands before that anyone could have written.
+        """
+        address = _parse(request.remote or "")
+        hops = ",".join(request.headers.getall(FORWARDED, [])).split(",")
+        for hop in reversed(hops):
+            before = _parse(hop.strip())
+            if before is None or not self._is_trusted(address):
+                break
+            address = before
+        return UNKNOWN if address is None else str(address)
+
+    def _is_trusted(self, address: _Address | None) -> bool:
+        return address is not None and any(address in network for network in self._trusted)
+
+
+def limited_as(address: str) -> str:
+    """Return what an address is limited under: an IPv6 address counts as its whole /64."""
+    parsed = _parse(address) if ":" in address else None
+    if not isinstance(parsed, IPv6Address):
+        return address
+    return f"{IPv6Address(int(parsed) >> _SITE << _SITE)}/{_SITE}"
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> _Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -1,0 +1,153 @@
+"""What the API stands on, built from the settings, and what goes on beside the requests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from ulid import ULID
+from yarl import URL
+
+from tocsin.audit import SEAL, Refusals, Sealer
+from tocsin.clock import Clock
+from tocsin.credentials import (
+    Admins,
+    Authenticator,
+    Hasher,
+    OidcIssuer,
+    Usage,
+    Vault,
+    open_tokens,
+)
+from tocsin.limits import Quota, Sharing
+from tocsin.loops import run_forever
+from tocsin.net import open_client
+from tocsin.settings import Settings
+from tocsin.store import Database
+from tocsin.web.addresses import Addresses
+from tocsin.web.calls import Services
+from tocsin.web.throttle import Throttle
+
+_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The services of the API, and their upkeep."""
+
+    services: Services
+    usage: Usage
+    sealer: Sealer
+    sharing: Sharing | None
+    """None where no other node can share the database."""
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what has to run beside the requests until it is cancelled."""
+        services = self.services
+        loops: list[Coroutine[Any, Any, None]] = [
+            self.usage.run(),
+            self.sealer.run(),
+            services.refusals.run(services.database),
+            run_forever(self._renew_keys, services.clock, "renewing the signing keys"),
+        ]
+        return loops if self.sharing is None else [*loops, self.sharing.run()]
+
+    async def finish(self) -> None:
+        """Write what is still in memory."""
+        await self.usage.flush()
+        await self.services.refusals.flush(self.services.database)
+        await self.sealer.seal()
+
+    async def _renew_keys(self) -> None:
+        await self.services.clock.sleep(_HOUR)
+        await self.services.database.write(self.services.access_tokens.prepare)
+
+
+@asynccontextmanager
+async def open_door(
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    clock: Clock,
+    *,
+    is_shared: bool,
+    roles: Callable[[], Mapping[str, bool]],
+) -> AsyncIterator[Door]:
+    """Return the services, ready to issue tokens, and close what they hold afterwards."""
+    async with AsyncExitStack() as stack:
+        hasher = Hasher(clock)
+        stack.callback(hasher.close)
+        issuer = _open_issuer(settings, clock, stack)
+        usage = Usage(database, clock)
+        services = _make_services(
+            settings=settings,
+            database=database,
+            vault=vault,
+            clock=clock,
+            hasher=hasher,
+            usage=usage,
+            issuer=issuer,
+            roles=roles,
+        )
+        await database.write(services.access_tokens.prepare)
+        buckets = services.throttle.buckets
+        sharing = Sharing(buckets, database, clock, node=str(ULID())) if is_shared else None
+        yield Door(services, usage, Sealer(database, vault.derive(SEAL), clock), sharing)
+
+
+def _make_services(
+    *,
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    clock: Clock,
+    hasher: Hasher,
+    usage: Usage,
+    issuer: OidcIssuer | None,
+    roles: Callable[[], Mapping[str, bool]],
+) -> Services:
+    admins = Admins(vault, clock)
+    tokens = open_tokens(settings, vault, clock)
+    failures = Quota(settings.auth_failure_limit, burst=settings.auth_failure_limit)
+    return Services(
+        database=database,
+        clock=clock,
+        hasher=hasher,
+        admins=admins,
+        access_tokens=tokens,
+        authenticator=Authenticator(
+            hasher=hasher,
+            admins=admins,
+            access_tokens=tokens,
+            usage=usage,
+            clock=clock,
+            issuer=issuer,
+        ),
+        throttle=Throttle(Quota(settings.rate_limit, settings.rate_burst), failures, clock),
+        refusals=Refusals(clock),
+        addresses=Addresses(settings.trusted_proxies),
+        public_url=settings.public_url,
+        issuer_url=settings.issuer_url,
+        key_prefix=settings.key_prefix,
+        cors_origins=settings.cors_origins,
+        roles=roles,
+    )
+
+
+def _open_issuer(settings: Settings, clock: Clock, stack: AsyncExitStack) -> OidcIssuer | None:
+    if not settings.oidc_issuer:
+        return None
+    # The operator named the issuer, so it may be on a private network.
+    http = open_client(allow_hosts=[URL(settings.oidc_issuer).host or ""])
+    stack.push_async_callback(http.close)
+    return OidcIssuer(
+        settings.oidc_issuer,
+        audience=settings.oidc_audience,
+        role_claim=settings.oidc_role_claim,
+        role=settings.oidc_role,
+        http=http,
+        clock=clock,
+    )

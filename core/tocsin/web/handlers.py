@@ -1,0 +1,217 @@
+"""From an endpoint to what aiohttp calls: admission, parsing, the transaction, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from inspect import iscoroutinefunction
+from typing import cast
+
+import orjson
+from aiohttp import web
+from sqlalchemy import Connection
+
+from tocsin import audit
+from tocsin.credentials import AuthenticationError, Principal
+from tocsin.errors import CallerError
+from tocsin.web.calls import Answer, Answering, Call, Endpoint, Role, Services, Serving
+from tocsin.web.client_authentication import present_client, read_form
+from tocsin.web.conditional import with_etag
+from tocsin.web.gate import Gate
+from tocsin.web.headers import REQUEST_ID_KEY
+from tocsin.web.idempotency import (
+    AlreadyDone,
+    Attempt,
+    InFlight,
+    Stored,
+    find_stored,
+    fingerprint,
+    presented_key,
+    store_answer,
+)
+from tocsin.web.parsing import parse_body, parse_query, require_acceptable
+from tocsin.web.problems import OAuthError
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_NOBODY = Principal("", "")
+
+
+def make_handler(endpoint: Endpoint, services: Services, gate: Gate) -> Handler:
+    """Return what answers the endpoint's requests."""
+    if endpoint.access is Role.CLIENT:
+        return _ClientServed(endpoint, services, gate).handle
+    if iscoroutinefunction(endpoint.handler):
+        return _Answered(endpoint, services, gate).handle
+    kind = _Read if endpoint.method == "GET" else _Changed
+    return kind(endpoint, services, gate).handle
+
+
+class _Handler:
+    """What the kinds have in common."""
+
+    def __init__(self, endpoint: Endpoint, services: Services, gate: Gate) -> None:
+        self._endpoint = endpoint
+        self._services = services
+        self._gate = gate
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Return the answer to a request."""
+        raise NotImplementedError
+
+    def _call(self, request: web.Request, principal: Principal) -> Call:
+        endpoint = self._endpoint
+        if not all(part.isprintable() for part in request.match_info.values()):
+            raise web.HTTPNotFound
+        require_acceptable(request, endpoint.media_type)
+        query = parse_query(request.rel_url, endpoint.query)
+        return Call(services=self._services, principal=principal, request=request, query=query)
+
+    def _respond(self, request: web.Request, answer: Answer) -> web.Response:
+        content = answer.content
+        response = web.Response(
+            body=content if isinstance(content, bytes) else orjson.dumps(content),
+            status=answer.status or self._endpoint.status,
+            headers=answer.headers,
+            content_type=self._endpoint.media_type,
+        )
+        if self._endpoint.method == "GET" and response.status == self._endpoint.status:
+            return with_etag(request, response)
+        return response
+
+
+class _Read(_Handler):
+    """Work that is done in the same read that identifies the caller."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Return what the handler read."""
+        serve = cast("Serving", self._endpoint.handler)
+
+        def work(connection: Connection, principal: Principal) -> web.Response:
+            return self._respond(request, serve(connection, self._call(request, principal)))
+
+        endpoint = self._endpoint
+        return await self._gate.admit(request, endpoint.access, work, is_brief=endpoint.is_brief)
+
+
+class _Answered(_Handler):
+    """Work that sees to the database by itself."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Return what the handler answers."""
+        answer = cast("Answering", self._endpoint.handler)
+        principal = _NOBODY
+        if self._endpoint.access is not Role.PUBLIC:
+            principal = await self._gate.admit(request, self._endpoint.access, _itself)
+        return self._respond(request, await answer(self._call(request, principal)))
+
+
+class _Changed(_Handler):
+    """Work that is done in one transaction with its audit row and its stored answer."""
+
+    def __init__(self, endpoint: Endpoint, services: Services, gate: Gate) -> None:
+        super().__init__(endpoint, services, gate)
+        self._in_flight = InFlight()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Return what the handler answered, now or to an earlier request with the same key."""
+        endpoint = self._endpoint
+        principal = await self._gate.admit(request, endpoint.access, _itself)
+        key = presented_key(request) if endpoint.idempotent else None
+        call = self._call(request, principal)
+        if endpoint.body is not None:
+            body = await parse_body(request, endpoint.body, required=endpoint.body_required)
+            call = replace(call, body=body)
+        if key is None:
+            return self._respond(request, await self._change(call, None))
+        attempt = Attempt(principal.id, key, fingerprint(request, call.body))
+        with self._in_flight.hold(attempt):
+            return self._respond(request, await self._change_once(call, attempt))
+
+    async def _change_once(self, call: Call, attempt: Attempt) -> Answer:
+        if (stored := await self._stored(attempt)) is None:
+            try:
+                return await self._change(call, attempt)
+            except AlreadyDone:  # on another node, meanwhile
+                stored = await self._stored(attempt)
+                assert stored is not None  # noqa: S101 - it was there a moment ago
+        return stored.replay(attempt.fingerprint)
+
+    async def _stored(self, attempt: Attempt) -> Stored | None:
+        now = self._services.clock.now()
+        return await self._services.database.lookup(find_stored, attempt, now)
+
+    async def _change(self, call: Call, attempt: Attempt | None) -> Answer:
+        if self._endpoint.prepare is not None:
+            call = replace(call, prepared=await self._endpoint.prepare(call))
+        return await self._services.database.write(self._apply, call, attempt)
+
+    def _apply(self, connection: Connection, call: Call, attempt: Attempt | None) -> Answer:
+        endpoint = self._endpoint
+        answer = cast("Serving", endpoint.handler)(connection, call)
+        now = self._services.clock.now()
+        if endpoint.action is not None and answer.change is not None:
+            audit.record(connection, self._entry(call, endpoint.action, answer))
+        if attempt is not None:
+            status = answer.status or endpoint.status
+            secret = endpoint.shows_secret
+            store_answer(connection, attempt, answer, status, now=now, secret=secret)
+        return answer
+
+    def _entry(self, call: Call, action: str, answer: Answer) -> audit.Entry:
+        assert answer.change is not None  # noqa: S101 - or there is nothing to write
+        return audit.Entry(
+            at=self._services.clock.now(),
+            actor=call.principal.id,
+            action=action,
+            target=answer.change.target,
+            address=self._services.addresses.of(call.request),
+            request_id=call.request[REQUEST_ID_KEY],
+            details=answer.change.details,
+        )
+
+
+class _ClientServed(_Changed):
+    """What OAuth 2.0 clients ask for: judged by its shape, then by its credentials."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Return what the handler answered; OAuthError for whatever is refused."""
+        try:
+            return await self._serve(request)
+        except AuthenticationError as error:
+            await self._count_failure(request)
+            headers = {"WWW-Authenticate": 'Basic realm="tocsin"'}
+            raise OAuthError("invalid_client", str(error), status=401, headers=headers) from None
+        except (CallerError, web.HTTPRequestEntityTooLarge) as error:
+            raise _as_oauth(error) from None
+
+    async def _serve(self, request: web.Request) -> web.Response:
+        call = self._call(request, _NOBODY)
+        call = replace(call, body=await read_form(request))
+        if self._endpoint.prepare is not None:
+            await self._endpoint.prepare(call)
+        credential = present_client(request, call.body)
+        principal = await self._gate.authenticate(request, credential, _itself)
+        call = replace(call, principal=principal)
+        answer = await self._services.database.write(self._apply, call, None)
+        return self._respond(request, answer)
+
+    async def _count_failure(self, request: web.Request) -> None:
+        try:
+            await self._services.throttle.count_failure(self._services.addresses.of(request))
+        except CallerError as error:
+            raise _as_oauth(error) from None
+
+
+def _as_oauth(error: CallerError | web.HTTPRequestEntityTooLarge) -> OAuthError:
+    """Return the error in the form that this dialect has for it."""
+    if isinstance(error, web.HTTPException):
+        return OAuthError("invalid_request", "The body is too large.", status=error.status)
+    if "Retry-After" in error.headers:
+        code = "temporarily_unavailable"
+        return OAuthError(code, error.detail, status=error.status, headers=error.headers)
+    return OAuthError("invalid_request", error.detail)
+
+
+def _itself(_connection: Connection, principal: Principal) -> Principal:
+    return principal

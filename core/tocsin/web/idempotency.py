@@ -1,0 +1,156 @@
+"""Requests that may be sent twice and take effect once (draft-ietf-httpapi-idempotency-key-07).
+
+The answer is stored in the transaction of the effect, so that there is never one without the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import orjson
+from aiohttp import web
+from pydantic import BaseModel
+from sqlalchemy import Connection, bindparam, delete, select
+
+from tocsin.errors import CallerError, TocsinError
+from tocsin.model import Json
+from tocsin.store.conflicts import insert_into
+from tocsin.store.tables import idempotency_keys
+from tocsin.web.calls import Answer
+from tocsin.web.problems import Kind, refusal
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+LIFETIME = timedelta(hours=24)
+
+# A structured-field string (RFC 8941), or what most callers send: the same without its quotes.
+_KEY = re.compile(r'"([\x20-\x21\x23-\x5b\x5d-\x7e]{1,255})"|([\x21\x23-\x2b\x2d-\x7e]{1,255})')
+
+
+class AlreadyDone(TocsinError):  # noqa: N818 - a state, not an error
+    """Another request with this key has taken effect meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The answer that the first request with a key was given."""
+
+    fingerprint: str
+    status: int
+    content: Json
+    record: str | None
+
+    def replay(self, fingerprint: str) -> Answer:
+        """Return the answer again; CallerError (409, 422) where that cannot be."""
+        if fingerprint != self.fingerprint:
+            raise refusal(
+                Kind.IDEMPOTENCY_KEY_REUSED,
+                422,
+                f"This {HEADER} came with another request before; take a new one.",
+            )
+        if self.content is None:
+            raise refusal(
+                Kind.SECRET_SHOWN,
+                409,
+                f"This request has taken effect before, for {self.record}; its answer held a "
+                "secret, which is shown once.",
+                record=self.record,
+            )
+        return Answer(self.content, {REPLAYED: "true"}, self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request with a key."""
+
+    caller: str
+    key: str
+    fingerprint: str = ""
+
+
+def presented_key(request: web.Request) -> str | None:
+    """Return the key that the request names, None without one; CallerError (400) if malformed."""
+    values = request.headers.getall(HEADER, [])
+    if not values:
+        return None
+    match = _KEY.fullmatch(values[0].strip())
+    if match is None or len(values) > 1:
+        raise CallerError(400, f"{HEADER} takes one key of 1 to 255 printable characters.")
+    return match[1] or match[2]
+
+
+def fingerprint(request: web.Request, body: BaseModel | None) -> str:
+    """Return what tells the request from another one: its method, its path and its body."""
+    content = b"" if body is None else orjson.dumps(body.model_dump(mode="json"), option=_SORTED)
+    parts = (request.method.encode(), request.rel_url.raw_path.encode(), content)
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+class InFlight:
+    """The requests that are under way on this node."""
+
+    def __init__(self) -> None:
+        self._attempts: set[tuple[str, str]] = set()
+
+    @contextmanager
+    def hold(self, attempt: Attempt) -> Iterator[None]:
+        """Hold the key while the request is under way; CallerError (409) where it is held."""
+        name = attempt.caller, attempt.key
+        if name in self._attempts:
+            raise refusal(
+                Kind.IDEMPOTENCY_KEY_IN_FLIGHT,
+                409,
+                f"The first request with this {HEADER} is still under way; try again.",
+            )
+        self._attempts.add(name)
+        try:
+            yield
+        finally:
+            self._attempts.discard(name)
+
+
+def find_stored(connection: Connection, attempt: Attempt, now: datetime) -> Stored | None:
+    """Return the answer to an earlier request with the key, None where there is none."""
+    values = {"caller": attempt.caller, "key": attempt.key, "oldest": now - LIFETIME}
+    row = connection.execute(_find, values).one_or_none()
+    return None if row is None else Stored(*row)
+
+
+def store_answer(
+    connection: Connection,
+    attempt: Attempt,
+    answer: Answer,
+    status: int,
+    *,
+    now: datetime,
+    secret: bool,
+) -> None:
+    """Store the answer in this transaction, without a secret; AlreadyDone where there is one."""
+    connection.execute(_forget, {"oldest": now - LIFETIME})
+    row = {
+        "caller": attempt.caller,
+        "key": attempt.key,
+        "fingerprint": attempt.fingerprint,
+        "status": status,
+        "content": None if secret else answer.content,
+        "record": answer.change.target if answer.change else None,
+        "created_at": now,
+    }
+    statement = insert_into(connection, idempotency_keys).values(row).on_conflict_do_nothing()
+    if not connection.execute(statement).rowcount:
+        raise AlreadyDone
+
+
+_SORTED = orjson.OPT_SORT_KEYS
+_t = idempotency_keys.c
+_find = select(_t.fingerprint, _t.status, _t.content, _t.record).where(
+    _t.caller == bindparam("caller"),
+    _t.key == bindparam("key"),
+    _t.created_at > bindparam("oldest"),
+)
+_forget = delete(idempotency_keys).where(_t.created_at <= bindparam("oldest"))

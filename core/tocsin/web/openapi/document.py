@@ -1,0 +1,63 @@
+"""The OpenAPI document as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from tocsin.web.calls import Endpoint
+from tocsin.web.openapi.headers import HEADERS, PARAMETERS
+from tocsin.web.openapi.operations import describe
+from tocsin.web.openapi.schemas import component_schemas
+from tocsin.web.openapi.security import security_schemes
+from tocsin.web.openapi.tags import OAUTH, TAGS, tag_of
+from tocsin.web.openapi.webhooks import webhooks
+
+_DESCRIPTION = """\
+Tocsin syncs incidents from SIEMs and makes every one of them accountable: this API reads them, \
+and administers the credentials by which others do.
+
+Send an API key in `X-API-Key`, or the access token of an API client as `Authorization: Bearer`. \
+Each endpoint asks for one scope; those under `/api/admin` take an admin token instead.
+
+Errors are problem documents (RFC 9457), those of the OAuth 2.0 endpoints as RFC 6749 has them. \
+Unknown parameters and members are errors. Times are ISO 8601 in UTC. Bodies hold 64 KiB at most. \
+Members may be added to any answer: ignore those that you do not know.
+
+Every answer has an `X-Request-Id`, by which the service's log has it. What is refused with 429 \
+may be tried again after `Retry-After` seconds."""
+
+
+def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tocsin",
+            "version": version("tocsin"),
+            "summary": "Incidents of every SIEM, each accounted for",
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": public_url}],
+        "tags": [{"name": tag.name, "description": tag.description} for tag in TAGS],
+        "paths": _paths(endpoints, public_url, issuer_url),
+        "webhooks": webhooks(),
+        "components": {
+            "schemas": component_schemas(endpoints),
+            "securitySchemes": security_schemes(issuer_url),
+            "parameters": PARAMETERS,
+            "headers": HEADERS,
+        },
+    }
+
+
+def _paths(endpoints: Sequence[Endpoint], public_url: str, issuer_url: str) -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        path = paths.setdefault(endpoint.path, {})
+        path[endpoint.method.lower()] = describe(endpoint)
+        if tag_of(endpoint) is OAUTH and issuer_url != public_url:
+            path["servers"] = [{"url": issuer_url}]
+    return paths

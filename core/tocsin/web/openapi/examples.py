@@ -1,0 +1,256 @@
+"""An example of everything that is sent and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from tocsin.events import payloads
+from tocsin.model import Json
+from tocsin.web.openapi.schemas import OpenApi
+from tocsin.web.routes import api_clients, api_keys, audit, incidents, oauth, service
+
+KEY_ID = "0a1B2c3D4e5F6g7H"
+CLIENT_ID = "cl_0a1B2c3D4e5F6g7H"
+
+_URL = "https://tocsin.example.com"
+_ULID = "01KAJD9V3N8Q4R5S6T7V8W9X0Y"
+_CREATED = "2026-11-21T05:33:01.123Z"
+_USED = "2026-11-21T06:10:00.000Z"
+_EXPIRES = "2027-11-21T05:33:01.123Z"
+# Real secrets' checksums would not fit these
+_KEY = f"sk_live_{KEY_ID}_{'x' * 49}"
+_SECRET = f"cs_live_{'x' * 49}"
+_TOKEN = "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.e30.c2lnbmF0dXJl"  # noqa: S105 - of nothing
+_SCOPES: list[Json] = ["incidents:read", "search:read"]
+
+_key: dict[str, Json] = {
+    "id": _ULID,
+    "key_id": KEY_ID,
+    "key_prefix": f"sk_live_{KEY_ID}",
+    "name": "playbooks",
+    "description": "Reads incidents for the night shift's playbooks.",
+    "status": "active",
+    "scopes": _SCOPES,
+    "created_by": "ana",
+    "created_at": _CREATED,
+    "updated_at": _CREATED,
+    "expires_at": _EXPIRES,
+    "last_used_at": _USED,
+    "last_rotated_at": None,
+    "previous_key_expires_at": None,
+}
+_client: dict[str, Json] = {
+    "id": _ULID,
+    "client_id": CLIENT_ID,
+    "name": "soar",
+    "description": "The SOAR platform.",
+    "status": "active",
+    "scopes": _SCOPES,
+    "created_by": "ana",
+    "created_at": _CREATED,
+    "last_used_at": _USED,
+}
+_incident: dict[str, Json] = {
+    "number": 4711,
+    "provider": "cloud",
+    "external_id": "5c1e9a52-7d0b-4f8e-9f4b-0f6a3a1c2d3e",
+    "external_number": "1042",
+    "title": "Many failed sign-ins, then one that succeeded",
+    "description": "38 failures from 203.0.113.7 within ten minutes, then a success.",
+    "severity": "High",
+    "raw_severity": "high",
+    "severity_assumed": False,
+    "status": "New",
+    "raw_status": "New",
+    "merged_into": None,
+    "occurred_at": "2026-11-21T05:20:00.000Z",
+    "created_at": _CREATED,
+    "updated_at": _CREATED,
+    "url": f"{_URL}/incidents/4711",
+    "source_url": "https://siem.example.com/incidents/1042",
+    "alert_count": 2,
+    "entities": [{"kind": "ip", "value": "203.0.113.7"}, {"kind": "user", "value": "ana"}],
+    "techniques": ["T1110.003"],
+}
+_ALERTED = ("title", "severity", "status", "provider", "url")
+_entry: dict[str, Json] = {
+    "id": 17,
+    "at": _CREATED,
+    "actor": "admin:ana",
+    "action": "api-key.create",
+    "target": f"key:{KEY_ID}",
+    "address": "198.51.100.4",
+    "request_id": "01KAJD9V3M1C8ZP0Q5T9W7XJ2B",
+    "count": 1,
+    "details": {"name": "playbooks", "scopes": _SCOPES, "expires_at": _EXPIRES},
+    "position": 17,
+    "seal": "b3f1c2a4d5e6978812345678abcdef0012345678abcdef0012345678abcdef00",
+}
+_methods: list[Json] = ["client_secret_basic", "client_secret_post"]
+_run: dict[str, Json] = {
+    "session_id": "01KAJE0M5Y7R3S9T2V4W6X8Z1A",
+    "schedule_id": "01KAH00000000000000000000A",
+    "schedule_name": "Nightly hunt",
+}
+
+
+def _event(kind: str, data: dict[str, Json]) -> dict[str, Json]:
+    return {"event_type": kind, "timestamp": _CREATED, "data": data}
+
+
+EXAMPLES: Mapping[type[BaseModel], Json] = {
+    api_keys.NewApiKey: {
+        "name": "playbooks",
+        "scopes": _SCOPES,
+        "description": "Reads incidents for the night shift's playbooks.",
+        "expires_in_days": 365,
+    },
+    api_keys.CreatedApiKey: {
+        **{name: _key[name] for name in ("id", "key_id", "name", "scopes", "expires_at")},
+        "api_key": _KEY,
+        "header_name": "X-API-Key",
+    },
+    api_keys.ApiKeyItem: _key,
+    api_keys.ApiKeyList: {"api_keys": [_key], "total": 1, "next_cursor": None},
+    api_keys.Rotation: {"grace_period_days": 7},
+    api_keys.RotatedApiKey: {
+        "key_id": KEY_ID,
+        "api_key": _KEY,
+        "expires_at": _EXPIRES,
+        "previous_key_expires_at": "2026-11-28T05:33:01.123Z",
+    },
+    api_clients.NewApiClient: {
+        "name": "soar",
+        "scopes": _SCOPES,
+        "description": "The SOAR platform.",
+    },
+    api_clients.CreatedApiClient: {
+        **{name: _client[name] for name in ("id", "client_id", "name", "scopes")},
+        "client_secret": _SECRET,
+        "token_endpoint": _URL + oauth.TOKEN_PATH,
+    },
+    api_clients.ApiClientItem: _client,
+    api_clients.ApiClientList: {"clients": [_client], "total": 1, "next_cursor": None},
+    api_clients.RegeneratedSecret: {"client_id": CLIENT_ID, "client_secret": _SECRET},
+    audit.AuditList: {
+        "entries": [_entry],
+        "total": 1,
+        "total_relation": "eq",
+        "next_cursor": None,
+    },
+    oauth.TokenRequest: {
+        "grant_type": oauth.GRANT,
+        "client_id": CLIENT_ID,
+        "client_secret": _SECRET,
+        "scope": "incidents:read",
+    },
+    oauth.TokenAnswer: {
+        "access_token": _TOKEN,
+        "expires_in": 1800,
+        "token_type": "Bearer",
+        "scope": "incidents:read",
+    },
+    oauth.PresentedToken: {
+        "client_id": CLIENT_ID,
+        "client_secret": _SECRET,
+        "token": _TOKEN,
+    },
+    oauth.Introspection: {
+        "active": True,
+        "scope": "incidents:read",
+        "client_id": CLIENT_ID,
+        "token_type": "Bearer",
+        "exp": 1795240981,
+        "iat": 1795239181,
+        "sub": CLIENT_ID,
+        "aud": _URL,
+        "iss": _URL,
+        "jti": _ULID,
+    },
+    oauth.Revoked: {},
+    oauth.KeySet: {
+        "keys": [
+            {
+                "kty": "EC",
+                "crv": "P-256",
+                "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+                "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+                "kid": _ULID,
+                "use": "sig",
+                "alg": "ES256",
+            }
+        ]
+    },
+    oauth.Metadata: {
+        "issuer": _URL,
+        "token_endpoint": _URL + oauth.TOKEN_PATH,
+        "jwks_uri": _URL + oauth.JWKS_PATH,
+        "introspection_endpoint": _URL + oauth.INTROSPECTION_PATH,
+        "revocation_endpoint": _URL + oauth.REVOCATION_PATH,
+        "scopes_supported": _SCOPES,
+        "response_types_supported": [],
+        "grant_types_supported": [oauth.GRANT],
+        "token_endpoint_auth_methods_supported": _methods,
+        "introspection_endpoint_auth_methods_supported": _methods,
+        "revocation_endpoint_auth_methods_supported": _methods,
+        "service_documentation": f"{_URL}/docs",
+    },
+    incidents.Incident: _incident,
+    incidents.IncidentList: {
+        "incidents": [_incident],
+        "total": 1,
+        "total_relation": "eq",
+        "next_cursor": None,
+        "resume_cursor": "YTU2",
+    },
+    service.Health: {"status": "ok"},
+    service.Readiness: {
+        "status": "ready",
+        "database": True,
+        "roles": {"api": True, "sync": True, "delivery": True},
+    },
+    OpenApi: {"openapi": "3.1.0", "info": {"title": "Tocsin", "version": "0.1.0"}, "paths": {}},
+    payloads.IncidentAlertEvent: _event(
+        "incident-alert",
+        {
+            "incident_number": 4711,
+            **{
+                name: _incident[name] for name in ("title", "severity", "status", "provider", "url")
+            },
+        },
+    ),
+    payloads.InvestigationCompletedEvent: _event(
+        "investigation-completed",
+        {
+            **_run,
+            "title": "Sign-ins from new countries",
+            "risk_score": 72.5,
+            "entity_count": 9,
+            "finding_count": 3,
+            "url": f"{_URL}/investigations/{_run['session_id']}",
+        },
+    ),
+    payloads.InvestigationFailedEvent: _event(
+        "investigation-failed",
+        {
+            **_run,
+            "error": "The provider cloud did not answer within 120 s.",
+            "consecutive_failures": 2,
+            "url": f"{_URL}/schedules/{_run['schedule_id']}",
+        },
+    ),
+    payloads.ScheduleDisabledEvent: _event(
+        "schedule-disabled",
+        {
+            "schedule_id": _run["schedule_id"],
+            "schedule_name": "Nightly hunt",
+            "reason": "consecutive_failures",
+            "consecutive_failures": 5,
+            "last_error": "The provider cloud did not answer within 120 s.",
+            "url": f"{_URL}/schedules/{_run['schedule_id']}",
+        },
+    ),
+}
+"""By the model of what is sent or answered."""

@@ -1,0 +1,107 @@
+"""The header fields of requests and answers."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from tocsin.web.calls import Endpoint, Role
+from tocsin.web.headers import REQUEST_ID
+from tocsin.web.idempotency import HEADER, REPLAYED
+
+_TEXT = {"type": "string"}
+_TAG = '"9c0e9a8f4b1d4f0c8a5b7e6d3c2f1a00"'
+
+PARAMETERS: dict[str, Any] = {
+    "IdempotencyKey": {
+        "name": HEADER,
+        "in": "header",
+        "description": "Makes it safe to send the request again: for 24 hours, one with the same "
+        "key and body takes effect once.",
+        "schema": {
+            **_TEXT,
+            "pattern": '^("[ !#-\\[\\]-~]{1,255}"|[!#-+\\--~]{1,255})$',
+        },
+        "example": "8e03978e-40d5-43e8-bc93-6894a57f9324",
+    },
+    "IfNoneMatch": {
+        "name": "If-None-Match",
+        "in": "header",
+        "description": "The `ETag` of an earlier answer: 304 where nothing has changed since.",
+        "schema": _TEXT,
+        "example": _TAG,
+    },
+    "RequestId": {
+        "name": REQUEST_ID,
+        "in": "header",
+        "description": "The caller's own id for the request: up to 128 letters, digits, `.`, `_` "
+        "and `-`. Anything else is replaced.",
+        "schema": _TEXT,
+        "example": "playbook-17.step-4",
+    },
+}
+
+
+def _header(description: str, example: object, **schema: object) -> dict[str, Any]:
+    return {"description": description, "schema": schema or _TEXT, "example": example}
+
+
+HEADERS: dict[str, Any] = {
+    REQUEST_ID: _header("The request's id, for looking it up in the log.", "playbook-17.step-4")
+    | {"required": True},
+    "ETag": _header("Tells this answer from others, for `If-None-Match`.", _TAG),
+    "Link": _header(
+        "The next page, if there is one (RFC 8288).",
+        '<https://tocsin.example.com/api/v1/incidents?cursor=ZDQyLjU2>; rel="next"',
+    ),
+    "RateLimit-Policy": _header("The limits of the credential.", '"credential";q=600;w=60'),
+    "RateLimit": _header(
+        "`r` requests are left, and in `t` seconds there are all of them again.",
+        '"credential";r=599;t=1',
+    ),
+    "Retry-After": _header("In how many seconds to try again.", 5, type="integer", minimum=1),
+    "WWW-Authenticate": _header("How to authenticate here.", 'Bearer realm="tocsin"')
+    | {"required": True},
+    REPLAYED: _header(
+        "Says that this is the answer to an earlier request with the same key.",
+        "true",
+        const="true",
+    ),
+}
+
+_UNCOUNTED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.INTERNAL_SERVER_ERROR}
+
+
+def request_headers(endpoint: Endpoint) -> list[dict[str, str]]:
+    """Return the header parameters that an endpoint heeds, beside the credentials."""
+    names = ["RequestId"]
+    if endpoint.idempotent:
+        names.append("IdempotencyKey")
+    if endpoint.method == "GET":
+        names.append("IfNoneMatch")
+    return [{"$ref": f"#/components/parameters/{name}"} for name in names]
+
+
+def response_headers(endpoint: Endpoint, status: int, *, refused: bool) -> dict[str, Any]:
+    """Return the header fields that an answer of this status may have."""
+    names = [REQUEST_ID]
+    if not refused:
+        names += _of_success(endpoint, status)
+    if status == HTTPStatus.UNAUTHORIZED:
+        names.append("WWW-Authenticate")
+    if endpoint.access is not Role.PUBLIC and status not in _UNCOUNTED:
+        names += ["RateLimit-Policy", "RateLimit"]
+    if refused and status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
+        names.append("Retry-After")
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _of_success(endpoint: Endpoint, status: int) -> list[str]:
+    names = []
+    if endpoint.method == "GET" and status in {endpoint.status, HTTPStatus.NOT_MODIFIED}:
+        names.append("ETag")
+    if "cursor" in endpoint.query.model_fields and status == endpoint.status:
+        names.append("Link")
+    if endpoint.idempotent and not endpoint.shows_secret:
+        names.append(REPLAYED)
+    return names

@@ -1,0 +1,119 @@
+"""What one endpoint takes and answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+from inspect import getdoc
+from typing import Any
+
+from pydantic import BaseModel
+
+from tocsin.web.calls import Endpoint, Role
+from tocsin.web.client_authentication import FORM
+from tocsin.web.openapi.examples import EXAMPLES
+from tocsin.web.openapi.headers import request_headers, response_headers
+from tocsin.web.openapi.refusals import Refusal, refusals_of
+from tocsin.web.openapi.schemas import query_schema, reference
+from tocsin.web.openapi.security import security_of
+from tocsin.web.openapi.tags import tag_of
+
+JSON = "application/json"
+
+_PATH_PARAMETERS: dict[str, dict[str, Any]] = {
+    "number": {
+        "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
+        "description": "Tocsin's own number.",
+        "example": 4711,
+    },
+    "key_id": {
+        "schema": {"type": "string", "pattern": "^[0-9A-Za-z]{16}$"},
+        "description": "The key's public identifier.",
+        "example": "0a1B2c3D4e5F6g7H",
+    },
+    "client_id": {
+        "schema": {"type": "string", "pattern": "^cl_[0-9A-Za-z]{16}$"},
+        "description": "The client's identifier.",
+        "example": "cl_0a1B2c3D4e5F6g7H",
+    },
+}
+
+
+def describe(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the endpoint as an OpenAPI operation."""
+    operation = {
+        "operationId": endpoint.handler.__name__,
+        "tags": [tag_of(endpoint).name],
+        "summary": endpoint.summary,
+        "description": getdoc(endpoint.handler),
+        "security": security_of(endpoint.access),
+        "parameters": [
+            *_path_parameters(endpoint),
+            *_query_parameters(endpoint),
+            *request_headers(endpoint),
+        ],
+        "responses": _responses(endpoint),
+    }
+    return operation | _request_body(endpoint)
+
+
+def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", endpoint.path):
+        yield {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS[name]}
+
+
+def _query_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    schema = query_schema(endpoint.query)
+    for name, field in schema.get("properties", {}).items():
+        yield {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "description": field.pop("description"),
+            "schema": field,
+        }
+
+
+def _request_body(endpoint: Endpoint) -> dict[str, Any]:
+    if endpoint.body is None:
+        return {}
+    content_type = FORM if endpoint.access is Role.CLIENT else JSON
+    content = {content_type: _content(endpoint.body)}
+    return {"requestBody": {"required": endpoint.body_required, "content": content}}
+
+
+def _content(model: type[BaseModel]) -> dict[str, Any]:
+    return {"schema": reference(model), "example": EXAMPLES[model]}
+
+
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    content = _content(endpoint.answer) if endpoint.answer else {"schema": {"type": "string"}}
+    responses = {
+        status: _response(endpoint, status, {endpoint.media_type: content})
+        for status in (endpoint.status, *endpoint.other_statuses)
+    }
+    if endpoint.method == "GET":
+        responses[304] = _response(endpoint, 304, {})
+    for refusal in refusals_of(endpoint):
+        if refusal.status not in responses:
+            responses[refusal.status] = _response(endpoint, refusal.status, {}, refused=True)
+        _add_example(responses[refusal.status], refusal, endpoint)
+    return {str(status): responses[status] for status in sorted(responses)}
+
+
+def _response(
+    endpoint: Endpoint, status: int, content: dict[str, Any], *, refused: bool = False
+) -> dict[str, Any]:
+    response = {
+        "description": HTTPStatus(status).phrase,
+        "headers": response_headers(endpoint, status, refused=refused),
+    }
+    return response | ({"content": content} if content or refused else {})
+
+
+def _add_example(response: dict[str, Any], refusal: Refusal, endpoint: Endpoint) -> None:
+    content = response["content"].setdefault(
+        refusal.content_type, {"schema": reference(refusal.model), "examples": {}}
+    )
+    content["examples"][refusal.name] = {"value": refusal.example(endpoint)}

@@ -1,0 +1,238 @@
+"""Every way in which an endpoint refuses: when it can happen, and what it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from tocsin.model import Json
+from tocsin.web.calls import Endpoint, Role
+from tocsin.web.openapi.examples import CLIENT_ID, KEY_ID
+from tocsin.web.problems import CONTENT_TYPE, Kind, OAuthProblem, Problem
+from tocsin.web.routes.oauth import REVOCATION_PATH, TOKEN_PATH
+
+Condition = Callable[[Endpoint], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One way to refuse, as a problem document."""
+
+    content_type: ClassVar[str] = CONTENT_TYPE
+    model: ClassVar[type[BaseModel]] = Problem
+
+    name: str
+    status: int
+    detail: str
+    applies: Condition
+    kind: Kind | None = None
+    members: Mapping[str, Json] = field(default_factory=dict)
+
+    def example(self, endpoint: Endpoint) -> dict[str, Json]:
+        """Return what the endpoint answers then."""
+        type_, title = ("about:blank", HTTPStatus(self.status).phrase)
+        if self.kind is not None:
+            type_, title = self.kind.value
+        words = {"scope": str(endpoint.access.value), "media_type": endpoint.media_type}
+        members = {
+            name: value.format(**words) if isinstance(value, str) else value
+            for name, value in self.members.items()
+        }
+        return {
+            "type": type_,
+            "title": title,
+            "status": self.status,
+            "detail": self.detail.format(**words),
+            "instance": endpoint.path.format(number=4711, key_id=KEY_ID, client_id=CLIENT_ID),
+            **members,
+        }
+
+
+class OAuthRefusal(Refusal):
+    """One way to refuse, as RFC 6749 section 5.2 has it; the name is its error code."""
+
+    __slots__ = ()
+
+    content_type = "application/json"
+    model = OAuthProblem
+
+    def example(self, endpoint: Endpoint) -> dict[str, Json]:  # noqa: ARG002 - one is as another
+        """Return what the endpoint answers then."""
+        return {"error": self.name, "error_description": self.detail}
+
+
+def refusals_of(endpoint: Endpoint) -> Iterator[Refusal]:
+    """Yield every way in which the endpoint may refuse."""
+    return (refusal for refusal in _REFUSALS if refusal.applies(endpoint))
+
+
+def _always(_endpoint: Endpoint) -> bool:
+    return True
+
+
+def _is_admins(endpoint: Endpoint) -> bool:
+    return endpoint.access is Role.ADMIN
+
+
+def _is_scoped(endpoint: Endpoint) -> bool:
+    return not isinstance(endpoint.access, Role)
+
+
+def _is_guarded(endpoint: Endpoint) -> bool:
+    return _is_admins(endpoint) or _is_scoped(endpoint)
+
+
+def _is_oauth(endpoint: Endpoint) -> bool:
+    return endpoint.access is Role.CLIENT
+
+
+def _is_ours(endpoint: Endpoint) -> bool:
+    return not _is_oauth(endpoint)
+
+
+def _takes_json(endpoint: Endpoint) -> bool:
+    return endpoint.body is not None and _is_ours(endpoint)
+
+
+def _needs_json(endpoint: Endpoint) -> bool:
+    return _takes_json(endpoint) and endpoint.body_required
+
+
+def _grants(endpoint: Endpoint) -> bool:
+    return _takes_json(endpoint) and "scopes" in getattr(endpoint.body, "model_fields", ())
+
+
+def _is_idempotent(endpoint: Endpoint) -> bool:
+    return endpoint.idempotent
+
+
+def _shows_secret(endpoint: Endpoint) -> bool:
+    return endpoint.idempotent and endpoint.shows_secret
+
+
+def _says(status: int) -> Condition:
+    return lambda endpoint: status in endpoint.errors
+
+
+def _reads_store(endpoint: Endpoint) -> bool:
+    return endpoint.access is not Role.PUBLIC or HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
+
+
+def _is_at(path: str) -> Condition:
+    return lambda endpoint: endpoint.path == path
+
+
+_REFUSALS = (
+    Refusal(
+        "two-credentials",
+        400,
+        "Send one credential: X-API-Key or Authorization, once.",
+        _is_guarded,
+    ),
+    Refusal("not-json", 400, "The body is not JSON: EOF while parsing an object.", _takes_json),
+    Refusal(
+        "invalid-scope",
+        400,
+        "There is no scope 'incidents:write'; valid are graph:read, incidents:read, "
+        "investigations:read, investigations:write, search:read.",
+        _grants,
+        Kind.INVALID_SCOPE,
+    ),
+    Refusal(
+        "idempotency-key",
+        400,
+        "Idempotency-Key takes one key of 1 to 255 printable characters.",
+        _is_idempotent,
+    ),
+    OAuthRefusal("invalid_request", 400, "A parameter is given more than once.", _is_oauth),
+    OAuthRefusal(
+        "unsupported_grant_type",
+        400,
+        "grant_type must be client_credentials.",
+        _is_at(TOKEN_PATH),
+    ),
+    OAuthRefusal("invalid_scope", 400, "The client does not have: graph:read.", _is_at(TOKEN_PATH)),
+    OAuthRefusal(
+        "invalid_grant", 400, "The token was issued to another client.", _is_at(REVOCATION_PATH)
+    ),
+    Refusal("wrong", 401, "The API key is not valid.", _is_scoped),
+    Refusal("wrong", 401, "The bearer token is not valid.", _is_admins),
+    OAuthRefusal("invalid_client", 401, "The client id or secret is not valid.", _is_oauth),
+    Refusal(
+        "missing-scope",
+        403,
+        "API key does not have the required scope: {scope}",
+        _is_scoped,
+        Kind.MISSING_SCOPE,
+        {"required_scope": "{scope}"},
+    ),
+    Refusal("no-admin", 403, "This endpoint is for callers with the admin role.", _is_admins),
+    Refusal("unknown", 404, "There is nothing of this identifier.", _says(404)),
+    Refusal("not-acceptable", 406, "What is here comes as {media_type} alone.", _is_ours),
+    Refusal(
+        "not-active",
+        409,
+        "The credential is disabled for good; create a new one.",
+        _says(409),
+        Kind.NOT_ACTIVE,
+    ),
+    Refusal(
+        "in-flight",
+        409,
+        "The first request with this Idempotency-Key is still under way; try again.",
+        _is_idempotent,
+        Kind.IDEMPOTENCY_KEY_IN_FLIGHT,
+    ),
+    Refusal(
+        "secret-shown",
+        409,
+        f"This request has taken effect before, for key:{KEY_ID}; its answer held a secret, which "
+        "is shown once.",
+        _shows_secret,
+        Kind.SECRET_SHOWN,
+        {"record": f"key:{KEY_ID}"},
+    ),
+    Refusal("no-length", 411, "Send a body, with Content-Length or in chunks.", _needs_json),
+    Refusal("too-large", 413, "A body holds 65536 bytes at most.", _takes_json),
+    OAuthRefusal("invalid_request", 413, "The body is too large.", _is_oauth),
+    Refusal("media-type", 415, "Send the body as application/json.", _takes_json),
+    Refusal(
+        "invalid-request",
+        422,
+        "1 mistake in the query parameters.",
+        _is_ours,
+        Kind.INVALID_REQUEST,
+        {"errors": [{"path": "verbose", "detail": "unknown key; remove it"}]},
+    ),
+    Refusal(
+        "key-reused",
+        422,
+        "This Idempotency-Key came with another request before; take a new one.",
+        _is_idempotent,
+        Kind.IDEMPOTENCY_KEY_REUSED,
+    ),
+    Refusal(
+        "too-many-requests",
+        429,
+        "Too many requests; try again in 5 s.",
+        _is_guarded,
+        Kind.TOO_MANY_REQUESTS,
+    ),
+    OAuthRefusal("temporarily_unavailable", 429, "Too many requests; try again in 5 s.", _is_oauth),
+    Refusal(
+        "fault",
+        500,
+        "This is a bug or a fault of ours; the log has it by X-Request-Id.",
+        _always,
+    ),
+    Refusal(
+        "no-database",
+        503,
+        "The database cannot be reached for now; try again.",
+        _reads_store,
+    ),
+)

@@ -1,0 +1,92 @@
+"""The JSON Schemas of what is sent and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
+
+from tocsin.events.payloads import ENVELOPES
+from tocsin.web.calls import Endpoint, Role
+from tocsin.web.problems import OAuthProblem, Problem
+
+_TEMPLATE = "#/components/schemas/{model}"
+
+Model = type[BaseModel]
+
+
+class OpenApi(BaseModel):
+    """An OpenAPI 3.1 document."""
+
+    model_config = ConfigDict(extra="allow")
+
+    openapi: str
+    info: dict[str, Any]
+    paths: dict[str, Any]
+
+
+class _Schemas(GenerateJsonSchema):
+    """Leaves out the titles that only repeat the names of fields."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - its signature
+        return False
+
+
+def reference(model: Model) -> dict[str, str]:
+    """Return the schema that names the model's."""
+    return {"$ref": _TEMPLATE.format(model=model.__name__)}
+
+
+def query_schema(model: Model) -> dict[str, Any]:
+    """Return the schema of query parameters."""
+    schema = model.model_json_schema(ref_template=_TEMPLATE, schema_generator=_Schemas)
+    return _never_null(schema)
+
+
+def component_schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """Return the schemas of all that the endpoints and the events are made of, by name."""
+    models = list(dict.fromkeys(_models(endpoints)))
+    _, document = models_json_schema(models, ref_template=_TEMPLATE, schema_generator=_Schemas)
+    schemas: dict[str, Any] = document["$defs"]
+    for endpoint in endpoints:
+        schemas.pop(endpoint.query.__name__, None)
+    takes_null = {
+        endpoint.body.__name__
+        for endpoint in endpoints
+        if endpoint.body is not None and endpoint.access is not Role.CLIENT
+    }
+    return {
+        name: schema if name in takes_null else _never_null(schema)
+        for name, schema in sorted(schemas.items())
+    }
+
+
+def _models(endpoints: Sequence[Endpoint]) -> Iterator[tuple[Model, JsonSchemaMode]]:
+    always: list[Model] = [Problem, OAuthProblem, *ENVELOPES.values()]
+    for answered in always:
+        yield answered, "serialization"
+    for endpoint in endpoints:
+        yield endpoint.query, "validation"  # for the vocabularies that its parameters name
+        if endpoint.answer is not None:
+            yield endpoint.answer, "serialization"
+        if endpoint.body is not None:
+            yield endpoint.body, "validation"
+
+
+def _never_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object whose members are left out where they would be null."""
+    if "properties" not in schema:
+        return schema
+    members = {name: _not_null(field) for name, field in schema["properties"].items()}
+    return schema | {"properties": members}
+
+
+def _not_null(field: dict[str, Any]) -> dict[str, Any]:
+    if field.get("default", ...) is not None:
+        return field
+    rest = {name: value for name, value in field.items() if name not in {"anyOf", "default"}}
+    kind: dict[str, Any]
+    [kind] = (kind for kind in field["anyOf"] if kind != {"type": "null"})
+    return rest | kind

@@ -1,0 +1,63 @@
+"""How callers prove who they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.credentials import Scope
+from tocsin.web.calls import Access, Role
+from tocsin.web.gate import API_KEY
+from tocsin.web.routes.oauth import TOKEN_PATH
+
+SCOPES = {
+    Scope.INVESTIGATIONS_READ: "Read investigation sessions and results",
+    Scope.INVESTIGATIONS_WRITE: "Start investigations, send follow-up messages",
+    Scope.INCIDENTS_READ: "List and view synced incidents",
+    Scope.SEARCH_READ: "Search investigations and entities",
+    Scope.GRAPH_READ: "Query the knowledge graph",
+}
+
+
+def security_schemes(issuer_url: str) -> dict[str, Any]:
+    """Return every way to authenticate."""
+    scopes = {scope.value: words for scope, words in SCOPES.items()}
+    grant = {"tokenUrl": issuer_url + TOKEN_PATH, "scopes": scopes}
+    return {
+        "apiKey": {
+            "type": "apiKey",
+            "in": "header",
+            "name": API_KEY,
+            "description": "An API key. It has scopes as an API client has.",
+        },
+        "oauth2": {
+            "type": "oauth2",
+            "description": "An API client's access token, as `Authorization: Bearer`.",
+            "flows": {"clientCredentials": grant},
+        },
+        "adminToken": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "A token with the admin role: one that `tocsin admin token` prints, or "
+            "one of the OIDC issuer that the operator has named.",
+        },
+        "clientSecret": {
+            "type": "http",
+            "scheme": "basic",
+            "description": "An API client's `client_id` and `client_secret`. They may be sent as "
+            "fields of the form instead, but not in both places.",
+        },
+    }
+
+
+def security_of(access: Access) -> list[dict[str, list[str]]]:
+    """Return which of them an endpoint takes; nothing where anybody may call."""
+    match access:
+        case Role.PUBLIC:
+            return []
+        case Role.ADMIN:
+            return [{"adminToken": []}]
+        case Role.CLIENT:
+            return [{"clientSecret": []}, {}]
+        case scope:
+            return [{"apiKey": [scope.value]}, {"oauth2": [scope.value]}]

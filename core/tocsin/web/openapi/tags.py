@@ -1,0 +1,55 @@
+"""What the endpoints are grouped by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.web.calls import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A group of endpoints, told by how their paths begin."""
+
+    name: str
+    description: str
+    prefixes: tuple[str, ...]
+
+
+OAUTH = Tag(
+    "OAuth 2.0",
+    "Access tokens for API clients, by the client-credentials grant (RFC 6749 section 4.4).",
+    ("/oauth/", "/.well-known/"),
+)
+TAGS = (
+    Tag(
+        "Incidents",
+        "What was synced from the SIEMs, normalised. Poll with `changed_after` to miss nothing.",
+        ("/api/v1/incidents",),
+    ),
+    OAUTH,
+    Tag(
+        "API keys",
+        "Long-lived keys for scripts and integrations, administered by admins.",
+        ("/api/admin/api-keys",),
+    ),
+    Tag(
+        "API clients",
+        "Clients that obtain short-lived access tokens, administered by admins.",
+        ("/api/admin/api-clients",),
+    ),
+    Tag("Audit", "What admins did, and how often callers were refused.", ("/api/admin/audit",)),
+    Tag(
+        "Service",
+        "How the service is doing, and what it offers.",
+        ("/healthz", "/readyz", "/openapi.json", "/docs"),
+    ),
+)
+
+
+def tag_of(endpoint: Endpoint) -> Tag:
+    """Return the group that the endpoint belongs to; LookupError where it has none."""
+    for tag in TAGS:
+        if endpoint.path.startswith(tag.prefixes):
+            return tag
+    raise LookupError(f"{endpoint.path} begins like no tag's paths: name a prefix in TAGS")

@@ -1,0 +1,83 @@
+"""The events, as they are posted to whoever is to hear of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.events.payloads import ENVELOPES
+from tocsin.model import EventType
+from tocsin.web.openapi.examples import EXAMPLES
+from tocsin.web.openapi.schemas import reference
+
+_SUMMARIES = {
+    EventType.INCIDENT_ALERT: "A new incident of severity Medium, High or Critical was synced",
+    EventType.INVESTIGATION_COMPLETED: "A scheduled investigation finished",
+    EventType.INVESTIGATION_FAILED: "A scheduled investigation encountered an error",
+    EventType.SCHEDULE_DISABLED: "A schedule was disabled after failures in a row",
+}
+_DESCRIPTION = (
+    "Posted to every destination of the kind `webhook` that takes this event, and signed as "
+    "Standard Webhooks 1.0.0 describes. It may come more than once, always with the same "
+    "`webhook-id`, and the order is not guaranteed."
+)
+
+
+def _header(name: str, description: str, example: object, **schema: object) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": True,
+        "description": description,
+        "schema": schema,
+        "example": example,
+    }
+
+
+_PARAMETERS = [
+    _header(
+        "webhook-id",
+        "The event's id, the same in every attempt and replay.",
+        "evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y",
+        type="string",
+    ),
+    _header(
+        "webhook-timestamp",
+        "When this attempt was made, in seconds since 1970 (UTC).",
+        1795239181,
+        type="integer",
+    ),
+    _header(
+        "webhook-signature",
+        "One or more signatures, separated by spaces: `v1,` and the base64 of the HMAC-SHA256 of "
+        "`<webhook-id>.<webhook-timestamp>.<body>`.",
+        "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+        type="string",
+    ),
+]
+_RESPONSES = {
+    "2XX": {"description": "A receipt: the delivery is done. Answer before the work begins."},
+    "410": {"description": "The receiver is gone: the delivery is refused and not retried."},
+    "default": {
+        "description": "Anything else, a redirect too, is a failure: the delivery is retried for "
+        "about three days, and not before the time that `Retry-After` names."
+    },
+}
+
+
+def webhooks() -> dict[str, Any]:
+    """Return one webhook for each kind of event."""
+    return {kind.value: {"post": _webhook(kind)} for kind in EventType}
+
+
+def _webhook(kind: EventType) -> dict[str, Any]:
+    model = ENVELOPES[kind]
+    content = {"schema": reference(model), "example": EXAMPLES[model]}
+    return {
+        "operationId": kind.value,
+        "summary": _SUMMARIES[kind],
+        "description": _DESCRIPTION,
+        "security": [],
+        "parameters": _PARAMETERS,
+        "requestBody": {"required": True, "content": {"application/json": content}},
+        "responses": _RESPONSES,
+    }

@@ -1,0 +1,258 @@
+"""Administering API clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, Row
+from ulid import ULID
+
+from tocsin.clock import isoformat
+from tocsin.credentials import (
+    ApiClient,
+    ClientStatus,
+    NoSuchRecordError,
+    NotActiveError,
+    Scope,
+    client_of,
+    disable_api_client,
+    generate_client_id,
+    generate_client_secret,
+    list_api_clients,
+    load_api_client,
+    regenerate_secret,
+    revoke_tokens,
+)
+from tocsin.credentials import create_api_client as store_api_client
+from tocsin.model import Json
+from tocsin.web.calls import Answer, Call, Change
+from tocsin.web.parsing import Body, Query
+from tocsin.web.problems import Kind, refusal
+from tocsin.web.routes.oauth import TOKEN_PATH
+from tocsin.web.routes.records import (
+    Limit,
+    Name,
+    Scopes,
+    Search,
+    Text,
+    answer_page,
+    known_scopes,
+    moment,
+    no_such,
+    place_of,
+)
+
+LIST = "c"
+_SHOWN_ONCE = {"Cache-Control": "no-store"}
+
+
+class NewApiClient(Body):
+    """What an API client is to be."""
+
+    name: Name
+    scopes: Scopes
+    description: Text = ""
+
+
+class CreatedApiClient(BaseModel):
+    """A new API client, with its secret."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    client_id: str
+    client_secret: str = Field(description="Shown this once.")
+    name: str
+    scopes: list[Scope]
+    token_endpoint: str = Field(description="Where it obtains access tokens.")
+
+
+class ApiClientQuery(Query):
+    """Which clients, and how many at once."""
+
+    search: Search = Field(
+        default="",
+        description="Only clients that hold this, in any case, in `name`, `description`, "
+        "`client_id`, `created_by` or `scopes`.",
+    )
+    limit: Limit = 50
+    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+
+
+class ApiClientItem(BaseModel):
+    """An API client, without its secret."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    client_id: str
+    name: str
+    description: str
+    status: ClientStatus
+    scopes: list[Scope]
+    created_by: str
+    created_at: datetime
+    last_used_at: datetime | None = Field(description="To the minute or so.")
+
+
+class ApiClientList(BaseModel):
+    """One page of API clients."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    clients: list[ApiClientItem]
+    total: int
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+class RegeneratedSecret(BaseModel):
+    """An API client's new secret."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    client_id: str
+    client_secret: str = Field(description="Shown this once; the one before is void.")
+
+
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """A new secret, and what is stored of it."""
+
+    text: str
+    hash: str
+
+
+async def mint_client(call: Call) -> Minted:
+    """Make a new client's secret."""
+    known_scopes(call.body.scopes)
+    return await _minted(call)
+
+
+async def mint_secret(call: Call) -> Minted:
+    """Make a new secret for the client of the path."""
+    await call.services.database.read(_find, call)
+    return await _minted(call)
+
+
+async def _minted(call: Call) -> Minted:
+    secret = generate_client_secret()
+    return Minted(secret, await call.services.hasher.hash(secret))
+
+
+def create_api_client(connection: Connection, call: Call) -> Answer:
+    """Create an API client, and answer its secret."""
+    body: NewApiClient = call.body
+    minted: Minted = call.prepared
+    now = call.services.clock.now()
+    client = ApiClient(
+        id=str(ULID.from_datetime(now)),
+        client_id=generate_client_id(),
+        name=body.name,
+        description=body.description,
+        scopes=known_scopes(body.scopes),
+        secret_hash=minted.hash,
+        created_by=call.principal.name,
+        created_at=now,
+        updated_at=now,
+    )
+    store_api_client(connection, client)
+    content: dict[str, Json] = {
+        "id": client.id,
+        "client_id": client.client_id,
+        "client_secret": minted.text,
+        "name": client.name,
+        "scopes": list(client.scopes),
+        "token_endpoint": call.services.issuer_url + TOKEN_PATH,
+    }
+    details = {name: content[name] for name in ("name", "scopes")}
+    return Answer(content, _SHOWN_ONCE, change=_change(client, details))
+
+
+def list_clients(connection: Connection, call: Call) -> Answer:
+    """Answer one page of the clients, the newest first."""
+    query: ApiClientQuery = call.query
+    page = list_api_clients(
+        connection,
+        search=query.search,
+        limit=query.limit,
+        before=query.cursor.before if query.cursor else None,
+    )
+
+    def item(row: Row[Any]) -> Json:
+        return _represent(client_of(row))
+
+    return answer_page(call, page, name="clients", kind=LIST, item=item)
+
+
+def get_api_client(connection: Connection, call: Call) -> Answer:
+    """Answer one client, without its secret."""
+    return Answer(_represent(_find(connection, call)))
+
+
+def regenerate_client_secret(connection: Connection, call: Call) -> Answer:
+    """Give a client a new secret, and answer it; the old one is void at once."""
+    minted: Minted = call.prepared
+    with _refusals():
+        client = regenerate_secret(
+            connection, call.path["client_id"], minted.hash, call.services.clock.now()
+        )
+    content = {"client_id": client.client_id, "client_secret": minted.text}
+    return Answer(content, _SHOWN_ONCE, change=_change(client))
+
+
+def revoke_client_tokens(connection: Connection, call: Call) -> Answer:
+    """Make every token that a client was issued void, and answer the client."""
+    with _refusals():
+        client = revoke_tokens(connection, call.path["client_id"], call.services.clock.now())
+    return Answer(_represent(client), change=_change(client))
+
+
+def disable_client(connection: Connection, call: Call) -> Answer:
+    """Disable a client for good, and answer it."""
+    with _refusals():
+        client, changed = disable_api_client(
+            connection, call.path["client_id"], call.services.clock.now()
+        )
+    change = _change(client, {"name": client.name}) if changed else None
+    return Answer(_represent(client), change=change)
+
+
+def _change(client: ApiClient, details: dict[str, Json] | None = None) -> Change:
+    return Change(target=f"client:{client.client_id}", details=details or {})
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except NoSuchRecordError:
+        raise no_such("API client") from None
+    except NotActiveError as error:
+        detail = f"The API client is {error.status} for good; create a new one."
+        raise refusal(Kind.NOT_ACTIVE, 409, detail) from None
+
+
+def _find(connection: Connection, call: Call) -> ApiClient:
+    client = load_api_client(connection, call.path["client_id"])
+    if client is None:
+        raise no_such("API client")
+    return client
+
+
+def _represent(client: ApiClient) -> dict[str, Json]:
+    return {
+        "id": client.id,
+        "client_id": client.client_id,
+        "name": client.name,
+        "description": client.description,
+        "status": client.status,
+        "scopes": list(client.scopes),
+        "created_by": client.created_by,
+        "created_at": isoformat(client.created_at),
+        "last_used_at": moment(client.last_used_at),
+    }

@@ -1,0 +1,75 @@
+"""Reading the audit log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from tocsin import audit
+from tocsin.web.calls import Answer, Call
+from tocsin.web.cursor import Place
+from tocsin.web.parsing import Query
+from tocsin.web.routes.records import Limit, Search, place_of, with_next
+
+LIST = "u"
+
+
+class AuditQuery(Query):
+    """Which entries, and how many at once."""
+
+    action: Search | None = Field(default=None, description="Only this action.")
+    actor: Search | None = Field(default=None, description="Only this actor, such as `admin:ana`.")
+    target: Search | None = Field(default=None, description="Only what was done to this.")
+    limit: Limit = 50
+    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+
+
+class AuditEntry(BaseModel):
+    """Something that was done, or a count of what was refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    target: str | None
+    address: str
+    request_id: str
+    count: int
+    details: dict[str, Any]
+    position: int | None = Field(description="Its place in the chain; null until it is sealed.")
+    seal: str | None = Field(description="A keyed hash over it and the seal before.")
+
+
+class AuditList(BaseModel):
+    """One page of the audit log."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    entries: list[AuditEntry]
+    total: int = Field(description="How many match, counted up to 10,000.")
+    total_relation: str = Field(json_schema_extra={"enum": ["eq", "gte"]})
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+def list_audit(connection: Connection, call: Call) -> Answer:
+    """Answer one page of the audit log, the newest entry first."""
+    query: AuditQuery = call.query
+    page = audit.list_entries(
+        connection,
+        limit=query.limit,
+        before=query.cursor.number if query.cursor else None,
+        action=query.action,
+        actor=query.actor,
+        target=query.target,
+    )
+    content = {
+        "entries": page.entries,
+        "total": page.total,
+        "total_relation": "eq" if page.exact else "gte",
+    }
+    return with_next(call, content, Place(LIST, str(page.next)) if page.next else None)

@@ -1,0 +1,87 @@
+"""What the lists of credentials share: their members, their paging, and what is no record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from sqlalchemy import Row
+
+from tocsin.clock import isoformat
+from tocsin.credentials import RecordPage, Scope
+from tocsin.errors import CallerError
+from tocsin.model import Json
+from tocsin.web.calls import Answer, Call
+from tocsin.web.cursor import Place
+from tocsin.web.problems import Kind, refusal
+
+SCOPES = sorted(Scope)
+
+Name = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True,
+        min_length=1,
+        max_length=100,
+        # No control character anywhere, and something beside spaces
+        pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$",
+    ),
+]
+# PostgreSQL's text holds every character but this one
+Text = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
+Scopes = Annotated[
+    list[str],
+    Field(min_length=1, max_length=100, json_schema_extra={"items": {"enum": list(SCOPES)}}),
+]
+Search = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
+Limit = Annotated[int, Field(ge=1, le=200, description="How many at most.")]
+
+
+def place_of(kind: str) -> Any:
+    """Return the type of a `cursor` parameter for the list of this kind."""
+    description = "The `next_cursor` of the page before."
+    schema = {"type": "string", "description": description}
+    return Annotated[Place, BeforeValidator(partial(Place.decode, kind)), WithJsonSchema(schema)]
+
+
+def known_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
+    """Return the scopes, each once and in order; CallerError (400) where there is no such scope."""
+    unknown = sorted(set(scopes).difference(SCOPES))
+    if unknown:
+        raise refusal(
+            Kind.INVALID_SCOPE,
+            400,
+            f"There is no scope {', '.join(map(repr, unknown))}; valid are {', '.join(SCOPES)}.",
+        )
+    return tuple(sorted(set(scopes)))
+
+
+def moment(value: datetime | None) -> str | None:
+    """Return a moment as it goes out, None where there is none."""
+    return None if value is None else isoformat(value)
+
+
+def answer_page(
+    call: Call, page: RecordPage, *, name: str, kind: str, item: Callable[[Row[Any]], Json]
+) -> Answer:
+    """Return one page of a list, the array under `name`."""
+    content = {name: [item(row) for row in page.rows], "total": page.total}
+    return with_next(call, content, Place(kind, page.next) if page.next is not None else None)
+
+
+def with_next(call: Call, content: dict[str, Any], following: Place | None) -> Answer:
+    """Return the page with the way to the next one: `next_cursor`, and `Link` (RFC 8288)."""
+    if following is None:
+        return Answer(content | {"next_cursor": None})
+    cursor = following.encode()
+    url = call.url.update_query(cursor=cursor)
+    link = f'<{call.services.public_url}{url}>; rel="next"'
+    return Answer(content | {"next_cursor": cursor}, {"Link": link})
+
+
+def no_such(what: str) -> CallerError:
+    """Return the error for an identifier that leads to nothing."""
+    return CallerError(404, f"There is no {what} of this identifier.")

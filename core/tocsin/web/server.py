@@ -1,0 +1,105 @@
+"""Serving the application, so that also what is not HTTP, or too large for it, gets a problem."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.web_protocol import RequestHandler
+
+from tocsin.web.app import HEADERS, request_id_of
+from tocsin.web.headers import Headers
+from tocsin.web.problems import problem_response, respond
+
+# The parser tells which line was too long only by the limit that it names, so these two differ
+_LONGEST_URL = 8000  # RFC 9112 section 3 asks for at least so much
+_LONGEST_FIELD = 8190
+_MOST_FIELDS = 64
+_TOO_MANY_FIELDS = "Too many headers received"
+_KEEPALIVE_SECONDS = 75
+
+
+class Runner(web.AppRunner):
+    """Runs the application; what cannot be parsed never reaches it."""
+
+    def __init__(self, app: web.Application) -> None:
+        super().__init__(
+            app,
+            access_log=None,
+            max_line_size=_LONGEST_URL,
+            max_field_size=_LONGEST_FIELD,
+            max_headers=_MOST_FIELDS,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+        )
+
+    async def _make_server(self) -> web.Server:
+        server = await super()._make_server()
+        return _Server(self.app[HEADERS], server)
+
+
+class _Server(web.Server):
+    """What `server` is, but for its connections."""
+
+    def __init__(self, headers: Headers, server: web.Server) -> None:
+        factory = server.request_factory
+        super().__init__(server.request_handler, request_factory=factory, **server._kwargs)  # noqa: SLF001
+        self.headers = headers
+
+    def __call__(self) -> RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(RequestHandler):
+    """One connection; aiohttp's own pages for errors would show what was sent."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - it shows what was sent
+    ) -> web.StreamResponse:
+        """Return the answer to what never reached the application; the connection ends with it."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer is under way already")
+        response = self._complete(request, _refuse(request, status, exc))
+        response.force_close()
+        return response
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the answer; what aiohttp refuses by itself, such as `Expect`, is a problem too."""
+        if isinstance(resp, web.HTTPException):
+            resp = self._complete(request, problem_response(request, resp))
+        return await super().finish_response(request, resp, start_time)
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log what went wrong here; that a body cannot be read is its sender's doing."""
+        if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **kw)
+
+    def _complete(self, request: web.BaseRequest, response: web.Response) -> web.Response:
+        assert isinstance(self._manager, _Server)  # noqa: S101 - whose connection this is
+        self._manager.headers.complete(request, response, request_id_of(request))
+        return response
+
+
+def _refuse(request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
+    match error:
+        case LineTooLong() if error.args[1] == _LONGEST_URL:
+            return respond(request, 414, f"A URL holds {_LONGEST_URL} bytes at most.")
+        case LineTooLong():
+            return respond(request, 431, f"A header field holds {_LONGEST_FIELD} bytes at most.")
+        case HttpProcessingError(message=message) if message == _TOO_MANY_FIELDS:
+            return respond(request, 431, f"A request has {_MOST_FIELDS} header fields at most.")
+        case HttpProcessingError():
+            return respond(request, status, "This is not a well-formed HTTP request.")
+        case Exception():
+            return problem_response(request, error)
+        case _:
+            return respond(request, status, HTTPStatus(status).phrase)

@@ -1,0 +1,87 @@
+"""How much each caller may ask for, and how long whoever fails to authenticate waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from tocsin.clock import Clock
+from tocsin.errors import CallerError
+from tocsin.limits import Buckets, Quota, rate_limit_fields
+from tocsin.web.addresses import limited_as
+from tocsin.web.problems import Kind, refusal
+
+DELAY = timedelta(seconds=1)
+"""How long the answer to an address that fails too often is held back."""
+PARKED = 1_000
+"""How many answers are held back at once; beyond that they are given at once."""
+SECRETS = Quota(per_minute=20, burst=20)
+"""Secrets tried for one identifier by one address; each costs an Argon2id."""
+
+_TOO_MANY_REQUESTS = "Too many requests; try again in {seconds} s."
+_TOO_MANY_FAILURES = "Too many failed authentications from this address; try again in {seconds} s."
+
+
+class Throttle:
+    """The limits of the API, each by token bucket."""
+
+    def __init__(self, requests: Quota, failures: Quota, clock: Clock) -> None:
+        self._requests = Buckets("credential", requests, clock)
+        self._failures = Buckets("authentication", failures, clock)
+        self._secrets = Buckets("secrets-tried", SECRETS, clock)
+        self._clock = clock
+        self._parked = 0
+
+    @property
+    def buckets(self) -> tuple[Buckets, ...]:
+        """Every limit, for nodes to share."""
+        return self._requests, self._failures, self._secrets
+
+    def count_request(self, principal_id: str) -> Mapping[str, str]:
+        """Return the header fields that say where the caller stands; CallerError (429)."""
+        standing = self._requests.take(principal_id)
+        fields = rate_limit_fields(self._requests.name, self._requests.quota, standing)
+        if not standing.allowed:
+            raise too_many(_TOO_MANY_REQUESTS, standing.retry_after, fields)
+        return fields
+
+    def is_failing(self, address: str) -> bool:
+        """Return whether so many authentications failed lately that a new one is not tried."""
+        return not self._failures.look(limited_as(address)).allowed
+
+    async def count_failure(self, address: str) -> None:
+        """Count a failed authentication; CallerError (429), after a while, for one too many.
+
+        Holding the answer back is what keeps one address from having the service do nothing but
+        refuse it.
+        """
+        standing = self._failures.take(limited_as(address))
+        if not standing.allowed:
+            await self._hold_back()
+            raise too_many(_TOO_MANY_FAILURES, standing.retry_after)
+
+    def try_secret(self, identifier: str, address: str) -> None:
+        """Take what a run of Argon2id costs; CallerError (429) where too many were run lately."""
+        standing = self._secrets.take(f"{identifier} {limited_as(address)}")
+        if not standing.allowed:
+            raise too_many(_TOO_MANY_FAILURES, standing.retry_after)
+
+    def give_back_secret(self, identifier: str, address: str) -> None:
+        """Take nothing for a secret that was right."""
+        self._secrets.give_back(f"{identifier} {limited_as(address)}")
+
+    async def _hold_back(self) -> None:
+        if self._parked >= PARKED:
+            return
+        self._parked += 1
+        try:
+            await self._clock.sleep(DELAY)
+        finally:
+            self._parked -= 1
+
+
+def too_many(words: str, seconds: int, fields: Mapping[str, str] | None = None) -> CallerError:
+    """Return the error that tells a caller to come back later (RFC 6585 section 4)."""
+    error = refusal(Kind.TOO_MANY_REQUESTS, 429, words.format(seconds=seconds))
+    error.headers |= {**(fields or {}), "Retry-After": str(seconds)}
+    return error

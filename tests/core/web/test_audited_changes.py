@@ -1,0 +1,139 @@
+"""Each thing that an admin does is in the audit log, in the transaction that did it."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from administering import AUDIT, CLIENTS, GOOD, KEYS, request_token
+from running_api import problem
+from tocsin.web.calls import Role
+from tocsin.web.endpoints import ENDPOINTS
+
+CHANGES = [
+    endpoint
+    for endpoint in ENDPOINTS
+    if endpoint.access is Role.ADMIN and endpoint.method not in {"GET", "HEAD"}
+]
+NAMED = {"X-Request-Id": "req-7"}
+
+
+def test_every_admin_endpoint_that_changes_something_names_its_action():
+    actions = [endpoint.action for endpoint in CHANGES]
+    assert all(actions)
+    assert len(set(actions)) == len(actions)
+
+
+@pytest.fixture
+async def paths(admin) -> dict[str, str]:
+    """Something to change, by the names that paths have for it."""
+    key, client = await admin.create_key(), await admin.create_client()
+    return {"key_id": key["key_id"], "client_id": client["client_id"]}
+
+
+@pytest.mark.parametrize("endpoint", CHANGES, ids=lambda endpoint: endpoint.action)
+async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin, paths, endpoint):
+    before = await admin.audited()
+    body = {"json": GOOD} if endpoint.body is not None and endpoint.body_required else {}
+    response = await admin.send(
+        endpoint.method, endpoint.path.format(**paths), headers=NAMED, **body
+    )
+    assert response.status == endpoint.status, await response.text()
+    answer = await response.json()
+    [entry, *rest] = await admin.audited()
+    assert rest == before
+    identifier = answer.get("key_id") or answer.get("client_id")
+    assert entry["actor"] == "admin:ana"
+    assert entry["action"] == endpoint.action
+    assert entry["target"] in {f"key:{identifier}", f"client:{identifier}"}
+    assert entry["address"] == "127.0.0.1"
+    assert entry["request_id"] == "req-7"
+    assert entry["at"] == "2026-11-21T12:00:00.000Z"
+    assert entry["count"] == 1
+    _holds_no_secret(entry, answer)
+
+
+def _holds_no_secret(entry, answer) -> None:
+    for name in ("api_key", "client_secret"):
+        if name in answer:
+            assert answer[name] not in str(entry)
+            assert answer[name][25:] not in str(entry)
+    assert "argon2" not in str(entry)
+
+
+async def test_reading_leaves_no_entry(admin, paths):
+    before = await admin.audited()
+    for endpoint in ENDPOINTS:
+        if endpoint.access is Role.ADMIN and endpoint.method == "GET":
+            await admin.read(endpoint.path.format(**paths))
+    assert await admin.audited() == before
+
+
+async def test_a_change_that_fails_leaves_no_entry(admin, paths):
+    key, client = f"{KEYS}/{paths['key_id']}", f"{CLIENTS}/{paths['client_id']}"
+    await admin.ask("DELETE", key)
+    await admin.ask("DELETE", client)
+    before = await admin.audited()
+    await problem(await admin.send("POST", KEYS, json=GOOD | {"name": ""}), 422)
+    await problem(await admin.send("POST", KEYS, json=GOOD | {"scopes": ["all"]}), 400)
+    await problem(await admin.send("POST", CLIENTS, json=GOOD | {"scopes": ["all"]}), 400)
+    await problem(await admin.send("POST", f"{key}/rotate"), 409)
+    await problem(await admin.send("POST", f"{client}/regenerate-secret"), 409)
+    for missing in (f"{KEYS}/x", f"{CLIENTS}/x"):
+        await problem(await admin.send("DELETE", missing), 404)
+    assert await admin.audited() == before
+
+
+async def test_a_change_without_its_entry_does_not_happen(api, admin, paths):
+    async def rename(before: str, after: str) -> None:
+        statement = text(f"ALTER TABLE {before} RENAME TO {after}")
+        await api.services.database.write(lambda c: c.execute(statement) and None)
+
+    await rename("audit", "away")
+    for response in (
+        await admin.send("POST", KEYS, json=GOOD),
+        await admin.send("DELETE", f"{KEYS}/{paths['key_id']}"),
+        await admin.send("DELETE", f"{CLIENTS}/{paths['client_id']}"),
+    ):
+        assert response.status >= 500
+    await rename("away", "audit")
+    assert (await admin.read(KEYS))["total"] == 1
+    assert (await admin.read(f"{KEYS}/{paths['key_id']}"))["status"] == "active"
+    assert (await admin.read(f"{CLIENTS}/{paths['client_id']}"))["status"] == "active"
+    assert len(await admin.audited()) == 2
+
+
+async def test_the_log_is_filtered_by_action_actor_and_target(admin, paths):
+    target = f"key:{paths['key_id']}"
+    await admin.ask("DELETE", f"{KEYS}/{paths['key_id']}")
+    assert len(await admin.audited(action="api-key.disable")) == 1
+    assert len(await admin.audited(target=target)) == 2
+    assert len(await admin.audited(actor="admin:ana")) == 3
+    assert await admin.audited(actor="admin:bob") == []
+    assert await admin.audited(action="api-key.disable", target="key:x") == []
+
+
+async def test_the_log_is_paged_from_the_newest(admin, paths):
+    for _ in range(3):
+        await admin.rotate(paths["key_id"])
+    everything = await admin.audited()
+    found, query = [], {}
+    while query.get("cursor") != "end":
+        page = await admin.read(AUDIT, limit=2, **query)
+        assert (page["total"], page["total_relation"]) == (5, "eq")
+        found += page["entries"]
+        query = {"cursor": page["next_cursor"] or "end"}
+    assert found == everything
+    assert [entry["action"] for entry in found][-1] == "api-key.create"
+
+
+async def test_refusals_are_counted_by_address_and_reason(api, admin):
+    for _ in range(3):
+        await api.client.get(KEYS)
+    await api.client.get("/api/v1/incidents", headers=admin.headers)
+    await request_token(api, {"client_id": "cl_x", "client_secret": "x"})
+    await api.services.refusals.flush(api.services.database)
+    refused = await admin.audited(action="refused")
+    counts = {entry["details"]["reason"]: entry["count"] for entry in refused}
+    assert counts == {"credential refused": 4, "not permitted": 1}
+    assert {entry["address"] for entry in refused} == {"127.0.0.1"}

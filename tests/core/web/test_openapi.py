@@ -1,0 +1,187 @@
+"""The API's description is complete, valid, and true."""
+
+from __future__ import annotations
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from incident_rows import add_incidents
+from running_api import URL, open_api
+from tocsin.credentials import Scope
+from tocsin.model import EventType
+from tocsin.web.calls import Role
+from tocsin.web.endpoints import ENDPOINTS
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+ADMIN = "/api/admin"
+
+
+@pytest.fixture
+async def document(api) -> dict:
+    return await (await api.client.get("/openapi.json")).json()
+
+
+def operations(document) -> list[tuple[str, str, dict]]:
+    return [
+        (path, method, operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "servers"
+    ]
+
+
+def validate(document, schema, value) -> None:
+    bundle = {**schema, "components": document["components"]}
+    Draft202012Validator(bundle, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(value)
+
+
+async def test_the_document_is_valid_and_describes_every_endpoint(document):
+    OpenAPIV31SpecValidator(document).validate()
+    assert document["servers"] == [{"url": URL}]
+    assert document["info"]["license"]["identifier"] == "Apache-2.0"
+    for endpoint in ENDPOINTS:
+        operation = document["paths"][endpoint.path][endpoint.method.lower()]
+        assert operation["summary"] == endpoint.summary
+        assert operation["description"]
+        assert str(endpoint.status) in operation["responses"]
+    assert len(operations(document)) == len(ENDPOINTS)
+
+
+async def test_every_operation_belongs_to_a_group_that_is_described(document):
+    groups = {tag["name"] for tag in document["tags"] if tag["description"]}
+    used = {tag for _, _, operation in operations(document) for tag in operation["tags"]}
+    assert used == groups
+
+
+async def test_parameters_and_security_are_named(document):
+    listing = document["paths"]["/api/v1/incidents"]["get"]
+    names = [parameter.get("name") for parameter in listing["parameters"]]
+    assert names[:6] == ["severity", "status", "timespan", "limit", "cursor", "changed_after"]
+    assert listing["security"] == [{"apiKey": ["incidents:read"]}, {"oauth2": ["incidents:read"]}]
+    creating = document["paths"][f"{ADMIN}/api-keys"]["post"]
+    assert creating["security"] == [{"adminToken": []}]
+    assert {"$ref": "#/components/parameters/IdempotencyKey"} in creating["parameters"]
+    assert document["paths"]["/oauth/token"]["post"]["security"] == [{"clientSecret": []}, {}]
+    flow = document["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"]
+    assert flow["tokenUrl"] == f"{URL}/oauth/token"
+    assert set(flow["scopes"]) == set(Scope)
+
+
+async def test_every_way_to_be_refused_is_told(document):
+    public = {endpoint.path for endpoint in ENDPOINTS if endpoint.access is Role.PUBLIC}
+    for path, method, operation in operations(document):
+        responses = operation["responses"]
+        assert "500" in responses
+        assert ("401" in responses) == ("429" in responses) == (path not in public)
+        assert ("304" in responses) == (method == "get")
+        assert ("{" in path) <= ("404" in responses)
+        assert "X-Request-Id" in responses["500"]["headers"]
+        if "429" in responses:
+            assert {"Retry-After", "RateLimit"} <= set(responses["429"]["headers"])
+            assert "WWW-Authenticate" in responses["401"]["headers"]
+    creating = document["paths"][f"{ADMIN}/api-keys"]["post"]["responses"]
+    assert {"400", "403", "406", "409", "411", "413", "415", "422", "503"} <= set(creating)
+
+
+async def test_oauth_errors_have_their_own_form(document):
+    responses = document["paths"]["/oauth/token"]["post"]["responses"]
+    for status in ("400", "401", "413", "429"):
+        [(media_type, content)] = responses[status]["content"].items()
+        assert media_type == "application/json"
+        assert content["schema"] == {"$ref": "#/components/schemas/OAuthProblem"}
+
+
+async def test_every_example_is_an_example_of_its_schema(document):
+    webhooks = [item["post"] for item in document["webhooks"].values()]
+    checked = 0
+    for operation in [operation for _, _, operation in operations(document)] + webhooks:
+        bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+        for media in (media for body in bodies for media in body.get("content", {}).values()):
+            examples = [example["value"] for example in media.get("examples", {}).values()]
+            if media["schema"] != {"type": "string"}:
+                assert examples or "example" in media
+            for example in [*examples, *([media["example"]] if "example" in media else [])]:
+                validate(document, media["schema"], example)
+                checked += 1
+    assert checked > len(ENDPOINTS)
+
+
+async def test_every_event_is_described_with_what_signs_it(document):
+    assert set(document["webhooks"]) == set(EventType)
+    for kind, item in document["webhooks"].items():
+        names = [parameter["name"] for parameter in item["post"]["parameters"]]
+        assert names == ["webhook-id", "webhook-timestamp", "webhook-signature"]
+        assert {"2XX", "410"} <= set(item["post"]["responses"])
+        [content] = item["post"]["requestBody"]["content"].values()
+        assert content["example"]["event_type"] == kind
+
+
+async def test_a_token_endpoint_elsewhere_is_told(database, clock):
+    async with open_api(database, clock, auth_url="https://login.example") as api:
+        document = await (await api.client.get("/openapi.json")).json()
+    OpenAPIV31SpecValidator(document).validate()
+    assert document["paths"]["/oauth/token"]["servers"] == [{"url": "https://login.example"}]
+    assert "servers" not in document["paths"]["/healthz"]
+
+
+NEW = {"name": "night", "scopes": ["incidents:read"]}
+GRANT = {"grant_type": "client_credentials"}
+CALLS = [
+    ("POST", "/api/admin/api-keys", {"json": NEW}),
+    ("GET", "/api/admin/api-keys", {}),
+    ("GET", "/api/admin/api-keys/{key_id}", {}),
+    ("POST", "/api/admin/api-keys/{key_id}/rotate", {}),
+    ("DELETE", "/api/admin/api-keys/{key_id}", {}),
+    ("POST", "/api/admin/api-clients", {"json": NEW}),
+    ("GET", "/api/admin/api-clients", {}),
+    ("GET", "/api/admin/api-clients/{client_id}", {}),
+    ("POST", "/oauth/token", {"data": GRANT}),
+    ("POST", "/oauth/introspect", {"data": {"token": "access_token"}}),
+    ("POST", "/oauth/revoke", {"data": {"token": "access_token"}}),
+    ("POST", "/api/admin/api-clients/{client_id}/revoke-tokens", {}),
+    ("POST", "/api/admin/api-clients/{client_id}/regenerate-secret", {}),
+    ("DELETE", "/api/admin/api-clients/{client_id}", {}),
+    ("GET", "/api/admin/audit", {}),
+    ("GET", "/api/v1/incidents", {}),
+    ("GET", "/api/v1/incidents/{number}", {}),
+    ("GET", "/.well-known/jwks.json", {}),
+    ("GET", "/.well-known/oauth-authorization-server", {}),
+    ("GET", "/healthz", {}),
+    ("GET", "/readyz", {}),
+    ("GET", "/openapi.json", {}),
+    ("GET", "/docs", {}),
+]
+"""A call of every endpoint, in an order in which each succeeds."""
+
+
+def test_every_endpoint_is_called():
+    called = {(method, path) for method, path, _ in CALLS}
+    assert called == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+
+
+async def test_every_answer_is_as_described(api, document):
+    await api.services.database.write(add_incidents, entities=[("ip", "192.0.2.1")])
+    admin, reader = await api.admin(), await api.reader()
+    known: dict = {"number": 1}
+    for method, path, request in CALLS:
+        headers = admin if path.startswith(ADMIN) else reader if "/v1/" in path else {}
+        if "data" in request:
+            credentials = {name: known[name] for name in ("client_id", "client_secret")}
+            fields = {name: known.get(value, value) for name, value in request["data"].items()}
+            request = {"data": credentials | fields}  # noqa: PLW2901
+        response = await api.client.request(
+            method, path.format(**known), headers=headers, **request
+        )
+        described = document["paths"][path][method.lower()]["responses"][str(response.status)]
+        assert response.status < 300, await response.text()
+        assert set(described["headers"]) - {"Link"} <= set(response.headers)
+        content = described["content"][response.content_type]
+        if response.content_type == "application/json":
+            answer = await response.json()
+            validate(document, content["schema"], answer)
+            known |= {name: answer[name] for name in answer if name.startswith(SAID)}
+
+
+SAID = ("key_id", "client_id", "client_secret", "access_token")
