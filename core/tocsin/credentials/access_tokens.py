@@ -74,7 +74,9 @@ class AccessTokens:
             "jti": str(ULID.from_datetime(now)),
         }
         headers = {"typ": TYPE, "kid": key.id}
-        return jwt.encode(claims, key.private_key, algorithm=key.algorithm, headers=headers)
+        token = jwt.encode(claims, key.private_key, algorithm=key.algorithm, headers=headers)
+        self._remember(self._digest(token), _read(claims, key.id))
+        return token
 
     def prepare(self, connection: Connection) -> None:
         """Make the first key or, in time, the next one, and forget what has expired.
@@ -139,14 +141,7 @@ class AccessTokens:
         claims = verified_claims(
             token, key, issuer=self._issuer, audience=self._audience, required=_CLAIMS
         )
-        return AccessToken(
-            client_id=claims["client_id"],
-            scopes=tuple(claims["scope"].split()),
-            id=claims["jti"],
-            key_id=key.id,
-            issued_at=ULID.from_str(claims["jti"]).datetime,
-            expires_at=datetime.fromtimestamp(claims["exp"], tz=UTC),
-        )
+        return _read(claims, key.id)
 
     def _digest(self, token: str) -> bytes:
         return hmac.digest(self._memory_key, token.encode("utf-8", "surrogatepass"), "sha256")
@@ -156,6 +151,17 @@ class AccessTokens:
             self._verified[digest] = token
             while len(self._verified) > _MEMORY:
                 self._verified.popitem(last=False)
+
+
+def _read(claims: dict[str, Any], key_id: str) -> AccessToken:
+    return AccessToken(
+        client_id=claims["client_id"],
+        scopes=tuple(claims["scope"].split()),
+        id=claims["jti"],
+        key_id=key_id,
+        issued_at=ULID.from_str(claims["jti"]).datetime,
+        expires_at=datetime.fromtimestamp(claims["exp"], tz=UTC),
+    )
 
 
 def open_tokens(settings: Settings, vault: Vault, clock: Clock) -> AccessTokens:

@@ -18,7 +18,7 @@ from tocsin.credentials.admins import Admins, is_admin_token
 from tocsin.credentials.api_clients import ApiClient, ClientStatus, load_api_client
 from tocsin.credentials.api_keys import KeyStatus, load_api_key
 from tocsin.credentials.formats import ClientSecret, KeyValue, parse_key
-from tocsin.credentials.hashing import Hasher
+from tocsin.credentials.hashing import Hasher, Memo
 from tocsin.credentials.oidc import OidcAdmin, OidcIssuer
 from tocsin.credentials.tokens import TokenError, header_of
 from tocsin.credentials.usage import Usage
@@ -92,6 +92,7 @@ class Authenticator:
         self._usage = usage
         self._clock = clock
         self._issuer = issuer
+        self._admitted = Memo(clock)
 
     def present_key(self, text: str) -> KeyValue:
         """Return the parts of an API key; raises AuthenticationError where it is malformed."""
@@ -123,6 +124,8 @@ class Authenticator:
                 return self._hasher.recall(credential.identifier, credential.secret) is not None
             case BearerToken():
                 return self._access_tokens.is_known(credential.text)
+            case AdminToken() | IssuerToken():
+                return self._admitted.recall(self._digest(credential)) is not None
             case _:
                 return False
 
@@ -138,9 +141,11 @@ class Authenticator:
         if not isinstance(credential, IssuerToken) or self._issuer is None:
             return credential
         try:
-            return await self._issuer.verify(credential.text)
+            admin = await self._issuer.verify(credential.text)
         except TokenError as error:
             raise _token_refused(error) from None
+        self._admitted.add(self._digest(credential), admin.subject)
+        return admin
 
     def identify(
         self, connection: Connection, credential: Credential, proven: str | None = None
@@ -211,11 +216,15 @@ class Authenticator:
             name = self._admins.verify(connection, token.text)
         except TokenError as error:
             raise _token_refused(error) from None
+        self._admitted.add(self._digest(token), name)
         return Principal(f"admin:{name}", name, is_admin=True)
 
     def _client_principal(self, client: ApiClient) -> Principal:
         self._usage.note("client", client.client_id)
         return Principal(f"client:{client.client_id}", client.name, client.scopes)
+
+    def _digest(self, token: AdminToken | IssuerToken) -> bytes:
+        return self._admitted.digest("token", token.text)
 
     def _require_proof(self, secret: Secret, hashes: Collection[str], proven: str | None) -> None:
         if proven in hashes or self._hasher.recall(secret.identifier, secret.secret) in hashes:

@@ -17,6 +17,8 @@ from argon2.exceptions import InvalidHashError, VerifyMismatchError
 from tocsin.clock import Clock
 from tocsin.errors import TocsinError
 
+LIFETIME = timedelta(hours=1)
+"""How long a success is remembered: longer than clients wait between two access tokens."""
 WAITING = 128
 """How many runs may wait for each core: some three seconds of them."""
 
@@ -31,9 +33,7 @@ class Memo:
     record is never overruled.
     """
 
-    def __init__(
-        self, clock: Clock, *, size: int = 10_000, lifetime: timedelta = timedelta(minutes=15)
-    ) -> None:
+    def __init__(self, clock: Clock, *, size: int = 10_000, lifetime: timedelta = LIFETIME) -> None:
         self._clock = clock
         self._size = size
         self._lifetime = lifetime

@@ -19,6 +19,9 @@ _LONGEST_SUBJECT = 255  # OpenID Connect Core 1.0 section 2
 _CLAIMS = ("iss", "aud", "sub", "exp")
 # Tokens for other ends say so (RFC 8725 section 3.11); many issuers name no type, or only JWT.
 _TYPES = ("jwt", "at+jwt", "application/at+jwt")
+# Of logout tokens (RFC 8417 section 2.2), and of ID tokens (OpenID Connect Core 1.0), which are for
+# the application that somebody has signed in to, and not for what it calls.
+_NOT_OF_ACCESS_TOKENS = frozenset({"events", "nonce", "at_hash", "c_hash"})
 _LEEWAY_SECONDS = 60
 _YEAR_10000 = 253_402_300_800
 
@@ -96,8 +99,7 @@ class OidcIssuer:
             )
         except jwt.PyJWTError:
             raise TokenError from None
-        # Security events, such as logout tokens, are no access tokens (RFC 8417 section 2.2).
-        if not _is_name(claims["sub"]) or "events" in claims:
+        if not _is_name(claims["sub"]) or not _NOT_OF_ACCESS_TOKENS.isdisjoint(claims):
             raise TokenError
         return claims
 

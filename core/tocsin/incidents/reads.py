@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     RowMapping,
     Select,
     bindparam,
@@ -145,7 +144,7 @@ def _count(by_severity: bool, by_status: bool) -> Select[Any]:
     return select(func.count()).select_from(bounded.select_from(incidents).subquery())
 
 
-def _entities_of(connection: Connection, numbers: list[int]) -> Iterable[Row[Any]]:
+def _entities_of(connection: Connection, numbers: list[int]) -> Iterable[Any]:
     match numbers:
         case []:
             return ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from aiohttp import hdrs, web
 from sqlalchemy import Connection
@@ -92,6 +92,11 @@ class Gate:
         except Unproven as unproven:
             assert isinstance(credential, KeyValue | ClientSecret)  # noqa: S101 - others need none
             proven = await self._prove(request, credential, unproven)
+        except AuthenticationError:
+            # Tries at an unknown identifier run out like those at a known one, or it would be told
+            if self._is_guess(credential):
+                self._throttle.try_secret(credential.identifier, address)
+            raise
         return await read(enter, proven)
 
     async def _prove(
@@ -105,10 +110,16 @@ class Gate:
         try:
             proven = await self._authenticator.prove(secret, unproven.hashes)
         except BusyError:
+            if charged:
+                self._throttle.give_back_secret(secret.identifier, address)
             raise too_many("Too many secrets wait to be verified; try again.", 1) from None
         if charged:
             self._throttle.give_back_secret(secret.identifier, address)
         return proven
+
+    def _is_guess(self, credential: Credential) -> TypeGuard[KeyValue | ClientSecret]:
+        is_secret = isinstance(credential, KeyValue | ClientSecret)
+        return is_secret and not self._authenticator.is_familiar(credential)
 
     def _presented(self, request: web.Request) -> Credential:
         keys = request.headers.getall(API_KEY, [])

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TypeVar
 
 from aiohttp import hdrs, web
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from yarl import URL
 
 from tocsin.errors import CallerError
@@ -27,6 +27,14 @@ class Body(BaseModel):
     """The base of every endpoint's JSON body."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = BeforeValidator(_whole)
+"""Takes a whole number of a body however it is written: JSON does not tell 7.0 from 7."""
 
 
 def parse_query(url: URL, model: type[Model]) -> Model:
@@ -54,7 +62,7 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
     """
     if not required and not request.can_read_body:
         return model()
-    if not _FRAMING.intersection(request.headers):
+    if not any(name in request.headers for name in _FRAMING):
         raise CallerError(411, "Send a body, with Content-Length or in chunks.")
     if request.content_type != "application/json":
         raise CallerError(415, "Send the body as application/json.", headers=dict(_ACCEPT))
@@ -73,7 +81,7 @@ def require_acceptable(request: web.Request, media_type: str) -> None:
 
     RFC 9110 section 12.5.1: the most specific range of `Accept` decides, and no `Accept` takes all.
     """
-    accept = request.headers.get(hdrs.ACCEPT, "*/*")
+    accept = ",".join(request.headers.getall(hdrs.ACCEPT, ["*/*"]))
     if accept == "*/*":
         return
     kind = media_type.partition("/")[0]
@@ -86,7 +94,7 @@ def require_acceptable(request: web.Request, media_type: str) -> None:
     raise CallerError(406, f"What is here comes as {media_type} alone.")
 
 
-_FRAMING = {hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING}
+_FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
 # RFC 9110 section 12.5.1: in an answer, Accept names what the next request may contain.
 _ACCEPT = {"Accept": "application/json"}
 _QUALITY = re.compile(r";\s*q=([01](?:\.[0-9]{0,3})?)", re.IGNORECASE)

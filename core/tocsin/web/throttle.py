@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from tocsin.clock import Clock
 from tocsin.errors import CallerError
-from tocsin.limits import Buckets, Quota, rate_limit_fields
+from tocsin.limits import Buckets, Quota, Standing, rate_limit_fields
 from tocsin.web.addresses import limited_as
 from tocsin.web.problems import Kind, refusal
 
@@ -40,10 +40,9 @@ class Throttle:
     def count_request(self, principal_id: str) -> Mapping[str, str]:
         """Return the header fields that say where the caller stands; CallerError (429)."""
         standing = self._requests.take(principal_id)
-        fields = rate_limit_fields(self._requests.name, self._requests.quota, standing)
         if not standing.allowed:
-            raise too_many(_TOO_MANY_REQUESTS, standing.retry_after, fields)
-        return fields
+            raise _exceeded(self._requests, standing, _TOO_MANY_REQUESTS)
+        return rate_limit_fields(self._requests.name, self._requests.quota, standing)
 
     def is_failing(self, address: str) -> bool:
         """Return whether so many authentications failed lately that a new one is not tried."""
@@ -58,13 +57,13 @@ class Throttle:
         standing = self._failures.take(limited_as(address))
         if not standing.allowed:
             await self._hold_back()
-            raise too_many(_TOO_MANY_FAILURES, standing.retry_after)
+            raise _exceeded(self._failures, standing, _TOO_MANY_FAILURES)
 
     def try_secret(self, identifier: str, address: str) -> None:
         """Take what a run of Argon2id costs; CallerError (429) where too many were run lately."""
         standing = self._secrets.take(f"{identifier} {limited_as(address)}")
         if not standing.allowed:
-            raise too_many(_TOO_MANY_FAILURES, standing.retry_after)
+            raise _exceeded(self._secrets, standing, _TOO_MANY_FAILURES)
 
     def give_back_secret(self, identifier: str, address: str) -> None:
         """Take nothing for a secret that was right."""
@@ -78,6 +77,11 @@ class Throttle:
             await self._clock.sleep(DELAY)
         finally:
             self._parked -= 1
+
+
+def _exceeded(buckets: Buckets, standing: Standing, words: str) -> CallerError:
+    fields = rate_limit_fields(buckets.name, buckets.quota, standing)
+    return too_many(words, standing.retry_after, fields)
 
 
 def too_many(words: str, seconds: int, fields: Mapping[str, str] | None = None) -> CallerError:

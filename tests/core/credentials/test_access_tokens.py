@@ -22,7 +22,7 @@ from tocsin.credentials import (
     revoke_tokens,
 )
 from tocsin.credentials.signing_keys import LEAD, SIGNING_LIFE
-from tocsin.store.tables import revoked_tokens, signing_keys
+from tocsin.store.tables import revoked_tokens
 
 CLIENT = "cl_0123456789ABCDEF"
 ISSUER, AUDIENCE = "https://auth.example", "https://tocsin.example"
@@ -74,10 +74,6 @@ async def is_refused(database, tokens, token: str) -> TokenError:
     with pytest.raises(TokenError) as caught:
         await database.read(tokens.verify, token)
     return caught.value
-
-
-async def kids(database, tokens) -> list[str]:
-    return [key["kid"] for key in await database.read(tokens.published_keys)]
 
 
 async def count(database, table) -> int:
@@ -203,21 +199,6 @@ async def test_tokens_of_the_moment_of_revocation_end_and_later_ones_do_not(
     await database.read(tokens.verify, later)
 
 
-async def test_a_key_is_published_an_hour_before_it_signs(database, tokens, clock):
-    [first] = await kids(database, tokens)
-    clock.advance(seconds=(SIGNING_LIFE - LEAD).total_seconds() - 1)
-    await database.write(tokens.prepare)
-    assert await kids(database, tokens) == [first]
-    clock.advance(seconds=1)
-    for _ in range(3):
-        await database.write(tokens.prepare)
-    [_, second] = await kids(database, tokens)
-    clock.advance(minutes=59, seconds=59)
-    assert jwt.get_unverified_header(await issue(database, tokens))["kid"] == first
-    clock.advance(seconds=1)
-    assert jwt.get_unverified_header(await issue(database, tokens))["kid"] == second
-
-
 async def test_the_last_token_of_a_key_lives_as_long_as_any(database, tokens, vault, clock):
     clock.advance(seconds=(SIGNING_LIFE - LEAD).total_seconds())
     await database.write(tokens.prepare)
@@ -231,30 +212,6 @@ async def test_the_last_token_of_a_key_lives_as_long_as_any(database, tokens, va
     assert (await is_refused(database, tokens, token)).expired
 
 
-async def test_a_key_is_published_until_no_token_of_it_is_left(database, tokens, clock):
-    clock.advance(seconds=(SIGNING_LIFE - LEAD).total_seconds())
-    await database.write(tokens.prepare)
-    [_, second] = await kids(database, tokens)
-    clock.advance(hours=2, minutes=30, seconds=-1)
-    await database.write(tokens.prepare)
-    assert len(await kids(database, tokens)) == 2
-    clock.advance(seconds=1)
-    assert await kids(database, tokens) == [second]
-    await database.write(tokens.prepare)
-    assert await count(database, signing_keys) == 1
-
-
-async def test_after_a_long_stop_the_old_key_signs_until_the_next_was_published(
-    database, tokens, clock
-):
-    [first] = await kids(database, tokens)
-    clock.advance(days=400)
-    await database.write(tokens.prepare)
-    token = await issue(database, tokens)
-    assert jwt.get_unverified_header(token)["kid"] == first
-    await database.read(tokens.verify, token)
-
-
 async def test_a_replaced_key_ends_its_tokens_on_every_node(database, tokens, vault, clock):
     token = await issue(database, tokens)
     other = make(vault, clock)
@@ -264,15 +221,6 @@ async def test_a_replaced_key_ends_its_tokens_on_every_node(database, tokens, va
     for verifier in (tokens, other, make(vault, clock)):
         assert not (await is_refused(database, verifier, token)).expired
     await database.read(other.verify, await issue(database, other))
-
-
-async def test_private_keys_are_not_in_the_database(database, tokens):
-    await issue(database, tokens)
-    stored = await database.read(
-        lambda connection: connection.scalars(select(signing_keys.c.private_key)).all()
-    )
-    assert stored
-    assert not any(b"PRIVATE" in key for key in stored)
 
 
 async def test_only_so_many_verified_tokens_are_remembered(database, tokens, monkeypatch):

@@ -204,6 +204,8 @@ BAD_TOKENS = {
     "logout token of an older kind": lambda c: RSA.sign(
         c | {"events": {"http://schemas.openid.net/event/backchannel-logout": {}}}
     ),
+    "ID token by its nonce": lambda c: RSA.sign(c | {"nonce": "n"}),
+    "ID token by its hash": lambda c: RSA.sign(c | {"at_hash": "MTIzNDU2Nzg5MDEyMzQ1Ng"}),
     "security event": lambda c: RSA.sign(c, typ="secevent+jwt"),
     "admin token": lambda c: RSA.sign(c, typ="tocsin-admin+jwt"),
     "type a number": lambda c: RSA.sign(c, typ=1),

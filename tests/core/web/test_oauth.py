@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import func, select
 
 from database_statements import noted_statements
-from nodes import open_nodes
 from oauth_answers import FORM, GRANT, INTROSPECT, REVOKE, TOKEN, basic, oauth_error
 from running_api import URL, open_api, problem
 from tocsin.credentials import (
@@ -521,15 +520,14 @@ async def test_the_token_of_another_client_is_left_alone(api, client):
     assert (await call(api, token)).status == 200
 
 
-@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-async def test_a_revoked_token_is_void_on_every_node(database, database_url, clock):
-    async with open_nodes(database_url, clock) as (one, other):
-        client = await one.client_credentials(*SCOPES)
-        token = (await obtain(one, client))["access_token"]
-        assert (await call(other, token)).status == 200
-        await revoke(one, client, token)
-        await problem(await call(other, token), 401)
-        assert await introspect(other, client, token) == {"active": False}
+async def test_a_revoked_token_is_void_on_every_node(nodes):
+    one, other = nodes
+    client = await one.client_credentials(*SCOPES)
+    token = (await obtain(one, client))["access_token"]
+    assert (await call(other, token)).status == 200
+    await revoke(one, client, token)
+    await problem(await call(other, token), 401)
+    assert await introspect(other, client, token) == {"active": False}
 
 
 # What others have to know (RFC 8414, RFC 7517)

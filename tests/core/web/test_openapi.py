@@ -8,7 +8,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from incident_rows import add_incidents
 from running_api import URL, open_api
-from tocsin.credentials import Scope
+from tocsin.credentials import Scope, generate_key
 from tocsin.model import EventType
 from tocsin.web.calls import Role
 from tocsin.web.endpoints import ENDPOINTS
@@ -16,6 +16,8 @@ from tocsin.web.endpoints import ENDPOINTS
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 ADMIN = "/api/admin"
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture
@@ -89,7 +91,7 @@ async def test_oauth_errors_have_their_own_form(document):
     responses = document["paths"]["/oauth/token"]["post"]["responses"]
     for status in ("400", "401", "413", "429"):
         [(media_type, content)] = responses[status]["content"].items()
-        assert media_type == "application/json"
+        assert media_type == JSON
         assert content["schema"] == {"$ref": "#/components/schemas/OAuthProblem"}
 
 
@@ -106,6 +108,50 @@ async def test_every_example_is_an_example_of_its_schema(document):
                 validate(document, media["schema"], example)
                 checked += 1
     assert checked > len(ENDPOINTS)
+
+
+KEYS = "/api/admin/api-keys"
+INCIDENTS = "/api/v1/incidents"
+_, UNKNOWN = generate_key()
+CREDENTIALS = {"X-API-Key": UNKNOWN, "Authorization": "Bearer a.b.c"}
+REFUSED = [
+    ("GET", INCIDENTS, {"headers": {"X-API-Key": UNKNOWN}}, 401),
+    ("GET", KEYS, {"headers": {"Authorization": "Bearer a.b.c"}}, 401),
+    ("GET", INCIDENTS, {"headers": CREDENTIALS}, 400),
+    ("GET", INCIDENTS, {}, 403),
+    ("GET", f"{INCIDENTS}/{{number}}", {}, 404),
+    ("GET", f"{KEYS}/{{key_id}}", {}, 404),
+    ("GET", "/api/admin/api-clients/{client_id}", {}, 404),
+    ("GET", "/healthz", {"headers": {"Accept": "text/html"}}, 406),
+    ("POST", KEYS, {"data": b" " * 65_537, "headers": {"Content-Type": JSON}}, 413),
+    ("POST", KEYS, {"data": {"name": "night"}}, 415),
+    ("POST", KEYS, {"headers": {"Idempotency-Key": ""}}, 400),
+    ("GET", "/healthz", {"params": {"verbose": "1"}}, 422),
+    ("POST", "/oauth/token", {"data": {"grant_type": "password"}}, 400),
+    ("POST", "/oauth/token", {"data": b"a=1&a=2", "headers": {"Content-Type": FORM}}, 400),
+    ("POST", "/oauth/token", {"data": b" " * 65_537, "headers": {"Content-Type": FORM}}, 413),
+]
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+async def test_a_refusal_is_told_in_its_own_words(api, document, refused):
+    method, path, sent, status = refused
+    own = await api.reader() if "{number}" in path else await api.admin()
+    headers = {} if path.startswith("/oauth/") else own
+    if CREDENTIALS.keys() & sent.get("headers", {}).keys():
+        headers = {}
+    headers |= sent.get("headers", {})
+    address = path.format(number=1, key_id="0a1B2c3D4e5F6g7H", client_id="cl_0a1B2c3D4e5F6g7H")
+    response = await api.client.request(method, address, **sent | {"headers": headers})
+    assert response.status == status, await response.text()
+    described = document["paths"][path][method.lower()]["responses"][str(status)]
+    examples = described["content"][response.content_type]["examples"].values()
+    answer = await response.json()
+    assert _words(answer) in [_words(example["value"]) for example in examples]
+
+
+def _words(answer: dict) -> tuple:
+    return tuple(answer.get(name) for name in ("type", "error", "detail", "error_description"))
 
 
 async def test_every_event_is_described_with_what_signs_it(document):
@@ -126,6 +172,7 @@ async def test_a_token_endpoint_elsewhere_is_told(database, clock):
     assert "servers" not in document["paths"]["/healthz"]
 
 
+TOLD_ONCE = ("key_id", "client_id", "client_secret", "access_token")
 NEW = {"name": "night", "scopes": ["incidents:read"]}
 GRANT = {"grant_type": "client_credentials"}
 CALLS = [
@@ -156,12 +203,9 @@ CALLS = [
 """A call of every endpoint, in an order in which each succeeds."""
 
 
-def test_every_endpoint_is_called():
+async def test_every_answer_is_as_described(api, document):
     called = {(method, path) for method, path, _ in CALLS}
     assert called == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
-
-
-async def test_every_answer_is_as_described(api, document):
     await api.services.database.write(add_incidents, entities=[("ip", "192.0.2.1")])
     admin, reader = await api.admin(), await api.reader()
     known: dict = {"number": 1}
@@ -170,18 +214,16 @@ async def test_every_answer_is_as_described(api, document):
         if "data" in request:
             credentials = {name: known[name] for name in ("client_id", "client_secret")}
             fields = {name: known.get(value, value) for name, value in request["data"].items()}
-            request = {"data": credentials | fields}  # noqa: PLW2901
-        response = await api.client.request(
-            method, path.format(**known), headers=headers, **request
-        )
-        described = document["paths"][path][method.lower()]["responses"][str(response.status)]
+            sent = {"data": credentials | fields}
+        else:
+            sent = request
+        address = path.format(**known)
+        response = await api.client.request(method, address, headers=headers, **sent)
         assert response.status < 300, await response.text()
-        assert set(described["headers"]) - {"Link"} <= set(response.headers)
+        described = document["paths"][path][method.lower()]["responses"][str(response.status)]
+        assert all(name in response.headers for name in described["headers"] if name != "Link")
         content = described["content"][response.content_type]
         if response.content_type == "application/json":
             answer = await response.json()
             validate(document, content["schema"], answer)
-            known |= {name: answer[name] for name in answer if name.startswith(SAID)}
-
-
-SAID = ("key_id", "client_id", "client_secret", "access_token")
+            known |= {name: answer[name] for name in answer if name in TOLD_ONCE}

@@ -114,8 +114,12 @@ def _shows_secret(endpoint: Endpoint) -> bool:
     return endpoint.idempotent and endpoint.shows_secret
 
 
-def _says(status: int) -> Condition:
-    return lambda endpoint: status in endpoint.errors
+def _names(part: str) -> Condition:
+    return lambda endpoint: f"{{{part}}}" in endpoint.path
+
+
+def _conflicts(endpoint: Endpoint) -> bool:
+    return HTTPStatus.CONFLICT in endpoint.errors
 
 
 def _reads_store(endpoint: Endpoint) -> bool:
@@ -171,13 +175,22 @@ _REFUSALS = (
         {"required_scope": "{scope}"},
     ),
     Refusal("no-admin", 403, "This endpoint is for callers with the admin role.", _is_admins),
-    Refusal("unknown", 404, "There is nothing of this identifier.", _says(404)),
+    Refusal("unknown", 404, "There is no incident of this number.", _names("number")),
+    Refusal("unknown", 404, "There is no API key of this identifier.", _names("key_id")),
+    Refusal("unknown", 404, "There is no API client of this identifier.", _names("client_id")),
     Refusal("not-acceptable", 406, "What is here comes as {media_type} alone.", _is_ours),
     Refusal(
         "not-active",
         409,
-        "The credential is disabled for good; create a new one.",
-        _says(409),
+        "The API key is disabled; only an active one can be rotated.",
+        lambda endpoint: _names("key_id")(endpoint) and _conflicts(endpoint),
+        Kind.NOT_ACTIVE,
+    ),
+    Refusal(
+        "not-active",
+        409,
+        "The API client is disabled for good; create a new one.",
+        lambda endpoint: _names("client_id")(endpoint) and _conflicts(endpoint),
         Kind.NOT_ACTIVE,
     ),
     Refusal(

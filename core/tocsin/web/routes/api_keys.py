@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Row
@@ -32,7 +32,7 @@ from tocsin.credentials import create_api_key as store_api_key
 from tocsin.model import Json
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.gate import API_KEY
-from tocsin.web.parsing import Body, Query
+from tocsin.web.parsing import Body, Query, Whole
 from tocsin.web.problems import Kind, refusal
 from tocsin.web.routes.records import (
     Limit,
@@ -47,6 +47,8 @@ from tocsin.web.routes.records import (
     place_of,
 )
 
+Days = Annotated[int, Field(ge=1, le=3650), Whole]
+
 LIST = "k"
 _SHOWN_ONCE = {"Cache-Control": "no-store"}
 
@@ -57,7 +59,7 @@ class NewApiKey(Body):
     name: Name
     scopes: Scopes
     description: Text = ""
-    expires_in_days: int = Field(default=365, ge=1, le=3650)
+    expires_in_days: Days = 365
 
 
 class CreatedApiKey(BaseModel):
@@ -122,14 +124,12 @@ class ApiKeyList(BaseModel):
 class Rotation(Body):
     """How an API key is to be rotated."""
 
-    grace_period_days: int = Field(
+    grace_period_days: Annotated[int, Field(ge=0, le=365), Whole] = Field(
         default=7,
-        ge=0,
-        le=365,
         description="How long the value before is accepted; 0 ends it at once.",
     )
-    expires_in_days: int | None = Field(
-        default=None, ge=1, le=3650, description="By default the expiry stays as it is."
+    expires_in_days: Days | None = Field(
+        default=None, description="By default the expiry stays as it is."
     )
 
 

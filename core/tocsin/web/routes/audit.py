@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import audit
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Place
 from tocsin.web.parsing import Query
-from tocsin.web.routes.records import Limit, Search, place_of, with_next
+from tocsin.web.routes.records import Limit, place_of, with_next
 
 LIST = "u"
+
+# As long as an entry holds them; PostgreSQL's text holds every character but this one
+_Exact = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00]*$")]
 
 
 class AuditQuery(Query):
     """Which entries, and how many at once."""
 
-    action: Search | None = Field(default=None, description="Only this action.")
-    actor: Search | None = Field(default=None, description="Only this actor, such as `admin:ana`.")
-    target: Search | None = Field(default=None, description="Only what was done to this.")
+    action: _Exact | None = Field(default=None, description="Only this action.")
+    actor: _Exact | None = Field(default=None, description="Only this actor, such as `admin:ana`.")
+    target: _Exact | None = Field(default=None, description="Only what was done to this.")
     limit: Limit = 50
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 

@@ -1,0 +1,140 @@
+"""What schemathesis makes of the description: requests good and bad, judged by all its checks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import strategies
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import Status, from_schema
+from schemathesis.engine.events import NonFatalError, ScenarioFinished
+from ulid import ULID
+
+from incident_rows import add_incidents
+from running_api import Api
+from tocsin.credentials import Scope
+from tocsin.web.cursor import Cursor, Place
+from tocsin.web.endpoints import ENDPOINTS
+from tocsin.web.routes import api_clients, api_keys, audit
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+CURSORS = {
+    "/api/admin/api-keys": Place(api_keys.LIST, "0").encode(),
+    "/api/admin/api-clients": Place(api_clients.LIST, "0").encode(),
+    "/api/admin/audit": Place(audit.LIST, "0").encode(),
+    "/api/v1/incidents": Cursor.START.encode(),
+}
+# RFC 3339 has years and months too, which are refused here
+DURATIONS = strategies.integers(1, 3650).map("P{}D".format)
+# A deleted credential can still be read: it is disabled, and stays for the record
+NOT_MEANT = {"use_after_free": {"enabled": False}}
+
+
+@schemathesis.hook
+def before_call(_context: object, case: schemathesis.Case, _request: object) -> None:
+    """Make good requests keep those rules that a JSON Schema cannot express."""
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    if "Idempotency-Key" in (case.headers or {}):
+        case.headers["Idempotency-Key"] = str(ULID())
+    if "cursor" in (case.query or {}):
+        case.query["cursor"] = CURSORS[case.operation.path]
+    if "changed_after" in (case.query or {}):
+        case.query["changed_after"] = CURSORS[case.operation.path]
+        case.query.pop("cursor", None)
+    if case.operation.path.startswith("/oauth/") and isinstance(case.body, dict):
+        for name in ("client_id", "client_secret"):
+            case.body.pop(name, None)
+
+
+def drive(document: dict, configuration: Mapping[str, Any]) -> tuple[set[str], list[str]]:
+    """Send what schemathesis finds worth sending; return what was called and what was wrong."""
+    schemathesis.openapi.format("duration", DURATIONS)
+    config = SchemathesisConfig.from_dict(dict(configuration))
+    called: set[str] = set()
+    faults: list[str] = []
+    for event in from_schema(schemathesis.openapi.from_dict(document, config=config)).execute():
+        if isinstance(event, NonFatalError):
+            faults.append(f"{event.label}: {event.value}")
+        if isinstance(event, ScenarioFinished):
+            cases = event.recorder.cases.values()
+            called |= {f"{case.value.method} {case.value.operation.path}" for case in cases}
+            faults += failures(event.recorder)
+    return called, faults
+
+
+def failures(recorder) -> Iterator[str]:
+    for checks in recorder.checks.values():
+        for check in checks:
+            if check.status is not Status.SUCCESS:
+                found = check.failure_info
+                yield f"{check.name}: {found.failure.message}\n{found.code_sample}"
+
+
+async def rightful(api: Api) -> dict[str, Any]:
+    """Return the settings by which every endpoint gets the credential that it asks for."""
+    client = await api.client_credentials(*Scope)
+    schemes = {
+        "apiKey": {"api_key": await api.key(*Scope)},
+        "adminToken": {"bearer": await api.token()},
+        "clientSecret": {"username": client["client_id"], "password": client["client_secret"]},
+    }
+    return {"auth": {"openapi": schemes}}
+
+
+async def only_key(api: Api) -> dict[str, Any]:
+    return {"headers": {"X-API-Key": await api.key(*Scope)}}
+
+
+async def only_admin(api: Api) -> dict[str, Any]:
+    return {"headers": await api.admin()}
+
+
+async def nobody(_api: Api) -> dict[str, Any]:
+    return {"headers": {"X-Nobody": "true"}}
+
+
+async def conform(api: Api, caller, **more: Any) -> None:
+    await api.services.database.write(add_incidents, 3)
+    document = await (await api.client.get("/openapi.json")).json()
+    credentials = await caller(api)
+    generation = {
+        "database": "none",
+        "with-security-parameters": caller is rightful,
+        **more.pop("generation"),
+    }
+    configuration = {
+        "base-url": str(api.client.make_url("/")),
+        "cache": {"enabled": False},
+        "checks": NOT_MEANT,
+        "continue-on-failure": True,
+        "generation": generation,
+        **credentials,
+        **more,
+    }
+    called, faults = await asyncio.to_thread(drive, document, configuration)
+    assert not faults, "\n\n".join(faults[:5])
+    assert {f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS} <= called
+
+
+# The same requests each time; the phase `coverage` alone has some thirty for each operation
+@pytest.mark.parametrize(
+    ("caller", "examples", "coverage"),
+    [(rightful, 15, True), (nobody, 5, True), (only_key, 5, False), (only_admin, 5, False)],
+)
+async def test_the_api_is_as_described(api, caller, examples, coverage):
+    generation = {"max-examples": examples, "deterministic": True}
+    phases = {"coverage": {"enabled": coverage}, "stateful": {"enabled": False}}
+    await conform(api, caller, generation=generation, phases=phases, seed=1)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("caller", [rightful, only_key, only_admin, nobody])
+async def test_the_api_is_as_described_however_long_one_looks(api, caller):
+    await conform(api, caller, generation={"max-examples": 300})
