@@ -17,10 +17,10 @@ serve: $(VENV)/.runtime ## Start Tocsin with ./plugins.toml
 	@$(BIN)/tocsin serve
 
 test: check ## Run what CI runs: the checks, then every test on SQLite and PostgreSQL
-	@$(BIN)/python -m pytest -m "not full"
+	@$(BIN)/python -m pytest -n auto -m "not full"
 
 test-full: check ## Run everything, with the large sizes
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto
 
 check: $(VENV)/.dev ## Lint, types and layers
 	@$(BIN)/ruff check .

@@ -26,16 +26,16 @@ NewUrl = Callable[[], URL]
 class DurablePostgres(Postgres):
     """A server with the settings that PostgreSQL comes with: a commit is on the disk."""
 
-    def _start(self, home: Path) -> None:
-        self._home = home
-        self._control("start", "-o", f"-h 127.0.0.1 -p {self.port} -k {home}", "-l", home / "log")
+    def start(self) -> None:
+        options = f"-h 127.0.0.1 -p {self.port} -k {self.home}"
+        self._control("start", "-o", options, "-l", self.home / "log")
 
-    def __exit__(self, *exception: object) -> None:
+    def stop(self) -> None:
         self._control("stop", "-m", "fast")
 
     def _control(self, *command: object) -> None:
-        program = [self.binaries / "pg_ctl", "-D", self._home / "data", "-s", *command]
-        subprocess.run(program, cwd=self._home, check=True, **self.unprivileged)
+        program = [self.binaries / "pg_ctl", "-D", self.home / "data", "-s", *command]
+        subprocess.run(program, cwd=self.home, check=True, **self.unprivileged)
 
 
 @contextmanager

@@ -58,14 +58,14 @@ class Postgres:
 
     def __enter__(self) -> Self:
         self.folder.chmod(0o755)
-        home = self.folder / "postgres"
+        home = self.home = self.folder / "postgres"
         home.mkdir()
         if "user" in self.unprivileged:
             os.chown(home, self.unprivileged["user"], self.unprivileged["group"])
         (self.folder / "password").write_text(PASSWORD)
         self.binaries = _binaries(self.folder)
         self._initialise(home)
-        self._start(home)
+        self.start()
         return self
 
     def _initialise(self, home: Path) -> None:
@@ -89,7 +89,9 @@ class Postgres:
             **self.unprivileged,
         )
 
-    def _start(self, home: Path) -> None:
+    def start(self) -> None:
+        """Start the server, and return once it takes connections."""
+        home = self.home
         fast = [
             part
             for setting in ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
@@ -114,6 +116,10 @@ class Postgres:
             time.sleep(0.05)
 
     def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop the server, and return once it is gone."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait(timeout=30)
 

@@ -126,12 +126,19 @@ def _parse(text: str) -> URL:
     from tocsin.net.urls import parse_url
 
     try:
-        return parse_url(text)
+        url = parse_url(text)
     except ValueError as error:
-        raise OperatorError(
-            f"--url (or TOCSIN_URL, TOCSIN_BASE_URL): {error}; "
-            "give one such as https://tocsin.example.org"
-        ) from None
+        raise _no_address(str(error)) from None
+    if url.raw_query_string:
+        raise _no_address("the URL has a query (?...), where a path is to follow")
+    return url
+
+
+def _no_address(reason: str) -> OperatorError:
+    return OperatorError(
+        f"--url (or TOCSIN_URL, TOCSIN_BASE_URL): {reason}; "
+        "give one such as https://tocsin.example.org"
+    )
 
 
 def _check(token: str | None) -> str:

@@ -18,6 +18,8 @@ from tocsin.store.folders import make_private_folder
 from tocsin.store.postgres import PostgresDatabase
 from tocsin.store.sqlite import SqliteDatabase
 
+# PostgreSQL's classes of conditions that pass: connection, resources, shutting down or starting
+_AWAY = ("08", "53", "57P")
 KINDS = "sqlite:///path or postgresql://user:password@host/name"
 
 
@@ -92,7 +94,9 @@ async def upgrade(database: Database) -> str:
 def is_unreachable(error: BaseException) -> bool:
     """Return whether it says that the database is away, and not that a statement is wrong."""
     if isinstance(error, DBAPIError):
-        return error.connection_invalidated or isinstance(error, OperationalError)
+        state = str(getattr(error.orig, "sqlstate", ""))
+        is_away = error.connection_invalidated or state.startswith(_AWAY)
+        return is_away or isinstance(error, OperationalError)
     return isinstance(error, ConnectionError)
 
 

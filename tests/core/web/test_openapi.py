@@ -51,6 +51,13 @@ async def test_the_document_is_valid_and_describes_every_endpoint(document):
     assert len(operations(document)) == len(ENDPOINTS)
 
 
+async def test_only_what_is_sent_in_is_closed_to_more_members(document):
+    bodies = {endpoint.body.__name__ for endpoint in ENDPOINTS if endpoint.body}
+    schemas = document["components"]["schemas"]
+    closed = {name for name, schema in schemas.items() if "additionalProperties" in schema}
+    assert closed == bodies
+
+
 async def test_every_operation_belongs_to_a_group_that_is_described(document):
     groups = {tag["name"] for tag in document["tags"] if tag["description"]}
     used = {tag for _, _, operation in operations(document) for tag in operation["tags"]}

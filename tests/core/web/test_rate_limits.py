@@ -300,12 +300,13 @@ async def test_tries_come_back_with_time(api, clock):
 
 
 @on_sqlite
-async def test_the_right_secret_takes_no_try(api, clock):
+async def test_the_right_secret_takes_no_try(api):
     headers = await api.reader()
-    for _ in range(SECRETS_TRIED + 5):
+    hasher = api.services.hasher
+    for runs in range(1, SECRETS_TRIED + 5):
         assert (await get(api, headers)).status == 200
-        clock.advance(minutes=16)
-    assert api.services.hasher.runs == SECRETS_TRIED + 5
+        assert hasher.runs == runs
+        hasher._memo._entries.clear()
 
 
 @on_sqlite

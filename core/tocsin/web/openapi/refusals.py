@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import ClassVar
@@ -10,12 +10,28 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from tocsin.model import Json
-from tocsin.web.calls import Endpoint, Role
+from tocsin.web.calls import Endpoint
+from tocsin.web.openapi.conditions import (
+    Condition,
+    always,
+    conflicts,
+    grants,
+    is_admins,
+    is_at,
+    is_guarded,
+    is_idempotent,
+    is_oauth,
+    is_ours,
+    is_scoped,
+    names,
+    needs_json,
+    reads_store,
+    shows_secret,
+    takes_json,
+)
 from tocsin.web.openapi.examples import CLIENT_ID, KEY_ID
 from tocsin.web.problems import CONTENT_TYPE, Kind, OAuthProblem, Problem
 from tocsin.web.routes.oauth import REVOCATION_PATH, TOKEN_PATH
-
-Condition = Callable[[Endpoint], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +53,11 @@ class Refusal:
         type_, title = ("about:blank", HTTPStatus(self.status).phrase)
         if self.kind is not None:
             type_, title = self.kind.value
-        words = {"scope": str(endpoint.access.value), "media_type": endpoint.media_type}
+        words = {
+            "scope": str(endpoint.access.value),
+            "media_type": endpoint.media_type,
+            "record": f"client:{CLIENT_ID}" if "/api-clients" in endpoint.path else f"key:{KEY_ID}",
+        }
         members = {
             name: value.format(**words) if isinstance(value, str) else value
             for name, value in self.members.items()
@@ -70,154 +90,94 @@ def refusals_of(endpoint: Endpoint) -> Iterator[Refusal]:
     return (refusal for refusal in _REFUSALS if refusal.applies(endpoint))
 
 
-def _always(_endpoint: Endpoint) -> bool:
-    return True
-
-
-def _is_admins(endpoint: Endpoint) -> bool:
-    return endpoint.access is Role.ADMIN
-
-
-def _is_scoped(endpoint: Endpoint) -> bool:
-    return not isinstance(endpoint.access, Role)
-
-
-def _is_guarded(endpoint: Endpoint) -> bool:
-    return _is_admins(endpoint) or _is_scoped(endpoint)
-
-
-def _is_oauth(endpoint: Endpoint) -> bool:
-    return endpoint.access is Role.CLIENT
-
-
-def _is_ours(endpoint: Endpoint) -> bool:
-    return not _is_oauth(endpoint)
-
-
-def _takes_json(endpoint: Endpoint) -> bool:
-    return endpoint.body is not None and _is_ours(endpoint)
-
-
-def _needs_json(endpoint: Endpoint) -> bool:
-    return _takes_json(endpoint) and endpoint.body_required
-
-
-def _grants(endpoint: Endpoint) -> bool:
-    return _takes_json(endpoint) and "scopes" in getattr(endpoint.body, "model_fields", ())
-
-
-def _is_idempotent(endpoint: Endpoint) -> bool:
-    return endpoint.idempotent
-
-
-def _shows_secret(endpoint: Endpoint) -> bool:
-    return endpoint.idempotent and endpoint.shows_secret
-
-
-def _names(part: str) -> Condition:
-    return lambda endpoint: f"{{{part}}}" in endpoint.path
-
-
-def _conflicts(endpoint: Endpoint) -> bool:
-    return HTTPStatus.CONFLICT in endpoint.errors
-
-
-def _reads_store(endpoint: Endpoint) -> bool:
-    return endpoint.access is not Role.PUBLIC or HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
-
-
-def _is_at(path: str) -> Condition:
-    return lambda endpoint: endpoint.path == path
-
-
 _REFUSALS = (
     Refusal(
         "two-credentials",
         400,
         "Send one credential: X-API-Key or Authorization, once.",
-        _is_guarded,
+        is_guarded,
     ),
-    Refusal("not-json", 400, "The body is not JSON: EOF while parsing an object.", _takes_json),
+    Refusal("not-json", 400, "The body is not JSON: EOF while parsing an object.", takes_json),
     Refusal(
         "invalid-scope",
         400,
         "There is no scope 'incidents:write'; valid are graph:read, incidents:read, "
         "investigations:read, investigations:write, search:read.",
-        _grants,
+        grants,
         Kind.INVALID_SCOPE,
     ),
     Refusal(
         "idempotency-key",
         400,
         "Idempotency-Key takes one key of 1 to 255 printable characters.",
-        _is_idempotent,
+        is_idempotent,
     ),
-    OAuthRefusal("invalid_request", 400, "A parameter is given more than once.", _is_oauth),
+    OAuthRefusal("invalid_request", 400, "A parameter is given more than once.", is_oauth),
     OAuthRefusal(
         "unsupported_grant_type",
         400,
         "grant_type must be client_credentials.",
-        _is_at(TOKEN_PATH),
+        is_at(TOKEN_PATH),
     ),
-    OAuthRefusal("invalid_scope", 400, "The client does not have: graph:read.", _is_at(TOKEN_PATH)),
+    OAuthRefusal("invalid_scope", 400, "The client does not have: graph:read.", is_at(TOKEN_PATH)),
     OAuthRefusal(
-        "invalid_grant", 400, "The token was issued to another client.", _is_at(REVOCATION_PATH)
+        "invalid_grant", 400, "The token was issued to another client.", is_at(REVOCATION_PATH)
     ),
-    Refusal("wrong", 401, "The API key is not valid.", _is_scoped),
-    Refusal("wrong", 401, "The bearer token is not valid.", _is_admins),
-    OAuthRefusal("invalid_client", 401, "The client id or secret is not valid.", _is_oauth),
+    Refusal("wrong", 401, "The API key is not valid.", is_scoped),
+    Refusal("wrong", 401, "The bearer token is not valid.", is_admins),
+    OAuthRefusal("invalid_client", 401, "The client id or secret is not valid.", is_oauth),
     Refusal(
         "missing-scope",
         403,
         "API key does not have the required scope: {scope}",
-        _is_scoped,
+        is_scoped,
         Kind.MISSING_SCOPE,
         {"required_scope": "{scope}"},
     ),
-    Refusal("no-admin", 403, "This endpoint is for callers with the admin role.", _is_admins),
-    Refusal("unknown", 404, "There is no incident of this number.", _names("number")),
-    Refusal("unknown", 404, "There is no API key of this identifier.", _names("key_id")),
-    Refusal("unknown", 404, "There is no API client of this identifier.", _names("client_id")),
-    Refusal("not-acceptable", 406, "What is here comes as {media_type} alone.", _is_ours),
+    Refusal("no-admin", 403, "This endpoint is for callers with the admin role.", is_admins),
+    Refusal("unknown", 404, "There is no incident of this number.", names("number")),
+    Refusal("unknown", 404, "There is no API key of this identifier.", names("key_id")),
+    Refusal("unknown", 404, "There is no API client of this identifier.", names("client_id")),
+    Refusal("not-acceptable", 406, "What is here comes as {media_type} alone.", is_ours),
     Refusal(
         "not-active",
         409,
         "The API key is disabled; only an active one can be rotated.",
-        lambda endpoint: _names("key_id")(endpoint) and _conflicts(endpoint),
+        lambda endpoint: names("key_id")(endpoint) and conflicts(endpoint),
         Kind.NOT_ACTIVE,
     ),
     Refusal(
         "not-active",
         409,
         "The API client is disabled for good; create a new one.",
-        lambda endpoint: _names("client_id")(endpoint) and _conflicts(endpoint),
+        lambda endpoint: names("client_id")(endpoint) and conflicts(endpoint),
         Kind.NOT_ACTIVE,
     ),
     Refusal(
         "in-flight",
         409,
         "The first request with this Idempotency-Key is still under way; try again.",
-        _is_idempotent,
+        is_idempotent,
         Kind.IDEMPOTENCY_KEY_IN_FLIGHT,
     ),
     Refusal(
         "secret-shown",
         409,
-        f"This request has taken effect before, for key:{KEY_ID}; its answer held a secret, which "
-        "is shown once.",
-        _shows_secret,
+        "This request has taken effect before, for {record}; its answer held a secret, which is "
+        "shown once.",
+        shows_secret,
         Kind.SECRET_SHOWN,
-        {"record": f"key:{KEY_ID}"},
+        {"record": "{record}"},
     ),
-    Refusal("no-length", 411, "Send a body, with Content-Length or in chunks.", _needs_json),
-    Refusal("too-large", 413, "A body holds 65536 bytes at most.", _takes_json),
-    OAuthRefusal("invalid_request", 413, "The body is too large.", _is_oauth),
-    Refusal("media-type", 415, "Send the body as application/json.", _takes_json),
+    Refusal("no-length", 411, "Send a body, with Content-Length or in chunks.", needs_json),
+    Refusal("too-large", 413, "A body holds 65536 bytes at most.", takes_json),
+    OAuthRefusal("invalid_request", 413, "The body is too large.", is_oauth),
+    Refusal("media-type", 415, "Send the body as application/json.", takes_json),
     Refusal(
         "invalid-request",
         422,
         "1 mistake in the query parameters.",
-        _is_ours,
+        is_ours,
         Kind.INVALID_REQUEST,
         {"errors": [{"path": "verbose", "detail": "unknown key; remove it"}]},
     ),
@@ -225,27 +185,27 @@ _REFUSALS = (
         "key-reused",
         422,
         "This Idempotency-Key came with another request before; take a new one.",
-        _is_idempotent,
+        is_idempotent,
         Kind.IDEMPOTENCY_KEY_REUSED,
     ),
     Refusal(
         "too-many-requests",
         429,
         "Too many requests; try again in 5 s.",
-        _is_guarded,
+        is_guarded,
         Kind.TOO_MANY_REQUESTS,
     ),
-    OAuthRefusal("temporarily_unavailable", 429, "Too many requests; try again in 5 s.", _is_oauth),
+    OAuthRefusal("temporarily_unavailable", 429, "Too many requests; try again in 5 s.", is_oauth),
     Refusal(
         "fault",
         500,
         "This is a bug or a fault of ours; the log has it by X-Request-Id.",
-        _always,
+        always,
     ),
     Refusal(
         "no-database",
         503,
         "The database cannot be reached for now; try again.",
-        _reads_store,
+        reads_store,
     ),
 )

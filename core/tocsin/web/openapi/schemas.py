@@ -52,15 +52,15 @@ def component_schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     schemas: dict[str, Any] = document["$defs"]
     for endpoint in endpoints:
         schemas.pop(endpoint.query.__name__, None)
-    takes_null = {
-        endpoint.body.__name__
-        for endpoint in endpoints
-        if endpoint.body is not None and endpoint.access is not Role.CLIENT
-    }
-    return {
-        name: schema if name in takes_null else _never_null(schema)
-        for name, schema in sorted(schemas.items())
-    }
+    forms = {e.body.__name__ for e in endpoints if e.body and e.access is Role.CLIENT}
+    bodies = {e.body.__name__ for e in endpoints if e.body} - forms
+    shaped = {}
+    for name, schema in sorted(schemas.items()):
+        if name in bodies:
+            shaped[name] = schema
+        else:
+            shaped[name] = _never_null(schema if name in forms else _open(schema))
+    return shaped
 
 
 def _models(endpoints: Sequence[Endpoint]) -> Iterator[tuple[Model, JsonSchemaMode]]:
@@ -73,6 +73,11 @@ def _models(endpoints: Sequence[Endpoint]) -> Iterator[tuple[Model, JsonSchemaMo
             yield endpoint.answer, "serialization"
         if endpoint.body is not None:
             yield endpoint.body, "validation"
+
+
+def _open(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of what is sent out, to which a later version may add members."""
+    return {name: value for name, value in schema.items() if name != "additionalProperties"}
 
 
 def _never_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""What refusals depend on: a condition says whether an endpoint can come to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from tocsin.web.calls import Endpoint, Role
+
+Condition = Callable[[Endpoint], bool]
+
+
+def always(_endpoint: Endpoint) -> bool:
+    """Return that it holds everywhere."""
+    return True
+
+
+def is_admins(endpoint: Endpoint) -> bool:
+    """Return whether it is for admins."""
+    return endpoint.access is Role.ADMIN
+
+
+def is_scoped(endpoint: Endpoint) -> bool:
+    """Return whether it asks for a scope."""
+    return not isinstance(endpoint.access, Role)
+
+
+def is_guarded(endpoint: Endpoint) -> bool:
+    """Return whether it takes a key or a bearer token."""
+    return is_admins(endpoint) or is_scoped(endpoint)
+
+
+def is_oauth(endpoint: Endpoint) -> bool:
+    """Return whether it speaks OAuth 2.0."""
+    return endpoint.access is Role.CLIENT
+
+
+def is_ours(endpoint: Endpoint) -> bool:
+    """Return whether it answers errors as problem documents."""
+    return not is_oauth(endpoint)
+
+
+def takes_json(endpoint: Endpoint) -> bool:
+    """Return whether it takes a JSON body."""
+    return endpoint.body is not None and is_ours(endpoint)
+
+
+def needs_json(endpoint: Endpoint) -> bool:
+    """Return whether it cannot do without a JSON body."""
+    return takes_json(endpoint) and endpoint.body_required
+
+
+def grants(endpoint: Endpoint) -> bool:
+    """Return whether its body holds scopes to be granted."""
+    return takes_json(endpoint) and "scopes" in getattr(endpoint.body, "model_fields", ())
+
+
+def is_idempotent(endpoint: Endpoint) -> bool:
+    """Return whether it takes an Idempotency-Key."""
+    return endpoint.idempotent
+
+
+def shows_secret(endpoint: Endpoint) -> bool:
+    """Return whether it takes one, and answers what is shown once."""
+    return endpoint.idempotent and endpoint.shows_secret
+
+
+def names(part: str) -> Condition:
+    """Return the condition that the path has a part of this name."""
+    return lambda endpoint: f"{{{part}}}" in endpoint.path
+
+
+def conflicts(endpoint: Endpoint) -> bool:
+    """Return whether the state of what it acts on may forbid it."""
+    return HTTPStatus.CONFLICT in endpoint.errors
+
+
+def reads_store(endpoint: Endpoint) -> bool:
+    """Return whether it needs the database."""
+    return endpoint.access is not Role.PUBLIC or HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
+
+
+def is_at(path: str) -> Condition:
+    """Return the condition that the path is this one."""
+    return lambda endpoint: endpoint.path == path

@@ -1,0 +1,37 @@
+"""While the database is away callers are told to come back, and once it is back all goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from sqlalchemy import URL, make_url
+
+from postgres import Postgres
+from running_api import problem
+
+
+@pytest.fixture
+def server() -> Iterator[Postgres]:
+    with TemporaryDirectory(prefix="tocsin-postgres-") as folder, Postgres(Path(folder)) as server:
+        yield server
+
+
+@pytest.fixture
+def database_url(server: Postgres) -> URL:
+    return make_url(server.create("outage"))
+
+
+async def test_an_outage_of_the_database_is_503_until_it_is_over(api, server):
+    headers = await api.reader()
+    assert (await api.client.get("/api/v1/incidents", headers=headers)).status == 200
+    await asyncio.to_thread(server.stop)
+    response = await api.client.get("/api/v1/incidents", headers=headers)
+    document = await problem(response, 503)
+    assert int(response.headers["Retry-After"]) > 0
+    assert str(server.port) not in str(document)
+    await asyncio.to_thread(server.start)
+    assert (await api.client.get("/api/v1/incidents", headers=headers)).status == 200
