@@ -33,6 +33,8 @@ def test_the_wheel_installs_four_packages_and_nothing_generic(wheel):
         "tocsin/py.typed",
         "tocsin/store/migrations/versions/r0001_first_schema.py",
         "tocsin_templates/envelope/incident-alert.json.j2",
+        "tocsin/web/routes/docs.html.j2",
+        "tocsin/web/routes/docs.css",
         "tocsin-0.1.0.data/data/share/tocsin/plugins.toml",
         "tocsin-0.1.0.dist-info/licenses/LICENSE",
     ],

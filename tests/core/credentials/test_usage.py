@@ -108,12 +108,14 @@ async def test_what_could_not_be_written_is_kept_under_whatever_came_since(datab
     usage.note("key", KEY)
     usage.note("client", CLIENT)
     await _rename(database, "api_clients", "away")
-    with pytest.raises(SQLAlchemyError):
-        await usage.flush()
-    await _rename(database, "away", "api_clients")
-    assert await last_used(database) == [None, None, None], "it is one transaction"
+    writing = asyncio.create_task(usage.flush())
+    await until(lambda: not usage._uses)
     clock.advance(seconds=10)
     usage.note("key", KEY)
+    with pytest.raises(SQLAlchemyError):
+        await writing
+    await _rename(database, "away", "api_clients")
+    assert await last_used(database) == [None, None, None], "it is one transaction"
     await usage.flush()
     assert await last_used(database) == [clock.now(), None, start]
 
