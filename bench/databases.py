@@ -29,8 +29,11 @@ class DurablePostgres(Postgres):
     def start(self) -> None:
         options = f"-h 127.0.0.1 -p {self.port} -k {self.home}"
         self._control("start", "-o", options, "-l", self.home / "log")
+        self._connect()
 
     def stop(self) -> None:
+        self._runner.run(self._connection.close())
+        self._runner.close()
         self._control("stop", "-m", "fast")
 
     def _control(self, *command: object) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -44,6 +46,17 @@ class ManualClock:
         self._now += duration
 
 
+def migrate(url: URL) -> None:
+    """Give the database the newest schema."""
+
+    async def upgrade_it() -> None:
+        database = open_database(url)
+        await upgrade(database)
+        await database.close()
+
+    asyncio.run(upgrade_it())
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
@@ -59,17 +72,16 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def migrated(postgres: Postgres) -> str:
     """The name of a database with the newest schema, to make copies of."""
-    import asyncio
-
-    url = make_url(postgres.create("migrated"))
-
-    async def migrate() -> None:
-        database = open_database(url)
-        await upgrade(database)
-        await database.close()
-
-    asyncio.run(migrate())
+    migrate(make_url(postgres.create("migrated")))
     return "migrated"
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the newest schema, to make copies of."""
+    path = tmp_path_factory.mktemp("migrated") / "tocsin.db"
+    migrate(URL.create("sqlite", database=str(path)))
+    return path
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -85,9 +97,16 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL
 
 
 @pytest.fixture
-async def database(database_url: URL) -> AsyncIterator[Database]:
+def migrated_url(database_url: URL, request: pytest.FixtureRequest) -> URL:
+    """A database with the newest schema."""
+    if database_url.get_backend_name() == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_file"), str(database_url.database))
+    return database_url
+
+
+@pytest.fixture
+async def database(migrated_url: URL) -> AsyncIterator[Database]:
     """An open database with the newest schema; the test runs on both kinds."""
-    database = open_database(database_url)
-    await upgrade(database)
+    database = open_database(migrated_url)
     yield database
     await database.close()

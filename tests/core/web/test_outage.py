@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from sqlalchemy import URL, make_url
 
+from conftest import migrate
 from postgres import Postgres
 from running_api import problem
 
@@ -21,8 +22,10 @@ def server() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def database_url(server: Postgres) -> URL:
-    return make_url(server.create("outage"))
+def migrated_url(server: Postgres) -> URL:
+    url = make_url(server.create("outage"))
+    migrate(url)
+    return url
 
 
 async def test_an_outage_of_the_database_is_503_until_it_is_over(api, server):
