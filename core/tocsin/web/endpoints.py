@@ -187,6 +187,7 @@ ENDPOINTS = (
         access=Role.CLIENT,
         summary="Say what one of the client's own tokens is worth",
         handler=oauth.introspect_token,
+        is_brief=True,
         prepare=oauth.judge_token,
         body=oauth.PresentedToken,
         answer=oauth.Introspection,

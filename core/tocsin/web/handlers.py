@@ -30,7 +30,7 @@ from tocsin.web.idempotency import (
     store_answer,
 )
 from tocsin.web.parsing import parse_body, parse_query, require_acceptable
-from tocsin.web.problems import OAuthError
+from tocsin.web.problems import Fault, OAuthError, fault_of
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -182,8 +182,10 @@ class _ClientServed(_Changed):
             await self._count_failure(request)
             headers = {"WWW-Authenticate": 'Basic realm="tocsin"'}
             raise OAuthError("invalid_client", str(error), status=401, headers=headers) from None
-        except (CallerError, web.HTTPRequestEntityTooLarge) as error:
-            raise _as_oauth(error) from None
+        except OAuthError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered in one form
+            raise _as_oauth(fault_of(request, error)) from None
 
     async def _serve(self, request: web.Request) -> web.Response:
         call = self._call(request, _NOBODY)
@@ -193,24 +195,29 @@ class _ClientServed(_Changed):
         credential = present_client(request, call.body)
         principal = await self._gate.authenticate(request, credential, _itself)
         call = replace(call, principal=principal)
-        answer = await self._services.database.write(self._apply, call, None)
-        return self._respond(request, answer)
+        database = self._services.database
+        run = database.lookup if self._endpoint.is_brief else database.write
+        return self._respond(request, await run(self._apply, call, None))
 
     async def _count_failure(self, request: web.Request) -> None:
         try:
             await self._services.throttle.count_failure(self._services.addresses.of(request))
         except CallerError as error:
-            raise _as_oauth(error) from None
+            raise _as_oauth(fault_of(request, error)) from None
 
 
-def _as_oauth(error: CallerError | web.HTTPRequestEntityTooLarge) -> OAuthError:
-    """Return the error in the form that this dialect has for it."""
-    if isinstance(error, web.HTTPException):
-        return OAuthError("invalid_request", "The body is too large.", status=error.status)
-    if "Retry-After" in error.headers:
-        code = "temporarily_unavailable"
-        return OAuthError(code, error.detail, status=error.status, headers=error.headers)
-    return OAuthError("invalid_request", error.detail)
+def _as_oauth(fault: Fault) -> OAuthError:
+    """Return an error in the form of RFC 6749 section 5.2, which knows few statuses."""
+    match fault.status:
+        case 429 | 503:
+            code = "temporarily_unavailable"
+        case 500:
+            code = "server_error"
+        case 413:
+            code = "invalid_request"
+        case _:
+            return OAuthError("invalid_request", fault.detail)
+    return OAuthError(code, fault.detail, status=fault.status, headers=dict(fault.headers))
 
 
 def _itself(_connection: Connection, principal: Principal) -> Principal:

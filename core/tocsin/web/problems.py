@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from http import HTTPStatus
 
@@ -89,27 +90,41 @@ class OAuthError(TocsinError):
         self.content = {"error": code, "error_description": description}
 
 
-def problem_response(request: web.BaseRequest, error: Exception) -> web.Response:
-    """Return the answer to what a handler raised; a bug is logged and told to nobody."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What an error means to whoever called."""
+
+    status: int
+    detail: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, object] = field(default_factory=dict)
+
+
+def fault_of(request: web.BaseRequest, error: Exception) -> Fault:
+    """Return what to tell of any error; a bug is logged and told to nobody."""
     match error:
         case CallerError():
-            return respond(request, error.status, error.detail, error.headers, error.members)
-        case OAuthError():
-            headers = {**error.headers, "Cache-Control": "no-store", "Pragma": "no-cache"}
-            return _json(error.content, error.status, headers, "application/json")
+            return Fault(error.status, error.detail, error.headers, error.members)
         case web.HTTPException():
-            return respond(request, error.status, *_of_aiohttp(error))
+            return Fault(error.status, *_of_aiohttp(error))
         case web.RequestPayloadError():
-            return respond(request, 400, "The body does not arrive as its headers say.")
+            return Fault(400, "The body does not arrive as its headers say.")
         case _ if is_unreachable(error):
             _log.warning("the database cannot be reached", path=request.path, reason=str(error))
             words = "The database cannot be reached for now; try again."
-            return respond(request, 503, words, {"Retry-After": "5"})
+            return Fault(503, words, {"Retry-After": "5"})
         case _:
             _log.error("request failed", method=request.method, path=request.path, exc_info=error)
-            return respond(
-                request, 500, "This is a bug or a fault of ours; the log has it by X-Request-Id."
-            )
+            return Fault(500, "This is a bug or a fault of ours; the log has it by X-Request-Id.")
+
+
+def problem_response(request: web.BaseRequest, error: Exception) -> web.Response:
+    """Return the answer to what a handler raised."""
+    if isinstance(error, OAuthError):
+        headers = {**error.headers, "Cache-Control": "no-store", "Pragma": "no-cache"}
+        return _json(error.content, error.status, headers, "application/json")
+    fault = fault_of(request, error)
+    return respond(request, fault.status, fault.detail, fault.headers, fault.members)
 
 
 def _of_aiohttp(error: web.HTTPException) -> tuple[str, Mapping[str, str]]:

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import URL, make_url
 
 from conftest import migrate
+from oauth_answers import oauth_error
 from postgres import Postgres
 from running_api import problem
 
@@ -38,3 +39,13 @@ async def test_an_outage_of_the_database_is_503_until_it_is_over(api, server):
     assert str(server.port) not in str(document)
     await asyncio.to_thread(server.start)
     assert (await api.client.get("/api/v1/incidents", headers=headers)).status == 200
+
+
+async def test_the_token_endpoint_says_so_in_its_own_form(api, server):
+    form = {"grant_type": "client_credentials", **await api.client_credentials()}
+    await asyncio.to_thread(server.stop)
+    response = await api.client.post("/oauth/token", data=form)
+    assert await oauth_error(response, 503, "temporarily_unavailable")
+    assert int(response.headers["Retry-After"]) > 0
+    await asyncio.to_thread(server.start)
+    assert (await api.client.post("/oauth/token", data=form)).status == 200

@@ -10,11 +10,6 @@ from tocsin.web.calls import Endpoint, Role
 Condition = Callable[[Endpoint], bool]
 
 
-def always(_endpoint: Endpoint) -> bool:
-    """Return that it holds everywhere."""
-    return True
-
-
 def is_admins(endpoint: Endpoint) -> bool:
     """Return whether it is for admins."""
     return endpoint.access is Role.ADMIN
@@ -76,8 +71,9 @@ def conflicts(endpoint: Endpoint) -> bool:
 
 
 def reads_store(endpoint: Endpoint) -> bool:
-    """Return whether it needs the database."""
-    return endpoint.access is not Role.PUBLIC or HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
+    """Return whether it needs the database, and answers errors as problem documents."""
+    needs = endpoint.access is not Role.PUBLIC or HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
+    return needs and is_ours(endpoint)
 
 
 def is_at(path: str) -> Condition:

@@ -13,7 +13,6 @@ from tocsin.model import Json
 from tocsin.web.calls import Endpoint
 from tocsin.web.openapi.conditions import (
     Condition,
-    always,
     conflicts,
     grants,
     is_admins,
@@ -90,6 +89,8 @@ def refusals_of(endpoint: Endpoint) -> Iterator[Refusal]:
     return (refusal for refusal in _REFUSALS if refusal.applies(endpoint))
 
 
+_FAULT = "This is a bug or a fault of ours; the log has it by X-Request-Id."
+_NO_DATABASE = "The database cannot be reached for now; try again."
 _REFUSALS = (
     Refusal(
         "two-credentials",
@@ -171,7 +172,7 @@ _REFUSALS = (
     ),
     Refusal("no-length", 411, "Send a body, with Content-Length or in chunks.", needs_json),
     Refusal("too-large", 413, "A body holds 65536 bytes at most.", takes_json),
-    OAuthRefusal("invalid_request", 413, "The body is too large.", is_oauth),
+    OAuthRefusal("invalid_request", 413, "A body holds 65536 bytes at most.", is_oauth),
     Refusal("media-type", 415, "Send the body as application/json.", takes_json),
     Refusal(
         "invalid-request",
@@ -196,16 +197,8 @@ _REFUSALS = (
         Kind.TOO_MANY_REQUESTS,
     ),
     OAuthRefusal("temporarily_unavailable", 429, "Too many requests; try again in 5 s.", is_oauth),
-    Refusal(
-        "fault",
-        500,
-        "This is a bug or a fault of ours; the log has it by X-Request-Id.",
-        always,
-    ),
-    Refusal(
-        "no-database",
-        503,
-        "The database cannot be reached for now; try again.",
-        reads_store,
-    ),
+    Refusal("fault", 500, _FAULT, is_ours),
+    OAuthRefusal("server_error", 500, _FAULT, is_oauth),
+    Refusal("no-database", 503, _NO_DATABASE, reads_store),
+    OAuthRefusal("temporarily_unavailable", 503, _NO_DATABASE, is_oauth),
 )
