@@ -39,6 +39,7 @@ def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
 
 async def _flooded(port: int, headers: dict[str, str]) -> float:
     with child(flood, port):
+        await asyncio.sleep(1)  # until the address has used up what it may fail
         return await rate(port, PATHS_OF_ONE, headers)
 
 
