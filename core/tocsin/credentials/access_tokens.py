@@ -38,8 +38,9 @@ class AccessToken:
     scopes: tuple[str, ...]
     id: str
     key_id: str
+    generation: int
+    """That of its client when it was issued; its id ends with it."""
     issued_at: datetime
-    """To the millisecond, which `iat` does not tell but the token's id does."""
     expires_at: datetime
 
 
@@ -59,7 +60,9 @@ class AccessTokens:
         self._lock = Lock()
 
     def issue(self, connection: Connection, client_id: str, scopes: tuple[str, ...]) -> str:
-        """Return a token; to be called in a write."""
+        """Return a token; to be called in a write, and for a client that there is."""
+        # Held until the token is issued, so that no revocation comes between
+        generation = connection.execute(_generation, {"client_id": client_id}).scalar_one()
         now = self._clock.now()
         key = self._keys.obtain(connection, now)
         issued_at = int(now.timestamp())
@@ -71,7 +74,7 @@ class AccessTokens:
             "scope": " ".join(scopes),
             "iat": issued_at,
             "exp": issued_at + int(self.lifetime.total_seconds()),
-            "jti": str(ULID.from_datetime(now)),
+            "jti": f"{ULID()}-{generation}",
         }
         headers = {"typ": TYPE, "kid": key.id}
         token = jwt.encode(claims, key.private_key, algorithm=key.algorithm, headers=headers)
@@ -159,7 +162,8 @@ def _read(claims: dict[str, Any], key_id: str) -> AccessToken:
         scopes=tuple(claims["scope"].split()),
         id=claims["jti"],
         key_id=key_id,
-        issued_at=ULID.from_str(claims["jti"]).datetime,
+        generation=int(claims["jti"].partition("-")[2]),
+        issued_at=datetime.fromtimestamp(claims["iat"], tz=UTC),
         expires_at=datetime.fromtimestamp(claims["exp"], tz=UTC),
     )
 
@@ -192,8 +196,13 @@ def is_access_token(header: dict[str, Any]) -> bool:
     )
 
 
+_generation = (
+    select(api_clients.c.token_generation)
+    .where(api_clients.c.client_id == bindparam("client_id"))
+    .with_for_update(read=True)
+)
 _standing = select(
-    api_clients.c.tokens_revoked_at,
+    api_clients.c.token_generation,
     exists().where(revoked_tokens.c.jti == bindparam("jti")).label("revoked"),
     exists().where(signing_keys.c.id == bindparam("key_id")).label("key_is_there"),
 ).where(api_clients.c.client_id == bindparam("client_id"))
@@ -205,7 +214,7 @@ def _stands(connection: Connection, token: AccessToken) -> bool:
     row = connection.execute(_standing, values).one_or_none()
     if row is None or row.revoked or not row.key_is_there:
         return False
-    return row.tokens_revoked_at is None or token.issued_at > row.tokens_revoked_at
+    return bool(row.token_generation == token.generation)
 
 
 @lru_cache(maxsize=8)

@@ -42,8 +42,8 @@ class ApiClient:
     updated_at: datetime
     last_used_at: datetime | None = None
     disabled_at: datetime | None = None
-    tokens_revoked_at: datetime | None = None
-    """Tokens that were issued until then are void."""
+    token_generation: int = 0
+    """Tokens of an earlier generation are void."""
 
     @property
     def status(self) -> ClientStatus:
@@ -89,7 +89,9 @@ def regenerate_secret(
 def revoke_tokens(connection: Connection, client_id: str, now: datetime) -> ApiClient:
     """Make every token that the client was issued void. Raises NoSuchRecordError."""
     client = _load_for_update(connection, client_id)
-    return _store(connection, replace(client, tokens_revoked_at=now, updated_at=now))
+    return _store(
+        connection, replace(client, token_generation=client.token_generation + 1, updated_at=now)
+    )
 
 
 def disable_api_client(
@@ -120,7 +122,7 @@ def _load_for_update(connection: Connection, client_id: str) -> ApiClient:
     return client_of(row)
 
 
-_CHANGING = ("secret_hash", "updated_at", "disabled_at", "tokens_revoked_at")
+_CHANGING = ("secret_hash", "updated_at", "disabled_at", "token_generation")
 
 
 def _store(connection: Connection, client: ApiClient) -> ApiClient:

@@ -160,6 +160,8 @@ class Authenticator:
             case ClientSecret():
                 return self._identify_client(connection, credential, proven)
             case OidcAdmin():
+                if self._clock.now().timestamp() >= credential.expires_at:
+                    raise _token_refused(TokenError(expired=True))
                 name = credential.subject
                 return Principal(f"oidc:{name}", name, is_admin=credential.is_admin)
             case AdminToken():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jwt
@@ -32,6 +32,8 @@ class OidcAdmin:
 
     subject: str
     is_admin: bool
+    expires_at: float = field(compare=False)
+    """In seconds since the epoch."""
 
 
 class OidcIssuer:
@@ -78,7 +80,7 @@ class OidcIssuer:
         claims = self._decode(token, key)
         self._check_times(claims)
         is_admin = self._role in find_roles(claims, self._role_claim)
-        return OidcAdmin(claims["sub"], is_admin)
+        return OidcAdmin(claims["sub"], is_admin, claims["exp"])
 
     def _decode(self, token: str, key: IssuerKey) -> dict[str, Any]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tocsin.errors import OperatorError
 from tocsin.store.database import Database
@@ -20,6 +22,15 @@ from tocsin.store.sqlite import SqliteDatabase
 
 # PostgreSQL's classes of conditions that pass: connection, resources, shutting down or starting
 _AWAY = ("08", "53", "57P")
+_AWAY_CODES = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
 KINDS = "sqlite:///path or postgresql://user:password@host/name"
 
 
@@ -95,9 +106,9 @@ def is_unreachable(error: BaseException) -> bool:
     """Return whether it says that the database is away, and not that a statement is wrong."""
     if isinstance(error, DBAPIError):
         state = str(getattr(error.orig, "sqlstate", ""))
-        is_away = error.connection_invalidated or state.startswith(_AWAY)
-        return is_away or isinstance(error, OperationalError)
-    return isinstance(error, ConnectionError)
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without what extends it
+        return error.connection_invalidated or state.startswith(_AWAY) or code in _AWAY_CODES
+    return isinstance(error, ConnectionError | PoolTimeout)
 
 
 def unreachable(error: Exception) -> OperatorError:

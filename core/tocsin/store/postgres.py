@@ -42,6 +42,7 @@ def _make_engine(url: URL) -> AsyncEngine:
             _driver_url(url),
             pool_size=POOL,
             max_overflow=0,
+            hide_parameters=True,  # they may be hashes and encrypted keys, and errors are logged
             json_serializer=dumps,
             json_deserializer=loads,
         )

@@ -42,6 +42,7 @@ def make_engine(path: Path) -> Engine:
         URL.create("sqlite", database=str(path)),
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
+        hide_parameters=True,  # they may be hashes and encrypted keys, and errors are logged
         json_serializer=dumps,
         json_deserializer=loads,
     )

@@ -270,7 +270,7 @@ api_clients = Table(
     Column("updated_at", Moment, nullable=False),
     Column("last_used_at", Moment),
     Column("disabled_at", Moment),
-    Column("tokens_revoked_at", Moment),
+    Column("token_generation", Integer, nullable=False),
     Column("search", Text, nullable=False),
 )
 

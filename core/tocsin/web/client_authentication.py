@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote_plus
 from aiohttp import hdrs, web
 
 from tocsin.credentials import AuthenticationError, ClientSecret, parse_client
+from tocsin.web.parsing import read_body
 from tocsin.web.problems import OAuthError
 
 FORM = "application/x-www-form-urlencoded"
@@ -29,7 +30,7 @@ async def read_form(request: web.Request) -> Form:
     if request.query_string:
         _invalid("Send the parameters in the body, and none in the URL.")
     try:
-        text = (await request.read()).decode()
+        text = (await read_body(request)).decode()
         pairs = parse_qsl(
             text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
         )

@@ -27,6 +27,8 @@ API_KEY = "X-API-Key"
 FIELDS = web.RequestKey("rate-limit-fields", Mapping)
 """Where a request keeps the header fields that its answer says about limits."""
 
+_ADMITTED = web.RequestKey("admitted", tuple)
+
 Result = TypeVar("Result")
 Work = Callable[[Connection, Principal], Result]
 
@@ -54,12 +56,30 @@ class Gate:
             return work(connection, principal)
 
         try:
-            credential = self._presented(request)
+            credential = self._presented(request, access)
             return await self.authenticate(request, credential, authorized, is_brief=is_brief)
         except AuthenticationError as error:
             await self._throttle.count_failure(self._addresses.of(request))
-            headers = {"WWW-Authenticate": _challenge(request, access)}
-            raise CallerError(401, str(error), headers=headers) from None
+            raise _refused(request, access, error) from None
+
+    def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
+        """Return where whoever was admitted still may go on; CallerError (401, 403) elsewhere.
+
+        To be called in the transaction of a change: between the two lie a body that came slowly, a
+        hash, or a queue, and meanwhile the credential may have ended.
+        """
+        try:
+            authorize(self.reidentify(connection, request), access)
+        except AuthenticationError as error:
+            raise _refused(request, access, error) from None
+
+    def reidentify(self, connection: Connection, request: web.Request) -> Principal:
+        """Return who was admitted, by the record as it is now; raises AuthenticationError."""
+        credential, proven = request[_ADMITTED]
+        try:
+            return self._authenticator.identify(connection, credential, proven)
+        except Unproven:  # the hash is another one by now
+            raise AuthenticationError("The credential is not valid any more.") from None
 
     async def authenticate(
         self,
@@ -83,6 +103,7 @@ class Gate:
 
         def enter(connection: Connection, proven: str | None) -> Result:
             principal = self._authenticator.identify(connection, credential, proven)
+            request[_ADMITTED] = credential, proven
             request[FIELDS] = self._throttle.count_request(principal.id)
             return work(connection, principal)
 
@@ -121,12 +142,14 @@ class Gate:
         is_secret = isinstance(credential, KeyValue | ClientSecret)
         return is_secret and not self._authenticator.is_familiar(credential)
 
-    def _presented(self, request: web.Request) -> Credential:
+    def _presented(self, request: web.Request, access: Access) -> Credential:
         keys = request.headers.getall(API_KEY, [])
         authorizations = request.headers.getall(hdrs.AUTHORIZATION, [])
         match [*keys, *authorizations]:
             case []:
-                raise AuthenticationError(f"Send an API key in {API_KEY}, or a bearer token.")
+                # nothing was guessed, so it does not count as a failure
+                words = f"Send an API key in {API_KEY}, or a bearer token."
+                raise _refused(request, access, AuthenticationError(words))
             case [text] if keys:
                 return self._authenticator.present_key(text)
             case [text]:
@@ -152,6 +175,11 @@ def authorize(principal: Principal, access: Access) -> None:
             f"API key does not have the required scope: {access}",
             required_scope=access,
         )
+
+
+def _refused(request: web.Request, access: Access, error: AuthenticationError) -> CallerError:
+    headers = {"WWW-Authenticate": _challenge(request, access)}
+    return CallerError(401, str(error), headers=headers)
 
 
 def _challenge(request: web.Request, access: Access) -> str:

@@ -146,8 +146,12 @@ class _Changed(_Handler):
             call = replace(call, prepared=await self._endpoint.prepare(call))
         return await self._services.database.write(self._apply, call, attempt)
 
+    def _confirm(self, connection: Connection, request: web.Request) -> None:
+        self._gate.confirm(connection, request, self._endpoint.access)
+
     def _apply(self, connection: Connection, call: Call, attempt: Attempt | None) -> Answer:
         endpoint = self._endpoint
+        self._confirm(connection, call.request)
         answer = cast("Serving", endpoint.handler)(connection, call)
         now = self._services.clock.now()
         if endpoint.action is not None and answer.change is not None:
@@ -198,6 +202,9 @@ class _ClientServed(_Changed):
         database = self._services.database
         run = database.lookup if self._endpoint.is_brief else database.write
         return self._respond(request, await run(self._apply, call, None))
+
+    def _confirm(self, connection: Connection, request: web.Request) -> None:
+        self._gate.reidentify(connection, request)
 
     async def _count_failure(self, request: web.Request) -> None:
         try:

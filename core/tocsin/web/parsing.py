@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from typing import TypeVar
@@ -66,7 +67,7 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
         raise CallerError(411, "Send a body, with Content-Length or in chunks.")
     if request.content_type != "application/json":
         raise CallerError(415, "Send the body as application/json.", headers=dict(_ACCEPT))
-    content = await request.read()
+    content = await read_body(request)
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
@@ -74,6 +75,15 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
         if first["type"] == "json_invalid":
             raise CallerError(400, f"The body is not JSON: {first['ctx']['error']}.") from None
         raise _invalid("body", _mistakes(error, model)) from None
+
+
+async def read_body(request: web.Request) -> bytes:
+    """Return the body; CallerError (408) where it does not come within half a minute."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await request.read()
+    except TimeoutError:
+        raise CallerError(408, f"The body did not come within {_PATIENCE} seconds.") from None
 
 
 def require_acceptable(request: web.Request, media_type: str) -> None:
@@ -97,6 +107,7 @@ def require_acceptable(request: web.Request, media_type: str) -> None:
 _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
 # RFC 9110 section 12.5.1: in an answer, Accept names what the next request may contain.
 _ACCEPT = {"Accept": "application/json"}
+_PATIENCE = 30
 _QUALITY = re.compile(r";\s*q=([01](?:\.[0-9]{0,3})?)", re.IGNORECASE)
 
 

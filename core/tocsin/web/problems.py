@@ -110,7 +110,8 @@ def fault_of(request: web.BaseRequest, error: Exception) -> Fault:
         case web.RequestPayloadError():
             return Fault(400, "The body does not arrive as its headers say.")
         case _ if is_unreachable(error):
-            _log.warning("the database cannot be reached", path=request.path, reason=str(error))
+            reason = str(getattr(error, "orig", None) or error)
+            _log.warning("the database cannot be reached", path=request.path, reason=reason)
             words = "The database cannot be reached for now; try again."
             return Fault(503, words, {"Retry-After": "5"})
         case _:

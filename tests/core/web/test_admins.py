@@ -154,7 +154,7 @@ async def test_failures_of_an_address_keep_its_tokens_from_being_tried(
     issuer, database, clock, claims
 ):
     async with open_for(issuer, database, clock, auth_failure_limit=1) as api:
-        await problem(await get(api, {}), 401)
+        await problem(await get(api, {"X-API-Key": "malformed"}), 401)
         response = await get(api, bearer(claims))
         await problem(response, 429)
         assert issuer.fetches == {}

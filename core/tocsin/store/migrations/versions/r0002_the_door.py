@@ -58,7 +58,7 @@ def upgrade() -> None:
         sa.Column("updated_at", MOMENT(), nullable=False),
         sa.Column("last_used_at", MOMENT(), nullable=True),
         sa.Column("disabled_at", MOMENT(), nullable=True),
-        sa.Column("tokens_revoked_at", MOMENT(), nullable=True),
+        sa.Column("token_generation", sa.Integer(), nullable=False),
         sa.Column("search", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_api_clients"),
         sa.UniqueConstraint("client_id", name="uq_api_clients_client_id"),
