@@ -14,7 +14,7 @@ from aiohttp import web
 from sqlalchemy import URL
 
 from tocsin.clock import Clock, SystemClock
-from tocsin.credentials import open_vault
+from tocsin.credentials import open_proven_vault
 from tocsin.delivery import Renderer, Route, Router, Worker, void_leases
 from tocsin.errors import OperatorError
 from tocsin.events import Bell
@@ -113,10 +113,10 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
     clock = clock or SystemClock()
     configuration = await load_configuration(settings.plugins_file)
     url = parse_url(settings.database)
-    vault = open_vault(settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(hold_lock(sqlite_file(url)) if is_sqlite(url) else nullcontext())
         database = await open_ready_database(url, stack)
+        vault = await open_proven_vault(settings, database)
         if is_sqlite(url):
             await database.write(void_leases, clock.now())
         plugins = await start_plugins(configuration, clock)

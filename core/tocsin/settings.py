@@ -28,6 +28,7 @@ CALLERS = {f"{PREFIX}URL", f"{PREFIX}ADMIN_TOKEN", f"{PREFIX}API_KEY"}
 
 Network = IPv4Network | IPv6Network
 
+_LOOPBACK = re.compile(r"http://(localhost|127(\.[0-9]+){3}|\[::1\])([:/]|$)")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 
 
@@ -168,6 +169,11 @@ class Settings(BaseSettings):
         return not secure and not self._listens_on_loopback
 
     @property
+    def listens_everywhere(self) -> bool:
+        """Whether the host stands for every address of this machine."""
+        return self.host in {"0.0.0.0", "::"}  # noqa: S104 - what it is compared with
+
+    @property
     def _listens_on_loopback(self) -> bool:
         try:
             return ip_address(self.host).is_loopback
@@ -208,6 +214,20 @@ def _disagreements(settings: Settings) -> Iterator[Problem]:
             f"found {settings.host!r}, where credentials would arrive in plain text",
             f"listen on 127.0.0.1, or put TLS in front and set {PREFIX}BASE_URL to its https:// "
             f"address or {PREFIX}TLS_TERMINATED=true",
+        )
+    if settings.listens_everywhere and not settings.base_url:
+        yield Problem(
+            "environment",
+            f"{PREFIX}BASE_URL",
+            f"found nothing, while {PREFIX}HOST={settings.host} is no address to reach it by",
+            "set it to the address that others use, such as https://tocsin.example.org",
+        )
+    if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):
+        yield Problem(
+            "environment",
+            f"{PREFIX}OIDC_ISSUER",
+            "found an issuer without TLS, whose keys anyone on the way could replace",
+            "give an https:// URL",
         )
     if bool(settings.oidc_issuer) != bool(settings.oidc_audience):
         missing = "AUDIENCE" if settings.oidc_issuer else "ISSUER"

@@ -28,7 +28,7 @@ def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
     line("Tocsin is running: a sensor reports, incidents are synced, webhooks go out.", "bold")
     line()
     for name, value in (
-        ("API", f"{url}  (described at {url}/openapi.json)"),
+        ("API", f"{url}  (described at {url}/docs)"),
         ("API key", key),
         ("Admin token", token),
         ("Set up by", "examples/demo/plugins.toml"),

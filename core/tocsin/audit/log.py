@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, literal, select
 
-from tocsin.audit.details import clean_details
+from tocsin.audit.details import LONGEST, clean_details
+from tocsin.audit.rows import any_text, parse_details, select_rows
 from tocsin.clock import isoformat
 from tocsin.model import Json
-from tocsin.store.tables import audit
+from tocsin.store.tables import EPOCH, audit
 from tocsin.store.text import clean
 
 COUNTED = 10_000
@@ -78,18 +80,19 @@ def list_entries(
     action: str | None = None,
     actor: str | None = None,
     target: str | None = None,
-    since: datetime | None = None,
 ) -> EntryPage:
-    """Return the entries that match, the newest first; `before` continues an earlier page."""
+    """Return the entries that match, the newest first; `before` continues an earlier page.
+
+    Details that cannot be read come as `{"unreadable": text}`, such a moment as 1970.
+    """
     conditions = _matching(action=action, actor=actor, target=target)
-    if since is not None:
-        conditions.append(audit.c.at >= since)
     bounded = select(literal(1)).select_from(audit).where(*conditions).limit(COUNTED + 1)
     total = connection.execute(select(func.count()).select_from(bounded.subquery())).scalar_one()
-    page = select(audit).where(*conditions).order_by(audit.c.id.desc()).limit(limit + 1)
+    page = select_rows().where(*conditions).order_by(audit.c.id.desc()).limit(limit + 1)
     if before is not None:
         page = page.where(audit.c.id < before)
-    found = connection.execute(page).mappings().all()
+    with any_text(connection):
+        found = connection.execute(page).mappings().all()
     rows = found[:limit]
     return EntryPage(
         entries=[_represent(row) for row in rows],
@@ -105,4 +108,27 @@ def _matching(**wanted: str | None) -> list[ColumnElement[bool]]:
 
 def _represent(row: RowMapping) -> dict[str, Any]:
     # orjson takes no keys of SQLAlchemy's own kind
-    return {str(name): value for name, value in row.items()} | {"at": isoformat(row["at"])}
+    entry = {str(name): _readable(value) for name, value in row.items()}
+    return entry | {"at": _read_moment(row["at"]), "details": _read_details(row["details"])}
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return clean(value, LONGEST) if isinstance(value, str) else value
+
+
+def _read_moment(value: Any) -> str:
+    try:
+        return isoformat(EPOCH + timedelta(microseconds=value))
+    except (TypeError, OverflowError):
+        return isoformat(EPOCH)
+
+
+def _read_details(text: str) -> dict[str, Any]:
+    try:
+        details = parse_details(text)
+        orjson.dumps([[[details]]])  # as deep as they stand in an answer
+    except (TypeError, ValueError):
+        details = None
+    return details if isinstance(details, dict) else {"unreadable": clean(text, LONGEST)}

@@ -9,7 +9,8 @@ from typing import NoReturn
 import structlog
 from sqlalchemy import Connection, bindparam, exists, select, update
 
-from tocsin.audit.chain import GENESIS, seal_of, select_rows
+from tocsin.audit.chain import GENESIS, seal_of
+from tocsin.audit.rows import any_text, select_rows
 from tocsin.clock import Clock
 from tocsin.loops import run_forever
 from tocsin.store import Database
@@ -59,7 +60,7 @@ class Sealer:
         """Seal what is committed and not sealed yet, and return how many entries that were."""
         count = 0
         while await self._database.read(_has_unsealed):
-            sealed = await self._database.write(_seal_batch, self._key)
+            sealed = await self._database.write(_seal_next, self._key)
             count += sealed.count
             # whoever cuts off the end of a chain leaves a chain; the log is the witness
             _log.info("audit sealed", position=sealed.position, seal=sealed.seal)
@@ -70,12 +71,17 @@ def _has_unsealed(connection: Connection) -> bool:
     return bool(connection.execute(select(exists().where(_unsealed))).scalar_one())
 
 
+def _seal_next(connection: Connection, key: bytes) -> Sealed:
+    with any_text(connection):
+        return _seal_batch(connection, key)
+
+
 def _seal_batch(connection: Connection, key: bytes) -> Sealed:
     # Holding the sequence before looking keeps other sealers from seeing the same rows.
     last = allot(connection, AUDIT_POSITION, 0).stop - 1
     rows = connection.execute(_next_rows).mappings().all()
     # Where the last row was removed the chain begins anew, and `verify` reports what is missing.
-    seal = connection.execute(_seal_at, {"last": last}).scalar_one_or_none() or GENESIS
+    seal = str(connection.execute(_seal_at, {"last": last}).scalar_one_or_none() or GENESIS)
     changes = []
     for position, row in zip(allot(connection, AUDIT_POSITION, len(rows)), rows, strict=True):
         seal = seal_of(key, seal, row, position)

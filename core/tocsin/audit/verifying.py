@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import chain, islice
 
 from sqlalchemy import Connection, RowMapping, bindparam, func, or_, select
 
-from tocsin.audit.chain import GENESIS, seal_of, select_rows
+from tocsin.audit.chain import GENESIS, seal_of
+from tocsin.audit.rows import any_text, select_rows
 from tocsin.store.sequences import AUDIT_POSITION, last_allotted
 from tocsin.store.tables import audit, sequences
+from tocsin.store.text import clean
 
 MOST_PROBLEMS = 100
+SEALED_WITHIN = timedelta(minutes=1)  # a sealer needs seconds
 _BATCH = 500
 
 _rows = (
@@ -36,6 +40,9 @@ _never_allotted = (
     .limit(MOST_PROBLEMS)
 )
 _counts = select(func.count(audit.c.position), func.count())
+_overdue = select(func.min(audit.c.id), func.count()).where(
+    audit.c.position.is_(None), audit.c.at < bindparam("due")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,7 @@ class Verification:
     entries: int
     """How many are sealed."""
     unsealed: int
-    """How many are not sealed yet: of these nothing can be said."""
+    """How many are not sealed yet: of these is only said when they should have been."""
     head_position: int | None
     """The end of the chain, to be kept as a witness; None where nothing is sealed."""
     head_seal: str | None
@@ -54,26 +61,36 @@ class Verification:
 
 
 def verify(
-    connection: Connection, key: bytes, *, head: tuple[int, str] | None = None
+    connection: Connection, key: bytes, *, now: datetime, head: tuple[int, str] | None = None
 ) -> Verification:
     """Return what is found wrong with the chain, and with a `head` that was witnessed before.
 
     Without a `head`, nobody can tell a chain whose end was cut off, sequence and all, from one
     that never was longer. Problems never say which seal would be right: that would forge it.
     """
+    with any_text(connection):
+        return _verify(connection, key, now, head)
+
+
+def _verify(
+    connection: Connection, key: bytes, now: datetime, head: tuple[int, str] | None
+) -> Verification:
     # Every statement sees what was committed when it began. The sequence is therefore read first:
     # all rows up to it are visible to the statements below, whatever is sealed meanwhile.
     last = last_allotted(connection, AUDIT_POSITION)
     found = connection.execute(_head, {"last": last}).one_or_none()
     sealed, total = connection.execute(_counts).one()
     problems = chain(
-        _lost_witness(connection, head), _strangers(connection), _breaks(connection, key, last)
+        _lost_witness(connection, head),
+        _unsealed_for_long(connection, now),
+        _strangers(connection),
+        _breaks(connection, key, last),
     )
     return Verification(
         entries=sealed,
         unsealed=total - sealed,
         head_position=found.position if found else None,
-        head_seal=found.seal if found else None,
+        head_seal=_show(found.seal) if found else None,
         problems=list(islice(problems, MOST_PROBLEMS)),
     )
 
@@ -84,7 +101,21 @@ def _lost_witness(connection: Connection, head: tuple[int, str] | None) -> Itera
     position, witnessed = head
     seal = connection.execute(_seal_at, {"position": position}).scalar_one_or_none()
     if seal != witnessed:
-        yield f"position {position}: witnessed with the seal {witnessed}, found {seal or 'nothing'}"
+        instead = _show(seal) if seal else "nothing"
+        yield f"position {position}: witnessed with the seal {witnessed}, found {instead}"
+
+
+def _show(seal: object) -> str:
+    return clean(str(seal), 64)
+
+
+def _unsealed_for_long(connection: Connection, now: datetime) -> Iterator[str]:
+    row, count = connection.execute(_overdue, {"due": now - SEALED_WITHIN}).one()
+    if count:
+        yield (
+            f"row {row}: not sealed, though older than a minute, as are {count} in all; "
+            "a running service seals within seconds"
+        )
 
 
 def _strangers(connection: Connection) -> Iterator[str]:
@@ -123,7 +154,4 @@ def _missing(before: int, last: int) -> str:
 
 
 def _fits(key: bytes, before: str, row: RowMapping) -> bool:
-    try:
-        return seal_of(key, before, row, row["position"]) == str(row["seal"])
-    except (TypeError, ValueError, RecursionError):  # what cannot be sealed has been changed since
-        return False
+    return seal_of(key, before, row, row["position"]) == str(row["seal"])

@@ -14,11 +14,12 @@ from sqlalchemy import Connection
 from tocsin.audit import Entry, record
 from tocsin.cli.existing import run_on_database
 from tocsin.clock import Clock, SystemClock
-from tocsin.credentials import Admins, Vault, open_tokens, open_vault
+from tocsin.credentials import Admins, Vault, open_proven_vault, open_tokens, open_vault
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
 from tocsin.model import Json
 from tocsin.settings import load_settings
+from tocsin.store import Database
 
 T = TypeVar("T")
 
@@ -38,7 +39,13 @@ def token(
         _record(connection, clock, "admin.issue-token", target=f"admin:{name}", details=details)
         return Admins(vault, clock).issue(connection, name=name, expires_in=lifetime)
 
-    print(_write(issue))
+    settings = load_settings()
+
+    async def run(database: Database) -> str:
+        vault = await open_proven_vault(settings, database)
+        return await database.write(issue, vault, SystemClock())
+
+    print(run_on_database(settings, run))
 
 
 @app.command("revoke-all")
@@ -68,7 +75,10 @@ def rotate_signing_keys() -> None:
 
 
 def _write(work: Callable[[Connection, Vault, Clock], T]) -> T:
-    """Return what `work` returns, done in one transaction with its audit entry."""
+    """Return what `work` returns, done in one transaction with its audit entry.
+
+    It is not asked whether the encryption key is the one before: this is how it is replaced.
+    """
     settings = load_settings()
     vault = open_vault(settings)
     return run_on_database(settings, lambda database: database.write(work, vault, SystemClock()))

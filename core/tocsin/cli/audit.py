@@ -14,6 +14,7 @@ from tocsin.cli.answers import print_columns
 from tocsin.cli.existing import run_on_database
 from tocsin.cli.output import AsJson, print_records
 from tocsin.cli.remote import AdminToken, ApiUrl, Limit, path_to, run_on_api
+from tocsin.clock import SystemClock
 from tocsin.credentials import open_vault
 from tocsin.errors import OperatorError
 from tocsin.settings import load_settings
@@ -64,10 +65,11 @@ def verify(
     somewhere else: only with it can be seen that the end of the chain was cut off.
     """
     settings = load_settings()
-    key = open_vault(settings).derive(SEAL)
     witnessed = _parse_head(head)
+    key = open_vault(settings, generate=False).derive(SEAL)
     found = run_on_database(
-        settings, lambda database: database.read(verify_chain, key, head=witnessed)
+        settings,
+        lambda database: database.read(verify_chain, key, now=SystemClock().now(), head=witnessed),
     )
     record = {
         "entries": found.entries,

@@ -10,7 +10,7 @@ import structlog
 import typer
 
 from tocsin.clock import SystemClock
-from tocsin.credentials import open_vault
+from tocsin.credentials import open_proven_vault
 from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Provider
 from tocsin.logs import configure_logs
@@ -57,13 +57,13 @@ async def _check_database(settings: Settings) -> bool:
     database = open_database(url)
     try:
         await check_schema(database)
-        open_vault(settings)
+        await open_proven_vault(settings, database)
     except OperatorError as error:
         print(f"database: {error}", file=sys.stderr)
         return False
     finally:
         await database.close()
-    print("database: its schema is current")
+    print("database: its schema is current, and the encryption key is its own")
     return True
 
 

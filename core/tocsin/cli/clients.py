@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -99,4 +100,6 @@ def disable(
     """End a client for good. Tokens that it holds live on until they expire or are revoked."""
     path = path_to("api-clients", client_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
+    remark = "its tokens live until they expire; `tocsin clients revoke-tokens` ends them now"
+    print(remark, file=sys.stderr)
     print_columns([record], _COLUMNS, as_json=as_json)

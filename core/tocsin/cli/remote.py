@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from ipaddress import ip_network
@@ -95,7 +96,10 @@ class AdminApi:
             records += page[member]
             cursor = page["next_cursor"]
             if cursor is None or len(records) >= limit:
-                return records
+                break
+        if cursor is not None:
+            print(f"{len(records)} of {page['total']}; --limit gives more", file=sys.stderr)
+        return records
 
     def _headers(self, method: str) -> dict[str, str]:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}

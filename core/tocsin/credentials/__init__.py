@@ -47,7 +47,7 @@ from tocsin.credentials.records import NoSuchRecordError, NotActiveError, Record
 from tocsin.credentials.scopes import Scope
 from tocsin.credentials.tokens import TokenError
 from tocsin.credentials.usage import Usage
-from tocsin.credentials.vault import Vault, open_vault
+from tocsin.credentials.vault import Vault, open_proven_vault, open_vault
 
 __all__ = [
     "DEFAULT_PREFIX",
@@ -91,6 +91,7 @@ __all__ = [
     "list_api_keys",
     "load_api_client",
     "load_api_key",
+    "open_proven_vault",
     "open_tokens",
     "open_vault",
     "parse_client",

@@ -98,7 +98,8 @@ class Authenticator:
         """Return the parts of an API key; raises AuthenticationError where it is malformed."""
         value = parse_key(text)
         if value is None:
-            raise AuthenticationError("The API key is malformed.")
+            is_token = bool(header_of(text))
+            raise AuthenticationError(_TOKEN_AS_KEY if is_token else _MALFORMED_KEY)
         return value
 
     def present_token(self, text: str) -> Credential:
@@ -112,7 +113,7 @@ class Authenticator:
             return AdminToken(text)
         if is_access_token(header):
             return BearerToken(text)
-        raise AuthenticationError(_INVALID_TOKEN)
+        raise AuthenticationError(_KEY_AS_TOKEN if parse_key(text) else _INVALID_TOKEN)
 
     def is_familiar(self, credential: Credential) -> bool:
         """Return whether this very credential was valid here before; does no I/O.
@@ -236,6 +237,9 @@ class Authenticator:
         raise Unproven(hashes)
 
 
+_MALFORMED_KEY = "The API key is malformed: it was mistyped or cut, for its checksum does not fit."
+_TOKEN_AS_KEY = "This is a token; send it as Authorization: Bearer."  # noqa: S105 - a sentence
+_KEY_AS_TOKEN = "This is an API key; send it in X-API-Key."  # noqa: S105 - a sentence
 _INVALID_TOKEN = "The bearer token is not valid."  # noqa: S105 - a sentence
 
 

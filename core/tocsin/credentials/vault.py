@@ -9,10 +9,12 @@ from base64 import urlsafe_b64decode
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
+from sqlalchemy import Connection, select
 
 from tocsin.errors import OperatorError
 from tocsin.settings import Settings
-from tocsin.store import is_sqlite, make_private_folder, parse_url, sqlite_file
+from tocsin.store import Database, is_sqlite, make_private_folder, parse_url, sqlite_file
+from tocsin.store.tables import signing_keys
 
 KEY_FILE = "encryption.key"
 _VARIABLE = "TOCSIN_ENCRYPTION_KEY"
@@ -52,10 +54,27 @@ class Vault:
             ) from None
 
 
-def open_vault(settings: Settings) -> Vault:
+async def open_proven_vault(settings: Settings, database: Database) -> Vault:
+    """Return the vault, proven to decrypt what the database holds.
+
+    A key is generated only where the database holds nothing encrypted. Raises OperatorError.
+    """
+    stored = await database.read(_any_encrypted)
+    vault = open_vault(settings, generate=stored is None)
+    if stored is not None:
+        vault.decrypt(stored)
+    return vault
+
+
+def _any_encrypted(connection: Connection) -> bytes | None:
+    return connection.scalars(select(signing_keys.c.private_key).limit(1)).one_or_none()
+
+
+def open_vault(settings: Settings, *, generate: bool = True) -> Vault:
     """Return the vault under the configured key, or under the one beside a SQLite database.
 
-    A key is generated there at first need. OperatorError where a key is missing or malformed.
+    One is generated there if need be and `generate` allows it. OperatorError where a key is
+    missing or malformed.
     """
     if settings.encryption_key is not None and settings.encryption_key_file is not None:
         raise OperatorError(f"{_VARIABLE} and {_VARIABLE}_FILE are both set; set one of them")
@@ -71,7 +90,13 @@ def open_vault(settings: Settings) -> Vault:
             f"{_VARIABLE}_FILE; make a key with {_MAKE}"
         )
     path = sqlite_file(url).parent / KEY_FILE
-    _generate(path)
+    if generate:
+        _generate(path)
+    elif not path.exists():
+        raise OperatorError(
+            f"there is no encryption key at {path}; set {_VARIABLE} or {_VARIABLE}_FILE to the one "
+            "that the database was written with"
+        )
     return Vault(_read(path), source=str(path))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, select, update
 
 from tocsin.store.tables import sequences
 
@@ -21,9 +21,6 @@ def allot(connection: Connection, name: str, count: int) -> range:
     )
     last: int = connection.execute(statement).scalar_one()
     return range(last - count + 1, last + 1)
-
-
-_last = select(sequences.c.value).where(sequences.c.name == bindparam("name"))
 
 
 def last_allotted(connection: Connection, name: str) -> int:

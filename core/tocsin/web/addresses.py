@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -11,6 +12,8 @@ from aiohttp import web
 FORWARDED = "X-Forwarded-For"
 UNKNOWN = "unknown"
 _Address = IPv4Address | IPv6Address
+# Some proxies write `192.0.2.1:5555` or `[2001:db8::1]:5555`
+_PORT = re.compile(r"^(\[[^]]*\]|[0-9.]+):[0-9]+$")
 _SITE = 64  # an IPv6 site holds at least so many bits of addresses, all its own
 
 
@@ -29,7 +32,7 @@ class Addresses:
         address = _parse(request.remote or "")
         hops = ",".join(request.headers.getall(FORWARDED, [])).split(",")
         for hop in reversed(hops):
-            before = _parse(hop.strip())
+            before = _parse(_PORT.sub(r"\1", hop.strip()).strip("[]"))
             if before is None or not self._is_trusted(address):
                 break
             address = before

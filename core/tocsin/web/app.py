@@ -10,6 +10,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from structlog.contextvars import bind_contextvars
 
+from tocsin.web.addresses import limited_as
 from tocsin.web.calls import Services
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.gate import FIELDS, Gate
@@ -70,7 +71,7 @@ def _envelope(services: Services, headers: Headers) -> Middleware:
             response = problem_response(request, error)
             if response.status in _REFUSED:
                 address = services.addresses.of(request)
-                services.refusals.count(address, _REFUSED[response.status])
+                services.refusals.count(limited_as(address), _REFUSED[response.status])
         if FIELDS in request:
             response.headers.update(request[FIELDS])
         headers.complete(request, response, request_id)

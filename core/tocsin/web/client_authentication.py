@@ -51,6 +51,8 @@ def present_client(request: web.Request, form: Form) -> ClientSecret:
     missing or malformed.
     """
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
+    if "X-API-Key" in request.headers and (headers or "client_secret" in form):
+        _invalid("Send client credentials, and no API key.")
     if not headers:
         return _parsed(form.get("client_id", ""), form.get("client_secret", ""))
     if len(headers) > 1 or "client_secret" in form:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
+import structlog
 from ulid import ULID
 from yarl import URL
 
@@ -31,6 +33,7 @@ from tocsin.web.addresses import Addresses
 from tocsin.web.calls import Services
 from tocsin.web.throttle import Throttle
 
+_log = structlog.get_logger()
 _HOUR = timedelta(hours=1)
 
 
@@ -56,14 +59,22 @@ class Door:
         return loops if self.sharing is None else [*loops, self.sharing.run()]
 
     async def finish(self) -> None:
-        """Write what is still in memory."""
-        await self.usage.flush()
-        await self.services.refusals.flush(self.services.database)
-        await self.sealer.seal()
+        """Write what is still in memory; where one part fails, the others are written."""
+        refusals = self.services.refusals
+        for write in (self.usage.flush, partial(refusals.flush, self.services.database)):
+            await _attempt(write)
+        await _attempt(self.sealer.seal)
 
     async def _renew_keys(self) -> None:
         await self.services.clock.sleep(_HOUR)
         await self.services.database.write(self.services.access_tokens.prepare)
+
+
+async def _attempt(write: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await write()
+    except Exception:  # noqa: BLE001 - the end goes on, and the log has it
+        _log.exception("what was still in memory could not be written")
 
 
 @asynccontextmanager

@@ -98,8 +98,9 @@ class Gate:
             await self._throttle.count_failure(address)
         try:
             credential = await self._authenticator.resolve(credential)
-        except IssuerUnavailable as error:
-            raise CallerError(503, str(error), headers={"Retry-After": "10"}) from None
+        except IssuerUnavailable:
+            words = "The keys of the OpenID Connect issuer cannot be had for now; try again."
+            raise CallerError(503, words, headers={"Retry-After": "10"}) from None
 
         def enter(connection: Connection, proven: str | None) -> Result:
             principal = self._authenticator.identify(connection, credential, proven)
@@ -148,7 +149,7 @@ class Gate:
         match [*keys, *authorizations]:
             case []:
                 # nothing was guessed, so it does not count as a failure
-                words = f"Send an API key in {API_KEY}, or a bearer token."
+                words = f"Send an API key in {API_KEY}, or a bearer token; the URL is not read."
                 raise _refused(request, access, AuthenticationError(words))
             case [text] if keys:
                 return self._authenticator.present_key(text)

@@ -192,8 +192,8 @@ class _ClientServed(_Changed):
             raise _as_oauth(fault_of(request, error)) from None
 
     async def _serve(self, request: web.Request) -> web.Response:
-        call = self._call(request, _NOBODY)
-        call = replace(call, body=await read_form(request))
+        form = await read_form(request)
+        call = replace(self._call(request, _NOBODY), body=form)
         if self._endpoint.prepare is not None:
             await self._endpoint.prepare(call)
         credential = present_client(request, call.body)

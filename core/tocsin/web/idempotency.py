@@ -58,7 +58,7 @@ class Stored:
                 Kind.SECRET_SHOWN,
                 409,
                 f"This request has taken effect before, for {self.record}; its answer held a "
-                "secret, which is shown once.",
+                "secret, which is shown once. Where that was lost, make a new one.",
                 record=self.record,
             )
         return Answer(self.content, {REPLAYED: "true"}, self.status)

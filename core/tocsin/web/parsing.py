@@ -92,7 +92,7 @@ def require_acceptable(request: web.Request, media_type: str) -> None:
     RFC 9110 section 12.5.1: the most specific range of `Accept` decides, and no `Accept` takes all.
     """
     accept = ",".join(request.headers.getall(hdrs.ACCEPT, ["*/*"]))
-    if accept == "*/*":
+    if accept in {"", "*/*"}:
         return
     kind = media_type.partition("/")[0]
     ranges = dict(map(_range, accept.split(",")))

@@ -37,9 +37,9 @@ def sealer(database, clock) -> Sealer:
 
 
 @pytest.fixture
-def check(database):
+def check(database, clock):
     async def check(key: bytes = KEY, **options):
-        return await database.read(verify, key, **options)
+        return await database.read(verify, key, now=clock.now(), **options)
 
     return check
 

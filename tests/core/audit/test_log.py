@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 
 import orjson
 import pytest
@@ -84,19 +83,6 @@ async def test_filters_narrow_the_list_and_its_total(database, add, wanted, foun
     assert (actions(page), page.total) == (found, len(found))
 
 
-async def test_since_takes_what_happened_from_that_moment_on(database, add, clock):
-    await add("before")
-    clock.advance(microseconds=1)
-    since = clock.now()
-    await add("at")
-    clock.advance(hours=1)
-    await add("after")
-    page = await database.read(list_entries, limit=10, since=since)
-    assert actions(page) == ["after", "at"]
-    later = since + timedelta(hours=2)
-    assert (await database.read(list_entries, limit=10, since=later)).total == 0
-
-
 async def test_totals_are_exact_up_to_ten_thousand(database, add):
     await add(*["a"] * 10_000)
     page = await database.read(list_entries, limit=1)
@@ -165,3 +151,49 @@ async def test_the_database_refuses_to_take_an_entry_away(database, add, sealer,
     with pytest.raises(DBAPIError, match="append-only"):
         await database.write(lambda connection: connection.execute(text(statement)).close())
     assert await database.read(list_entries, limit=10) == before
+
+
+FORGED = {
+    "details that are no object": ("details", "'[5]'", {"details": {"unreadable": "[5]"}}),
+    "a moment out of range": ("at", "9000000000000000000", {"at": "1970-01-01T00:00:00.000Z"}),
+}
+FORGED_ON_SQLITE = {
+    "details that are no JSON": ("details", "'{'", {"details": {"unreadable": "{"}}),
+    "details that are bytes": ("details", "x'7bff'", {"details": {"unreadable": "{?"}}),
+    "a moment that is text": ("at", "'x'", {"at": "1970-01-01T00:00:00.000Z"}),
+    "an actor of bytes": ("actor", "x'61ff'", {"actor": "a\N{REPLACEMENT CHARACTER}"}),
+    "an actor that is not UTF-8": ("actor", "CAST(x'61ff' AS TEXT)", {"actor": "a?"}),
+}
+
+
+async def list_forged(add, tamper, database, column: str, value: str) -> dict:
+    await add("a")
+    await tamper(f"UPDATE audit SET {column} = {value}")
+    page = await database.read(list_entries, limit=10)
+    [entry] = orjson.loads(orjson.dumps({"entries": page.entries}))["entries"]
+    return entry
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+async def test_a_forged_row_is_listed(add, tamper, database, forged):
+    column, value, shown = forged
+    entry = await list_forged(add, tamper, database, column, value)
+    assert entry | shown == entry
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("forged", FORGED_ON_SQLITE.values(), ids=FORGED_ON_SQLITE)
+async def test_what_only_sqlite_holds_is_listed(add, tamper, database, forged):
+    column, value, shown = forged
+    entry = await list_forged(add, tamper, database, column, value)
+    assert entry | shown == entry
+
+
+@pytest.mark.parametrize("depth", [252, 255, 1020, 1500])
+async def test_details_too_deep_for_an_answer_are_listed_cut(add, tamper, database, depth):
+    deep = '{"a":' + "[" * depth + "]" * depth + "}"
+    entry = await list_forged(add, tamper, database, "details", f"'{deep}'")
+    [(name, text)] = entry["details"].items()
+    assert name == "unreadable"
+    assert "[[[" in text
+    assert len(text) <= 2000

@@ -8,7 +8,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, text
 
 from tocsin.audit import Sealer, list_entries, record
 from tocsin.store import open_database
@@ -169,4 +169,78 @@ async def test_what_is_not_committed_is_not_sealed(database, add, make_entry, se
     async with database._engine.begin() as open_transaction:
         await open_transaction.run_sync(record, make_entry())
         assert await sealer.seal() == 0
+    assert await sealer.seal() == 1
+
+
+UNREADABLE = {
+    "too deep to parse": ("details", f"'{'[' * 1500 + ']' * 1500}'"),
+    "too deep to write": ("details", f"'{'[' * 1020 + ']' * 1020}'"),
+    "too large a number": ("details", f"'{'9' * 400}'"),
+}
+UNREADABLE_ON_SQLITE = {
+    "no JSON": ("details", "'{'"),
+    "details of bytes": ("details", "x'ff'"),
+    "a moment that is text": ("at", "'x'"),
+    "bytes": ("actor", "x'ff'"),
+    "no UTF-8": ("actor", "CAST(x'ff' AS TEXT)"),
+}
+
+
+@pytest.fixture
+def forge(database):
+    """Insert an entry as whoever writes to the database can, with a column of his choice."""
+
+    async def forge(column: str, value: str) -> None:
+        values = dict.fromkeys(("actor", "action", "address", "request_id"), "''")
+        values |= {"at": "1", "count": "1", "details": "'{}'", column: value}
+        statement = text(
+            f"INSERT INTO audit ({', '.join(values)}) VALUES ({', '.join(values.values())})"
+        )
+        await database.write(lambda connection: connection.execute(statement).close())
+
+    return forge
+
+
+@pytest.fixture
+def seal_around(forge, add, sealer, check):
+    async def seal_around(column: str, value: str) -> None:
+        await add("before")
+        await forge(column, value)
+        await add("after")
+        assert await sealer.seal() == 3
+        found = await check()
+        assert (found.entries, found.unsealed, found.problems) == (3, 0, [])
+
+    return seal_around
+
+
+@pytest.mark.parametrize(("column", "value"), UNREADABLE.values(), ids=UNREADABLE)
+async def test_a_row_that_cannot_be_read_is_sealed_too(seal_around, column, value):
+    await seal_around(column, value)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("column", "value"), UNREADABLE_ON_SQLITE.values(), ids=UNREADABLE_ON_SQLITE
+)
+async def test_what_only_sqlite_holds_is_sealed_too(seal_around, column, value):
+    await seal_around(column, value)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_what_cannot_be_read_is_sealed_unlike_the_same_text(forge, tamper, sealer, check):
+    await forge("details", "'{'")
+    await sealer.seal()
+    await tamper("""UPDATE audit SET details = '"{"'""")
+    [problem] = (await check()).problems
+    assert "its seal does not follow" in problem
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("seal", ["x'ff'", "CAST(x'ff' AS TEXT)", "5"])
+async def test_sealing_goes_on_after_a_seal_that_is_none(add, tamper, sealer, seal):
+    await add("a")
+    await sealer.seal()
+    await tamper(f"UPDATE audit SET seal = {seal}")
+    await add("b")
     assert await sealer.seal() == 1

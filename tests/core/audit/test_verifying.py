@@ -160,7 +160,10 @@ UNREADABLE = {
     "no text": "details = 5",
     "too deep": f"details = '{'[' * 1000 + ']' * 1000}'",
     "bytes": "actor = x'ff'",
+    "no UTF-8": "actor = CAST(x'ff' AS TEXT)",
+    "details of bytes": "details = x'ff'",
     "seal of bytes": "seal = x'ff'",
+    "seal that is not UTF-8": "seal = CAST(x'ff' AS TEXT)",
 }
 
 
@@ -171,3 +174,20 @@ async def test_a_row_that_is_no_longer_readable_is_a_problem_and_no_crash(
 ):
     await tamper(f"UPDATE audit SET {change} WHERE id = 5")
     assert (await check()).problems == [broken(5, 5)]
+
+
+async def test_what_should_have_been_sealed_is_a_problem(head, add, check, clock):
+    await add("f", "g")
+    clock.advance(minutes=1)
+    await add("h")
+    assert (await check(head=head)).problems == []
+    clock.advance(microseconds=1)
+    assert (await check(head=head)).problems == [
+        "row 6: not sealed, though older than a minute, as are 2 in all; "
+        "a running service seals within seconds"
+    ]
+
+
+async def test_what_was_sealed_in_time_stays_no_problem(head, check, clock):
+    clock.advance(days=400)
+    assert (await check(head=head)).problems == []

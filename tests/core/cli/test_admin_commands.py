@@ -64,6 +64,13 @@ def test_rotating_the_signing_keys_leaves_one_new_key(tocsin, database):
     assert first != second
 
 
+def test_verifying_without_the_key_makes_none(tocsin, database):
+    status, _, errors = tocsin("audit", "verify")
+    assert status == 2
+    assert "there is no encryption key" in errors
+    assert not (database.parent / "encryption.key").exists()
+
+
 SEALED = "UPDATE audit SET position = 1, seal = '" + "0" * 64 + "' WHERE id = 1"
 
 
@@ -85,6 +92,7 @@ def test_a_forged_seal_ends_with_1_and_is_named(tocsin, database):
 
 
 def test_a_head_that_is_gone_is_a_problem(tocsin, database):
+    tocsin("admin", "token")
     status, _, errors = tocsin("audit", "verify", "--head", f"7:{'a' * 64}")
     assert status == 1
     assert "position 7" in errors

@@ -35,11 +35,11 @@ def bearer(token: str) -> dict[str, str]:
 
 # What is malformed is told so, at no cost
 
-NO_KEY = "The API key is malformed."
+NO_KEY = "The API key is malformed: it was mistyped or cut, for its checksum does not fit."
 NO_SCHEME = "Authorization takes the scheme Bearer."
 TWO = "Send one credential: X-API-Key or Authorization, once."
 MALFORMED = {
-    "nothing": ([], 401, "Send an API key in X-API-Key, or a bearer token."),
+    "nothing": ([], 401, "Send an API key in X-API-Key, or a bearer token; the URL is not read."),
     "an empty key": ([("X-API-Key", "")], 401, NO_KEY),
     "a truncated key": ([("X-API-Key", KEY[:-1])], 401, NO_KEY),
     "a key and more": ([("X-API-Key", KEY + "0")], 401, NO_KEY),
@@ -122,7 +122,8 @@ async def test_a_token_that_cannot_be_one_costs_no_read(api, token):
     for path in (INCIDENTS, KEYS):
         with noted_statements(api.services.database) as statements:
             response = await api.client.get(path, headers=bearer(token))
-        assert (await problem(response, 401))["detail"] == INVALID
+        expected = "This is an API key; send it in X-API-Key." if token == KEY else INVALID
+        assert (await problem(response, 401))["detail"] == expected
         assert statements == []
 
 

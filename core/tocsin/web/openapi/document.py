@@ -25,8 +25,15 @@ Errors are problem documents (RFC 9457), those of the OAuth 2.0 endpoints as RFC
 Unknown parameters and members are errors. Times are ISO 8601 in UTC. Bodies hold 64 KiB at most. \
 Members may be added to any answer: ignore those that you do not know.
 
-Every answer has an `X-Request-Id`, by which the service's log has it. What is refused with 429 \
-may be tried again after `Retry-After` seconds."""
+An API client obtains its access token by `POST /oauth/token`, keeps it until a minute before it \
+expires, and then obtains the next.
+
+Each credential has a limit, by default 600 requests a minute and 100 at once; `RateLimit` tells \
+where it stands, and what is refused with 429 may be tried again after `Retry-After` seconds. \
+Addresses from which authentication often fails are limited too. Pages of other origins may call \
+the API only where the operator allows theirs (CORS).
+
+Every answer has an `X-Request-Id`, by which the service's log has it."""
 
 
 def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) -> dict[str, Any]:

@@ -43,7 +43,9 @@ class AuditEntry(BaseModel):
     address: str
     request_id: str
     count: int
-    details: dict[str, Any]
+    details: dict[str, Any] = Field(
+        description="What was changed; `unreadable` holds the text of what is no JSON object."
+    )
     position: int | None = Field(description="Its place in the chain; null until it is sealed.")
     seal: str | None = Field(description="A keyed hash over it and the seal before.")
 
