@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
 
 import asyncpg
@@ -42,6 +43,16 @@ def _binaries(folder: Path) -> Path:
     return folder / "installation" / "bin"
 
 
+def _memory() -> str | None:
+    """Return a folder in memory, None where there is none with room.
+
+    On a disk, making and removing the 300 files of a database costs more than most tests.
+    """
+    folder = Path("/dev/shm")
+    roomy = folder.is_dir() and shutil.disk_usage(folder).free > 2**30
+    return str(folder) if roomy else None
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -58,8 +69,8 @@ class Postgres:
 
     def __enter__(self) -> Self:
         self.folder.chmod(0o755)
-        home = self.home = self.folder / "postgres"
-        home.mkdir()
+        self._home = TemporaryDirectory(prefix="tocsin-postgres-", dir=_memory())
+        home = self.home = Path(self._home.name)
         if "user" in self.unprivileged:
             os.chown(home, self.unprivileged["user"], self.unprivileged["group"])
         (self.folder / "password").write_text(PASSWORD)
@@ -119,6 +130,7 @@ class Postgres:
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
+        self._home.cleanup()
 
     def stop(self) -> None:
         """Stop the server, and return once it is gone."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import cache
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from argon2 import PasswordHasher
 from cryptography.fernet import Fernet
+from cryptography.hazmat.primitives.asymmetric import rsa
+from sqlalchemy import Connection, insert, select
 from ulid import ULID
 
 from tocsin.credentials import (
@@ -23,14 +27,37 @@ from tocsin.credentials import (
     generate_client_secret,
     generate_key,
 )
+from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, _private_pem, _public_pem
 from tocsin.settings import Settings
 from tocsin.store import Database
+from tocsin.store.tables import signing_keys
 from tocsin.web import Door, make_app, open_door
 from tocsin.web.calls import Services
 from tocsin.web.problems import Problem
 
 URL = "https://tocsin.example"
 ENCRYPTION_KEY = Fernet.generate_key().decode()  # one, since nodes of one database share it
+
+# A hash says by itself what verifying it takes; that of the tests' own secrets is next to nothing
+_argon2 = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+@cache
+def _signing_key() -> dict[str, object]:
+    """Return one key for every API, since making one takes longer than most tests."""
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2048)
+    return {
+        "purpose": Purpose.ACCESS,
+        "algorithm": ALGORITHMS[Purpose.ACCESS],
+        "public_key": _public_pem(key),
+        "private_key": Vault(ENCRYPTION_KEY, source="test").encrypt(_private_pem(key)),
+    }
+
+
+def _store_signing_key(connection: Connection, now: datetime) -> None:
+    if not connection.execute(select(signing_keys.c.id)).first():
+        row = _signing_key() | {"id": str(ULID()), "created_at": now, "signs_from": now}
+        connection.execute(insert(signing_keys).values(row))
 
 
 @dataclass
@@ -56,14 +83,13 @@ class Api:
             name="playbooks",
             description="",
             scopes=scopes,
-            secret_hash=await self.services.hasher.hash(value.secret),
+            secret_hash=_argon2.hash(value.secret),
             created_by="ana",
             created_at=now,
             updated_at=now,
             expires_at=now + timedelta(days=days),
         )
         await self.services.database.write(create_api_key, key)
-        self.services.hasher.runs = 0
         return text
 
     async def client_credentials(self, *scopes: Scope) -> dict[str, str]:
@@ -76,13 +102,12 @@ class Api:
             name="soar",
             description="",
             scopes=scopes,
-            secret_hash=await self.services.hasher.hash(secret),
+            secret_hash=_argon2.hash(secret),
             created_by="ana",
             created_at=now,
             updated_at=now,
         )
         await self.services.database.write(create_api_client, client)
-        self.services.hasher.runs = 0
         return {"client_id": client.client_id, "client_secret": secret}
 
     async def access_token(self, *scopes: Scope) -> str:
@@ -114,6 +139,7 @@ async def open_api(database: Database, clock, **settings: object) -> AsyncIterat
     wide = {"rate_limit": 1_000_000, "rate_burst": 1_000_000, "auth_failure_limit": 1_000_000}
     made = Settings(**{"base_url": URL, **wide, **settings})
     vault = Vault(ENCRYPTION_KEY, source="test")
+    await database.write(_store_signing_key, clock.now())
     async with open_door(
         made, database, vault, clock, is_shared=False, roles=lambda: roles
     ) as door:
