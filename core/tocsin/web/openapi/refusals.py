@@ -170,6 +170,7 @@ _REFUSALS = (
         Kind.SECRET_SHOWN,
         {"record": "{record}"},
     ),
+    Refusal("slow-body", 408, "The body did not come within 30 seconds.", takes_json),
     Refusal("no-length", 411, "Send a body, with Content-Length or in chunks.", needs_json),
     Refusal("too-large", 413, "A body holds 65536 bytes at most.", takes_json),
     OAuthRefusal("invalid_request", 413, "A body holds 65536 bytes at most.", is_oauth),
