@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,60 @@ def test_the_public_url_is_one(monkeypatch, host, url):
     monkeypatch.setenv("TOCSIN_HOST", host)
     monkeypatch.setenv("TOCSIN_TLS_TERMINATED", "true")
     assert load_settings().public_url == url
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_an_address_that_leads_nowhere_needs_a_base_url(monkeypatch, host):
+    monkeypatch.setenv("TOCSIN_HOST", host)
+    monkeypatch.setenv("TOCSIN_TLS_TERMINATED", "true")
+    with pytest.raises(ConfigurationError, match="TOCSIN_BASE_URL"):
+        load_settings()
+    monkeypatch.setenv("TOCSIN_BASE_URL", "https://tocsin.example.org")
+    load_settings()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.1.2.3", "soc.local"])
+def test_credentials_never_arrive_in_plain_text(monkeypatch, host):
+    monkeypatch.setenv("TOCSIN_HOST", host)
+    monkeypatch.setenv("TOCSIN_BASE_URL", "http://tocsin.example.org")
+    with pytest.raises(ConfigurationError, match=r"TOCSIN_HOST.*plain text"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("issuer", "is_right"),
+    [
+        ("https://id.example.org/realms/soc", True),
+        ("http://127.0.0.1:8081", True),
+        ("http://localhost/", True),
+        ("http://id.example.org", False),
+        ("http://127.0.0.1.example.org", False),
+    ],
+)
+def test_an_issuer_is_asked_over_tls(monkeypatch, issuer, is_right):
+    monkeypatch.setenv("TOCSIN_OIDC_ISSUER", issuer)
+    monkeypatch.setenv("TOCSIN_OIDC_AUDIENCE", "tocsin")
+    with nullcontext() if is_right else pytest.raises(ConfigurationError, match="TLS"):
+        load_settings()
+
+
+def test_an_issuer_goes_with_an_audience(monkeypatch):
+    monkeypatch.setenv("TOCSIN_OIDC_ISSUER", "https://id.example.org")
+    with pytest.raises(ConfigurationError, match="TOCSIN_OIDC_AUDIENCE"):
+        load_settings()
+
+
+def test_lists_are_separated_by_commas_and_each_part_is_judged(monkeypatch):
+    monkeypatch.setenv("TOCSIN_TRUSTED_PROXIES", "10.0.0.0/8, ::1/128")
+    monkeypatch.setenv("TOCSIN_CORS_ORIGINS", "https://soar.example.org")
+    settings = load_settings()
+    assert [str(network) for network in settings.trusted_proxies] == ["10.0.0.0/8", "::1/128"]
+    assert settings.cors_origins == ("https://soar.example.org",)
+    monkeypatch.setenv("TOCSIN_TRUSTED_PROXIES", "10.0.0.1/8")
+    monkeypatch.setenv("TOCSIN_CORS_ORIGINS", "https://soar.example.org/path")
+    with pytest.raises(ConfigurationError) as error:
+        load_settings()
+    assert len(error.value.problems) == 2
 
 
 def test_the_base_url_ends_without_a_slash(monkeypatch):

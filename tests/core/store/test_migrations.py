@@ -29,7 +29,7 @@ def as_of_the_spine(connection: Connection) -> None:
     scopes = '["incidents:read"]'
     connection.execute(
         text(
-            "INSERT INTO api_keys VALUES (:id, :key_id, 'Night', 'Shift', "
+            "INSERT INTO api_keys VALUES (:id, :key_id, 'Nächte', 'Shift', "
             f"'{scopes}', 'a hash', 'ana', :now, :end)"
         ),
         row,
@@ -45,6 +45,6 @@ async def test_a_key_of_the_first_version_is_still_one(empty_url):
     assert (key.prefix, key.scopes, key.secret_hash) == ("sk_live_", ("incidents:read",), "a hash")
     assert key.updated_at == key.created_at == EPOCH + timedelta(seconds=1)
     assert key.disabled_at is key.last_used_at is key.previous_hash is None
-    for words in ("NIGHT", "shift", "ana", "incidents:read"):
+    for words in ("NÄCHTE", "shift", "ana", "incidents:read"):
         assert (await database.read(list_api_keys, search=words)).total == 1
     await database.close()

@@ -623,3 +623,17 @@ async def test_an_admin_ends_the_tokens_of_before_and_none_of_after(api, client,
     assert await introspect(api, client, token) == {"active": False}
     clock.advance(milliseconds=1)
     assert (await call(api, (await obtain(api, client))["access_token"])).status == 200
+
+
+async def test_an_api_key_beside_client_credentials_is_one_too_many(api):
+    form = {"grant_type": "client_credentials", **await api.client_credentials()}
+    key = {"X-API-Key": await api.key(Scope.INCIDENTS_READ)}
+    response = await api.client.post("/oauth/token", data=form, headers=key)
+    assert await oauth_error(response, 400, "invalid_request")
+
+
+async def test_parameters_in_the_url_are_named_as_what_is_wrong(api):
+    response = await api.client.post(
+        "/oauth/token?grant_type=client_credentials", data=await api.client_credentials()
+    )
+    assert "none in the URL" in await oauth_error(response, 400, "invalid_request")

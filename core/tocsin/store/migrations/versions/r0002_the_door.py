@@ -123,15 +123,15 @@ def _extend_api_keys() -> None:
     )
     for column in added:
         op.add_column("api_keys", column)
-    newline = "char(10)" if op.get_bind().dialect.name == "sqlite" else "chr(10)"
-    words = ("name", "description", "key_id", "created_by", "CAST(scopes AS TEXT)")
-    search = f"lower({f' || {newline} || '.join(words)})"
-    keys = sa.table("api_keys", *map(sa.column, ("prefix", "created_at", "updated_at", "search")))
-    op.execute(
-        keys.update().values(
-            prefix="sk_live_", updated_at=keys.c.created_at, search=sa.text(search)
-        )
-    )
+    words = ("name", "description", "key_id", "created_by", "scopes")
+    names = ("id", "prefix", "created_at", "updated_at", "search", *words)
+    columns = [sa.column(name, DOCUMENT if name == "scopes" else None) for name in names]
+    keys = sa.table("api_keys", *columns)
+    bind = op.get_bind()
+    for key in bind.execute(sa.select(keys)).mappings().all():
+        search = "\n".join([*(key[word] for word in words[:-1]), *key["scopes"]]).casefold()
+        changed = {"prefix": "sk_live_", "updated_at": key["created_at"], "search": search}
+        bind.execute(keys.update().where(keys.c.id == key["id"]).values(changed))
     with op.batch_alter_table("api_keys") as batch:
         for name in ("prefix", "updated_at", "search"):
             batch.alter_column(name, nullable=False)
