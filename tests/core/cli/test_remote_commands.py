@@ -301,7 +301,9 @@ async def test_a_list_follows_the_pages_as_far_as_wanted(api, tocsin):
     for limit in (1, 200, 201, 450):
         out, _ = await tocsin("keys", "list", "--limit", str(limit))
         assert [line.split("\t")[0] for line in out.splitlines()] == keys[:limit]
-    assert len((await tocsin("keys", "list"))[0].splitlines()) == 50
+    out, errors = await tocsin("keys", "list")
+    assert len(out.splitlines()) == 50
+    assert "50 of 410; --limit gives more" in errors
 
 
 async def test_a_list_can_be_searched(admin, tocsin):
