@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,8 +14,6 @@ from tocsin.clock import isoformat
 from tocsin.credentials import (
     ApiClient,
     ClientStatus,
-    NoSuchRecordError,
-    NotActiveError,
     Scope,
     client_of,
     disable_api_client,
@@ -32,9 +28,9 @@ from tocsin.credentials import create_api_client as store_api_client
 from tocsin.model import Json
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.parsing import Body, Query
-from tocsin.web.problems import Kind, refusal
 from tocsin.web.routes.oauth import TOKEN_PATH
 from tocsin.web.routes.records import (
+    SHOWN_ONCE,
     Limit,
     Name,
     Scopes,
@@ -45,10 +41,11 @@ from tocsin.web.routes.records import (
     moment,
     no_such,
     place_of,
+    refusing,
 )
 
 LIST = "c"
-_SHOWN_ONCE = {"Cache-Control": "no-store"}
+_NOT_REGENERATED = "The API client is {status} for good; create a new one."
 
 
 class NewApiClient(Body):
@@ -170,7 +167,7 @@ def create_api_client(connection: Connection, call: Call) -> Answer:
         "token_endpoint": call.services.issuer_url + TOKEN_PATH,
     }
     details = {name: content[name] for name in ("name", "scopes")}
-    return Answer(content, _SHOWN_ONCE, change=_change(client, details))
+    return Answer(content, SHOWN_ONCE, change=_change(client, details))
 
 
 def list_clients(connection: Connection, call: Call) -> Answer:
@@ -197,24 +194,24 @@ def get_api_client(connection: Connection, call: Call) -> Answer:
 def regenerate_client_secret(connection: Connection, call: Call) -> Answer:
     """Give a client a new secret, and answer it; the old one is void at once."""
     minted: Minted = call.prepared
-    with _refusals():
+    with refusing("API client", not_active=_NOT_REGENERATED):
         client = regenerate_secret(
             connection, call.path["client_id"], minted.hash, call.services.clock.now()
         )
     content = {"client_id": client.client_id, "client_secret": minted.text}
-    return Answer(content, _SHOWN_ONCE, change=_change(client))
+    return Answer(content, SHOWN_ONCE, change=_change(client))
 
 
 def revoke_client_tokens(connection: Connection, call: Call) -> Answer:
     """Make every token that a client was issued void, and answer the client."""
-    with _refusals():
+    with refusing("API client"):
         client = revoke_tokens(connection, call.path["client_id"], call.services.clock.now())
     return Answer(_represent(client), change=_change(client))
 
 
 def disable_client(connection: Connection, call: Call) -> Answer:
     """Disable a client for good, and answer it."""
-    with _refusals():
+    with refusing("API client"):
         client, changed = disable_api_client(
             connection, call.path["client_id"], call.services.clock.now()
         )
@@ -224,17 +221,6 @@ def disable_client(connection: Connection, call: Call) -> Answer:
 
 def _change(client: ApiClient, details: dict[str, Json] | None = None) -> Change:
     return Change(target=f"client:{client.client_id}", details=details or {})
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    try:
-        yield
-    except NoSuchRecordError:
-        raise no_such("API client") from None
-    except NotActiveError as error:
-        detail = f"The API client is {error.status} for good; create a new one."
-        raise refusal(Kind.NOT_ACTIVE, 409, detail) from None
 
 
 def _find(connection: Connection, call: Call) -> ApiClient:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -17,8 +15,6 @@ from tocsin.credentials import (
     ApiKey,
     KeyStatus,
     KeyValue,
-    NoSuchRecordError,
-    NotActiveError,
     Scope,
     disable_api_key,
     generate_key,
@@ -33,8 +29,8 @@ from tocsin.model import Json
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.gate import API_KEY
 from tocsin.web.parsing import Body, Query, Whole
-from tocsin.web.problems import Kind, refusal
 from tocsin.web.routes.records import (
+    SHOWN_ONCE,
     Limit,
     Name,
     Scopes,
@@ -45,12 +41,13 @@ from tocsin.web.routes.records import (
     moment,
     no_such,
     place_of,
+    refusing,
 )
 
 Days = Annotated[int, Field(ge=1, le=3650), Whole]
 
 LIST = "k"
-_SHOWN_ONCE = {"Cache-Control": "no-store"}
+_NOT_ROTATED = "The API key is {status}; only an active one can be rotated."
 
 
 class NewApiKey(Body):
@@ -201,7 +198,7 @@ def create_api_key(connection: Connection, call: Call) -> Answer:
     }
     details = {name: content[name] for name in ("name", "scopes", "expires_at")}
     change = Change(target=f"key:{key.key_id}", details=details)
-    return Answer(content, _SHOWN_ONCE, change=change)
+    return Answer(content, SHOWN_ONCE, change=change)
 
 
 def list_keys(connection: Connection, call: Call) -> Answer:
@@ -230,7 +227,7 @@ def rotate_key(connection: Connection, call: Call) -> Answer:
     body: Rotation = call.body
     minted: Minted = call.prepared
     now = call.services.clock.now()
-    with _refusals():
+    with refusing("API key", not_active=_NOT_ROTATED):
         key = rotate_api_key(
             connection,
             call.path["key_id"],
@@ -244,26 +241,15 @@ def rotate_key(connection: Connection, call: Call) -> Answer:
         "previous_key_expires_at": moment(key.previous_expires_at),
     }
     content = {"key_id": key.key_id, "api_key": minted.text, **dates}
-    return Answer(content, _SHOWN_ONCE, change=Change(target=f"key:{key.key_id}", details=dates))
+    return Answer(content, SHOWN_ONCE, change=Change(target=f"key:{key.key_id}", details=dates))
 
 
 def disable_key(connection: Connection, call: Call) -> Answer:
     """Disable a key for good, and answer it."""
-    with _refusals():
+    with refusing("API key"):
         key, changed = disable_api_key(connection, call.path["key_id"], call.services.clock.now())
     change = Change(target=f"key:{key.key_id}", details={"name": key.name}) if changed else None
     return Answer(_represent(key, call), change=change)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    try:
-        yield
-    except NoSuchRecordError:
-        raise no_such("API key") from None
-    except NotActiveError as error:
-        detail = f"The API key is {error.status}; only an active one can be rotated."
-        raise refusal(Kind.NOT_ACTIVE, 409, detail) from None
 
 
 def _find(connection: Connection, call: Call) -> ApiKey:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
@@ -11,13 +12,15 @@ from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 from sqlalchemy import Row
 
 from tocsin.clock import isoformat
-from tocsin.credentials import RecordPage, Scope
+from tocsin.credentials import NoSuchRecordError, NotActiveError, RecordPage, Scope
 from tocsin.errors import CallerError
 from tocsin.model import Json
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Place
 from tocsin.web.problems import Kind, refusal
 
+SHOWN_ONCE = {"Cache-Control": "no-store"}
+"""The header of an answer with a secret."""
 SCOPES = sorted(Scope)
 
 Name = Annotated[
@@ -80,6 +83,18 @@ def with_next(call: Call, content: dict[str, Any], following: Place | None) -> A
     url = call.url.update_query(cursor=cursor)
     link = f'<{call.services.public_url}{url}>; rel="next"'
     return Answer(content | {"next_cursor": cursor}, {"Link": link})
+
+
+@contextmanager
+def refusing(what: str, *, not_active: str = "") -> Iterator[None]:
+    """Turn what a record refuses into problems: CallerError (404, or 409 in these words)."""
+    try:
+        yield
+    except NoSuchRecordError:
+        raise no_such(what) from None
+    except NotActiveError as error:
+        detail = not_active.format(status=error.status)
+        raise refusal(Kind.NOT_ACTIVE, 409, detail) from None
 
 
 def no_such(what: str) -> CallerError:
