@@ -39,13 +39,7 @@ def token(
         _record(connection, clock, "admin.issue-token", target=f"admin:{name}", details=details)
         return Admins(vault, clock).issue(connection, name=name, expires_in=lifetime)
 
-    settings = load_settings()
-
-    async def run(database: Database) -> str:
-        vault = await open_proven_vault(settings, database)
-        return await database.write(issue, vault, SystemClock())
-
-    print(run_on_database(settings, run))
+    print(_write(issue, is_proven=True))
 
 
 @app.command("revoke-all")
@@ -74,14 +68,22 @@ def rotate_signing_keys() -> None:
     _write(rotate)
 
 
-def _write(work: Callable[[Connection, Vault, Clock], T]) -> T:
+def _write(work: Callable[[Connection, Vault, Clock], T], *, is_proven: bool = False) -> T:
     """Return what `work` returns, done in one transaction with its audit entry.
 
-    It is not asked whether the encryption key is the one before: this is how it is replaced.
+    Unless `is_proven`, it is not asked whether the encryption key is the one before: this is how
+    it is replaced.
     """
     settings = load_settings()
-    vault = open_vault(settings)
-    return run_on_database(settings, lambda database: database.write(work, vault, SystemClock()))
+
+    async def run(database: Database) -> T:
+        if is_proven:
+            vault = await open_proven_vault(settings, database)
+        else:
+            vault = open_vault(settings)
+        return await database.write(work, vault, SystemClock())
+
+    return run_on_database(settings, run)
 
 
 def _record(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
-import secrets
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
 import jwt
@@ -17,6 +13,7 @@ from sqlalchemy import Connection, bindparam, exists, select
 from ulid import ULID
 
 from tocsin.clock import Clock
+from tocsin.credentials.memo import Memo
 from tocsin.credentials.signing_keys import ALGORITHMS, PublicKey, Purpose, SigningKeys
 from tocsin.credentials.tokens import TokenError, header_of, verified_claims
 from tocsin.credentials.vault import Vault
@@ -27,7 +24,6 @@ from tocsin.store.tables import api_clients, revoked_tokens, signing_keys
 TYPE = "at+jwt"
 _TYPES = {TYPE, f"application/{TYPE}"}  # RFC 9068 section 4
 _CLAIMS = ("iss", "aud", "sub", "client_id", "scope", "iat", "exp", "jti")
-_MEMORY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +51,8 @@ class AccessTokens:
         self._clock = clock
         self._issuer = issuer
         self._audience = audience
-        self._memory_key = secrets.token_bytes(32)
-        self._verified: OrderedDict[bytes, AccessToken] = OrderedDict()
-        self._lock = Lock()
+        # A token that was verified says the same until it expires
+        self._verified: Memo[AccessToken] = Memo(clock, lifetime=lifetime)
 
     def issue(self, connection: Connection, client_id: str, scopes: tuple[str, ...]) -> str:
         """Return a token; to be called in a write, and for a client that there is."""
@@ -78,7 +73,7 @@ class AccessTokens:
         }
         headers = {"typ": TYPE, "kid": key.id}
         token = jwt.encode(claims, key.private_key, algorithm=key.algorithm, headers=headers)
-        self._remember(self._digest(token), _read(claims, key.id))
+        self._verified.add(self._digest(token), _read(claims, key.id))
         return token
 
     def prepare(self, connection: Connection) -> None:
@@ -98,17 +93,15 @@ class AccessTokens:
 
     def is_known(self, token: str) -> bool:
         """Return whether this very token was verified before by this process."""
-        with self._lock:
-            return self._digest(token) in self._verified
+        return self._verified.recall(self._digest(token)) is not None
 
     def verify(self, connection: Connection, token: str) -> AccessToken:
         """Return what the token says, if it is valid and was not revoked; raises TokenError."""
         digest = self._digest(token)
-        with self._lock:
-            verified = self._verified.get(digest)
+        verified = self._verified.recall(digest)
         if verified is None:
             verified = self._check(connection, token)
-            self._remember(digest, verified)
+            self._verified.add(digest, verified)
         if not _stands(connection, verified):
             raise TokenError
         if self._clock.now() >= verified.expires_at:
@@ -147,13 +140,7 @@ class AccessTokens:
         return _read(claims, key.id)
 
     def _digest(self, token: str) -> bytes:
-        return hmac.digest(self._memory_key, token.encode("utf-8", "surrogatepass"), "sha256")
-
-    def _remember(self, digest: bytes, token: AccessToken) -> None:
-        with self._lock:
-            self._verified[digest] = token
-            while len(self._verified) > _MEMORY:
-                self._verified.popitem(last=False)
+        return self._verified.digest("token", token)
 
 
 def _read(claims: dict[str, Any], key_id: str) -> AccessToken:

@@ -15,10 +15,11 @@ from sqlalchemy import Connection
 from tocsin.clock import Clock, isoformat
 from tocsin.credentials.access_tokens import AccessTokens, is_access_token
 from tocsin.credentials.admins import Admins, is_admin_token
-from tocsin.credentials.api_clients import ApiClient, ClientStatus, load_api_client
+from tocsin.credentials.api_clients import ClientStatus, load_api_client
 from tocsin.credentials.api_keys import KeyStatus, load_api_key
 from tocsin.credentials.formats import ClientSecret, KeyValue, parse_key
-from tocsin.credentials.hashing import Hasher, Memo
+from tocsin.credentials.hashing import Hasher
+from tocsin.credentials.memo import Memo
 from tocsin.credentials.oidc import OidcAdmin, OidcIssuer
 from tocsin.credentials.tokens import TokenError, header_of
 from tocsin.credentials.usage import Usage
@@ -92,7 +93,7 @@ class Authenticator:
         self._usage = usage
         self._clock = clock
         self._issuer = issuer
-        self._admitted = Memo(clock)
+        self._admitted: Memo[str] = Memo(clock)
 
     def present_key(self, text: str) -> KeyValue:
         """Return the parts of an API key; raises AuthenticationError where it is malformed."""
@@ -204,7 +205,8 @@ class Authenticator:
         self._require_proof(presented, (client.secret_hash,), proven)
         if client.status is ClientStatus.DISABLED:
             raise AuthenticationError("The API client is disabled.")
-        return self._client_principal(client)
+        self._usage.note("client", client.client_id)
+        return Principal(f"client:{client.client_id}", client.name, client.scopes)
 
     def _identify_bearer(self, connection: Connection, token: BearerToken) -> Principal:
         try:
@@ -221,10 +223,6 @@ class Authenticator:
             raise _token_refused(error) from None
         self._admitted.add(self._digest(token), name)
         return Principal(f"admin:{name}", name, is_admin=True)
-
-    def _client_principal(self, client: ApiClient) -> Principal:
-        self._usage.note("client", client.client_id)
-        return Principal(f"client:{client.client_id}", client.name, client.scopes)
 
     def _digest(self, token: AdminToken | IssuerToken) -> bytes:
         return self._admitted.digest("token", token.text)

@@ -3,68 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import os
-import secrets
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
-from threading import Lock
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
 from tocsin.clock import Clock
+from tocsin.credentials.memo import Memo
 from tocsin.errors import TocsinError
 
-LIFETIME = timedelta(hours=1)
-"""How long a success is remembered: longer than clients wait between two access tokens."""
 WAITING = 128
 """How many runs may wait for each core: some three seconds of them."""
 
 _argon2 = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
-
-
-class Memo:
-    """Remembers which presented values proved which stored hash; safe to use from any thread.
-
-    What was presented cannot be found out from it: it is kept under an HMAC with a key that never
-    leaves the process. Whoever asks names the hash that is stored now, so a changed or deleted
-    record is never overruled.
-    """
-
-    def __init__(self, clock: Clock, *, size: int = 10_000, lifetime: timedelta = LIFETIME) -> None:
-        self._clock = clock
-        self._size = size
-        self._lifetime = lifetime
-        self._key = secrets.token_bytes(32)
-        self._entries: OrderedDict[bytes, tuple[str, datetime]] = OrderedDict()
-        self._lock = Lock()
-
-    def digest(self, identifier: str, secret: str) -> bytes:
-        """Return what a presented value is known by here."""
-        presented = f"{len(identifier)}:{identifier}{len(secret)}:{secret}"
-        return hmac.digest(self._key, presented.encode(), "sha256")
-
-    def add(self, digest: bytes, stored: str) -> None:
-        """Remember a success, at the cost of the least recently used one where there are many."""
-        with self._lock:
-            self._entries[digest] = stored, self._clock.now() + self._lifetime
-            self._entries.move_to_end(digest)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
-
-    def recall(self, digest: bytes) -> str | None:
-        """Return the hash that this value proved not long ago, None where it proved none."""
-        with self._lock:
-            if digest not in self._entries:
-                return None
-            stored, expires_at = self._entries[digest]
-            if self._clock.now() >= expires_at:
-                del self._entries[digest]
-                return None
-            self._entries.move_to_end(digest)
-            return stored
 
 
 class BusyError(TocsinError):
@@ -77,7 +29,7 @@ class Hasher:
     def __init__(self, clock: Clock, *, waiting: int = WAITING) -> None:
         self.runs = 0
         """How often Argon2id was run."""
-        self._memo = Memo(clock)
+        self._memo: Memo[str] = Memo(clock)
         cores = os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(cores, thread_name_prefix="tocsin-argon2")
         self._waiting = waiting * cores

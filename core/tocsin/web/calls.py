@@ -79,6 +79,11 @@ class Call:
         """The path and query that were asked for."""
         return self.request.rel_url
 
+    def next_link(self, cursor: str) -> str:
+        """Return the header field that leads to the next page (RFC 8288)."""
+        url = self.url.without_query_params("changed_after").update_query(cursor=cursor)
+        return f'<{self.services.public_url}{url}>; rel="next"'
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:

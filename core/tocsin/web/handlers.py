@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import cast
 
@@ -13,8 +14,7 @@ from sqlalchemy import Connection
 
 from tocsin import audit
 from tocsin.credentials import AuthenticationError, Principal
-from tocsin.errors import CallerError
-from tocsin.web.calls import Answer, Answering, Call, Endpoint, Role, Services, Serving
+from tocsin.web.calls import Answer, Answering, Call, Change, Endpoint, Role, Services, Serving
 from tocsin.web.client_authentication import present_client, read_form
 from tocsin.web.conditional import with_etag
 from tocsin.web.gate import Gate
@@ -155,23 +155,22 @@ class _Changed(_Handler):
         answer = cast("Serving", endpoint.handler)(connection, call)
         now = self._services.clock.now()
         if endpoint.action is not None and answer.change is not None:
-            audit.record(connection, self._entry(call, endpoint.action, answer))
+            audit.record(connection, self._entry(call, endpoint.action, answer.change, now))
         if attempt is not None:
             status = answer.status or endpoint.status
             secret = endpoint.shows_secret
             store_answer(connection, attempt, answer, status, now=now, secret=secret)
         return answer
 
-    def _entry(self, call: Call, action: str, answer: Answer) -> audit.Entry:
-        assert answer.change is not None  # noqa: S101 - or there is nothing to write
+    def _entry(self, call: Call, action: str, change: Change, now: datetime) -> audit.Entry:
         return audit.Entry(
-            at=self._services.clock.now(),
+            at=now,
             actor=call.principal.id,
             action=action,
-            target=answer.change.target,
+            target=change.target,
             address=self._services.addresses.of(call.request),
             request_id=call.request[REQUEST_ID_KEY],
-            details=answer.change.details,
+            details=change.details,
         )
 
 
@@ -181,15 +180,19 @@ class _ClientServed(_Changed):
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Return what the handler answered; OAuthError for whatever is refused."""
         try:
-            return await self._serve(request)
-        except AuthenticationError as error:
-            await self._count_failure(request)
-            headers = {"WWW-Authenticate": 'Basic realm="tocsin"'}
-            raise OAuthError("invalid_client", str(error), status=401, headers=headers) from None
+            return await self._admit(request)
         except OAuthError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is answered in one form
             raise _as_oauth(fault_of(request, error)) from None
+
+    async def _admit(self, request: web.Request) -> web.Response:
+        try:
+            return await self._serve(request)
+        except AuthenticationError as error:
+            await self._services.throttle.count_failure(self._services.addresses.of(request))
+            headers = {"WWW-Authenticate": 'Basic realm="tocsin"'}
+            raise OAuthError("invalid_client", str(error), status=401, headers=headers) from None
 
     async def _serve(self, request: web.Request) -> web.Response:
         form = await read_form(request)
@@ -205,12 +208,6 @@ class _ClientServed(_Changed):
 
     def _confirm(self, connection: Connection, request: web.Request) -> None:
         self._gate.reidentify(connection, request)
-
-    async def _count_failure(self, request: web.Request) -> None:
-        try:
-            await self._services.throttle.count_failure(self._services.addresses.of(request))
-        except CallerError as error:
-            raise _as_oauth(fault_of(request, error)) from None
 
 
 def _as_oauth(fault: Fault) -> OAuthError:

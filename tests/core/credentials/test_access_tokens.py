@@ -224,7 +224,7 @@ async def test_a_replaced_key_ends_its_tokens_on_every_node(database, tokens, va
 
 
 async def test_only_so_many_verified_tokens_are_remembered(database, tokens, monkeypatch):
-    monkeypatch.setattr("tocsin.credentials.access_tokens._MEMORY", 2)
+    monkeypatch.setattr(tokens._verified, "_size", 2)
     issued = [await issue(database, tokens) for _ in range(3)]
     for token in issued:
         await database.read(tokens.verify, token)

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from tocsin.credentials import Hasher
-from tocsin.credentials.hashing import Memo
+from tocsin.credentials.memo import Memo
 
 KEY, SECRET = "k" * 16, "s" * 43
 

@@ -165,10 +165,4 @@ def list_incidents(connection: Connection, call: Call) -> Answer:
     if page.next is None:
         return Answer(content)
     following = Cursor(page.next, None if ascending else resume).encode()
-    return Answer(content | {"next_cursor": following}, {"Link": _link(call, following)})
-
-
-def _link(call: Call, cursor: str) -> str:
-    """Return the address of the next page, as RFC 8288 writes it."""
-    url = call.url.without_query_params("changed_after").update_query(cursor=cursor)
-    return f'<{call.services.public_url}{url}>; rel="next"'
+    return Answer(content | {"next_cursor": following}, {"Link": call.next_link(following)})

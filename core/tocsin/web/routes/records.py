@@ -80,9 +80,7 @@ def with_next(call: Call, content: dict[str, Any], following: Place | None) -> A
     if following is None:
         return Answer(content | {"next_cursor": None})
     cursor = following.encode()
-    url = call.url.update_query(cursor=cursor)
-    link = f'<{call.services.public_url}{url}>; rel="next"'
-    return Answer(content | {"next_cursor": cursor}, {"Link": link})
+    return Answer(content | {"next_cursor": cursor}, {"Link": call.next_link(cursor)})
 
 
 @contextmanager
