@@ -7,10 +7,16 @@ import os
 from contextlib import redirect_stderr
 from pathlib import Path
 
-from bench import delivery, flood, reading, sync
+from bench import backlog, delivery, flood, reading, sync
 from tocsin.logs import configure_logs
 
-PARTS = {"http": reading.run, "flood": flood.run, "delivery": delivery.run, "sync": sync.run}
+PARTS = {
+    "http": reading.run,
+    "flood": flood.run,
+    "delivery": delivery.run,
+    "backlog": backlog.run,
+    "sync": sync.run,
+}
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import count
@@ -21,14 +21,26 @@ from bench.receiver import Request, count_received, post_all, receive
 from bench.rounds import OURS, interleave, report_rates
 from bench.samples import fill
 from tocsin.clock import SystemClock
-from tocsin.delivery import Renderer, Route, Router, Worker
-from tocsin.events import Bell, event_of
-from tocsin.registry import Configuration, LivePlugins, load_configuration, start_plugins
+from tocsin.delivery import (
+    Channels,
+    DeliveryMetrics,
+    Fleet,
+    Renderer,
+    Router,
+    SqlQueue,
+    apply,
+    written_in,
+)
+from tocsin.events import EVENTS as EVENTS_TOPIC
+from tocsin.events import Bell, Bells, event_of
+from tocsin.metrics import Metrics
+from tocsin.registry import Configuration, Maker, load_configuration
 from tocsin.store import Database
 from tocsin.store.tables import deliveries, events
-from tocsin_plugins.webhook.signing import decode_secret, signature_headers
+from tocsin_plugins.webhook.signing import SharedSecret, signature_headers
 
 EVENTS = 2000
+CONCURRENCY = 8  # a destination's default
 SECRET = "whsec_" + b64encode(bytes(range(32))).decode()
 PLUGINS = """
 enabled = ["webhook"]
@@ -51,8 +63,9 @@ def run(rounds: int) -> None:
 
 async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
     database = await open_new(new_url)
-    async with _plugins(url) as (configuration, plugins):
-        node = Deliveries(database, configuration, plugins)
+    async with channels(url) as (configuration, made):
+        await database.write(apply, written_in(configuration), "bench", SystemClock().now())
+        node = Deliveries(database, configuration, made)
         bare = Bare(node, url)
         rates = await interleave({OURS: node.measure, "bare aiohttp loop": bare.measure}, rounds)
         assert await count_received(url) == 2 * EVENTS * (rounds + 1)
@@ -62,43 +75,57 @@ async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
 
 
 @asynccontextmanager
-async def _plugins(url: str) -> Iterator[tuple[Configuration, LivePlugins]]:
+async def channels(url: str) -> AsyncIterator[tuple[Configuration, Channels]]:
+    """Yield the configuration of one webhook destination, and what makes its channel."""
     with NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(PLUGINS.format(url=url))
         file.flush()
         configuration = await load_configuration(Path(file.name))
-    plugins = await start_plugins(configuration, SystemClock())
-    yield configuration, plugins
-    await plugins.close()
+    yield configuration, Channels(configuration, Maker(SystemClock()), bytes)
 
 
 class Deliveries:
     """Routes and delivers with the loops that a node runs."""
 
-    def __init__(
-        self, database: Database, configuration: Configuration, plugins: LivePlugins
-    ) -> None:
+    def __init__(self, database: Database, configuration: Configuration, made: Channels) -> None:
         self.database = database
         self.renderer = Renderer(configuration.template_paths)
-        self.channel = plugins.channels["receiver"]
-        self._routes = [Route.of(it.name, it.settings) for it in configuration.destinations]
+        self._make = made.make
         self._rounds = count()
 
     async def measure(self) -> float:
         """Return how many of the stored events were delivered, and settled, a second."""
         await fill(self.database, f"round-{next(self._rounds)}", EVENTS, quiet=False)
-        worker = Worker(self.channel, self.renderer, self.database)
-        router = Router(self._routes, [worker], self.database, SystemClock(), Bell())
         begin = time.perf_counter()
-        loops = [asyncio.create_task(loop) for loop in (router.run(), worker.run())]
-        await self._until_settled()
-        seconds = time.perf_counter() - begin
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        async with self.running():
+            await self.until_settled()
+            seconds = time.perf_counter() - begin
         return EVENTS / seconds
 
-    async def _until_settled(self) -> None:
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Bell]:
+        """Run the loops; yields the bell to ring for new events."""
+        clock, bells, queue = SystemClock(), Bells(), SqlQueue(self.database)
+        metrics = DeliveryMetrics(Metrics(clock), self.database, clock)
+        fleet = Fleet(
+            self._make,
+            renderer=self.renderer,
+            queue=queue,
+            database=self.database,
+            clock=clock,
+            bells=bells,
+            meters=metrics.meters,
+        )
+        await fleet.follow()
+        router = Router(queue, self.database, clock, bells, metrics.routed)
+        loop = asyncio.create_task(router.run())
+        yield bells[EVENTS_TOPIC]
+        loop.cancel()
+        await asyncio.gather(loop, return_exceptions=True)
+        await fleet.finish()
+
+    async def until_settled(self) -> None:
+        """Return when nothing is waiting any more."""
         async with asyncio.timeout(60):
             while await self.database.read(_is_waiting):  # noqa: ASYNC110 - asks a database
                 await asyncio.sleep(0.02)
@@ -115,12 +142,12 @@ class Bare:
         """Return how many were posted a second."""
         requests = await self._node.database.read(self._requests)
         begin = time.perf_counter()
-        await post_all(f"{self._url}/hook", requests, self._node.channel.settings.concurrency)
+        await post_all(f"{self._url}/hook", requests, CONCURRENCY)
         return EVENTS / (time.perf_counter() - begin)
 
     def _requests(self, connection: Connection) -> list[Request]:
         rows = connection.execute(select(events).order_by(events.c.id.desc()).limit(EVENTS))
-        key, now = decode_secret(SECRET), datetime.now(UTC)
+        key, now = SharedSecret.decode(SECRET), datetime.now(UTC)
         requests = []
         for event in map(event_of, rows.mappings()):
             body = self._node.renderer.render("envelope", event)

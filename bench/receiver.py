@@ -33,6 +33,21 @@ async def _receive(send: Callable[[int], None]) -> None:
     await listen(app, send)
 
 
+def receive_slowly(send: Callable[[int], None]) -> None:
+    """Answer every POST after ten seconds; send the port."""
+    asyncio.run(_receive_slowly(send))
+
+
+async def _receive_slowly(send: Callable[[int], None]) -> None:
+    async def hook(_request: web.Request) -> web.Response:
+        await asyncio.sleep(10)
+        return web.Response(status=204)
+
+    app = web.Application()
+    app.add_routes([web.post("/hook", hook)])
+    await listen(app, send)
+
+
 async def listen(app: web.Application, send: Callable[[int], None]) -> None:
     """Serve an application for ever on a free port, which is sent."""
     runner = web.AppRunner(app, access_log=None)

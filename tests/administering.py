@@ -13,9 +13,20 @@ from running_api import Api
 
 KEYS = "/api/admin/api-keys"
 CLIENTS = "/api/admin/api-clients"
+DESTINATIONS = "/api/admin/destinations"
 AUDIT = "/api/admin/audit"
 INCIDENTS = "/api/v1/incidents"
 GOOD = {"name": "playbooks", "scopes": ["incidents:read"]}
+GOOD_DESTINATION = {
+    "name": "soar",
+    "plugin": "webhook",
+    "settings": {
+        "url": "http://127.0.0.1:9/",
+        "secret": "whsec_" + "QUJD" * 10,
+        "allow_networks": ["127.0.0.0/8"],
+    },
+}
+"""A destination that is right, and that nobody listens at."""
 
 # What list items carry, by the specification
 KEY_MEMBERS = {

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
+from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from sqlalchemy import Connection, insert, select
 from ulid import ULID
 
+import tocsin_templates
 from tocsin.credentials import (
     ApiClient,
     ApiKey,
@@ -28,14 +30,28 @@ from tocsin.credentials import (
     generate_key,
 )
 from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, _private_pem, _public_pem
+from tocsin.delivery import Channels, Registrar, Renderer, Samples
+from tocsin.registry import Configuration, Maker
 from tocsin.settings import Settings
 from tocsin.store import Database
 from tocsin.store.tables import signing_keys
 from tocsin.web import Door, make_app, open_door
 from tocsin.web.calls import Services
 from tocsin.web.problems import Problem
+from tocsin_plugins.webhook import Webhook
 
 URL = "https://tocsin.example"
+CONFIGURATION = Configuration(
+    path=Path("plugins.toml"),
+    providers=(),
+    destinations=(),
+    channels={"webhook": Webhook},
+    observers={},
+    template_paths=tocsin_templates.tocsin_template_paths(),
+    absent=(),
+    strict=False,
+)
+"""What a `plugins.toml` comes to that enables the plugin `webhook`, and nothing else."""
 ENCRYPTION_KEY = Fernet.generate_key().decode()  # one, since nodes of one database share it
 
 # A hash says by itself what verifying it takes; that of the tests' own secrets is next to nothing
@@ -132,16 +148,33 @@ class Api:
         return {"Authorization": f"Bearer {await self.token()}"}
 
 
+def destination_parts(
+    settings: Settings, vault: Vault, clock, configuration: Configuration = CONFIGURATION
+) -> dict:
+    """Return what the API needs for the sake of destinations, as a node would make it."""
+    maker = Maker(clock, settings.public_url)
+    channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
+    renderer = Renderer(configuration.template_paths)
+    return {
+        "registrar": Registrar(channels, vault.encrypt, configuration.receivers),
+        "samples": Samples(channels, renderer, clock, settings.public_url),
+    }
+
+
 @asynccontextmanager
-async def open_api(database: Database, clock, **settings: object) -> AsyncIterator[Api]:
+async def open_api(
+    database: Database, clock, configuration: Configuration = CONFIGURATION, **settings: object
+) -> AsyncIterator[Api]:
     """Return an API with these settings, limits that no test meets by accident, and a client."""
     roles = {"api": True}
-    wide = {"rate_limit": 1_000_000, "rate_burst": 1_000_000, "auth_failure_limit": 1_000_000}
+    limits = ("rate_limit", "rate_burst", "auth_failure_limit")
+    wide = {**dict.fromkeys(limits, 1_000_000), "allow_networks": "127.0.0.0/8"}
     made = Settings(**{"base_url": URL, **wide, **settings})
     vault = Vault(ENCRYPTION_KEY, source="test")
     await database.write(_store_signing_key, clock.now())
+    parts = destination_parts(made, vault, clock, configuration)
     async with open_door(
-        made, database, vault, clock, is_shared=False, roles=lambda: roles
+        made, database, vault, clock, **parts, is_shared=False, roles=lambda: roles
     ) as door:
         api = Api(door, roles)
         async with TestClient(TestServer(make_app(door.services))) as client:

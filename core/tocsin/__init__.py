@@ -3,6 +3,7 @@
 from tocsin.clock import Clock
 from tocsin.errors import (
     CredentialsRefused,
+    Misconfigured,
     OperatorError,
     PluginFailure,
     Refused,
@@ -46,6 +47,7 @@ __all__ = [
     "Incident",
     "IncidentStatus",
     "LocalPath",
+    "Misconfigured",
     "OperatorError",
     "Page",
     "PluginFailure",

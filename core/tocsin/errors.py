@@ -8,8 +8,9 @@
     │   └── CallerError          what an API caller can mend; answered as a problem document
     └── PluginFailure            how a plugin says that it could not do its work
         ├── TryLater             passes by itself
-        └── Refused              stays until someone acts
-            └── CredentialsRefused
+        └── Refused              will not be different if it is tried again
+            └── Misconfigured    until someone mends the configuration
+                └── CredentialsRefused
 
 Anything else that is raised is a bug: ours in the core, its author's in a plugin.
 """
@@ -75,30 +76,50 @@ class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin sa
 
 
 class TryLater(PluginFailure):
-    """It will pass by itself. `after` is the delay that the far side named, if it named one."""
+    """It will pass by itself. `after` is the delay that the far side named, if it named one.
+
+    `throttled` says that the far side has too much to do: everything that goes there waits.
+    """
 
     def __init__(
         self,
         reason: str,
         *,
         after: timedelta | None = None,
+        throttled: bool = False,
         status: int | None = None,
         response: bytes = b"",
     ) -> None:
         super().__init__(reason)
         self.after = after
+        self.throttled = throttled
         self.status = status
         self.response = response
 
 
 class Refused(PluginFailure):
-    """It will fail again until someone acts; `status` and `response` are what the far side said."""
+    """It will fail again however often it is tried; `status` and `response` are what was answered.
 
-    def __init__(self, reason: str, *, status: int | None = None, response: bytes = b"") -> None:
+    `unwanted` says that the far side wants nothing more at all: its destination is disabled.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        unwanted: bool = False,
+        status: int | None = None,
+        response: bytes = b"",
+    ) -> None:
         super().__init__(reason)
+        self.unwanted = unwanted
         self.status = status
         self.response = response
 
 
-class CredentialsRefused(Refused):
+class Misconfigured(Refused):
+    """The configuration does not allow it; once that is mended, it is tried again by itself."""
+
+
+class CredentialsRefused(Misconfigured):
     """The far side does not accept the configured credentials."""

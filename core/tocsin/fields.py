@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -31,12 +32,38 @@ _ISO_DURATION = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where settings come from, given to pydantic as `context`: a file, or a request."""
+
+    folder: Path | None = None
+    """The folder of the file; None for a request, which may name nothing of this machine."""
+
+    def context(self) -> dict[str, Any]:
+        """Return the context to validate with."""
+        return {"origin": self}
+
+    @staticmethod
+    def of(info: ValidationInfo) -> Origin:
+        """Return the origin of what is being validated: a file in the current folder, if unsaid."""
+        origin: Origin = (info.context or {}).get("origin", Origin(Path()))
+        return origin
+
+
+def _of_this_machine(value: Any, info: ValidationInfo) -> Any:
+    if Origin.of(info).folder is None:
+        raise PydanticCustomError("local", "set this in plugins.toml; over HTTP it is refused")
+    return value
+
+
 def _beside_the_file(value: str, info: ValidationInfo) -> str:
-    base: Path = (info.context or {}).get("base", Path())
-    return str((base / value).absolute())
+    return str((Origin.of(info).folder or Path()).joinpath(value).absolute())
 
 
-LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_beside_the_file)]
+FileOnly = BeforeValidator(_of_this_machine)
+"""Annotates what can be set in `plugins.toml` alone, since it concerns the operator's machine."""
+
+LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_beside_the_file), FileOnly]
 """A path on this machine, or a glob; a relative one is relative to `plugins.toml`."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
@@ -146,19 +173,28 @@ def _secret(found: str, expected: str) -> PydanticCustomError:
     return PydanticCustomError("secret", "{expected}", context)
 
 
-def _resolved(value: object, base: Path) -> SecretStr:
+def _resolved(value: object, origin: Origin) -> SecretStr:
+    if origin.folder is None:
+        return _written_out(value)
     if not isinstance(value, dict):
         raise _secret("found a secret written out", _REFERENCE)
-    return SecretStr(_read_reference(value, base))
+    return SecretStr(_read_reference(value, origin.folder))
 
 
-def _in_table(name: str, member: object, base: Path) -> SecretStr:
+def _written_out(value: object) -> SecretStr:
+    """Return the secret of a request, which has no business with this machine's."""
+    if not isinstance(value, str):
+        raise _secret("found something else than text", "give the secret itself, as text")
+    return SecretStr(value)
+
+
+def _in_table(name: str, member: object, origin: Origin) -> SecretStr:
     """Return a member of a table that may hold secrets; only a name may tell that it is one."""
     if isinstance(member, str) and not _SECRET_NAME.search(name):
         return SecretStr(member)
-    if isinstance(member, str):
+    if isinstance(member, str) and origin.folder is not None:
         raise _secret(f"found a secret written out as {name}", _REFERENCE)
-    return _resolved(member, base)
+    return _resolved(member, origin)
 
 
 class PluginSettings(BaseModel):
@@ -167,7 +203,8 @@ class PluginSettings(BaseModel):
     Unknown keys are errors. A field annotated `SecretStr` takes only `{ env = "NAME" }` or
     `{ file = "path" }`, so that no secret is ever written into `plugins.toml`; a relative path
     is relative to that file. One annotated `dict[str, SecretStr]` takes plain text as well,
-    except under a name that tells of a secret, such as `Authorization`.
+    except under a name that tells of a secret, such as `Authorization`. Over HTTP it is the other
+    way round: secrets are given as text, kept encrypted, and references are refused.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -178,9 +215,15 @@ class PluginSettings(BaseModel):
     @classmethod
     def _resolve_secret(cls, value: object, info: ValidationInfo) -> object:
         annotation = cls.model_fields[info.field_name or ""].annotation
-        base = (info.context or {}).get("base", Path())
         if value is None or not _is_secret(annotation):
             return value
+        origin = Origin.of(info)
         if get_origin(annotation) is dict and isinstance(value, dict):
-            return {name: _in_table(name, member, base) for name, member in value.items()}
-        return _resolved(value, base)
+            return {name: _in_table(name, member, origin) for name, member in value.items()}
+        return _resolved(value, origin)
+
+    @classmethod
+    def secret_fields(cls) -> frozenset[str]:
+        """Return the names of the fields that hold secrets."""
+        fields = cls.model_fields.items()
+        return frozenset(name for name, field in fields if _is_secret(field.annotation))

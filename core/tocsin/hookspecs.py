@@ -11,15 +11,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import pluggy
 from pydantic import Field, field_validator
 from structlog.typing import FilteringBoundLogger
 
 from tocsin.clock import Clock
-from tocsin.fields import Duration, Network, PluginSettings
-from tocsin.model import Delivery, EventType, Health, Page, Receipt, Severity
+from tocsin.conditions import ConditionText
+from tocsin.fields import Duration, FileOnly, LocalPath, Network, PluginSettings
+from tocsin.model import Delivery, Event, EventType, Health, Page, Receipt, Severity
 
 hookspec = pluggy.HookspecMarker("tocsin")
 hookimpl = pluggy.HookimplMarker("tocsin")
@@ -37,7 +38,16 @@ def tocsin_channels() -> type[Channel]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
-    """Return folders that hold `<receiver>/<event>.json.j2`. Called once, at start."""
+    """Return folders that hold templates, `<receiver>/<event>.json.j2`. Called once, at start."""
+
+
+@hookspec
+def tocsin_event(event: Event) -> None:
+    """Hear of an event that is committed. Called for each; one that raises is called again later.
+
+    What is heard goes through the queue like a delivery, so a restart loses none, but may repeat
+    one: its `id` tells. May be a coroutine function.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +67,15 @@ class HttpClient(Protocol):
     def check_url(self, url: str) -> None:
         """Return where `url` may be requested, as far as that can be told without the network.
 
-        Raises `Refused`, which says what is wrong with it.
+        Raises `Misconfigured`, which says what is wrong with it.
+        """
+        ...
+
+    async def vet_url(self, url: str) -> None:
+        """Return where `url` may be requested, also by what its name leads to at this moment.
+
+        Raises `Misconfigured`, which says what is wrong with it. A name that leads nowhere yet
+        passes.
         """
         ...
 
@@ -73,8 +91,8 @@ class HttpClient(Protocol):
     ) -> HttpResponse:
         """Return the answer, its body cut at `limit` bytes.
 
-        Raises `Refused` where the address is one that may not be reached, and `TryLater` where
-        the far side could not be reached or did not answer in time.
+        Raises `Misconfigured` where the address is one that may not be reached, and `TryLater`
+        where the far side could not be reached or did not answer in time.
         """
         ...
 
@@ -88,6 +106,8 @@ class Tools:
     http: HttpClient
     clock: Clock
     log: FilteringBoundLogger
+    public_url: str = ""
+    """Where others reach this Tocsin, without a slash at the end."""
 
 
 class Provider(ABC):
@@ -153,6 +173,16 @@ class Channel(ABC):
         min_severity: Severity = Field(
             default=Severity.MEDIUM, description="Leave out incident alerts below this severity."
         )
+        providers: tuple[str, ...] = Field(
+            default=(),
+            description="Only incident alerts of these providers; of all, if none is named.",
+        )
+        when: ConditionText | None = Field(
+            default=None,
+            description="Only events of which this is true: a Jinja2 expression over "
+            "`event_type`, `data`, `subject` and `context`, such as "
+            "`data.severity == 'Critical' or 'vpn' in data.title`.",
+        )
         template: str = Field(
             default="envelope", description="The receiver whose templates render the body."
         )
@@ -162,6 +192,17 @@ class Channel(ABC):
         concurrency: int = Field(
             default=8, ge=1, le=256, description="How many deliveries may be under way at once."
         )
+        rate_limit: int | None = Field(
+            default=None,
+            ge=1,
+            le=1_000_000,
+            description="How many attempts a minute at most, over all nodes; no limit by default.",
+        )
+        ordered: bool = Field(
+            default=False,
+            description="Deliver what concerns one incident, session or schedule in its order, "
+            "one at a time.",
+        )
         retry_schedule: tuple[Duration, ...] = Field(
             default=tuple(
                 timedelta(seconds=seconds)
@@ -170,8 +211,39 @@ class Channel(ABC):
             max_length=50,
             description="The wait before each retry; when it is used up, the delivery is dead.",
         )
+        pause_after: Duration = Field(
+            default=timedelta(minutes=5),
+            description="Pause the destination when nothing has succeeded for so long, and",
+        )
+        pause_after_failures: int = Field(
+            default=10,
+            ge=1,
+            description="so many attempts in a row have failed. What waits is parked meanwhile.",
+        )
+        probe_interval: Duration = Field(
+            default=timedelta(minutes=1),
+            gt=timedelta(0),
+            description="How often one delivery is tried while the destination is paused; when "
+            "one succeeds, the pause is over.",
+        )
         allow_networks: tuple[Network, ...] = Field(
-            default=(), description="Private networks (CIDR) that this destination may reach."
+            default=(),
+            description="Private networks (CIDR) that this destination may reach. Over HTTP only "
+            "networks inside `TOCSIN_ALLOW_NETWORKS`.",
+        )
+        ca_file: LocalPath | None = Field(
+            default=None,
+            description="Certificates (PEM) of authorities to trust instead of the system's.",
+        )
+        client_certificate: LocalPath | None = Field(
+            default=None, description="A certificate (PEM) to show to the receiver."
+        )
+        client_key: LocalPath | None = Field(
+            default=None, description="Its private key, if it is not in the same file."
+        )
+        proxy: Annotated[str, FileOnly] | None = Field(
+            default=None,
+            description="An HTTP proxy to go through, which then decides what is reached.",
         )
 
         @field_validator("min_severity", mode="before")
@@ -185,6 +257,9 @@ class Channel(ABC):
             if not timedelta(0) < value <= timedelta(seconds=60):
                 raise ValueError("give a timeout of more than 0s and at most 60s")
             return value
+
+    ordered: ClassVar[bool] = False
+    """Whether what concerns one subject must always be delivered in order, one at a time."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
@@ -202,6 +277,7 @@ class Channel(ABC):
     async def deliver(self, delivery: Delivery) -> Receipt:
         """Deliver, and return what the receiver answered.
 
-        Raises `TryLater` for what passes by itself and `Refused` for what does not. Anything else
+        Raises `TryLater` for what passes by itself, `Refused` for what does not, and
+        `Misconfigured` for what waits until someone has mended the configuration. Anything else
         that is raised is taken for a bug of the channel, shown to the operator and tried again.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -15,11 +16,38 @@ from sqlalchemy import URL
 
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import open_proven_vault
-from tocsin.delivery import Renderer, Route, Router, Worker, void_leases
-from tocsin.errors import OperatorError
-from tocsin.events import Bell
+from tocsin.delivery import (
+    Archive,
+    Channels,
+    DeliveryMetrics,
+    Fleet,
+    Registrar,
+    Renderer,
+    Replayer,
+    Retention,
+    Router,
+    Samples,
+    SqlQueue,
+    apply,
+    bury,
+    load_destinations,
+    plan,
+    unpark_all,
+    written_in,
+)
+from tocsin.errors import ConfigurationError, OperatorError
+from tocsin.events import EVENTS, Bells
 from tocsin.incidents import ProviderSync
-from tocsin.registry import Configuration, LivePlugins, load_configuration, start_plugins
+from tocsin.loops import run_forever
+from tocsin.registry import (
+    Absent,
+    Configuration,
+    LivePlugins,
+    Maker,
+    load_configuration,
+    not_strict,
+    start_providers,
+)
 from tocsin.settings import Settings
 from tocsin.store import (
     Database,
@@ -33,7 +61,8 @@ from tocsin.store import (
 )
 from tocsin.web import Door, Runner, make_app, open_door
 
-PATIENCE = timedelta(seconds=30)
+_UPKEEP = timedelta(seconds=2)
+_ABSENCE = _UPKEEP / 4
 _log = structlog.get_logger()
 
 
@@ -42,21 +71,34 @@ class Node:
     """Everything that runs in one process."""
 
     settings: Settings
+    configuration: Configuration
     plugins: LivePlugins
+    database: Database
+    clock: Clock
+    number: int
+    bells: Bells
+    metrics: DeliveryMetrics
+    queue: SqlQueue
     router: Router
-    workers: list[Worker]
+    fleet: Fleet
     syncs: list[ProviderSync]
     app: web.Application
     door: Door
     started: dict[str, bool] = field(
         default_factory=lambda: dict.fromkeys(("api", "sync", "deliver"), False)
     )
+    _attends: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; then finish what is under way and give back what is not."""
         runner = Runner(self.app)
         await runner.setup()
+        attendance = asyncio.create_task(
+            run_forever(self._attend, self.clock, "being known to other nodes")
+        )
         try:
+            await self._attends.wait()
+            await self._start_delivering()
             await self._listen(runner)
             async with asyncio.TaskGroup() as group:
                 loops = [group.create_task(loop) for loop in self._loops()]
@@ -67,16 +109,33 @@ class Node:
                 for loop in loops:
                     loop.cancel()
         finally:
-            await asyncio.gather(*(self._finish(worker) for worker in self.workers))
+            await self.fleet.finish()
+            attendance.cancel()
+            await asyncio.gather(attendance, return_exceptions=True)
             await runner.cleanup()
             await self.door.finish()
         _log.info("stopped")
 
-    async def _finish(self, worker: Worker) -> None:
+    async def _attend(self) -> None:
+        """Be known to others, and soon again: missed twice in their upkeep, it counts as gone."""
         try:
-            await worker.finish(PATIENCE)
-        except Exception:  # noqa: BLE001 - what it holds is due again when its lease has run out
-            _log.exception("what was under way could not be stored", destination=worker.name)
+            await self.database.attend(self.number, self._hear)
+        except Exception as error:  # noqa: BLE001 - however the connection ended, it is made anew
+            _log.warning("not known to other nodes for a moment", reason=str(error) or repr(error))
+            await self.clock.sleep(_ABSENCE)
+
+    def _hear(self, topic: str) -> None:
+        self._attends.set()
+        self.bells.hear(topic)
+
+    async def _start_delivering(self) -> None:
+        """Start the workers; OperatorError where one is left out and nothing may be."""
+        await self.fleet.follow()
+        if self.configuration.strict and self.fleet.absent:
+            left_out = (
+                Absent(f"destinations.{name}", why) for name, why in self.fleet.absent.items()
+            )
+            raise ConfigurationError([not_strict(self.configuration.path, it) for it in left_out])
 
     async def _listen(self, runner: Runner) -> None:
         host, port = self.settings.host, self.settings.port
@@ -89,9 +148,27 @@ class Node:
             ) from error
 
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
-        workers = [worker.run() for worker in self.workers]
         syncs = [sync.run() for sync in self.syncs]
-        return [self.router.run(), *workers, *syncs, *self.door.loops()]
+        upkeep = run_forever(self._keep_up, self.clock, "taking over from nodes that are gone")
+        replaying = Replayer(self.database, self.clock, self.bells).run()
+        delivering = [self.router.run(), self.fleet.run(), replaying, *self._retention()]
+        return [*delivering, upkeep, *syncs, *self.door.loops()]
+
+    def _retention(self) -> list[Coroutine[Any, Any, None]]:
+        """Return the loop that removes what is old, none where all is kept."""
+        days, folder = self.settings.retention_days, self.settings.archive_dir
+        if days is None:
+            return []
+        archive = None if folder is None else Archive(folder)
+        return [Retention(self.database, self.clock, timedelta(days=days), archive).run()]
+
+    async def _keep_up(self) -> None:
+        await self.clock.sleep(_UPKEEP)
+        now = self.clock.now()
+        if taken := await self.queue.take_over(now):
+            self.metrics.taken_over.inc(taken)
+            _log.warning("took over what nodes held that are gone", deliveries=taken)
+        await self.database.write(bury, now)
 
     def _announce(self) -> None:
         for absent in self.plugins.absent:
@@ -100,7 +177,7 @@ class Node:
             "started",
             url=self.settings.public_url,
             providers=sorted(self.plugins.providers),
-            destinations=sorted(self.plugins.channels),
+            destinations=self.fleet.running,
         )
 
 
@@ -111,28 +188,59 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
     The configuration is judged before anything is opened. Raises OperatorError.
     """
     clock = clock or SystemClock()
-    configuration = await load_configuration(settings.plugins_file)
+    configuration = await load_configuration(
+        settings.plugins_file, templates_dir=settings.templates_dir
+    )
     url = parse_url(settings.database)
     async with AsyncExitStack() as stack:
         stack.enter_context(hold_lock(sqlite_file(url)) if is_sqlite(url) else nullcontext())
         database = await open_ready_database(url, stack)
         vault = await open_proven_vault(settings, database)
-        if is_sqlite(url):
-            await database.write(void_leases, clock.now())
-        plugins = await start_plugins(configuration, clock)
+        maker = Maker(clock, settings.public_url)
+        plugins = await start_providers(configuration, maker)
         stack.push_async_callback(plugins.close)
+        channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
+        renderer = Renderer(configuration.template_paths, configuration.templates_dir)
+        differing = await _settle_destinations(configuration, database, clock, is_sqlite(url))
         door = await stack.enter_async_context(
             open_door(
                 settings,
                 database,
                 vault,
                 clock,
+                registrar=Registrar(channels, vault.encrypt, configuration.receivers),
+                samples=Samples(channels, renderer, clock, settings.public_url),
                 is_shared=not is_sqlite(url),
                 roles=lambda: node.started,
+                differing=differing,
             )
         )
-        node = _compose(settings, configuration, plugins, door)
+        node = _compose(
+            settings, configuration, plugins, door, channels=channels, renderer=renderer
+        )
+        taken = await node.queue.take_over(clock.now(), certain=is_sqlite(url))
+        node.metrics.taken_over.inc(taken)
         yield node
+
+
+async def _settle_destinations(
+    configuration: Configuration, database: Database, clock: Clock, alone: bool
+) -> list[str]:
+    """Apply the file where this node is alone, and return what differs from it where it is not.
+
+    What is parked is tried again: templates and plugins may have been mended.
+    """
+    written, now = written_in(configuration), clock.now()
+    await database.write(unpark_all, now)
+    if alone:
+        await database.write(apply, written, "file", now)
+        return []
+    known = await database.read(load_destinations)
+    differing = [f"{step.name}: {step.action}" for step in plan(known, written)]
+    if differing:
+        words = "this node's plugins.toml is not what was applied; `tocsin apply` applies it"
+        _log.warning(words, differing=differing)
+    return differing
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
@@ -144,22 +252,43 @@ async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
 
 
 def _compose(
-    settings: Settings, configuration: Configuration, plugins: LivePlugins, door: Door
+    settings: Settings,
+    configuration: Configuration,
+    plugins: LivePlugins,
+    door: Door,
+    *,
+    channels: Channels,
+    renderer: Renderer,
 ) -> Node:
     database, clock = door.services.database, door.services.clock
-    bell = Bell()
-    renderer = Renderer(configuration.template_paths)
-    workers = [Worker(channel, renderer, database) for channel in plugins.channels.values()]
-    routes = [Route.of(wanted.name, wanted.settings) for wanted in configuration.destinations]
+    bells, number = Bells(), secrets.randbits(63)
+    metrics = DeliveryMetrics(door.services.metrics, database, clock)
+    queue = SqlQueue(database, number)
+    fleet = Fleet(
+        channels.make,
+        renderer=renderer,
+        queue=queue,
+        database=database,
+        clock=clock,
+        bells=bells,
+        meters=metrics.meters,
+    )
     syncs = [
-        ProviderSync(provider, database, clock, bell, settings.public_url)
+        ProviderSync(provider, database, clock, bells[EVENTS], settings.public_url)
         for provider in plugins.providers.values()
     ]
     return Node(
         settings=settings,
+        configuration=configuration,
         plugins=plugins,
-        router=Router(routes, workers, database, clock, bell),
-        workers=workers,
+        database=database,
+        clock=clock,
+        number=number,
+        bells=bells,
+        metrics=metrics,
+        queue=queue,
+        router=Router(queue, database, clock, bells, metrics.routed),
+        fleet=fleet,
         syncs=syncs,
         app=make_app(door.services),
         door=door,

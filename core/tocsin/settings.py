@@ -79,6 +79,15 @@ class Settings(BaseSettings):
         description="Declares that something in front speaks TLS, so that Tocsin may listen on an "
         "address other than loopback.",
     )
+    templates_dir: Path | None = Field(
+        default=None,
+        description="A folder of templates of your own, which come before those of plugins.",
+    )
+    allow_networks: tuple[Network, ...] = Field(
+        default=(),
+        description="Networks, separated by commas, that destinations made over HTTP may be "
+        "allowed to reach beside public addresses.",
+    )
     trusted_proxies: tuple[Network, ...] = Field(
         default=(),
         description="Networks, separated by commas, whose `X-Forwarded-For` is believed.",
@@ -118,6 +127,25 @@ class Settings(BaseSettings):
     encryption_key_file: Path | None = Field(
         default=None, description="A file that holds the encryption key, instead."
     )
+    metrics_token: SecretStr | None = Field(
+        default=None,
+        description="What `/metrics` asks for as a bearer token; without one, only callers on the "
+        "same machine are answered.",
+    )
+    metrics_token_file: Path | None = Field(
+        default=None, description="A file that holds the metrics token, instead."
+    )
+    retention_days: int | None = Field(
+        default=None,
+        ge=32,
+        le=36_500,
+        description="How long events are kept whose deliveries have all ended; for ever if unset. "
+        "32 days at least, since `tocsin prove` accounts for 31.",
+    )
+    archive_dir: Path | None = Field(
+        default=None,
+        description="A folder that they are written to before they are removed; none if unset.",
+    )
     log_format: Literal["console", "json"] = Field(
         default="console", description="`console` for people, `json` for programs."
     )
@@ -130,7 +158,14 @@ class Settings(BaseSettings):
         # an issuer is compared as it is, a slash at its end included
         return value if info.field_name == "oidc_issuer" else value.rstrip("/")
 
-    @field_validator("trusted_proxies", mode="before")
+    @field_validator("templates_dir")
+    @classmethod
+    def _there(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_dir():
+            raise ValueError("give a folder that is there, such as /etc/tocsin/templates")
+        return value and value.absolute()
+
+    @field_validator("allow_networks", "trusted_proxies", mode="before")
     @classmethod
     def _networks(cls, value: str | Sequence[Network]) -> list[Network]:
         try:
@@ -195,13 +230,14 @@ def _parts(value: str | Sequence[Any]) -> list[Any]:
 
 def _misspelt() -> list[Problem]:
     """Return a problem for each variable that is almost one of ours."""
-    known = [PREFIX + name.upper() for name in Settings.model_fields]
+    known = [name.upper() for name in Settings.model_fields]
+    given = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
+    own = {name.removeprefix(PREFIX) for name in CALLERS}.union(known)
+    # compared without the prefix, by which any two would be somewhat alike
     return [
-        Problem("environment", name, "unknown setting", f"remove it{hint}")
-        for name in os.environ
-        if name.startswith(PREFIX)
-        and name not in CALLERS.union(known)
-        and (hint := nearest(name, known))
+        Problem("environment", PREFIX + name, "unknown setting", f"remove it{hint}")
+        for name in given
+        if name not in own and (hint := nearest(name, known).replace("'", f"'{PREFIX}", 1))
     ]
 
 
@@ -222,12 +258,26 @@ def _disagreements(settings: Settings) -> Iterator[Problem]:
             f"found nothing, while {PREFIX}HOST={settings.host} is no address to reach it by",
             "set it to the address that others use, such as https://tocsin.example.org",
         )
+    if settings.archive_dir is not None and settings.retention_days is None:
+        yield Problem(
+            "environment",
+            f"{PREFIX}ARCHIVE_DIR",
+            "found a folder, to which nothing would be written",
+            f"set {PREFIX}RETENTION_DAYS too",
+        )
     if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):
         yield Problem(
             "environment",
             f"{PREFIX}OIDC_ISSUER",
             "found an issuer without TLS, whose keys anyone on the way could replace",
             "give an https:// URL",
+        )
+    if settings.metrics_token is not None and settings.metrics_token_file is not None:
+        yield Problem(
+            "environment",
+            f"{PREFIX}METRICS_TOKEN_FILE",
+            f"found a token beside {PREFIX}METRICS_TOKEN",
+            "set one of them",
         )
     if bool(settings.oidc_issuer) != bool(settings.oidc_audience):
         missing = "AUDIENCE" if settings.oidc_issuer else "ISSUER"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
-from tocsin.fields import Duration, LocalPath, PluginSettings, parse_iso_duration
+from tocsin.fields import Duration, LocalPath, Origin, PluginSettings, parse_iso_duration
 
 durations: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
@@ -79,7 +79,7 @@ def test_a_secret_comes_from_the_environment_or_a_file(monkeypatch, tmp_path):
     (tmp_path / "hush").write_text("two\n")
     read = Settings.model_validate
     assert read({"secret": {"env": "HUSH"}}).secret == SecretStr("one")
-    context = {"base": tmp_path}
+    context = Origin(tmp_path).context()
     assert read({"secret": {"file": "hush"}}, context=context).secret == SecretStr("two")
     assert read({}).secret is None
 
@@ -110,7 +110,7 @@ def test_a_relative_path_is_relative_to_the_file(path, expected):
     class Files(PluginSettings):
         path: LocalPath
 
-    context = {"base": Path("/etc/tocsin")}
+    context = Origin(Path("/etc/tocsin")).context()
     assert Files.model_validate({"path": path}, context=context).path == expected
 
 

@@ -50,7 +50,7 @@ def hooks() -> list[tuple[str, str]]:
     for name, function in inspect.getmembers(hookspecs, inspect.isfunction):
         if name.startswith("tocsin_"):
             signature = inspect.signature(function)
-            summary = (function.__doc__ or "").strip()
+            summary = inspect.getdoc(function)
             found.append((f"### `{name}{str(signature).replace(chr(39), '')}`", summary))
     return found
 

@@ -25,7 +25,6 @@ def sensor(tmp_path: Path) -> Sensor:
 @pytest.fixture
 async def service(tmp_path: Path, database_url: URL, receiver: Receiver) -> AsyncIterator[Service]:
     """A service on either database; the test starts it, and whatever is left running is stopped."""
-    service = Service(tmp_path, database_url, receiver)
+    service = Service(tmp_path, database_url, receiver.destination)
     yield service
-    if hasattr(service, "_process"):
-        await service.stop()
+    await service.stop()

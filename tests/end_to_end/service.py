@@ -34,6 +34,19 @@ async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
             await asyncio.sleep(0.02)
 
 
+def destination(name: str, url: str, **settings: object) -> str:
+    """Return the block of a webhook in `plugins.toml`."""
+    lines = (f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+    return f"""
+    [destinations.{name}]
+    plugin = "webhook"
+    url = "{url}"
+    secret = {{ file = "secret" }}
+    allow_networks = ["127.0.0.0/8"]
+    {"".join(lines)}
+    """
+
+
 class Receiver:
     """Keeps every delivery whose signature an independent library has verified."""
 
@@ -42,6 +55,12 @@ class Receiver:
         self.received: list[tuple[str, dict]] = []
         self.statuses: list[int] = []
         self._verify = Webhook(SECRET).verify
+
+    @property
+    def destination(self) -> str:
+        """The block of the destination `soc`, which leads here."""
+        url = f"http://127.0.0.1:{self.port}/hook"
+        return destination("soc", url, retry_schedule=["100ms"] * 3)
 
     async def __aenter__(self) -> Self:
         app = web.Application()
@@ -133,11 +152,14 @@ class Sensor:
 class Service:
     """`tocsin serve` in a process of its own, with the means to stop it in every way."""
 
-    def __init__(self, folder: Path, database: URL, receiver: Receiver) -> None:
+    def __init__(self, folder: Path, database: URL, *destinations: str) -> None:
         self.folder = folder
+        self.database = database
+        self._process: asyncio.subprocess.Process | None = None
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "serve.log"
+        self.is_alone = database.get_backend_name() == "sqlite"
         self.environment = {
             **os.environ,
             "TOCSIN_DATA_DIR": str(folder / "data"),
@@ -154,16 +176,15 @@ class Service:
             plugin = "suricata"
             path = "{folder}/eve.json"
             poll_interval = "50ms"
-            [destinations.soc]
-            plugin = "webhook"
-            url = "http://127.0.0.1:{receiver.port}/hook"
-            secret = {{ file = "secret" }}
-            allow_networks = ["127.0.0.0/8"]
-            retry_schedule = ["100ms", "100ms", "100ms"]
             """
+            + "".join(destinations)
         )
 
-    async def start(self) -> None:
+    async def start(self, *, is_applied: bool = False) -> None:
+        """Start it, and return when it is ready; `is_applied` tells that the file was before."""
+        if not self.is_alone and not is_applied:
+            status, _, errors = await self.command("apply")
+            assert status == 0, errors
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "tocsin", "serve", env=self.environment, stderr=log
@@ -181,12 +202,17 @@ class Service:
             return False
 
     async def kill(self) -> None:
-        self._process.send_signal(signal.SIGKILL)
-        await self._process.wait()
+        await self._end(signal.SIGKILL)
 
     async def stop(self) -> int:
+        return await self._end(signal.SIGTERM)
+
+    async def _end(self, how: signal.Signals) -> int:
+        """Send the signal to what runs, and return its status; 0 where nothing ever ran."""
+        if self._process is None:
+            return 0
         if self._process.returncode is None:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(how)
         return await self._process.wait()
 
     async def command(self, *arguments: str) -> tuple[int, str, str]:

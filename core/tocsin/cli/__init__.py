@@ -10,16 +10,21 @@ import typer
 
 from tocsin.cli import (
     admin,
+    apply,
     audit,
     check,
     clients,
     coverage,
     database,
     deliveries,
+    destinations,
     keys,
     plugins,
+    prove,
     quarantine,
     serve,
+    trace,
+    webhooks,
 )
 from tocsin.errors import OperatorError
 
@@ -33,15 +38,20 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.command("check")(check.check)
+app.command("apply")(apply.apply)
 app.command("coverage")(coverage.coverage)
 app.command("quarantine")(quarantine.quarantine)
+app.command("trace")(trace.trace)
+app.command("prove")(prove.prove)
 app.add_typer(deliveries.app, name="deliveries")
+app.add_typer(destinations.app, name="destinations")
 app.add_typer(database.app, name="db")
 app.add_typer(admin.app, name="admin")
 app.add_typer(keys.app, name="keys")
 app.add_typer(clients.app, name="clients")
 app.add_typer(audit.app, name="audit")
 app.add_typer(plugins.app, name="plugins")
+app.add_typer(webhooks.app, name="webhooks")
 
 
 def _show_version(wanted: bool) -> None:

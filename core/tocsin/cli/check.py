@@ -15,7 +15,7 @@ from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Provider
 from tocsin.logs import configure_logs
 from tocsin.model import Health
-from tocsin.registry import load_configuration, start_plugins
+from tocsin.registry import Maker, load_configuration, start_plugins
 from tocsin.settings import Settings, load_settings
 from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
 
@@ -35,10 +35,12 @@ def check() -> None:
 
 
 async def _check(settings: Settings) -> bool:
-    configuration = await load_configuration(settings.plugins_file)
+    configuration = await load_configuration(
+        settings.plugins_file, templates_dir=settings.templates_dir
+    )
     print(f"{settings.plugins_file}: the configuration is valid")
     well = [await _check_database(settings)]
-    live = await start_plugins(configuration, SystemClock())
+    live = await start_plugins(configuration, Maker(SystemClock(), settings.public_url))
     try:
         plugins: Sequence[Provider | Channel] = [*live.providers.values(), *live.channels.values()]
         well += [await _ask(plugin) for plugin in plugins]

@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Mapping
+from getpass import getuser
+from typing import Annotated, Any, TypeVar
 
 import typer
+from sqlalchemy import Connection
 
+from tocsin import audit, delivery
+from tocsin.cli.answers import print_columns
 from tocsin.cli.existing import run_on_database
+from tocsin.cli.moments import parse_moment
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
-from tocsin.delivery import STATES, list_attempts, list_deliveries
-from tocsin.delivery import replay as replay_deliveries
+from tocsin.delivery import DeliveryState, Filter, NoSuchDeliveryError, NotReplayableError, Resting
 from tocsin.errors import OperatorError
+from tocsin.model import EventType, Json, Vocabulary
 from tocsin.settings import load_settings
+from tocsin.store import Database
+
+Word = TypeVar("Word", bound=Vocabulary)
 
 app = typer.Typer(no_args_is_help=True, help="What arrived where, and if not, why not.")
+
+_COLUMNS = (
+    "id",
+    "destination",
+    "event_type",
+    "subject",
+    "state",
+    "attempts",
+    "due_at",
+    "finished_at",
+    "reason",
+)
 Destination = Annotated[str | None, typer.Option(help="Only this destination.")]
+Event = Annotated[str | None, typer.Option(help=f"One of: {', '.join(EventType)}.")]
+Since = Annotated[
+    str | None,
+    typer.Option(help="Only events that happened since, such as 24h or 2026-11-21T05:33:01Z."),
+]
+Until = Annotated[str | None, typer.Option(help="Only events that happened before.")]
 
 
 @app.command("list")
 def list_all(
-    state: Annotated[str | None, typer.Option(help=f"One of: {', '.join(STATES)}.")] = None,
+    *,
+    state: Annotated[str | None, typer.Option(help=f"One of: {', '.join(DeliveryState)}.")] = None,
     destination: Destination = None,
+    event: Event = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Only those about this, such as incident:7.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the newest deliveries: their state, and why those rest that did not arrive."""
-    if state is not None and state not in STATES:
-        raise OperatorError(f"--state: found {state!r}; give one of: {', '.join(STATES)}")
-    records = run_on_database(
+    wanted = _filter(destination, event, since, until, subject)
+    shown_as = None if state is None else _word(DeliveryState, "--state", state)
+    page = run_on_database(
         load_settings(),
         lambda database: database.read(
-            list_deliveries, state=state, destination=destination, limit=limit
+            delivery.list_deliveries, wanted, state=shown_as, limit=limit
         ),
     )
-    print_records(records, as_json=as_json)
+    print_columns(page.deliveries, _COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -43,33 +78,109 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show every attempt at one delivery, with what the receiver answered."""
-    records = run_on_database(
-        load_settings(), lambda database: database.read(list_attempts, delivery_id)
+    found = run_on_database(
+        load_settings(), lambda database: database.read(delivery.load_delivery, delivery_id)
     )
-    if not records:
-        raise OperatorError(f"there is no attempt at a delivery {delivery_id!r}")
-    print_records(records, as_json=as_json)
+    if found is None:
+        raise OperatorError(f"there is no delivery {delivery_id!r}")
+    print_records(found["attempts"], as_json=as_json)
 
 
 @app.command()
 def replay(
     delivery_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="One delivery, dead or delivered.")
+        str | None, typer.Argument(metavar="[ID]", help="One delivery, whatever its state.")
+    ] = None,
+    *,
+    state: Annotated[
+        str | None, typer.Option(help=f"One of: {', '.join(Resting)}. Default: {Resting.DEAD}.")
     ] = None,
     destination: Destination = None,
+    event: Event = None,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
-    """Send again: one delivery, or all that are dead. Prints how many those are."""
-    if delivery_id is not None and destination is not None:
-        raise OperatorError("give the id of a delivery or --destination, not both")
-    replayed = run_on_database(
-        load_settings(),
-        lambda database: database.write(
-            replay_deliveries,
-            now=SystemClock().now(),
-            delivery_id=delivery_id,
-            destination=destination,
-        ),
+    """Send again: one delivery, or all that are dead, or all that match. Prints how many.
+
+    Interrupting this ends nothing: the service does the rest.
+    """
+    wanted = _filter(destination, event, since, until)
+    if delivery_id is not None:
+        if state is not None or wanted != Filter():
+            raise OperatorError("give the id of a delivery, or options that choose some, not both")
+        print(run_on_database(load_settings(), lambda it: it.write(_replay_one, delivery_id)))
+        return
+    resting = _word(Resting, "--state", state or Resting.DEAD)
+    print(run_on_database(load_settings(), lambda it: _replay_all(it, resting, wanted)))
+
+
+def _replay_one(connection: Connection, delivery_id: str) -> int:
+    try:
+        to = delivery.replay_delivery(connection, delivery_id, SystemClock().now())
+    except NoSuchDeliveryError:
+        raise OperatorError(f"there is no delivery {delivery_id!r}") from None
+    except NotReplayableError as error:
+        raise OperatorError(f"{delivery_id} cannot be replayed: {error}") from None
+    _record(connection, "delivery.replay", f"delivery:{delivery_id}", {"destination": to})
+    return 1
+
+
+async def _replay_all(database: Database, state: Resting, wanted: Filter) -> int:
+    """Return how many were replayed, here and by the service that may be running."""
+    extent = await database.read(delivery.measure_replay, state, wanted)
+    made = await database.write(_create, extent)
+    found: dict[str, Any] | None = made
+    while found is not None and found["state"] == delivery.ReplayState.RUNNING:
+        now = SystemClock().now()
+        await database.write(delivery.replay_batch, now, replay_id=made["id"])
+        found = await database.read(delivery.load_replay, made["id"])
+        if found is not None and sys.stderr.isatty():
+            print(f"\r{found['replayed']} of {found['total']}", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return int(found["replayed"]) if found else 0
+
+
+def _create(connection: Connection, extent: delivery.Extent) -> dict[str, Any]:
+    by = f"local:{getuser()}"
+    made = delivery.create_replay(connection, extent, by, SystemClock().now())
+    details = {**made["filter"], "total": made["total"]}
+    _record(connection, "deliveries.replay", f"replay:{made['id']}", details)
+    return made
+
+
+def _record(connection: Connection, action: str, target: str, details: Mapping[str, Json]) -> None:
+    entry = audit.Entry(
+        at=SystemClock().now(),
+        actor=f"local:{getuser()}",
+        action=action,
+        target=target,
+        address="local",
+        request_id="",
+        details=details,
     )
-    if not replayed and delivery_id is not None:
-        raise OperatorError(f"there is no delivery {delivery_id!r} that rests")
-    print(replayed)
+    audit.record(connection, entry)
+
+
+def _filter(
+    destination: str | None,
+    event: str | None,
+    since: str | None,
+    until: str | None,
+    subject: str | None = None,
+) -> Filter:
+    now = SystemClock().now()
+    return Filter(
+        destination=destination,
+        event_type=None if event is None else _word(EventType, "--event", event),
+        subject=subject,
+        since=None if since is None else parse_moment("--since", since, now),
+        until=None if until is None else parse_moment("--until", until, now),
+    )
+
+
+def _word(vocabulary: type[Word], option: str, text: str) -> Word:
+    try:
+        return vocabulary.parse(text)
+    except ValueError as error:
+        raise OperatorError(f"{option}: found {text!r}; {error}") from None

@@ -1,19 +1,103 @@
 """Delivery: which destinations an event concerns, and bringing it there."""
 
-from tocsin.delivery.accounts import STATES, list_attempts, list_deliveries, replay
-from tocsin.delivery.queue import void_leases
+from tocsin.delivery.applying import Step, apply, plan, written_in
+from tocsin.delivery.archive import Archive
+from tocsin.delivery.changing import (
+    NameTakenError,
+    Written,
+    amend,
+    bury,
+    create,
+    delete,
+    resume,
+    unpark_all,
+)
+from tocsin.delivery.channels import Channels
+from tocsin.delivery.destinations import (
+    Destination,
+    ManagedBy,
+    Reason,
+    State,
+    load_destination,
+    load_destinations,
+)
+from tocsin.delivery.filters import DeliveryState, Filter, Resting
+from tocsin.delivery.fleet import Fleet
+from tocsin.delivery.listing import count_waiting, list_destinations
+from tocsin.delivery.measuring import DeliveryMetrics
+from tocsin.delivery.reads import list_attempts, list_deliveries, load_delivery
+from tocsin.delivery.registering import Registrar, WrongDestinationError
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.routing import Route
-from tocsin.delivery.worker import Router, Worker
+from tocsin.delivery.replaying import (
+    NoSuchDeliveryError,
+    NotReplayableError,
+    Replayer,
+    replay_batch,
+    replay_delivery,
+)
+from tocsin.delivery.replays import (
+    Extent,
+    ReplayState,
+    cancel_replay,
+    create_replay,
+    list_replays,
+    load_replay,
+    measure_replay,
+)
+from tocsin.delivery.retention import Retention
+from tocsin.delivery.router import Router
+from tocsin.delivery.sampling import Samples, Sent
+from tocsin.delivery.sql_queue import SqlQueue
 
 __all__ = [
-    "STATES",
+    "Archive",
+    "Channels",
+    "DeliveryMetrics",
+    "DeliveryState",
+    "Destination",
+    "Extent",
+    "Filter",
+    "Fleet",
+    "ManagedBy",
+    "NameTakenError",
+    "NoSuchDeliveryError",
+    "NotReplayableError",
+    "Reason",
+    "Registrar",
     "Renderer",
-    "Route",
+    "ReplayState",
+    "Replayer",
+    "Resting",
+    "Retention",
     "Router",
-    "Worker",
+    "Samples",
+    "Sent",
+    "SqlQueue",
+    "State",
+    "Step",
+    "Written",
+    "WrongDestinationError",
+    "amend",
+    "apply",
+    "bury",
+    "cancel_replay",
+    "count_waiting",
+    "create",
+    "create_replay",
+    "delete",
     "list_attempts",
     "list_deliveries",
-    "replay",
-    "void_leases",
+    "list_destinations",
+    "list_replays",
+    "load_delivery",
+    "load_destination",
+    "load_destinations",
+    "load_replay",
+    "measure_replay",
+    "plan",
+    "replay_batch",
+    "replay_delivery",
+    "resume",
+    "unpark_all",
+    "written_in",
 ]

@@ -10,9 +10,10 @@ from typing import Any
 
 import structlog
 
-from tocsin.delivery.queue import DEAD, DELIVERED, PENDING, Attempt, Claimed
+from tocsin.delivery.breaker import Verdict
+from tocsin.delivery.queue import DEAD, DELIVERED, PARKED, PENDING, Attempt, Claimed
 from tocsin.delivery.rendering import Renderer
-from tocsin.errors import Refused, TryLater
+from tocsin.errors import CredentialsRefused, Misconfigured, Refused, TryLater
 from tocsin.hookspecs import Channel
 from tocsin.loops import was_cancelled
 from tocsin.model import Delivery, Receipt
@@ -50,6 +51,7 @@ class Attempts:
             started,
             state=DELIVERED,
             outcome=DELIVERED,
+            verdict=Verdict.WELL,
             answer=receipt,
             remote_id=receipt.remote_id and clean(str(receipt.remote_id), REMOTE_ID_LIMIT),
         )
@@ -70,14 +72,17 @@ class Attempts:
         return receipt
 
     def _failed(self, claimed: Claimed, started: datetime, error: BaseException) -> Attempt:
-        outcome, reason = self._outcome(claimed, error)
-        delay = None if isinstance(error, Refused) else self._delay(claimed.attempt, error)
+        outcome, verdict, reason = self._judge(claimed, error)
+        asked = _asked(error)
+        delay = None if isinstance(error, Refused) else self._delay(claimed.step, asked)
         return self._attempt(
             claimed,
             started,
-            state=DEAD if delay is None else PENDING,
+            state=_state(error, delay),
             outcome=outcome,
+            verdict=verdict,
             delay=delay,
+            asked=asked,
             reason=clean(reason, REASON_LIMIT),
             answer=error if isinstance(error, TryLater | Refused) else None,
         )
@@ -102,31 +107,51 @@ class Attempts:
             **members,
         )
 
-    def _outcome(self, claimed: Claimed, error: BaseException) -> tuple[str, str]:
+    def _judge(self, claimed: Claimed, error: BaseException) -> tuple[str, Verdict, str]:
+        """Return the attempt log's word for a failure, what it says of the receiver, and why."""
         match error:
             case Refused():
-                return "refused", str(error)
+                return *_refusal(error), str(error)
             case TryLater():
-                return "later", str(error)
+                verdict = Verdict.THROTTLED if error.throttled else Verdict.FAILING
+                return "later", verdict, str(error)
             case TimeoutError():
-                return "later", "the channel did not end in time"
+                return "later", Verdict.FAILING, "the channel did not end in time"
             case _:
                 destination = self._channel.tools.name
                 _log.error(
                     "a channel failed", destination=destination, id=claimed.id, exc_info=error
                 )
-                return "failed", f"{type(error).__name__}: {error}"
+                return "failed", Verdict.FAILING, f"{type(error).__name__}: {error}"
 
-    def _delay(self, attempt: int, error: BaseException) -> timedelta | None:
+    def _delay(self, step: int, asked: timedelta | None) -> timedelta | None:
         """Return how long to wait before the next attempt, or None when the schedule is used up."""
         schedule = self._channel.settings.retry_schedule
-        if attempt > len(schedule):
+        if step > len(schedule):
             return None
-        asked = error.after if isinstance(error, TryLater) else None
-        delay: timedelta = schedule[attempt - 1]
-        if isinstance(asked, timedelta):
-            delay = max(delay, min(asked, LONGEST_DELAY))
+        delay: timedelta = max(schedule[step - 1], asked or timedelta(0))
         return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, hides nothing
+
+
+def _refusal(error: Refused) -> tuple[str, Verdict]:
+    if error.unwanted:
+        return "refused", Verdict.UNWANTED
+    if isinstance(error, CredentialsRefused):
+        return "refused", Verdict.FAILING
+    is_ours = isinstance(error, Misconfigured)
+    return "misconfigured" if is_ours else "refused", Verdict.NOTHING
+
+
+def _asked(error: BaseException) -> timedelta | None:
+    """Return the delay that the far side named, as far as it is believed."""
+    asked = error.after if isinstance(error, TryLater) else None
+    return min(asked, LONGEST_DELAY) if isinstance(asked, timedelta) else None
+
+
+def _state(error: BaseException, delay: timedelta | None) -> str:
+    if isinstance(error, Misconfigured) or (isinstance(error, Refused) and error.unwanted):
+        return PARKED
+    return DEAD if delay is None else PENDING
 
 
 def _as_bytes(response: object) -> bytes:

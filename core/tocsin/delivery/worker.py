@@ -1,81 +1,68 @@
-"""The two loops of delivery: one routes events, one per destination delivers."""
+"""The loops that deliver: one worker for each destination that this node serves."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
+from sqlalchemy.exc import DBAPIError
 
-from tocsin.clock import Clock, isoformat
-from tocsin.delivery import queue
 from tocsin.delivery.attempting import GRACE, Attempts
-from tocsin.delivery.queue import Attempt, Claimed
+from tocsin.delivery.breaker import Patience, Standing, Verdict
+from tocsin.delivery.destinations import Destination
+from tocsin.delivery.measuring import Meter
+from tocsin.delivery.pacing import Admission
+from tocsin.delivery.queue import HEARTBEAT, LEASE, Attempt, Claimed, DeliveryQueue
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.routing import Route, route
+from tocsin.delivery.reporting import report_attempts, report_change
+from tocsin.delivery.standings import record_verdicts
 from tocsin.events import Bell
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
 from tocsin.store import Database
 
-_POLL = timedelta(seconds=1)
-_BATCH = 200
+POLL = timedelta(seconds=1)
 AHEAD = 8  # times its concurrency, a worker claims at once
 LINGER = 0.01  # seconds that attempts wait to be stored with others
+_SAYS_NOTHING = (Verdict.WELL, Verdict.NOTHING)
 _log = structlog.get_logger()
 
 
-class Router:
-    """Turns events into deliveries, and wakes the workers."""
+class Worker:
+    """Delivers what is due to one destination, as it is configured in one revision."""
 
     def __init__(
         self,
-        routes: Sequence[Route],
-        workers: Sequence[Worker],
+        destination: Destination,
+        channel: Channel,
+        *,
+        renderer: Renderer,
+        queue: DeliveryQueue,
         database: Database,
-        clock: Clock,
         bell: Bell,
+        meter: Meter,
     ) -> None:
-        self._routes = routes
-        self._workers = workers
-        self._database = database
-        self._clock = clock
-        self._bell = bell
-
-    async def run(self) -> None:
-        """Route until cancelled."""
-        await run_forever(self._step, self._clock, "routing")
-
-    async def _step(self) -> None:
-        if not await self.route_waiting():
-            await self._bell.wait(_POLL)
-
-    async def route_waiting(self) -> int:
-        """Route what is waiting now, and return how many events that were."""
-        routed = await self._database.write(route, self._routes, _BATCH, self._clock.now())
-        if routed:
-            for worker in self._workers:
-                worker.bell.ring()
-        return routed
-
-
-class Worker:
-    """Delivers what is due to one destination; a slow one holds up no other."""
-
-    def __init__(self, channel: Channel, renderer: Renderer, database: Database) -> None:
-        self.name = channel.tools.name
-        self.bell = Bell()
+        self.name = destination.name
+        self.bell = bell
+        self._meter = meter
+        self._admission = Admission(destination, channel.settings, database, channel.tools.clock)
+        self._settings = channel.settings
+        self._in_order = channel.ordered or channel.settings.ordered
         self._attempts = Attempts(channel, renderer)
-        self._concurrency = channel.settings.concurrency
+        self._queue = queue
         self._database = database
         self._clock = channel.tools.clock
+        self._extended_at = self._clock.now()
         self._under_way: dict[asyncio.Task[None], Claimed] = {}
+        self._leased_until: dict[str, datetime] = {}
         self._ended: list[Attempt] = []
         self._has_ended = Bell()
         self._writing = asyncio.Lock()
-        self._slots = asyncio.Semaphore(self._concurrency)
-        self._longest = channel.settings.timeout + GRACE
+        self._most: int = self._settings.concurrency * AHEAD
+        self._slots = asyncio.Semaphore(self._settings.concurrency)
+        self._longest = self._settings.timeout + GRACE
 
     async def run(self) -> None:
         """Claim, deliver and settle until cancelled; `finish` sees to what is then under way."""
@@ -85,25 +72,40 @@ class Worker:
 
     async def _claim_step(self) -> None:
         if not await self.claim():
-            await self.bell.wait(_POLL)
+            await self.bell.wait(POLL)
 
     async def _settle_step(self) -> None:
-        await self._has_ended.wait(_POLL)
+        await self._has_ended.wait(POLL)
         await asyncio.sleep(LINGER)
         await self.settle()
+        if self._clock.now() - self._extended_at >= HEARTBEAT:
+            await self.extend()
 
     async def claim(self) -> int:
         """Claim as many due deliveries as there is room for, and return how many those are.
 
         Some are claimed ahead of the free slots, so that one transaction serves several.
         """
-        most = self._concurrency * AHEAD
-        room = most - len(self._under_way) - len(self._ended)
-        return await asyncio.shield(self._claim(room)) if room >= most / 2 else 0
+        return await asyncio.shield(self._claim(self._room)) if self._has_room else 0
+
+    @property
+    def _room(self) -> int:
+        return self._most - len(self._under_way) - len(self._ended)
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether there is so much room that a claim is worth its transaction."""
+        return self._room >= self._most / 2
 
     async def _claim(self, room: int) -> int:
-        claims = await self._database.write(queue.claim, self.name, room, self._clock.now())
+        allowed = await self._admission.allow(room)
+        if not allowed:
+            return 0
+        now = self._clock.now()
+        claims = await self._queue.claim(self.name, allowed, now, in_order=self._in_order)
+        await self._admission.give_back(allowed - len(claims))
         for claimed in claims:
+            self._leased_until[claimed.id] = claimed.leased_until
             task = asyncio.create_task(self._deliver(claimed))
             self._under_way[task] = claimed
             task.add_done_callback(self._leave)
@@ -111,15 +113,43 @@ class Worker:
 
     async def _deliver(self, claimed: Claimed) -> None:
         async with self._slots:
-            if claimed.leased_until < self._clock.now() + self._longest:
-                return  # it waited too long for its slot, and is due again when its lease ends
+            is_open = await self._is_open()
+            now = self._clock.now()
+            if self._leased_until[claimed.id] < now + self._longest:
+                return  # the database was away for long; it is due again when its lease ends
+            if not is_open:
+                await self._queue.release([claimed], now)
+                return
             attempt = await self._attempts.make(claimed)
         self._ended.append(attempt)
         self._has_ended.ring()
 
+    async def _is_open(self) -> bool:
+        """Return whether attempts may begin; while the database is away, wait for it."""
+        while True:
+            try:
+                return await self._admission.is_open()
+            except (OSError, DBAPIError):
+                await self._clock.sleep(POLL)
+
     def _leave(self, task: asyncio.Task[None]) -> None:
-        self._under_way.pop(task, None)
-        self.bell.ring()
+        claimed = self._under_way.pop(task)
+        self._leased_until.pop(claimed.id, None)
+        if self._has_room:
+            self.bell.ring()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            facts = {"destination": self.name, "id": claimed.id}
+            _log.warning("not attempted; due when its lease ends", **facts, reason=str(error))
+
+    async def extend(self) -> None:
+        """Hold the leases of what is under way for longer."""
+        claims, now = list(self._under_way.values()), self._clock.now()
+        self._extended_at = now
+        if not claims:
+            return
+        lost = {claimed.id for claimed in await self._queue.extend(claims, now)}
+        held = (claimed.id for claimed in claims if claimed.id not in lost)
+        self._leased_until.update({id_: now + LEASE for id_ in held if id_ in self._leased_until})
 
     async def settle(self) -> None:
         """Store how every attempt ended that is not stored yet."""
@@ -130,12 +160,29 @@ class Worker:
             ended = list(self._ended)
             if not ended:
                 return
-            late = await self._database.write(queue.settle, ended)
+            late = await self._queue.settle(ended)
             del self._ended[: len(ended)]
         self.bell.ring()
-        too_late = {attempt.claimed.id for attempt in late}
-        for attempt in ended:
-            _report(self.name, attempt, late=attempt.claimed.id in too_late)
+        self._meter.count(ended, late)
+        report_attempts(self.name, ended, late)
+        await self._record_verdicts(ended)
+
+    async def _record_verdicts(self, ended: Sequence[Attempt]) -> None:
+        destination = self._admission.destination
+        is_well = destination.standing == Standing()
+        if is_well and all(attempt.verdict in _SAYS_NOTHING for attempt in ended):
+            return
+        settings = self._settings
+        patience = Patience(
+            settings.pause_after, settings.pause_after_failures, settings.probe_interval
+        )
+        change = await self._database.write(
+            record_verdicts, destination, ended, patience, self._clock.now()
+        )
+        if change is not None:
+            self._admission.destination = change.after
+            report_change(change)
+            self.bell.ring()
 
     async def finish(self, at_most: timedelta) -> None:
         """Let what is under way end, but not for ever; store how it ended, give back the rest."""
@@ -147,24 +194,4 @@ class Worker:
         await asyncio.gather(*given_up, return_exceptions=True)
         await self.settle()
         if given_up:
-            claims = list(given_up.values())
-            await self._database.write(queue.release, claims, self._clock.now())
-
-
-def _report(destination: str, attempt: Attempt, *, late: bool) -> None:
-    facts = {
-        "destination": destination,
-        "subject": attempt.claimed.event.subject,
-        "event_id": attempt.claimed.event.id,
-        "attempt": attempt.claimed.attempt,
-        "status": attempt.status,
-    }
-    if late:
-        _log.warning("attempt came too late; its lease had run out", **facts)
-    elif attempt.state == queue.DELIVERED:
-        _log.info("delivered", **facts)
-    elif attempt.state == queue.PENDING:
-        again_at = isoformat(attempt.due_at)
-        _log.warning("not delivered yet", **facts, reason=attempt.reason, again_at=again_at)
-    else:
-        _log.error("not delivered, and not tried again", **facts, reason=attempt.reason)
+            await self._queue.release(list(given_up.values()), self._clock.now())

@@ -24,3 +24,19 @@ class Bell:
         except TimeoutError:
             return
         self._rung.clear()
+
+
+class Bells:
+    """A bell for each topic, rung by this node's own work and by what other nodes announce."""
+
+    def __init__(self) -> None:
+        self._bells: dict[str, Bell] = {}
+
+    def __getitem__(self, topic: str) -> Bell:
+        """Return the topic's bell."""
+        return self._bells.setdefault(topic, Bell())
+
+    def hear(self, topic: str) -> None:
+        """Ring the bell that an announcement names, or every one where something was missed."""
+        for bell in [self[topic]] if topic else list(self._bells.values()):
+            bell.ring()

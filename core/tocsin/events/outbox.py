@@ -5,23 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, update
 
 from tocsin.model import Event, EventType
+from tocsin.store import announce
 from tocsin.store.tables import events
 
-UNROUTED = (
-    select(events)
-    .where(events.c.routed.is_(False))
-    .order_by(events.c.id)
-    .with_for_update(skip_locked=True)
-)
+EVENTS = "events"
+"""The topic of events that wait to be routed."""
+
+
+def _unrouted(*, whole: bool) -> Select[Any]:
+    rest = (events.c.related, events.c.context) if whole else ()
+    columns = (
+        events.c.id,
+        events.c.event_type,
+        events.c.timestamp,
+        events.c.data,
+        events.c.subject,
+    )
+    return (
+        select(*columns, *rest)
+        .where(events.c.routed.is_(False))
+        .order_by(events.c.id)
+        .limit(bindparam("most"))
+        .with_for_update(skip_locked=True)
+    )
+
+
+UNROUTED = _unrouted(whole=False)
+_UNROUTED_WHOLE = _unrouted(whole=True)
 
 
 def emit(connection: Connection, happened: Sequence[Event]) -> None:
     """Store events in this transaction, to be routed once it is committed."""
     if happened:
         connection.execute(insert(events), [_row(event) for event in happened])
+        announce(connection, EVENTS)
 
 
 def _row(event: Event) -> dict[str, Any]:
@@ -37,9 +57,14 @@ def _row(event: Event) -> dict[str, Any]:
     }
 
 
-def unrouted(connection: Connection, limit: int) -> list[Event]:
-    """Return the oldest events that are not routed yet, held until this transaction ends."""
-    return [event_of(row) for row in connection.execute(UNROUTED.limit(limit)).mappings()]
+def unrouted(connection: Connection, limit: int, *, whole: bool = True) -> list[Event]:
+    """Return the oldest events that are not routed yet, held until this transaction ends.
+
+    Unless `whole`, they come without what is related and without their context, which is most of
+    an event.
+    """
+    statement = _UNROUTED_WHOLE if whole else UNROUTED
+    return [event_of(row) for row in connection.execute(statement, {"most": limit}).mappings()]
 
 
 def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:
@@ -56,6 +81,6 @@ def event_of(row: RowMapping) -> Event:
         timestamp=row["timestamp"],
         data=row["data"],
         subject=row["subject"],
-        related=tuple(row["related"]),
-        context=row["context"],
+        related=tuple(row.get("related", ())),
+        context=row.get("context", {}),
     )

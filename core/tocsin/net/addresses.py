@@ -105,6 +105,11 @@ class Policy:
     private: bool = False
     """Whether all other addresses may be reached."""
 
+    @property
+    def allows_any(self) -> bool:
+        """Whether there is any address that may be reached."""
+        return bool(self.networks) or self.public or self.private
+
     def allows(self, address: Address) -> bool:
         """Return whether `address` may be reached."""
         if is_metadata(address) or getattr(address, "scope_id", None):

@@ -6,59 +6,109 @@ import asyncio
 import ssl
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from importlib.metadata import version
 
 import aiohttp
 from yarl import URL
 
-from tocsin.errors import PluginFailure, Refused, TryLater
+from tocsin.errors import Misconfigured, OperatorError, PluginFailure, TryLater
 from tocsin.hookspecs import HttpResponse
 from tocsin.net.addresses import Network, Policy
+from tocsin.net.connections import Connections
+from tocsin.net.failures import is_blocked, is_of_the_proxy, reason_of
 from tocsin.net.guard import BlockedError, GuardedResolver, GuardedSockets
-from tocsin.net.urls import check_url, literal_address, parse_url, policy_for, refusal
+from tocsin.net.tls import tls_context
+from tocsin.net.urls import check_url, literal_address, parse_proxy, parse_url, policy_for, refusal
 
 # Below the 5 s after which common servers close an idle connection: a POST sent into that moment
 # fails and cannot be repeated unseen.
 _KEEPALIVE_SECONDS = 4
+_LOOK_UP_SECONDS = 2.0
+_REMEMBERED_URLS = 256
 
-# The first that fits an error says what happened.
-_REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (TimeoutError, "time-out"),
-    (aiohttp.ClientConnectorDNSError, "name not found"),
-    (aiohttp.ClientConnectorCertificateError, "TLS certificate not valid"),
-    (aiohttp.ClientSSLError, "TLS handshake failed"),
-    (ssl.SSLError, "TLS handshake failed"),
-    (aiohttp.ClientConnectorError, "cannot connect"),
-    (aiohttp.ClientResponseError, "the answer is not HTTP"),
-    (Exception, "connection reset"),
-)
+# An operator's proxy may be private, and is the only host that such a client connects to.
+_TO_THE_PROXY = Policy(public=True, private=True)
 
 
 def open_client(
-    *, allow_networks: Sequence[Network] = (), allow_hosts: Collection[str] = ()
+    *,
+    allow_networks: Sequence[Network] = (),
+    allow_hosts: Collection[str] = (),
+    ca_file: str | None = None,
+    client_certificate: str | None = None,
+    client_key: str | None = None,
+    proxy: str | None = None,
 ) -> GuardedClient:
     """Return a client that reaches public addresses, `allow_networks` and `allow_hosts`.
 
     `allow_hosts` are names or addresses, without a port; what they lead to may be private. No
-    request ever reaches a cloud's metadata service. Close the client when done with it.
+    request ever reaches a cloud's metadata service. The files are PEM; `ca_file` is trusted instead
+    of the system's authorities. All requests go through `proxy`, an `http://` URL, if it is given;
+    it decides what names lead to, and its own address may be private. Close the client when done
+    with it.
+
+    Raises OperatorError where a file or the proxy's URL does not serve, saying what would.
     """
-    return GuardedClient(allow_networks, allow_hosts)
+    return GuardedClient(
+        allow_networks,
+        allow_hosts,
+        tls_context(ca_file, client_certificate, client_key),
+        _checked_proxy(proxy) if proxy else None,
+    )
+
+
+def _checked_proxy(text: str) -> URL:
+    try:
+        proxy = parse_proxy(text)
+        check_url(proxy, _TO_THE_PROXY)
+    except ValueError as error:
+        raise OperatorError(f"proxy: {error}; give http://host:port") from None
+    return proxy
 
 
 class GuardedClient:
     """A `tocsin.HttpClient` that holds one pool of connections for each policy that it needs."""
 
-    def __init__(self, allow_networks: Sequence[Network], allow_hosts: Collection[str]) -> None:
+    def __init__(
+        self,
+        allow_networks: Sequence[Network],
+        allow_hosts: Collection[str],
+        tls: ssl.SSLContext | bool,
+        proxy: URL | None,
+    ) -> None:
         self._allow_networks = tuple(allow_networks)
         self._allow_hosts = frozenset(_raw_host(host) for host in allow_hosts)
+        self._tls = tls
+        self._proxy = proxy
         self._sessions: dict[Policy, aiohttp.ClientSession] = {}
+        # Judging takes a tenth of a request; what a name leads to is never remembered.
+        self._admit = lru_cache(_REMEMBERED_URLS)(self._judge)
 
     def check_url(self, url: str) -> None:
-        """Return where `url` may be requested; `Refused` where it never can. Sends nothing."""
+        """Return where `url` may be requested; `Misconfigured` where it never can. Sends nothing.
+
+        What a name leads to is not looked at.
+        """
+        self._admit(url)
+
+    async def vet_url(self, url: str) -> None:
+        """Return where `url` may be requested, also by what its name leads to at this moment.
+
+        Raises `Misconfigured` where it may not. A name that leads nowhere, or not within two
+        seconds, passes, as does every name behind a proxy: each connection is judged again.
+        """
+        target, policy = self._admit(url)
+        host = target.raw_host or ""
+        if self._proxy or literal_address(host) is not None:
+            return
         try:
-            check_url(url, self._allow_networks)
-        except ValueError as error:
-            raise Refused(str(error)) from None
+            async with asyncio.timeout(_LOOK_UP_SECONDS):
+                await GuardedResolver(policy).resolve(host)
+        except BlockedError:
+            raise Misconfigured(refusal(target)) from None
+        except OSError:
+            return
 
     async def request(
         self,
@@ -72,21 +122,21 @@ class GuardedClient:
     ) -> HttpResponse:
         """Return the answer, its body cut at `limit` bytes; header names match in any case.
 
-        Raises `Refused` where the address is one that may not be reached, and `TryLater` where
-        the far side could not be reached or did not answer in time.
+        Raises `Misconfigured` where the address is one that may not be reached, and `TryLater`
+        where the far side could not be reached or did not answer in time.
         """
-        target, session = self._admit(url)
+        target, policy = self._admit(url)
         try:
             async with (
                 asyncio.timeout(timeout.total_seconds()),
-                session.request(
+                self._session(policy).request(
                     method, target, headers=headers, data=content, allow_redirects=False
                 ) as response,
             ):
                 return await _read(response, limit)
         except (aiohttp.ClientError, OSError) as error:
             # Without the cause: aiohttp's errors show the whole URL, which may hold a token.
-            raise _failure(error, target) from None
+            raise self._failure(error, target) from None
 
     async def close(self) -> None:
         """Close every connection."""
@@ -94,36 +144,53 @@ class GuardedClient:
             _, session = self._sessions.popitem()
             await session.close()
 
-    def _admit(self, url: str) -> tuple[URL, aiohttp.ClientSession]:
+    def _judge(self, url: str) -> tuple[URL, Policy]:
+        """Return the target and what may be connected to for it; Misconfigured says why not."""
         try:
             target = parse_url(url)
-            address = literal_address(target.raw_host or "")
+            policy = policy_for(target, self._allow_networks, self._allow_hosts)
+            check_url(target, policy)
         except ValueError as error:
-            raise Refused(str(error)) from None
-        policy = policy_for(target, self._allow_networks, self._allow_hosts)
-        if address is not None and not policy.allows(address):
-            raise Refused(refusal(target))
+            raise Misconfigured(str(error)) from None
+        return target, _TO_THE_PROXY if self._proxy else policy
+
+    def _session(self, policy: Policy) -> aiohttp.ClientSession:
         if policy not in self._sessions:
-            self._sessions[policy] = _session(policy)
-        return target, self._sessions[policy]
+            self._sessions[policy] = _open_session(policy, self._tls, self._proxy)
+        return self._sessions[policy]
+
+    def _failure(self, error: Exception, target: URL) -> PluginFailure:
+        if self._proxy and is_of_the_proxy(error):
+            target = self._proxy
+        if is_blocked(error):
+            return Misconfigured(refusal(target))
+        role = "the proxy " if target is self._proxy else ""
+        return TryLater(f"{role}{target.host}, port {target.port}: {reason_of(error)}")
 
 
 def _raw_host(host: str) -> str:
     return URL.build(scheme="https", host=host).raw_host or ""
 
 
-def _session(policy: Policy) -> aiohttp.ClientSession:
+def _open_session(
+    policy: Policy, tls: ssl.SSLContext | bool, proxy: URL | None
+) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
+        connector=Connections(
             resolver=GuardedResolver(policy),
             socket_factory=GuardedSockets(policy),
-            use_dns_cache=False,
+            ssl=tls,
+            # Nothing is remembered, but connections that begin while a name is being looked up
+            # share the answer: a look-up that hangs holds one thread, not one for each of them.
+            use_dns_cache=True,
+            ttl_dns_cache=0,
             keepalive_timeout=_KEEPALIVE_SECONDS,
             limit=0,  # a destination's `concurrency` is the limit
         ),
         headers={"User-Agent": f"Tocsin/{version('tocsin')}", "Accept-Encoding": "identity"},
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `request` keeps the time
+        proxy=proxy,
         trust_env=False,
         auto_decompress=False,
     )
@@ -131,21 +198,11 @@ def _session(policy: Policy) -> aiohttp.ClientSession:
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> HttpResponse:
     body = bytearray()
-    while chunk := await response.content.read(limit + 1 - len(body)):
-        body += chunk
+    while len(body) <= limit and not response.content.at_eof():
+        body += await response.content.read(limit + 1 - len(body))
     return HttpResponse(
         status=response.status,
         headers=response.headers,
         body=bytes(body[:limit]),
         truncated=len(body) > limit,
     )
-
-
-def _failure(error: Exception, url: URL) -> PluginFailure:
-    if isinstance(getattr(error, "os_error", None), BlockedError):
-        return Refused(refusal(url))
-    reason = next(words for kind, words in _REASONS if isinstance(error, kind))
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        detail = getattr(error.certificate_error, "verify_message", "")
-        reason = f"{reason} ({detail})" if detail else reason
-    return TryLater(f"{url.host}, port {url.port}: {reason}")

@@ -43,7 +43,7 @@ class GuardedResolver(AbstractResolver):
         self._policy = policy
 
     async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Return the addresses of `host`; BlockedError if the policy forbids any of them."""
         answers = await asyncio.get_running_loop().run_in_executor(

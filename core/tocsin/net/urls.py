@@ -28,10 +28,10 @@ def parse_url(text: str) -> URL:
         raise ValueError("the URL holds a space, a control character or a backslash")
     if "#" in text:
         raise ValueError("the URL has a fragment (#...), which is never sent")
-    url = URL(text)
+    url, authority = _split(text)
     if url.scheme not in ("http", "https"):
         raise ValueError("the URL does not begin with https:// or http://")
-    if "@" in urlsplit(text).netloc:  # yarl drops a user name that is empty
+    if "@" in authority:  # yarl drops a user name that is empty
         raise ValueError("the URL holds a user name or password before its host")
     if not url.raw_host:
         raise ValueError("the URL names no host")
@@ -39,6 +39,27 @@ def parse_url(text: str) -> URL:
         raise ValueError("the URL names port 0")
     literal_address(url.raw_host)
     return url
+
+
+def parse_proxy(text: str) -> URL:
+    """Return the URL of an HTTP proxy, which may hold a user name and password.
+
+    ValueError says what is wrong with it, and shows nothing of it.
+    """
+    url, _ = _split(text)
+    misleading = _UNSAFE.search(text) or "#" in text
+    if misleading or url.scheme != "http" or not url.port or url.raw_path_qs != "/":
+        raise ValueError("the URL of a proxy has the form http://host:port, and nothing after it")
+    literal_address(url.raw_host or "")
+    return url
+
+
+def _split(text: str) -> tuple[URL, str]:
+    """Return the URL, and its authority as it was written."""
+    try:
+        return URL(text), urlsplit(text).netloc
+    except ValueError:  # not to be shown: it may quote a password
+        raise ValueError("the URL has no readable host, or its port is no port") from None
 
 
 def literal_address(host: str) -> Address | None:
@@ -69,17 +90,15 @@ def policy_for(
     )
 
 
-def check_url(url: str, allow_networks: Sequence[Network]) -> None:
-    """Raise ValueError, saying what is wrong, where `url` can never be requested.
+def check_url(url: URL, policy: Policy) -> None:
+    """Raise ValueError, saying what is wrong, where `url` can never be requested under `policy`.
 
     Nothing is sent: a literal address is judged here, the addresses of a name when it is used.
     """
-    parsed = parse_url(url)
-    policy = policy_for(parsed, allow_networks)
-    address = literal_address(parsed.raw_host or "")
+    address = literal_address(url.raw_host or "")
     if address is not None and not policy.allows(address):
-        raise ValueError(refusal(parsed))
-    if parsed.scheme == "http" and not allow_networks:
+        raise ValueError(refusal(url))
+    if not policy.allows_any:
         raise ValueError("plain http:// is only for networks that allow_networks names")
 
 

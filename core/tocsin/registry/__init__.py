@@ -1,20 +1,25 @@
 """From `plugins.toml` over entry points and checked settings to live plugins."""
 
-from tocsin.registry.configuration import Configuration, Configured, load_configuration
-from tocsin.registry.file import PluginsFile, read_plugins_file
+from tocsin.registry.configuration import Configuration, Configured, load_configuration, not_strict
+from tocsin.registry.file import NAME_PATTERN, PluginsFile, read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
-from tocsin.registry.live import LivePlugins, start_plugins
+from tocsin.registry.live import Live, LivePlugins, Maker, start_plugins, start_providers
 from tocsin.registry.loading import Absent
 
 __all__ = [
+    "NAME_PATTERN",
     "Absent",
     "Configuration",
     "Configured",
     "InstalledPlugin",
+    "Live",
     "LivePlugins",
+    "Maker",
     "PluginsFile",
     "installed_plugins",
     "load_configuration",
+    "not_strict",
     "read_plugins_file",
     "start_plugins",
+    "start_providers",
 ]

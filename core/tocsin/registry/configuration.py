@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from tocsin.errors import ConfigurationError, Problem
-from tocsin.fields import PluginSettings
+from tocsin.fields import Origin, PluginSettings
 from tocsin.hookspecs import Channel, Provider
 from tocsin.registry.file import PluginsFile, is_name, read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
@@ -31,6 +31,8 @@ class Configured(Generic[Kind]):
     name: str
     kind: type[Kind] | None
     settings: Any
+    table: Mapping[str, Any]
+    """The settings as they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +42,32 @@ class Configuration:
     path: Path
     providers: Sequence[Configured[Provider]]
     destinations: Sequence[Configured[Channel]]
+    channels: Mapping[str, type[Channel]]
+    """The kinds of channel that the enabled plugins offer, by the plugins' names."""
+    observers: Mapping[str, Callable[..., Any]]
+    """The plugins that want to hear of events, and what to call."""
     template_paths: Sequence[Path]
     absent: Sequence[Absent]
     strict: bool
+    templates_dir: Path | None = None
+    """The operator's own templates, which come before those of plugins."""
+
+    @property
+    def receivers(self) -> list[str]:
+        """The receivers that there are templates for."""
+        return _receivers(self.template_paths, self.templates_dir)
 
 
 async def load_configuration(
-    path: Path, installed: Sequence[InstalledPlugin] | None = None
+    path: Path,
+    installed: Sequence[InstalledPlugin] | None = None,
+    *,
+    templates_dir: Path | None = None,
 ) -> Configuration:
-    """Return the checked configuration; ConfigurationError with all that is wrong with it."""
+    """Return the checked configuration; ConfigurationError with all that is wrong with it.
+
+    The templates of `templates_dir` come before those of plugins.
+    """
     installed = installed_plugins() if installed is None else installed
     file, problems = read_plugins_file(path)
     chosen, not_chosen = choose(file, installed, path.name)
@@ -56,14 +75,35 @@ async def load_configuration(
     reading = _Reading(path, file, offers, {plugin.name for plugin in installed})
     providers = list(reading.objects("providers", file.providers, offers.providers))
     destinations = list(reading.objects("destinations", file.destinations, offers.channels))
-    reading.check_templates(destinations)
+    reading.check_templates(destinations, _receivers(offers.template_paths, templates_dir))
     problems += not_chosen + reading.problems
     absent = [*offers.absent.values(), *reading.absent]
     if file.strict:
         problems += [not_strict(path, left_out) for left_out in absent]
     if problems:
         raise ConfigurationError(problems)
-    return Configuration(path, providers, destinations, offers.template_paths, absent, file.strict)
+    return Configuration(
+        path=path,
+        providers=providers,
+        destinations=destinations,
+        channels=offers.channels,
+        observers=offers.observers,
+        template_paths=offers.template_paths,
+        absent=absent,
+        strict=file.strict,
+        templates_dir=templates_dir,
+    )
+
+
+def _receivers(template_paths: Iterable[Path], templates_dir: Path | None) -> list[str]:
+    folders = (
+        folder.name
+        for path in (*template_paths, *([templates_dir] if templates_dir else ()))
+        if path.is_dir()
+        for folder in sorted(path.iterdir())
+        if folder.is_dir() and not folder.name.startswith(("_", "."))
+    )
+    return list(dict.fromkeys(folders))
 
 
 def not_strict(path: Path, left_out: Absent) -> Problem:
@@ -105,7 +145,7 @@ class _Reading:
             kind = kinds.get(plugin)
             model, known = (kind.Settings, table) if kind else _common(section, table)
             if (settings := self._settings(key, known, model)) is not None:
-                yield Configured(name, kind, settings)
+                yield Configured(name, kind, settings, table)
 
     def _plugin(
         self, section: str, key: str, table: dict[str, Any], kinds: list[str]
@@ -137,26 +177,21 @@ class _Reading:
     ) -> PluginSettings | None:
         """Return the validated settings, or None after noting what is wrong with them."""
         try:
-            return model.model_validate(table, context={"base": self.path.parent})
+            return model.model_validate(table, context=Origin(self.path.parent).context())
         except ValidationError as error:
             for mistake in explain(error, model):
                 path = ".".join((key, *mistake.path))
                 self.problem(path, mistake.found, mistake.expected)
             return None
 
-    def check_templates(self, destinations: Sequence[Configured[Channel]]) -> None:
+    def check_templates(
+        self, destinations: Sequence[Configured[Channel]], receivers: Sequence[str]
+    ) -> None:
         """Note every destination whose template is not there."""
-        folders = [
-            folder.name
-            for path in self.offers.template_paths
-            if path.is_dir()
-            for folder in sorted(path.iterdir())
-            if folder.is_dir() and not folder.name.startswith(("_", "."))
-        ]
         for destination in destinations:
             wanted = destination.settings.template
-            if wanted not in folders:
-                hint = f"name one of: {', '.join(folders)}{nearest(wanted, folders)}"
+            if wanted not in receivers:
+                hint = f"name one of: {', '.join(receivers)}{nearest(wanted, receivers)}"
                 self.problem(
                     f"destinations.{destination.name}.template", f"no template {wanted!r}", hint
                 )

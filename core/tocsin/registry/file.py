@@ -13,7 +13,9 @@ from tocsin.errors import ConfigurationError, Problem
 from tocsin.registry.installed import ON_BY_DEFAULT
 from tocsin.validation import explain
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
+"""What a provider or destination may be called."""
+_NAME = re.compile(NAME_PATTERN)
 
 
 class PluginsFile(BaseModel):

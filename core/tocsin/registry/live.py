@@ -1,24 +1,68 @@
-"""Making the configured providers and channels, each with what it needs."""
+"""Making what is configured, each with what it needs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 
 from tocsin.clock import Clock
 from tocsin.errors import ConfigurationError
+from tocsin.fields import PluginSettings
 from tocsin.hookspecs import Channel, Provider, Tools
 from tocsin.net import GuardedClient, open_client
 from tocsin.registry.configuration import Configuration, Configured, not_strict
 from tocsin.registry.loading import Absent
 
 _START_SECONDS = 60
+_CLIENT_OPTIONS = ("allow_networks", "ca_file", "client_certificate", "client_key", "proxy")
 _log = structlog.get_logger()
 Kind = TypeVar("Kind", Provider, Channel)
+
+
+@dataclass(frozen=True, slots=True)
+class Live(Generic[Kind]):
+    """A provider or channel that was started, with the client that it was handed."""
+
+    plugin: Kind
+    client: GuardedClient
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self.client.close()
+
+
+class Maker:
+    """Makes providers and channels, and hands each its tools."""
+
+    def __init__(self, clock: Clock, public_url: str = "") -> None:
+        self._clock = clock
+        self._public_url = public_url
+
+    async def make(
+        self, name: str, kind: Callable[[Any, Tools], Kind], settings: PluginSettings
+    ) -> Live[Kind]:
+        """Return what was made and started; raises whatever keeps it from that."""
+        options = {option: getattr(settings, option, None) for option in _CLIENT_OPTIONS}
+        client = open_client(**{option: value for option, value in options.items() if value})
+        tools = Tools(
+            name=name,
+            http=client,
+            clock=self._clock,
+            log=structlog.get_logger().bind(name=name),
+            public_url=self._public_url,
+        )
+        try:
+            made = kind(settings, tools)
+            async with asyncio.timeout(_START_SECONDS):
+                await made.start()
+        except BaseException:
+            await client.close()
+            raise
+        return Live(made, client)
 
 
 @dataclass(slots=True)
@@ -35,42 +79,45 @@ class LivePlugins:
         await asyncio.gather(*(client.close() for client in self.clients))
 
 
-async def start_plugins(configuration: Configuration, clock: Clock) -> LivePlugins:
-    """Return the live plugins; one that fails to start is left out with its reason.
+async def start_providers(configuration: Configuration, maker: Maker) -> LivePlugins:
+    """Return the live providers; one that fails to start is left out with its reason.
 
     Raises ConfigurationError where the configuration is strict and something was left out.
     """
     live = LivePlugins(absent=list(configuration.absent))
-    live.providers.update(await _start_all("providers", configuration.providers, clock, live))
-    live.channels.update(await _start_all("destinations", configuration.destinations, clock, live))
-    if configuration.strict and live.absent:
-        await live.close()
-        raise ConfigurationError([not_strict(configuration.path, absent) for absent in live.absent])
+    live.providers.update(await _start_all("providers", configuration.providers, maker, live))
+    await _refuse_absent(configuration, live)
     return live
 
 
+async def start_plugins(configuration: Configuration, maker: Maker) -> LivePlugins:
+    """Return the live providers and the live channels of the file, as `start_providers` does."""
+    live = await start_providers(configuration, maker)
+    live.channels.update(await _start_all("destinations", configuration.destinations, maker, live))
+    await _refuse_absent(configuration, live)
+    return live
+
+
+async def _refuse_absent(configuration: Configuration, live: LivePlugins) -> None:
+    if configuration.strict and live.absent:
+        await live.close()
+        raise ConfigurationError([not_strict(configuration.path, absent) for absent in live.absent])
+
+
 async def _start_all(
-    section: str, configured: Sequence[Configured[Kind]], clock: Clock, live: LivePlugins
+    section: str, configured: Sequence[Configured[Kind]], maker: Maker, live: LivePlugins
 ) -> Iterable[tuple[str, Kind]]:
     started = []
     for item in configured:
         if item.kind is None:
             continue
         try:
-            started.append((item.name, await _start(item, item.kind, clock, live)))
+            made = await maker.make(item.name, item.kind, item.settings)
         except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
             reason = f"it could not be started: {error!r}"
             live.absent.append(Absent(f"{section}.{item.name}", reason))
             _log.warning("left out", section=section, name=item.name, exc_info=True)
+        else:
+            live.clients.append(made.client)
+            started.append((item.name, made.plugin))
     return started
-
-
-async def _start(item: Configured[Kind], kind: type[Kind], clock: Clock, live: LivePlugins) -> Kind:
-    allowed = getattr(item.settings, "allow_networks", ())
-    client = open_client(allow_networks=allowed)
-    live.clients.append(client)
-    log = structlog.get_logger().bind(name=item.name)
-    made = kind(item.settings, Tools(name=item.name, http=client, clock=clock, log=log))
-    async with asyncio.timeout(_START_SECONDS):
-        await made.start()
-    return made

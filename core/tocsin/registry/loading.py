@@ -37,6 +37,7 @@ class Offers:
 
     providers: dict[str, type[Provider]] = field(default_factory=dict)
     channels: dict[str, type[Channel]] = field(default_factory=dict)
+    observers: dict[str, Callable[..., Any]] = field(default_factory=dict)
     template_paths: list[Path] = field(default_factory=list)
     absent: dict[str, Absent] = field(default_factory=dict)
 
@@ -95,11 +96,13 @@ async def _collect(manager: pluggy.PluginManager, name: str, offers: Offers) -> 
         offers.providers[name] = _of_kind(await _call(hook), Provider)
     for hook in _implementations(manager.hook.tocsin_channels, name):
         offers.channels[name] = _of_kind(await _call(hook), Channel)
+    for hook in _implementations(manager.hook.tocsin_event, name):
+        offers.observers[name] = hook
     for hook in _implementations(manager.hook.tocsin_template_paths, name):
         offers.template_paths += [Path(path) for path in await _call(hook)]
 
 
-def _implementations(caller: pluggy.HookCaller, name: str) -> Iterator[Callable[[], Any]]:
+def _implementations(caller: pluggy.HookCaller, name: str) -> Iterator[Callable[..., Any]]:
     return (impl.function for impl in caller.get_hookimpls() if impl.plugin_name == name)
 
 

@@ -3,6 +3,7 @@
 from tocsin.store.database import Database
 from tocsin.store.folders import make_private_folder
 from tocsin.store.lock import hold_lock
+from tocsin.store.notices import absent, announce, exclude_others
 from tocsin.store.opening import (
     check_schema,
     is_sqlite,
@@ -15,7 +16,10 @@ from tocsin.store.opening import (
 
 __all__ = [
     "Database",
+    "absent",
+    "announce",
     "check_schema",
+    "exclude_others",
     "hold_lock",
     "is_sqlite",
     "is_unreachable",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
+
+from tocsin.store.notices import EVERYTHING, Heard
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,6 +39,15 @@ class Database(ABC):
 
         Everything it wrote is one transaction; nothing of it remains if it raises.
         """
+
+    async def attend(self, _node: int, heard: Heard) -> None:
+        """Be known to other nodes as present, and hear what they announce, until cancelled.
+
+        `heard` is called with each topic, and with EVERYTHING as soon as it is so. Raises when it
+        cannot go on, for the caller to begin anew. By itself, there are no others.
+        """
+        heard(EVERYTHING)
+        await asyncio.get_running_loop().create_future()
 
     @abstractmethod
     async def close(self) -> None:

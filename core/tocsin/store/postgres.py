@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
 
 from tocsin.errors import OperatorError
 from tocsin.store.codec import dumps, loads
 from tocsin.store.database import Database, Operation, P
+from tocsin.store.notices import CHANNEL, EVERYTHING, Heard
 
 T = TypeVar("T")
 POOL = 10
+# The server notices within half a minute when a node's machine is gone without a word
+_NOTICED = {
+    "server_settings": {
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "4",
+    }
+}
+_HEARTBEAT = 10  # seconds after which a session that the network has lost is noticed
 # What libpq calls a parameter, and what asyncpg does
 _PARAMETERS = {
     "sslmode": "ssl",
@@ -36,12 +47,11 @@ def _driver_url(url: URL) -> URL:
     return url.set(drivername="postgresql+asyncpg", query=query)
 
 
-def _make_engine(url: URL) -> AsyncEngine:
+def _make_engine(url: URL, **pool: Any) -> AsyncEngine:
     try:
         return create_async_engine(
             _driver_url(url),
-            pool_size=POOL,
-            max_overflow=0,
+            **pool,
             hide_parameters=True,  # they may be hashes and encrypted keys, and errors are logged
             json_serializer=dumps,
             json_deserializer=loads,
@@ -56,7 +66,8 @@ class PostgresDatabase(Database):
     """A PostgreSQL database that any number of nodes may share."""
 
     def __init__(self, url: URL) -> None:
-        self._engine = _make_engine(url)
+        self._engine = _make_engine(url, pool_size=POOL, max_overflow=0)
+        self._attending = _make_engine(url, poolclass=NullPool, connect_args=_NOTICED)
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._under_way = 0
         self._is_idle = asyncio.Event()
@@ -92,6 +103,25 @@ class PostgresDatabase(Database):
         with self._busy():
             async with self._engine.begin() as connection:
                 return await connection.run_sync(operation, *args, **kwargs)
+
+    async def attend(self, node: int, heard: Heard) -> None:
+        """Hold the advisory lock that is called `node`, and listen, until cancelled.
+
+        It ends with the session that holds it, however that ends. Raises ConnectionError then.
+        """
+        async with self._attending.connect() as connection:
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert driver is not None  # noqa: S101 - asyncpg's, which is connected
+            gone = asyncio.Event()
+            driver.add_termination_listener(lambda _: gone.set())
+            await driver.add_listener(CHANNEL, lambda *notice: heard(notice[-1]))
+            await driver.execute("SELECT pg_advisory_lock($1)", node)
+            heard(EVERYTHING)
+            while not gone.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(gone.wait(), _HEARTBEAT)
+                await driver.execute("SELECT 1", timeout=_HEARTBEAT)
+        raise ConnectionError("the connection that the node was known by has ended")
 
     async def close(self) -> None:
         """Let what is under way end, then close every connection."""

@@ -157,6 +157,7 @@ coverage = Table(
     Column("started_at", Moment, nullable=False),
     Column("finished_at", Moment, nullable=False),
     Index("ix_coverage_provider_stream_source_id", "provider", "stream", "source", "id"),
+    Index("ix_coverage_finished_at", "finished_at"),
 )
 
 quarantine = Table(
@@ -184,6 +185,7 @@ events = Table(
     Column("context", Document, nullable=False),
     Column("routed", Boolean, nullable=False),
     Index("ix_events_subject", "subject"),
+    Index("ix_events_timestamp", "timestamp"),
 )
 # Ids commit out of order, so routing looks for what is not routed yet, never above a watermark.
 Index(
@@ -193,6 +195,32 @@ Index(
     postgresql_where=events.c.routed.is_(False),
 )
 
+# A named, configured target of events. What the operator wrote is in `settings`: with references to
+# secrets where it came from a file, with the secrets themselves encrypted beside it where it came
+# over HTTP. The last five columns are how the receiver does.
+destinations = Table(
+    "destinations",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("plugin", String(100), nullable=False),
+    Column("managed_by", String(10), nullable=False),
+    Column("settings", Document, nullable=False),
+    Column("secrets", LargeBinary),  # encrypted
+    Column("revision", Integer, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("reason", String(40)),
+    Column("detail", Text),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("failing_since", Moment),
+    Column("holds", Integer, nullable=False),
+    Column("held_until", Moment),
+    Column("free_at", Moment),
+)
+
+# `schedule_start` is how many attempts there had been when the present schedule began.
 deliveries = Table(
     "deliveries",
     metadata,
@@ -202,14 +230,15 @@ deliveries = Table(
     Column("subject", String(200), nullable=False),
     Column("state", String(20), nullable=False),
     Column("attempts", Integer, nullable=False),
+    Column("schedule_start", Integer, nullable=False),
     Column("due_at", Moment, nullable=False),
     Column("lease", String(40)),
+    Column("holder", BigInteger),
     Column("remote_id", Text),
     Column("reason", Text),
     Column("created_at", Moment, nullable=False),
     Column("finished_at", Moment),
     UniqueConstraint("event_id", "destination"),
-    Index("ix_deliveries_destination_subject", "destination", "subject"),
 )
 Index(
     "ix_deliveries_due",
@@ -218,6 +247,60 @@ Index(
     deliveries.c.id,
     sqlite_where=deliveries.c.state == "pending",
     postgresql_where=deliveries.c.state == "pending",
+)
+# For the order within a subject
+Index(
+    "ix_deliveries_waiting",
+    deliveries.c.destination,
+    deliveries.c.subject,
+    deliveries.c.id,
+    sqlite_where=deliveries.c.state == "pending",
+    postgresql_where=deliveries.c.state == "pending",
+)
+Index(
+    "ix_deliveries_leased",
+    deliveries.c.holder,
+    sqlite_where=deliveries.c.lease.is_not(None),
+    postgresql_where=deliveries.c.lease.is_not(None),
+)
+Index(
+    "ix_deliveries_resting",
+    deliveries.c.state,
+    deliveries.c.id,
+    sqlite_where=deliveries.c.state.in_(["dead", "parked"]),
+    postgresql_where=deliveries.c.state.in_(["dead", "parked"]),
+)
+
+# What each destination calls the objects that deliveries left there, for later events to update.
+remote_objects = Table(
+    "remote_objects",
+    metadata,
+    Column("destination", String(100), primary_key=True),
+    Column("subject", String(200), primary_key=True),
+    Column("remote_id", Text, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+)
+
+# Sending many deliveries again, a batch at a time: `position` is the last delivery that was done.
+replays = Table(
+    "replays",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("filter", Document, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("replayed", BigInteger, nullable=False),
+    Column("position", String(40), nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+)
+Index(
+    "ix_replays_running",
+    replays.c.id,
+    sqlite_where=replays.c.state == "running",
+    postgresql_where=replays.c.state == "running",
 )
 
 attempts = Table(

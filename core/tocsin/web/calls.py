@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -15,6 +15,8 @@ from yarl import URL
 from tocsin.audit import Refusals
 from tocsin.clock import Clock
 from tocsin.credentials import AccessTokens, Admins, Authenticator, Hasher, Principal, Scope
+from tocsin.delivery import Registrar, Samples
+from tocsin.metrics import Metrics
 from tocsin.model import Json
 from tocsin.store import Database
 from tocsin.web.addresses import Addresses
@@ -47,6 +49,11 @@ class Services:
     throttle: Throttle
     refusals: Refusals
     addresses: Addresses
+    registrar: Registrar
+    samples: Samples
+    metrics: Metrics
+    metrics_token: str | None
+    """What admits to the metrics; None where only callers on this machine are."""
     public_url: str
     """Where others reach this service, without a slash at the end."""
     issuer_url: str
@@ -55,6 +62,8 @@ class Services:
     cors_origins: tuple[str, ...]
     roles: Callable[[], Mapping[str, bool]]
     """Returns the roles that this node has, and whether each was started."""
+    differing: Sequence[str] = ()
+    """What this node's `plugins.toml` has otherwise than what was applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +100,8 @@ class Change:
 
     target: str
     details: Mapping[str, Json] = field(default_factory=dict)
+    action: str | None = None
+    """What the audit log calls it, where that is not the endpoint's own."""
 
 
 @dataclass(frozen=True, slots=True)

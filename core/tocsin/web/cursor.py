@@ -8,7 +8,7 @@ from base64 import b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import ClassVar
 
-_LONGEST = 60
+_LONGEST = 160
 _NUMBER = rb"0|[1-9][0-9]{0,17}"
 _PLAIN = re.compile(rb"(?:a(%b)|d(%b)\.(%b))" % (_NUMBER, _NUMBER, _NUMBER))
 
@@ -52,13 +52,13 @@ class Cursor:
 
 Cursor.START = Cursor(0)
 
-# A record is told by a number or by a ULID
-_PLACE = re.compile(rb"([a-z]):([0-9]{1,18}|[0-9A-Z]{26})")
+# A record is told by a number, by a ULID, or by a name behind a tilde
+_PLACE = re.compile(rb"([a-z]):([0-9]{1,18}|[0-9A-Z]{26}|~[0-9A-Za-z:._-]{1,100})")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a list of records goes on: before the record of this identifier."""
+    """Where a list of records goes on: before the record of this identifier, or after its name."""
 
     kind: str
     """One letter for the list that it belongs to."""
@@ -68,6 +68,16 @@ class Place:
     def number(self) -> int:
         """The identifier as a number, 0 where it is none."""
         return int(self.before) if self.before.isdigit() else 0
+
+    @property
+    def name(self) -> str:
+        """The name, of a record that is told by one."""
+        return self.before.removeprefix("~")
+
+    @classmethod
+    def at_name(cls, kind: str, name: str) -> Place:
+        """Return the place of a record that is told by its name."""
+        return cls(kind, f"~{name}")
 
     def encode(self) -> str:
         """Return the text that callers get."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,13 +24,16 @@ from tocsin.credentials import (
     Vault,
     open_tokens,
 )
+from tocsin.delivery import Registrar, Samples
 from tocsin.limits import Quota, Sharing
 from tocsin.loops import run_forever
+from tocsin.metrics import Metrics
 from tocsin.net import open_client
 from tocsin.settings import Settings
 from tocsin.store import Database
 from tocsin.web.addresses import Addresses
 from tocsin.web.calls import Services
+from tocsin.web.routes.metrics import read_token
 from tocsin.web.throttle import Throttle
 
 _log = structlog.get_logger()
@@ -84,8 +87,11 @@ async def open_door(
     vault: Vault,
     clock: Clock,
     *,
+    registrar: Registrar,
+    samples: Samples,
     is_shared: bool,
     roles: Callable[[], Mapping[str, bool]],
+    differing: Sequence[str] = (),
 ) -> AsyncIterator[Door]:
     """Return the services, ready to issue tokens, and close what they hold afterwards."""
     async with AsyncExitStack() as stack:
@@ -101,7 +107,10 @@ async def open_door(
             hasher=hasher,
             usage=usage,
             issuer=issuer,
+            registrar=registrar,
+            samples=samples,
             roles=roles,
+            differing=differing,
         )
         await database.write(services.access_tokens.prepare)
         buckets = services.throttle.buckets
@@ -118,7 +127,10 @@ def _make_services(
     hasher: Hasher,
     usage: Usage,
     issuer: OidcIssuer | None,
+    registrar: Registrar,
+    samples: Samples,
     roles: Callable[[], Mapping[str, bool]],
+    differing: Sequence[str],
 ) -> Services:
     admins = Admins(vault, clock)
     tokens = open_tokens(settings, vault, clock)
@@ -140,11 +152,16 @@ def _make_services(
         throttle=Throttle(Quota(settings.rate_limit, settings.rate_burst), failures, clock),
         refusals=Refusals(clock),
         addresses=Addresses(settings.trusted_proxies),
+        registrar=registrar,
+        samples=samples,
+        metrics=Metrics(clock),
+        metrics_token=read_token(settings),
         public_url=settings.public_url,
         issuer_url=settings.issuer_url,
         key_prefix=settings.key_prefix,
         cors_origins=settings.cors_origins,
         roles=roles,
+        differing=differing,
     )
 
 

@@ -6,10 +6,23 @@ from functools import cache
 from typing import Any
 
 from tocsin.credentials import Scope
+from tocsin.metrics import MEDIA_TYPE
 from tocsin.web.calls import Answer, Call, Endpoint, Role
 from tocsin.web.openapi import OpenApi, build
-from tocsin.web.routes import api_clients, api_keys, audit, incidents, oauth, service
+from tocsin.web.routes import (
+    accounting,
+    api_clients,
+    api_keys,
+    audit,
+    deliveries,
+    destinations,
+    incidents,
+    oauth,
+    replays,
+    service,
+)
 from tocsin.web.routes.docs import make_page
+from tocsin.web.routes.metrics import get_metrics
 
 
 async def get_openapi(call: Call) -> Answer:
@@ -36,6 +49,12 @@ _KEYS = "/api/admin/api-keys"
 _KEY = f"{_KEYS}/{{key_id}}"
 _CLIENTS = "/api/admin/api-clients"
 _CLIENT = f"{_CLIENTS}/{{client_id}}"
+_DESTINATIONS = "/api/admin/destinations"
+_DESTINATION = f"{_DESTINATIONS}/{{name}}"
+_DELIVERIES = "/api/admin/deliveries"
+_DELIVERY = f"{_DELIVERIES}/{{delivery_id}}"
+_REPLAYS = "/api/admin/replays"
+_REPLAY = f"{_REPLAYS}/{{replay_id}}"
 
 ENDPOINTS = (
     Endpoint(
@@ -163,6 +182,156 @@ ENDPOINTS = (
         errors=(404,),
     ),
     Endpoint(
+        method="POST",
+        path=_DESTINATIONS,
+        access=Role.ADMIN,
+        summary="Create a destination",
+        handler=destinations.create_destination,
+        prepare=destinations.judge_new,
+        body=destinations.NewDestination,
+        answer=destinations.DestinationItem,
+        action="destination.create",
+        idempotent=True,
+        status=201,
+        errors=(409,),
+    ),
+    Endpoint(
+        method="GET",
+        path=_DESTINATIONS,
+        access=Role.ADMIN,
+        summary="List destinations, by name",
+        handler=destinations.list_destinations,
+        query=destinations.DestinationQuery,
+        answer=destinations.DestinationList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_DESTINATION,
+        access=Role.ADMIN,
+        summary="Read one destination, and how much waits for it",
+        handler=destinations.get_destination,
+        answer=destinations.DestinationDetail,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="PATCH",
+        path=_DESTINATION,
+        access=Role.ADMIN,
+        summary="Change a destination, stop it or let it go on",
+        handler=destinations.change_destination,
+        prepare=destinations.judge_change,
+        body=destinations.DestinationChange,
+        answer=destinations.DestinationItem,
+        action="destination.change",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_DESTINATION,
+        access=Role.ADMIN,
+        summary="Delete a destination; what waits for it is not sent",
+        handler=destinations.delete_destination,
+        answer=destinations.DestinationItem,
+        action="destination.delete",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_DESTINATION}/resume",
+        access=Role.ADMIN,
+        summary="End a stop that came by itself, and send what is parked",
+        handler=destinations.resume_destination,
+        answer=destinations.DestinationItem,
+        action="destination.resume",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_DESTINATION}/test",
+        access=Role.ADMIN,
+        summary="Send a test event to a destination now, once",
+        handler=destinations.try_destination,
+        prepare=destinations.send_sample,
+        body=destinations.SampleRequest,
+        body_required=False,
+        answer=destinations.SampleOutcome,
+        action="destination.test",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="GET",
+        path=_DELIVERIES,
+        access=Role.ADMIN,
+        summary="List deliveries, the newest first",
+        handler=deliveries.list_deliveries,
+        query=deliveries.DeliveryQuery,
+        answer=deliveries.DeliveryList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_DELIVERY,
+        access=Role.ADMIN,
+        summary="Read one delivery, with every attempt",
+        handler=deliveries.get_delivery,
+        is_brief=True,
+        answer=deliveries.DeliveryDetail,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_DELIVERY}/replay",
+        access=Role.ADMIN,
+        summary="Send one delivery again",
+        handler=deliveries.replay_delivery,
+        answer=deliveries.DeliveryDetail,
+        action="delivery.replay",
+        idempotent=True,
+        status=202,
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST",
+        path=_REPLAYS,
+        access=Role.ADMIN,
+        summary="Send many deliveries again, in the background",
+        handler=replays.create_replay,
+        prepare=replays.measure,
+        body=replays.NewReplay,
+        answer=replays.Replay,
+        action="deliveries.replay",
+        idempotent=True,
+        status=202,
+    ),
+    Endpoint(
+        method="GET",
+        path=_REPLAYS,
+        access=Role.ADMIN,
+        summary="List replays, the newest first",
+        handler=replays.list_replays,
+        query=replays.ReplayQuery,
+        answer=replays.ReplayList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_REPLAY,
+        access=Role.ADMIN,
+        summary="Read one replay, with how far it has come",
+        handler=replays.get_replay,
+        is_brief=True,
+        answer=replays.Replay,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_REPLAY}/cancel",
+        access=Role.ADMIN,
+        summary="End a replay where it is",
+        handler=replays.cancel_replay,
+        answer=replays.Replay,
+        action="replay.cancel",
+        errors=(404,),
+    ),
+    Endpoint(
         method="GET",
         path="/api/admin/audit",
         access=Role.ADMIN,
@@ -170,6 +339,24 @@ ENDPOINTS = (
         handler=audit.list_audit,
         query=audit.AuditQuery,
         answer=audit.AuditList,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/admin/trace/{number}",
+        access=Role.ADMIN,
+        summary="Trace one incident: what brought it, and each attempt to tell of it",
+        handler=accounting.get_trace,
+        answer=accounting.Trace,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/admin/proof",
+        access=Role.ADMIN,
+        summary="Account for a period: what was read, what arrived, what nothing explains",
+        handler=accounting.get_proof,
+        query=accounting.ProofQuery,
+        answer=accounting.Proof,
     ),
     Endpoint(
         method="POST",
@@ -254,6 +441,14 @@ ENDPOINTS = (
         handler=service.get_readiness,
         answer=service.Readiness,
         other_statuses=(503,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        access=Role.PUBLIC,
+        summary="Say what this node counts and measures, for Prometheus",
+        handler=get_metrics,
+        media_type=MEDIA_TYPE,
     ),
     Endpoint(
         method="GET",

@@ -166,7 +166,7 @@ class _Changed(_Handler):
         return audit.Entry(
             at=now,
             actor=call.principal.id,
-            action=action,
+            action=change.action or action,
             target=change.target,
             address=self._services.addresses.of(call.request),
             request_id=call.request[REQUEST_ID_KEY],

@@ -52,7 +52,7 @@ def parse_query(url: URL, model: type[Model]) -> Model:
     except ValidationError as error:
         errors += _mistakes(error, model)
     if errors:
-        raise _invalid("query parameters", errors)
+        raise invalid("query parameters", errors)
     return parsed
 
 
@@ -74,7 +74,7 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
         first = error.errors(include_url=False)[0]
         if first["type"] == "json_invalid":
             raise CallerError(400, f"The body is not JSON: {first['ctx']['error']}.") from None
-        raise _invalid("body", _mistakes(error, model)) from None
+        raise invalid("body", _mistakes(error, model)) from None
 
 
 async def read_body(request: web.Request) -> bytes:
@@ -117,7 +117,8 @@ def _range(text: str) -> tuple[str, float]:
     return text.partition(";")[0].strip().lower(), float(quality[1]) if quality else 1
 
 
-def _invalid(where: str, errors: list[dict[str, str]]) -> CallerError:
+def invalid(where: str, errors: list[dict[str, str]]) -> CallerError:
+    """Return the error for these mistakes, each a `path` and a `detail`."""
     count = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
     return refusal(Kind.INVALID_REQUEST, 422, f"{count} in the {where}.", errors=errors)
 

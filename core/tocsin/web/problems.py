@@ -64,6 +64,8 @@ class Kind(Enum):
     NOT_ACTIVE = "/problems/not-active", "The credential is not active"
     IDEMPOTENCY_KEY_REUSED = "/problems/idempotency-key-reused", "The Idempotency-Key was used"
     IDEMPOTENCY_KEY_IN_FLIGHT = "/problems/idempotency-key-in-flight", "The first is under way"
+    MANAGED_BY_FILE = "/problems/managed-by-file", "It is managed elsewhere than over HTTP"
+    NAME_TAKEN = "/problems/name-taken", "The name is taken"
     SECRET_SHOWN = "/problems/secret-shown", "The answer held a secret, which is shown once"
 
 

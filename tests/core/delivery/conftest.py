@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import pytest
 import structlog
+from sqlalchemy import delete, insert
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools
+from tocsin.delivery.destinations import Destination, ManagedBy, columns_of
 from tocsin.events import emit, new_id
+from tocsin.store.tables import destinations
 
 
 def alert(number: int = 1, severity: str = "High") -> Event:
@@ -18,7 +21,7 @@ def alert(number: int = 1, severity: str = "High") -> Event:
         id=new_id("evt"),
         event_type=EventType.INCIDENT_ALERT,
         timestamp=datetime(2026, 11, 21, 12, tzinfo=UTC),
-        data={"incident_number": number, "severity": severity},
+        data={"incident_number": number, "severity": severity, "provider": "edge"},
         subject=f"incident:{number}",
     )
 
@@ -47,6 +50,25 @@ def make_channel(clock):
         return Obedient(Obedient.Settings(plugin="obedient", **settings), tools)
 
     return make
+
+
+def destination(name: str = "soc", **members) -> Destination:
+    from datetime import UTC, datetime
+
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    facts = {"plugin": "obedient", "managed_by": ManagedBy.FILE, "settings": {}, "created_by": "me"}
+    return Destination(name=name, created_at=now, updated_at=now, **{**facts, **members})
+
+
+async def add(database, made: Destination) -> Destination:
+    """Store a destination, in place of one of its name."""
+
+    def replace_it(connection) -> None:
+        connection.execute(delete(destinations).where(destinations.c.name == made.name))
+        connection.execute(insert(destinations), columns_of(made))
+
+    await database.write(replace_it)
+    return made
 
 
 @pytest.fixture

@@ -3,50 +3,67 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from datetime import timedelta
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select
 
-from tocsin.delivery import queue
-from tocsin.delivery.routing import Route, route
+from tocsin.delivery.breaker import Verdict
+from tocsin.delivery.queue import (
+    DEAD,
+    DELIVERED,
+    PARKED,
+    PENDING,
+    Attempt,
+    Claimed,
+    DeliveryQueue,
+)
+from tocsin.delivery.routing import Routes, route
+from tocsin.delivery.sql_queue import SqlQueue
 from tocsin.events import emit, unrouted
-from tocsin.model import Event, EventType, Severity
-from tocsin.store.tables import attempts, deliveries, metadata
+from tocsin.model import Event
+from tocsin.store.tables import attempts, deliveries
 
-from .conftest import alert
-
-ALL = frozenset(EventType)
+from .conftest import add, alert, destination
 
 
 class Queue:
-    def __init__(self, database, clock) -> None:
+    """The queue under test, and what it takes to put something into it."""
+
+    def __init__(self, queue: DeliveryQueue, database, clock) -> None:
+        self.queue = queue
         self.database = database
         self.clock = clock
 
     async def offer(self, *events: Event, to: str = "soc") -> None:
         await self.database.write(emit, events)
         wanted = [(event, to) for event in events]
-        await self.database.write(queue.offer, wanted, self.clock.now())
+        await self.database.write(self.queue.offer, wanted, self.clock.now())
 
-    async def claim(self, most: int = 10, of: str = "soc") -> list[queue.Claimed]:
-        return await self.database.write(queue.claim, of, most, self.clock.now())
+    async def claim(self, most: int = 10, of: str = "soc", *, in_order=False) -> list[Claimed]:
+        return await self.queue.claim(of, most, self.clock.now(), in_order=in_order)
 
-    def attempt(self, claimed: queue.Claimed, state: str = queue.DELIVERED, **members):
+    def attempt(self, claimed: Claimed, state: str = DELIVERED, **members) -> Attempt:
         now = self.clock.now()
-        facts = {"started_at": now, "ended_at": now, "due_at": now, **members}
-        return queue.Attempt(claimed=claimed, state=state, outcome=state, **facts)
+        facts = {"started_at": now, "ended_at": now, "due_at": now, "verdict": Verdict.NOTHING}
+        return Attempt(claimed=claimed, state=state, outcome=state, **{**facts, **members})
 
-    async def settle(self, *ended: queue.Attempt) -> list[queue.Attempt]:
-        return await self.database.write(queue.settle, ended)
+    async def settle(self, *ended: Attempt) -> list[Attempt]:
+        return await self.queue.settle(ended)
+
+    async def extend(self, *claims: Claimed) -> list[Claimed]:
+        return await self.queue.extend(claims, self.clock.now())
+
+    async def release(self, *claims: Claimed) -> None:
+        await self.queue.release(claims, self.clock.now())
 
     async def rows(self, table) -> list:
         return await self.database.read(lambda c: list(c.execute(select(table)).mappings()))
 
 
-@pytest.fixture
-def waiting(database, clock) -> Queue:
-    return Queue(database, clock)
+@pytest.fixture(params=[SqlQueue], ids=["sql"])
+def waiting(request, database, clock) -> Queue:
+    return Queue(request.param(database), database, clock)
 
 
 async def test_what_was_offered_is_claimed_once(waiting):
@@ -128,7 +145,7 @@ async def test_a_failed_attempt_is_due_again_at_its_time(waiting, clock):
     [claimed] = await waiting.claim()
     clock.advance(seconds=1)
     later = clock.now().replace(second=31)
-    await waiting.settle(waiting.attempt(claimed, queue.PENDING, due_at=later))
+    await waiting.settle(waiting.attempt(claimed, PENDING, due_at=later))
     clock.advance(seconds=29)
     assert await waiting.claim() == []
     clock.advance(seconds=1)
@@ -139,60 +156,82 @@ async def test_a_failed_attempt_is_due_again_at_its_time(waiting, clock):
 async def test_what_is_released_is_due_at_once_and_untried(waiting, clock):
     await waiting.offer(alert())
     claims = await waiting.claim()
-    await waiting.database.write(queue.release, claims, clock.now())
+    await waiting.release(*claims)
     [again] = await waiting.claim()
     assert again.attempt == 1
 
 
-async def test_leases_of_a_predecessor_can_be_voided(waiting, clock):
-    await waiting.offer(alert(1), alert(2))
-    await waiting.claim()
-    assert await waiting.database.write(queue.void_leases, clock.now()) == 2
-    assert len(await waiting.claim()) == 2
+async def test_a_lease_that_is_extended_runs_on(waiting, clock):
+    await waiting.offer(alert())
+    [claimed] = await waiting.claim()
+    for _ in range(3):
+        clock.advance(seconds=80)
+        assert await waiting.extend(claimed) == []
+    assert await waiting.claim() == []
+    assert await waiting.settle(waiting.attempt(claimed)) == []
+
+
+async def test_whoever_lost_the_lease_extends_and_releases_nothing(waiting, clock):
+    await waiting.offer(alert())
+    [first] = await waiting.claim()
+    clock.advance(seconds=90)
+    [second] = await waiting.claim()
+    assert await waiting.extend(first) == [first]
+    await waiting.release(first)
+    assert await waiting.claim() == []
+    assert await waiting.settle(waiting.attempt(second)) == []
+
+
+async def test_in_order_a_subject_has_one_delivery_under_way(waiting):
+    first, second, other = alert(1), alert(1), alert(2)
+    await waiting.offer(first, second, other)
+    claims = await waiting.claim(in_order=True)
+    assert [claimed.event for claimed in claims] == [first, other]
+    assert await waiting.claim(in_order=True) == []
+    await waiting.settle(waiting.attempt(claims[0]))
+    assert [claimed.event for claimed in await waiting.claim(in_order=True)] == [second]
+
+
+async def test_in_order_a_later_delivery_waits_for_the_retries_of_an_earlier_one(waiting, clock):
+    first, second = alert(1), alert(1)
+    await waiting.offer(first, second)
+    [claimed] = await waiting.claim(in_order=True)
+    later = clock.now() + timedelta(minutes=5)
+    await waiting.settle(waiting.attempt(claimed, PENDING, due_at=later))
+    assert await waiting.claim(in_order=True) == []
+    clock.advance(minutes=5)
+    [claimed] = await waiting.claim(in_order=True)
+    await waiting.settle(waiting.attempt(claimed, DEAD))
+    assert [claimed.event for claimed in await waiting.claim(in_order=True)] == [second]
+
+
+@pytest.mark.parametrize("rest", [DEAD, PARKED])
+async def test_in_order_what_rests_holds_up_nothing(waiting, rest):
+    first, second = alert(1), alert(1)
+    await waiting.offer(first, second)
+    [claimed] = await waiting.claim(in_order=True)
+    await waiting.settle(waiting.attempt(claimed, rest))
+    assert [claimed.event for claimed in await waiting.claim(in_order=True)] == [second]
+
+
+async def test_claims_in_order_at_the_same_time_never_share_a_subject(waiting):
+    await waiting.offer(*(alert(n % 5) for n in range(40)))
+    for _ in range(8):
+        claims = await asyncio.gather(*(waiting.claim(7, in_order=True) for _ in range(6)))
+        under_way = [claimed for claim in claims for claimed in claim]
+        assert sorted(claimed.event.subject for claimed in under_way) == [
+            f"incident:{n}" for n in range(5)
+        ]
+        await waiting.settle(*map(waiting.attempt, under_way))
 
 
 async def test_an_event_becomes_its_deliveries_exactly_once(waiting, database, clock):
+    await add(database, destination("soc"))
+    await add(database, destination("chat"))
     await database.write(emit, [alert(n) for n in range(30)])
-    routes = [Route("soc", ALL, Severity.MEDIUM), Route("chat", ALL, Severity.MEDIUM)]
     now = clock.now()
-    await asyncio.gather(*(database.write(route, routes, 7, now) for _ in range(10)))
+    await asyncio.gather(
+        *(database.write(route, waiting.queue, Routes(), 7, now) for _ in range(10))
+    )
     assert len(await waiting.rows(deliveries)) == 60
     assert await database.write(unrouted, 10) == []
-
-
-@pytest.mark.parametrize(
-    ("events", "least", "taken"),
-    [
-        (ALL, Severity.MEDIUM, True),
-        (ALL, Severity.HIGH, True),
-        (ALL, Severity.CRITICAL, False),
-        (frozenset({EventType.SCHEDULE_DISABLED}), Severity.MEDIUM, False),
-    ],
-)
-def test_a_route_takes_what_its_settings_name(events, least, taken):
-    assert Route("soc", events, least).takes(alert(severity="High")) is taken
-
-
-def test_the_severity_of_a_route_concerns_incident_alerts_alone():
-    failed = replace(alert(), event_type=EventType.INVESTIGATION_FAILED, data={})
-    assert Route("soc", ALL, Severity.CRITICAL).takes(failed)
-
-
-async def test_a_claim_walks_the_index_of_what_is_due(tmp_path):
-    from sqlalchemy.dialects import sqlite
-
-    from tocsin.store.sqlite import make_engine
-
-    engine = make_engine(tmp_path / "plan.db")
-    with engine.connect() as connection:
-        metadata.create_all(connection)
-        statement = str(queue._take.compile(dialect=sqlite.dialect(paramstyle="named")))
-        parameters = dict.fromkeys(("at_destination", "lease_name"), "x")
-        numbers = dict.fromkeys(("now", "leased_until", "most", "param_1"), 1)
-        plan = connection.execute(
-            text(f"EXPLAIN QUERY PLAN {statement}"), {**parameters, **numbers}
-        )
-        steps = " | ".join(row.detail for row in plan)
-    engine.dispose()
-    assert "ix_deliveries_due (destination=? AND due_at<?)" in steps
-    assert "TEMP B-TREE" not in steps

@@ -9,14 +9,19 @@ import pytest
 import structlog
 from sqlalchemy import func, select
 
-from tocsin import CredentialsRefused, Receipt, Refused, TryLater
+from tocsin import CredentialsRefused, Misconfigured, Receipt, Refused, TryLater
+from tocsin.delivery.destinations import Destination, Reason, State, load_destination
+from tocsin.delivery.measuring import DeliveryMetrics
+from tocsin.delivery.queue import queued
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.routing import Route
-from tocsin.delivery.worker import Router, Worker
-from tocsin.events import Bell
-from tocsin.store.tables import attempts, deliveries, events
+from tocsin.delivery.router import Router
+from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.delivery.worker import Worker
+from tocsin.events import Bells
+from tocsin.metrics import Metrics
+from tocsin.store.tables import attempts, audit, deliveries, events
 
-from .conftest import alert
+from .conftest import add, alert, destination
 
 
 class Desk:
@@ -26,9 +31,22 @@ class Desk:
         self.database = database
         self.clock = clock
         self.channel = channel
-        self.worker = Worker(channel, Renderer([]), database)
-        self.router = Router(
-            [Route.of("soc", channel.settings)], [self.worker], database, clock, Bell()
+        self.bells = Bells()
+        self.queue = SqlQueue(database)
+        self.metrics = DeliveryMetrics(Metrics(clock), database, clock)
+        self.router = Router(self.queue, database, clock, self.bells, self.metrics.routed)
+        self.hire(destination())
+
+    def hire(self, served: Destination) -> None:
+        """Begin with a new worker."""
+        self.worker = Worker(
+            served,
+            self.channel,
+            renderer=Renderer([]),
+            queue=self.queue,
+            database=self.database,
+            bell=self.bells[queued(served.name)],
+            meter=self.metrics.meters.of(served.name),
         )
 
     async def work(self) -> None:
@@ -56,8 +74,17 @@ class Desk:
 
 
 @pytest.fixture
-def desk(make_channel, database, clock) -> Desk:
-    return Desk(make_channel(), database, clock)
+def make_desk(make_channel, database, clock):
+    async def make(**settings) -> Desk:
+        await add(database, destination())
+        return Desk(make_channel(**settings), database, clock)
+
+    return make
+
+
+@pytest.fixture
+async def desk(make_desk) -> Desk:
+    return await make_desk()
 
 
 def raising(*errors: Exception):
@@ -110,7 +137,7 @@ async def test_a_delay_of_years_is_not_believed(desk, store, clock):
     assert (await desk.row(deliveries))["due_at"] - clock.now() <= timedelta(hours=26.5)
 
 
-@pytest.mark.parametrize("error", [Refused("no such hook"), CredentialsRefused("no")])
+@pytest.mark.parametrize("error", [Refused("no such hook")])
 async def test_a_refused_delivery_is_dead_with_its_reason(desk, store, error):
     desk.channel.answer = raising(error)
     await store(alert())
@@ -119,10 +146,8 @@ async def test_a_refused_delivery_is_dead_with_its_reason(desk, store, error):
     assert (row["state"], row["reason"]) == ("dead", str(error))
 
 
-async def test_a_delivery_is_dead_when_the_schedule_is_used_up(
-    make_channel, database, store, clock
-):
-    desk = Desk(make_channel(retry_schedule=["1s", "2s"]), database, clock)
+async def test_a_delivery_is_dead_when_the_schedule_is_used_up(make_desk, store, clock):
+    desk = await make_desk(retry_schedule=["1s", "2s"])
     desk.channel.answer = raising(*(TryLater(f"failure {n}") for n in range(9)))
     await store(alert())
     for _ in range(9):
@@ -202,8 +227,8 @@ async def test_an_end_in_the_middle_of_a_settlement_is_no_late_attempt(desk, sto
     assert await desk.state() == ("delivered", 1)
 
 
-async def test_no_more_are_under_way_than_the_settings_allow(make_channel, database, store, clock):
-    desk = Desk(make_channel(concurrency=3), database, clock)
+async def test_no_more_are_under_way_than_the_settings_allow(make_desk, store):
+    desk = await make_desk(concurrency=3)
     under_way, most = 0, 0
 
     async def deliver(_):
@@ -220,10 +245,8 @@ async def test_no_more_are_under_way_than_the_settings_allow(make_channel, datab
     assert (most, await desk.unfinished()) == (3, 0)
 
 
-async def test_what_waited_too_long_for_its_slot_is_left_for_later(
-    make_channel, database, store, clock
-):
-    desk = Desk(make_channel(concurrency=1), database, clock)
+async def test_what_waited_too_long_for_its_slot_is_left_for_later(make_desk, store, clock):
+    desk = await make_desk(concurrency=1)
     may_end = asyncio.Event()
 
     async def deliver(delivery):
@@ -278,3 +301,176 @@ async def test_the_loops_deliver_what_arrives_while_they_run(desk, store):
     await asyncio.gather(*loops, return_exceptions=True)
     assert len({delivery.id for delivery in desk.channel.deliveries}) == 100
     assert len(desk.channel.deliveries) == 100
+
+
+@pytest.mark.parametrize("error", [Misconfigured("line 3"), CredentialsRefused("no")])
+async def test_what_the_configuration_does_not_allow_is_parked(desk, store, error):
+    desk.channel.answer = raising(error)
+    await store(alert())
+    await desk.work()
+    row = await desk.row(deliveries)
+    assert (row["state"], row["attempts"], row["reason"]) == ("parked", 1, str(error))
+
+
+async def standing(desk):
+    found = await desk.database.read(load_destination, "soc")
+    return found.state, found.reason
+
+
+async def fail(desk, clock, times, **pause):
+    for _ in range(times):
+        await desk.work()
+        clock.advance(**pause)
+
+
+async def test_a_destination_that_fails_steadily_is_paused_and_probed(make_desk, store, clock):
+    desk = await make_desk(retry_schedule=["1s"] * 50, pause_after="10s", pause_after_failures=5)
+    desk.channel.answer = raising(*(TryLater("down", status=500) for _ in range(9)))
+    await store(*(alert(n) for n in range(4)))
+    await fail(desk, clock, 1, seconds=2)
+    assert await standing(desk) == (State.ACTIVE, None)  # not for long enough
+    clock.advance(seconds=10)
+    await desk.work()
+    assert await standing(desk) == (State.PAUSED, Reason.FAILING)
+    before = len(desk.channel.deliveries)
+    clock.advance(seconds=59)
+    await desk.work()
+    assert len(desk.channel.deliveries) == before  # what waits is parked
+    clock.advance(seconds=2)
+    await desk.work()
+    assert len(desk.channel.deliveries) == before + 1  # a probe, which fails
+    assert await standing(desk) == (State.PAUSED, Reason.FAILING)
+    clock.advance(seconds=61)
+    await desk.work()
+    assert await standing(desk) == (State.ACTIVE, None)
+    assert await desk.unfinished() == 0
+
+
+async def test_pausing_and_resuming_are_in_the_audit_log(make_desk, store, clock):
+    desk = await make_desk(retry_schedule=["1s"] * 50, pause_after="0s", pause_after_failures=1)
+    desk.channel.answer = raising(TryLater("down"))
+    await store(alert())
+    await desk.work()
+    clock.advance(seconds=61)
+    await desk.work()
+    rows = await desk.database.read(lambda c: list(c.execute(select(audit)).mappings()))
+    assert [(row["actor"], row["action"], row["target"]) for row in rows] == [
+        ("system", "destination.pause", "destination:soc"),
+        ("system", "destination.resume", "destination:soc"),
+    ]
+    assert rows[0]["details"] == {"reason": "failing", "detail": "down"}
+
+
+async def test_a_receiver_that_has_too_much_to_do_is_left_alone_as_a_whole(desk, store, clock):
+    desk.channel.answer = raising(TryLater("busy", after=timedelta(seconds=30), throttled=True))
+    await store(alert(1))
+    await desk.work()
+    await store(alert(2))
+    clock.advance(seconds=29)
+    await desk.work()
+    assert len(desk.channel.deliveries) == 1
+    clock.advance(seconds=5)
+    await desk.work()
+    assert (len(desk.channel.deliveries), await desk.unfinished()) == (3, 0)
+
+
+async def test_a_receiver_that_wants_no_more_gets_no_more(desk, store):
+    desk.channel.answer = raising(Refused("410", unwanted=True, status=410))
+    await store(alert(1))
+    await desk.work()
+    await store(alert(2))
+    await desk.work()
+    assert await standing(desk) == (State.DISABLED, Reason.GONE)
+    assert len(desk.channel.deliveries) == 1
+    states = await desk.database.read(lambda c: list(c.scalars(select(deliveries.c.state))))
+    assert sorted(states) == ["parked", "pending"]
+
+
+async def test_a_rate_holds_whatever_waits(make_desk, store, clock):
+    desk = await make_desk(rate_limit=120)
+    await store(*(alert(n) for n in range(20)))
+    delivered = []
+    for _ in range(5):
+        await desk.work()
+        delivered.append(len(desk.channel.deliveries))
+        clock.advance(seconds=1)
+    assert delivered == [2, 4, 6, 8, 10]
+
+
+async def test_turns_that_were_not_needed_are_not_lost(make_desk, store, clock):
+    desk = await make_desk(rate_limit=60)
+    for number in range(3):
+        await desk.work()  # nothing waits
+        await store(alert(number))
+        await desk.work()
+        clock.advance(seconds=1)
+    assert len(desk.channel.deliveries) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": State.DISABLED, "reason": Reason.MANUAL},
+        {"state": State.DELETED},
+        {"revision": 2},
+    ],
+)
+async def test_what_is_claimed_ahead_is_given_back_when_its_destination_changes(
+    make_desk, store, clock, change
+):
+    desk = await make_desk(concurrency=1)
+    is_there, may_end = asyncio.Event(), asyncio.Event()
+
+    async def deliver(delivery):
+        desk.channel.deliveries.append(delivery)
+        is_there.set()
+        await may_end.wait()
+        return Receipt(status=200)
+
+    desk.channel.deliver = deliver
+    await store(*(alert(n) for n in range(3)))
+    await desk.router.route_waiting()
+    assert await desk.worker.claim() == 3
+    await is_there.wait()
+    await add(desk.database, destination(**change))
+    clock.advance(seconds=1)
+    may_end.set()
+    await desk.worker.finish(timedelta(seconds=10))
+    assert len(desk.channel.deliveries) == 1
+    rows = await desk.database.read(lambda c: list(c.execute(select(deliveries)).mappings()))
+    assert sorted((row["state"], row["lease"], row["attempts"]) for row in rows) == [
+        ("delivered", None, 1),
+        ("pending", None, 0),
+        ("pending", None, 0),
+    ]
+    assert await desk.worker.claim() == 0
+
+
+async def test_a_long_attempt_keeps_its_lease(desk, store, clock):
+    may_end = asyncio.Event()
+
+    async def deliver(_):
+        await may_end.wait()
+        return Receipt(status=200)
+
+    desk.channel.deliver = deliver
+    await store(alert())
+    await desk.router.route_waiting()
+    await desk.worker.claim()
+    for _ in range(10):
+        clock.advance(seconds=60)
+        await desk.worker.extend()
+    assert await desk.queue.claim("soc", 10, clock.now()) == []
+    may_end.set()
+    await desk.worker.finish(timedelta(seconds=10))
+    assert await desk.state() == ("delivered", 1)
+
+
+async def test_in_order_a_subjects_deliveries_arrive_one_after_the_other(make_desk, store):
+    desk = await make_desk(ordered=True)
+    await store(*(alert(n % 3) for n in range(30)))
+    await desk.work()
+    for number in range(3):
+        delivered = (delivery.event for delivery in desk.channel.deliveries)
+        events = [event.id for event in delivered if event.subject == f"incident:{number}"]
+        assert (len(events), events) == (10, sorted(events))

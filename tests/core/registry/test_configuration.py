@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from base64 import b64encode
 from datetime import timedelta
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -13,9 +14,16 @@ import pytest
 from tocsin.clock import SystemClock
 from tocsin.errors import ConfigurationError
 from tocsin.model import EventType, Severity
-from tocsin.registry import InstalledPlugin, installed_plugins, load_configuration, start_plugins
+from tocsin.registry import (
+    InstalledPlugin,
+    Maker,
+    installed_plugins,
+    load_configuration,
+    start_plugins,
+)
 
 SECRET = "whsec_" + "QUJD" * 10
+SIGNING_KEY = "whsk_" + b64encode(bytes(32)).decode()
 
 VALID = """
 enabled = ["suricata", "webhook"]
@@ -241,7 +249,7 @@ async def test_a_plugin_that_fails_to_start_is_left_out_with_its_reason(write, t
     text += '[destinations.other]\nplugin = "startless"\n'
     plugins = [*installed_plugins(), third_party("startless", STARTLESS)]
     configuration = await load_configuration(write(text), plugins)
-    live = await start_plugins(configuration, SystemClock())
+    live = await start_plugins(configuration, Maker(SystemClock()))
     await live.close()
     assert sorted(live.channels) == ["soc"]
     [absent] = live.absent
@@ -276,9 +284,10 @@ async def test_the_shipped_file_is_valid_as_it_is(write):
 
 
 async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, monkeypatch):
+    (tmp_path / "secrets").mkdir()
     for name in ("soar", "soar.old"):
-        (tmp_path / "secrets").mkdir(exist_ok=True)
         (tmp_path / "secrets" / name).write_text(SECRET)
+        (tmp_path / "secrets" / name.replace("soar", "soar.key")).write_text(SIGNING_KEY)
     text = shipped().replace("enabled = []", 'enabled = ["suricata", "ocsf", "webhook"]')
     text = re.sub(r"(?m)^# (?=\[\w+\.[\w-]+\]$|\w+ = )", "", text)
     monkeypatch.setenv("SOAR_AUTHORIZATION", "Bearer x")

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
 
-from administering import AUDIT, CLIENTS, GOOD, KEYS, request_token
+from administering import (
+    AUDIT,
+    CLIENTS,
+    GOOD,
+    GOOD_DESTINATION,
+    KEYS,
+    request_token,
+)
+from delivery_rows import NOW, add_delivery
+from incident_rows import add_incidents
 from running_api import problem
+from tocsin.delivery import Filter, create, create_replay, measure_replay
+from tocsin.store.tables import destinations
 from tocsin.web.calls import Role
 from tocsin.web.endpoints import ENDPOINTS
 
@@ -16,6 +27,13 @@ CHANGES = [
     if endpoint.access is Role.ADMIN and endpoint.method not in {"GET", "HEAD"}
 ]
 NAMED = {"X-Request-Id": "req-7"}
+BODIES = {
+    "api-key.create": GOOD,
+    "api-client.create": GOOD,
+    "destination.create": GOOD_DESTINATION | {"name": "desk"},
+    "destination.change": {"settings": {"timeout": "9s"}},
+    "deliveries.replay": {"state": "dead"},
+}
 
 
 def test_every_admin_endpoint_that_changes_something_names_its_action():
@@ -28,13 +46,41 @@ def test_every_admin_endpoint_that_changes_something_names_its_action():
 async def paths(admin) -> dict[str, str]:
     """Something to change, by the names that paths have for it."""
     key, client = await admin.create_key(), await admin.create_client()
-    return {"key_id": key["key_id"], "client_id": client["client_id"]}
+    name = await add_paused_destination(admin.api.services)
+    database = admin.api.services.database
+    delivery = await database.write(add_delivery, to=name)
+    replay = await database.write(add_replay)
+    return {
+        "key_id": key["key_id"],
+        "client_id": client["client_id"],
+        "name": name,
+        "delivery_id": delivery,
+        "replay_id": replay,
+        "number": str((await database.write(add_incidents))[0]),
+    }
+
+
+def add_replay(connection) -> str:
+    extent = measure_replay(connection, "dead", Filter())
+    return create_replay(connection, extent, "ana", NOW)["id"]
+
+
+async def add_paused_destination(services) -> str:
+    """Store a destination that can be changed, resumed and deleted, and return its name."""
+    written = await services.registrar.judge(*GOOD_DESTINATION.values())
+
+    def work(connection) -> None:
+        create(connection, written, "ana", services.clock.now())
+        connection.execute(update(destinations).values(state="paused", reason="failing"))
+
+    await services.database.write(work)
+    return written.name
 
 
 @pytest.mark.parametrize("endpoint", CHANGES, ids=lambda endpoint: endpoint.action)
 async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin, paths, endpoint):
     before = await admin.audited()
-    body = {"json": GOOD} if endpoint.body is not None and endpoint.body_required else {}
+    body = {"json": BODIES[endpoint.action]} if endpoint.action in BODIES else {}
     response = await admin.send(
         endpoint.method, endpoint.path.format(**paths), headers=NAMED, **body
     )
@@ -45,7 +91,9 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     identifier = answer.get("key_id") or answer.get("client_id")
     assert entry["actor"] == "admin:ana"
     assert entry["action"] == endpoint.action
-    assert entry["target"] in {f"key:{identifier}", f"client:{identifier}"}
+    named = {"destination": answer.get("name", paths["name"]), "delivery": answer.get("id")}
+    named |= {"key": identifier, "client": identifier, "replay": answer.get("id")}
+    assert entry["target"] in {f"{kind}:{name}" for kind, name in named.items()}
     assert entry["address"] == "127.0.0.1"
     assert entry["request_id"] == "req-7"
     assert entry["at"] == "2026-11-21T12:00:00.000Z"
@@ -58,6 +106,7 @@ def _holds_no_secret(entry, answer) -> None:
         if name in answer:
             assert answer[name] not in str(entry)
             assert answer[name][25:] not in str(entry)
+    assert GOOD_DESTINATION["settings"]["secret"] not in str(entry)
     assert "argon2" not in str(entry)
 
 

@@ -14,12 +14,13 @@ from schemathesis.engine import Status, from_schema
 from schemathesis.engine.events import NonFatalError, ScenarioFinished
 from ulid import ULID
 
+from administering import DESTINATIONS, GOOD_DESTINATION
 from incident_rows import add_incidents
 from running_api import Api
 from tocsin.credentials import Scope
 from tocsin.web.cursor import Cursor, Place
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.routes import api_clients, api_keys, audit
+from tocsin.web.routes import api_clients, api_keys, audit, destinations
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -27,12 +28,25 @@ CURSORS = {
     "/api/admin/api-keys": Place(api_keys.LIST, "0").encode(),
     "/api/admin/api-clients": Place(api_clients.LIST, "0").encode(),
     "/api/admin/audit": Place(audit.LIST, "0").encode(),
+    "/api/admin/deliveries": Place("v", "0").encode(),
+    "/api/admin/replays": Place("r", "0").encode(),
+    "/api/admin/destinations": Place.at_name(destinations.LIST, "0").encode(),
     "/api/v1/incidents": Cursor.START.encode(),
 }
 # RFC 3339 has years and months too, which are refused here
 DURATIONS = strategies.integers(1, 3650).map("P{}D".format)
 # A deleted credential can still be read: it is disabled, and stays for the record
 NOT_MEANT = {"use_after_free": {"enabled": False}}
+
+
+def mend_query(query: dict[str, Any], path: str) -> None:
+    if "cursor" in query:
+        query["cursor"] = CURSORS[path]
+    if "timespan" in query:
+        query["timespan"] = "P7D"  # no longer than what is accounted for at once
+    if "changed_after" in query:
+        query["changed_after"] = CURSORS[path]
+        query.pop("cursor", None)
 
 
 @schemathesis.hook
@@ -42,11 +56,12 @@ def before_call(_context: object, case: schemathesis.Case, _request: object) -> 
         return
     if "Idempotency-Key" in (case.headers or {}):
         case.headers["Idempotency-Key"] = str(ULID())
-    if "cursor" in (case.query or {}):
-        case.query["cursor"] = CURSORS[case.operation.path]
-    if "changed_after" in (case.query or {}):
-        case.query["changed_after"] = CURSORS[case.operation.path]
-        case.query.pop("cursor", None)
+    mend_query(case.query or {}, case.operation.path)
+    if case.operation.path.startswith(DESTINATIONS) and isinstance(case.body, dict):
+        if "plugin" in case.body:
+            case.body["plugin"] = GOOD_DESTINATION["plugin"]
+        if case.body.keys() & {"plugin", "settings"}:
+            case.body["settings"] = GOOD_DESTINATION["settings"]
     if case.operation.path.startswith("/oauth/") and isinstance(case.body, dict):
         for name in ("client_id", "client_secret"):
             case.body.pop(name, None)

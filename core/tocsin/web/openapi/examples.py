@@ -6,13 +6,27 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
+from tocsin.accounting import OUTCOMES
 from tocsin.events import payloads
 from tocsin.model import Json
 from tocsin.web.openapi.schemas import OpenApi
-from tocsin.web.routes import api_clients, api_keys, audit, incidents, oauth, service
+from tocsin.web.routes import (
+    accounting,
+    api_clients,
+    api_keys,
+    audit,
+    deliveries,
+    destinations,
+    incidents,
+    oauth,
+    replays,
+    service,
+)
 
 KEY_ID = "0a1B2c3D4e5F6g7H"
 CLIENT_ID = "cl_0a1B2c3D4e5F6g7H"
+DELIVERY_ID = "dlv_01KAJD9V3P0Q2R4S6T8V0W2X4Y"
+REPLAY_ID = "rpl_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
 
 _URL = "https://tocsin.example.com"
 _ULID = "01KAJD9V3N8Q4R5S6T7V8W9X0Y"
@@ -74,6 +88,23 @@ _incident: dict[str, Json] = {
     "entities": [{"kind": "ip", "value": "203.0.113.7"}, {"kind": "user", "value": "ana"}],
     "techniques": ["T1110.003"],
 }
+_destination: dict[str, Json] = {
+    "name": "soar",
+    "plugin": "webhook",
+    "managed_by": "api",
+    "state": "active",
+    "reason": None,
+    "detail": None,
+    "settings": {"url": "https://soar.example.com/hooks/tocsin", "events": ["incident-alert"]},
+    "secrets": ["secret"],
+    "failures": 0,
+    "failing_since": None,
+    "held_until": None,
+    "created_by": "ana",
+    "created_at": _CREATED,
+    "updated_at": _CREATED,
+    "revision": 1,
+}
 _ALERTED = ("title", "severity", "status", "provider", "url")
 _entry: dict[str, Json] = {
     "id": 17,
@@ -88,6 +119,48 @@ _entry: dict[str, Json] = {
     "position": 17,
     "seal": "b3f1c2a4d5e6978812345678abcdef0012345678abcdef0012345678abcdef00",
 }
+_extent: dict[str, Json] = {
+    "provider": "edge",
+    "stream": "changed",
+    "source": "/var/log/suricata/eve.json",
+    "from": 0,
+    "to": 81920,
+}
+_whereabouts: dict[str, Json] = {
+    "id": "dlv_01KAJD9V3P0Q2R4S6T8V0W2X4Y",
+    "destination": "soar",
+    "state": "pending",
+    "reason": "503: busy",
+    "due_at": "2026-11-21T06:10:00.000Z",
+    "remote_id": None,
+    "finished_at": None,
+}
+_delivery: dict[str, Json] = {
+    **_whereabouts,
+    "event_id": f"evt_{_ULID}",
+    "event_type": "incident-alert",
+    "subject": "incident:4711",
+    "timestamp": _CREATED,
+    "created_at": _CREATED,
+}
+_replay: dict[str, Json] = {
+    "id": REPLAY_ID,
+    "state": "running",
+    "filter": {
+        "state": "dead",
+        "destination": "soar",
+        "event_type": None,
+        "since": "2026-11-20T22:00:00.000Z",
+        "until": None,
+    },
+    "total": 1250,
+    "replayed": 500,
+    "created_by": "ana",
+    "created_at": _USED,
+    "updated_at": _USED,
+    "finished_at": None,
+}
+_no_outcomes: dict[str, Json] = dict.fromkeys(OUTCOMES, 0)
 _methods: list[Json] = ["client_secret_basic", "client_secret_post"]
 _run: dict[str, Json] = {
     "session_id": "01KAJE0M5Y7R3S9T2V4W6X8Z1A",
@@ -134,11 +207,147 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
     api_clients.ApiClientItem: _client,
     api_clients.ApiClientList: {"clients": [_client], "total": 1, "next_cursor": None},
     api_clients.RegeneratedSecret: {"client_id": CLIENT_ID, "client_secret": _SECRET},
+    destinations.NewDestination: {
+        "name": "soar",
+        "plugin": "webhook",
+        "settings": {
+            "url": "https://soar.example.com/hooks/tocsin",
+            "events": ["incident-alert"],
+            "secret": "whsec_" + "QUJD" * 10,
+        },
+    },
+    destinations.DestinationChange: {"settings": {"min_severity": "High", "events": None}},
+    destinations.DestinationItem: _destination,
+    destinations.DestinationDetail: _destination | {"waiting": 0, "dead": 0},
+    destinations.DestinationList: {
+        "destinations": [_destination],
+        "total": 1,
+        "next_cursor": None,
+    },
+    destinations.SampleRequest: {"event_type": "incident-alert"},
+    destinations.SampleOutcome: {
+        "event_id": "evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y",
+        "outcome": "delivered",
+        "status": 200,
+        "duration_ms": 83,
+        "reason": None,
+        "response": "ok",
+        "remote_id": None,
+    },
+    deliveries.DeliveryList: {
+        "deliveries": [_delivery | {"attempts": 1}],
+        "total": 1,
+        "total_relation": "eq",
+        "next_cursor": None,
+    },
+    deliveries.DeliveryDetail: {
+        **_delivery,
+        "event": {
+            "event_type": "incident-alert",
+            "timestamp": _CREATED,
+            "data": {"incident_number": 4711, **{name: _incident[name] for name in _ALERTED}},
+        },
+        "attempts": [
+            {
+                "number": 1,
+                "started_at": _CREATED,
+                "duration_ms": 38,
+                "outcome": "later",
+                "status": 503,
+                "reason": "503: busy",
+                "response": "busy",
+            }
+        ],
+    },
+    replays.NewReplay: {
+        "state": "dead",
+        "destination": "soar",
+        "since": "2026-11-20T22:00:00Z",
+    },
+    replays.Replay: _replay,
+    replays.ReplayList: {"replays": [_replay], "total": 1, "next_cursor": None},
     audit.AuditList: {
         "entries": [_entry],
         "total": 1,
         "total_relation": "eq",
         "next_cursor": None,
+    },
+    accounting.Trace: {
+        "incident": {
+            name: _incident[name]
+            for name in ("number", "provider", "external_id", "title", "severity", "created_at")
+        },
+        "coverage": {
+            **_extent,
+            "outcome": "read",
+            "reason": None,
+            "started_at": _CREATED,
+            "finished_at": _USED,
+        },
+        "alert": {
+            "outcome": "alerted",
+            "detail": "an event was written for whoever wants to hear of it",
+        },
+        "events": [
+            {
+                "id": f"evt_{_ULID}",
+                "event_type": "incident-alert",
+                "timestamp": _CREATED,
+                "outcome": "on-its-way",
+                "deliveries": [
+                    {
+                        **_whereabouts,
+                        "attempts": [
+                            {
+                                "number": 1,
+                                "started_at": _CREATED,
+                                "duration_ms": 38,
+                                "outcome": "later",
+                                "status": 503,
+                                "reason": "503: busy",
+                            }
+                        ],
+                    }
+                ],
+            }
+        ],
+    },
+    accounting.Proof: {
+        "since": "2026-11-20T06:10:00.000Z",
+        "until": _USED,
+        "coverage": [
+            {
+                **_extent,
+                "stretches": 24,
+                "records": 310,
+                "new": 1,
+                "changed": 0,
+                "rejected": 0,
+                "read_at": _USED,
+            }
+        ],
+        "holes": [],
+        "lost": [],
+        "failures": [],
+        "silent": [],
+        "quarantined": 0,
+        "incidents": {"alerted": 1, "below-threshold": 0, "quiet": 0, "rose-unalerted": 0},
+        "events": _no_outcomes | {"on-its-way": 1},
+        "destinations": [
+            {"destination": "soar", "delivered": 0, "pending": 1, "parked": 0, "dead": 0}
+        ],
+        "not_arrived": [
+            {
+                **_whereabouts,
+                "event_id": f"evt_{_ULID}",
+                "event_type": "incident-alert",
+                "subject": "incident:4711",
+                "timestamp": _CREATED,
+                "attempts": 1,
+            }
+        ],
+        "not_arrived_total": 1,
+        "unaccounted": [],
     },
     oauth.TokenRequest: {
         "grant_type": oauth.GRANT,
@@ -209,7 +418,8 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
     service.Readiness: {
         "status": "ready",
         "database": True,
-        "roles": {"api": True, "sync": True, "delivery": True},
+        "roles": {"api": True, "sync": True, "deliver": True},
+        "differing": [],
     },
     OpenApi: {"openapi": "3.1.0", "info": {"title": "Tocsin", "version": "0.1.0"}, "paths": {}},
     payloads.IncidentAlertEvent: _event(

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tocsin.web.calls import Endpoint, Role
 from tocsin.web.client_authentication import FORM
-from tocsin.web.openapi.examples import EXAMPLES
+from tocsin.web.openapi.examples import DELIVERY_ID, EXAMPLES, REPLAY_ID
 from tocsin.web.openapi.headers import request_headers, response_headers
 from tocsin.web.openapi.refusals import Refusal, refusals_of
 from tocsin.web.openapi.schemas import query_schema, reference
@@ -22,10 +22,25 @@ from tocsin.web.openapi.tags import tag_of
 JSON = "application/json"
 
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
+    "delivery_id": {
+        "schema": {"type": "string", "pattern": "^dlv_[0-9A-Z]{26}$"},
+        "description": "The delivery's identifier.",
+        "example": DELIVERY_ID,
+    },
+    "replay_id": {
+        "schema": {"type": "string", "pattern": "^rpl_[0-9A-Z]{26}$"},
+        "description": "The replay's identifier.",
+        "example": REPLAY_ID,
+    },
     "number": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
         "description": "Tocsin's own number.",
         "example": 4711,
+    },
+    "name": {
+        "schema": {"type": "string", "minLength": 1, "maxLength": 100},
+        "description": "The destination's name.",
+        "example": "soar",
     },
     "key_id": {
         "schema": {"type": "string", "pattern": "^[0-9A-Za-z]{16}$"},

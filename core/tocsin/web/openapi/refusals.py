@@ -28,8 +28,9 @@ from tocsin.web.openapi.conditions import (
     shows_secret,
     takes_json,
 )
-from tocsin.web.openapi.examples import CLIENT_ID, KEY_ID
+from tocsin.web.openapi.examples import CLIENT_ID, DELIVERY_ID, KEY_ID, REPLAY_ID
 from tocsin.web.problems import CONTENT_TYPE, Kind, OAuthProblem, Problem
+from tocsin.web.routes.destinations import NewDestination
 from tocsin.web.routes.oauth import REVOCATION_PATH, TOKEN_PATH
 
 
@@ -66,7 +67,9 @@ class Refusal:
             "title": title,
             "status": self.status,
             "detail": self.detail.format(**words),
-            "instance": endpoint.path.format(number=4711, key_id=KEY_ID, client_id=CLIENT_ID),
+            "instance": endpoint.path.format(
+                number=4711, key_id=KEY_ID, client_id=CLIENT_ID, name="soar", **_IDS
+            ),
             **members,
         }
 
@@ -82,6 +85,9 @@ class OAuthRefusal(Refusal):
     def example(self, endpoint: Endpoint) -> dict[str, Json]:  # noqa: ARG002 - one is as another
         """Return what the endpoint answers then."""
         return {"error": self.name, "error_description": self.detail}
+
+
+_IDS = {"delivery_id": DELIVERY_ID, "replay_id": REPLAY_ID}
 
 
 def refusals_of(endpoint: Endpoint) -> Iterator[Refusal]:
@@ -139,6 +145,9 @@ _REFUSALS = (
     Refusal("unknown", 404, "There is no incident of this number.", names("number")),
     Refusal("unknown", 404, "There is no API key of this identifier.", names("key_id")),
     Refusal("unknown", 404, "There is no API client of this identifier.", names("client_id")),
+    Refusal("unknown", 404, "There is no destination of this identifier.", names("name")),
+    Refusal("unknown", 404, "There is no delivery of this identifier.", names("delivery_id")),
+    Refusal("unknown", 404, "There is no replay of this identifier.", names("replay_id")),
     Refusal("not-acceptable", 406, "What is here comes as {media_type} alone.", is_ours),
     Refusal(
         "not-active",
@@ -153,6 +162,32 @@ _REFUSALS = (
         "The API client is disabled for good; create a new one.",
         lambda endpoint: names("client_id")(endpoint) and conflicts(endpoint),
         Kind.NOT_ACTIVE,
+    ),
+    Refusal(
+        "name-taken",
+        409,
+        "There is a destination 'soar' already.",
+        lambda endpoint: endpoint.body is NewDestination,
+        Kind.NAME_TAKEN,
+    ),
+    Refusal(
+        "managed-by-file",
+        409,
+        "plugins.toml says what this destination is; change it there and apply it.",
+        lambda endpoint: names("name")(endpoint) and conflicts(endpoint),
+        Kind.MANAGED_BY_FILE,
+    ),
+    Refusal(
+        "deleted",
+        409,
+        "The destination was deleted; create it anew.",
+        lambda endpoint: names("name")(endpoint) and conflicts(endpoint),
+    ),
+    Refusal(
+        "under-way",
+        409,
+        "The delivery cannot be replayed: it is being attempted right now.",
+        lambda endpoint: names("delivery_id")(endpoint) and conflicts(endpoint),
     ),
     Refusal(
         "in-flight",

@@ -38,11 +38,26 @@ TAGS = (
         "Clients that obtain short-lived access tokens, administered by admins.",
         ("/api/admin/api-clients",),
     ),
+    Tag(
+        "Accounting",
+        "What became of one incident, and of everything in a period.",
+        ("/api/admin/trace", "/api/admin/proof"),
+    ),
+    Tag(
+        "Destinations",
+        "Who is told of events, administered by admins.",
+        ("/api/admin/destinations",),
+    ),
+    Tag(
+        "Deliveries",
+        "What arrived where and, if not, why not; sending it again, one or many.",
+        ("/api/admin/deliveries", "/api/admin/replays"),
+    ),
     Tag("Audit", "What admins did, and how often callers were refused.", ("/api/admin/audit",)),
     Tag(
         "Service",
         "How the service is doing, and what it offers.",
-        ("/healthz", "/readyz", "/openapi.json", "/docs"),
+        ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"),
     ),
 )
 

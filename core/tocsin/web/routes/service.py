@@ -33,6 +33,10 @@ class Readiness(BaseModel):
     status: Literal["ready", "not ready"]
     database: bool = Field(description="It is reachable, and its schema is this version's.")
     roles: dict[str, bool] = Field(description="The node's roles, and whether each was started.")
+    differing: list[str] = Field(
+        description="Destinations that this node's plugins.toml has otherwise than what was "
+        "applied, and what `tocsin apply` would do. The node works by what was applied."
+    )
 
 
 async def get_health(_call: Call) -> Answer:
@@ -45,7 +49,12 @@ async def get_readiness(call: Call) -> Answer:
     database = await _is_current(call.services.database)
     roles = dict(call.services.roles())
     ready = database and all(roles.values())
-    content = {"status": "ready" if ready else "not ready", "database": database, "roles": roles}
+    content = {
+        "status": "ready" if ready else "not ready",
+        "database": database,
+        "roles": roles,
+        "differing": list(call.services.differing),
+    }
     return Answer(content, status=200 if ready else 503)
 
 

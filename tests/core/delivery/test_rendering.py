@@ -1,5 +1,6 @@
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from html.parser import HTMLParser
 from types import MappingProxyType
 
 import orjson
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tocsin_templates
-from tocsin import Event, EventType, Refused
+from tocsin import Event, EventType, Misconfigured
 from tocsin.clock import isoformat
 from tocsin.delivery.rendering import Renderer
 
@@ -68,7 +69,7 @@ def refusal(write):
     """Return the text with which a template is refused."""
 
     def refusal(text, data=ALERT, **others):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Misconfigured) as caught:
             write(text, **others).render("mine", event(data))
         return str(caught.value)
 
@@ -269,7 +270,7 @@ def test_what_json_cannot_hold_is_refused_with_template_and_line(refusal, expres
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 2**200])
 def test_a_number_is_refused_rather_than_rounded(number):
-    with pytest.raises(Refused, match=r"envelope/incident-alert.json.j2, line 1: .*64-bit"):
+    with pytest.raises(Misconfigured, match=r"envelope/incident-alert.json.j2, line 1: .*64-bit"):
         SHIPPED.render("envelope", event({"n": number}))
 
 
@@ -303,7 +304,7 @@ def test_a_template_cannot_include_files_of_elsewhere(refusal, tmp_path):
 def test_output_is_limited(write):
     renderer = write("{{ event.data.title }}")
     assert len(renderer.render("mine", event({"title": "x" * (256 * 1024 - 2)}))) == 256 * 1024
-    with pytest.raises(Refused, match="larger than 256 KiB"):
+    with pytest.raises(Misconfigured, match="larger than 256 KiB"):
         renderer.render("mine", event({"title": "x" * (256 * 1024 - 1)}))
 
 
@@ -313,16 +314,222 @@ def test_output_without_end_is_given_up_at_the_limit(refusal):
 
 
 def test_a_template_that_is_missing_is_named():
-    with pytest.raises(Refused, match="no folder of templates holds nobody/incident-alert"):
+    with pytest.raises(Misconfigured, match="no folder of templates holds nobody/incident-alert"):
         SHIPPED.render("nobody", event())
 
 
-def test_a_part_that_is_missing_is_named():
-    with pytest.raises(Refused, match="no part 'subject'"):
-        SHIPPED.render("envelope", event(), part="subject")
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        ("text", "envelope/incident-alert.txt.j2"),
+        ("subject", "envelope/incident-alert.subject.json.j2 or .* or .*subject.html.j2"),
+    ],
+)
+def test_a_part_that_is_missing_is_named(part, names):
+    with pytest.raises(Misconfigured, match=f"no folder of templates holds {names}"):
+        SHIPPED.render("envelope", event(), part)
+
+
+def test_a_template_that_is_missing_inside_another_is_named_where_it_is_asked_for(refusal):
+    text = refusal('[\n{% include "mine/nope.json.j2" %}]')
+    assert text == (
+        "mine/incident-alert.json.j2, line 2: no folder of templates holds mine/nope.json.j2"
+    )
+
+
+def test_what_is_wrong_with_a_template_is_found_once(write):
+    renderer = write("{% if %}")
+    for _ in range(2):
+        with pytest.raises(Misconfigured, match=r"^mine/incident-alert.json.j2, line 1: "):
+            renderer.render("mine", event())
+
+
+# --- parts and their formats
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Write templates of `mine`, named as they are on disk, and return what renders a part."""
+
+    def parts(templates, data=ALERT):
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        for name, text in templates.items():
+            (tmp_path / "mine" / name).write_text(text, encoding="utf-8")
+        renderer = Renderer([tmp_path])
+        return lambda part: renderer.render("mine", event(data), part).decode()
+
+    return parts
+
+
+def test_each_part_has_a_template_of_its_own_and_its_suffix_is_the_format(parts):
+    render = parts(
+        {
+            "incident-alert.json.j2": '{"title": {{ event.data.title }}}',
+            "incident-alert.txt.j2": "Title: {{ event.data.title }}",
+            "incident-alert.html.j2": "<b>{{ event.data.title }}</b>",
+            "incident-alert.subject.txt.j2": "[Tocsin] {{ event.data.title }}",
+            "incident-alert.comment.html.j2": "<i>{{ event.data.title }}</i>",
+            "incident-alert.fields.json.j2": "[{{ event.data.title }}]",
+        },
+        {"title": 'a "b" <c>'},
+    )
+    assert {part: render(part) for part in ("body", "text", "html", "subject")} == {
+        "body": '{"title":"a \\"b\\" <c>"}',
+        "text": 'Title: a "b" <c>',
+        "html": "<b>a &#34;b&#34; &lt;c&gt;</b>",
+        "subject": '[Tocsin] a "b" <c>',
+    }
+    assert render("comment") == "<i>a &#34;b&#34; &lt;c&gt;</i>"
+    assert render("fields") == '["a \\"b\\" <c>"]'
+
+
+@pytest.mark.parametrize("suffix", ["txt", "html"])
+def test_in_text_nothing_is_nothing_and_what_is_no_text_is_json(parts, suffix):
+    text = "{{ none }}|{{ true }}|{{ 1.5 }}|{{ [1, none] }}"
+    render = parts({f"incident-alert.{suffix}.j2": text})
+    assert render("text" if suffix == "txt" else "html") == "|true|1.5|[1,null]"
+
+
+def test_lines_that_hold_only_a_statement_leave_no_trace_in_text(parts):
+    text = "a\n  {% for name in ['b', 'c'] %}\n{{ name }}\n  {% endfor %}\nd\n"
+    assert parts({"incident-alert.txt.j2": text})("text") == "a\nb\nc\nd"
+
+
+def test_a_macro_of_html_is_escaped_once(parts):
+    text = "{% macro b(x) %}<b>{{ x }}</b>{% endmacro %}{{ b(event.data.title) ~ '<' }}"
+    render = parts({"incident-alert.html.j2": text}, {"title": "<i>"})
+    assert render("html") == "<b>&lt;i&gt;</b>&lt;"
+
+
+class _Elements(HTMLParser):
+    """Collects what a browser would see: elements, their attributes, and the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, attributes))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+ANY_TEXT = st.text(st.characters(codec=None)) | st.text("<>\"'&;#=x/!-`\\{}%\u202e\n\ud800")
+PAGE = """<p title="{{ event.data.v }}" id='{{ event.data.v }}'>{{ event.data.v }}</p>"""
+BODY = '{"v": {{ event.data.v }}, "w": {{ "w" ~ event.data.v }}, "x": {% set x %}{{ event.data.v }}'
+BODY += "{% endset %}{{ x }}}"
+
+
+@pytest.fixture(scope="module")
+def page_and_body(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("templates")
+    (folder / "mine").mkdir()
+    (folder / "mine" / "incident-alert.html.j2").write_text(PAGE)
+    (folder / "mine" / "incident-alert.json.j2").write_text(BODY)
+    renderer = Renderer([folder])
+    return lambda value, part: renderer.render("mine", event({"v": value}), part)
+
+
+def _without_surrogates(text):
+    return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text)
+
+
+@given(ANY_TEXT)
+def test_no_text_breaks_out_of_json(page_and_body, value):
+    value, body = _without_surrogates(value), json.loads(page_and_body(value, "body"))
+    assert body == {"v": value, "w": f"w{value}", "x": value}
+
+
+@given(ANY_TEXT)
+def test_no_text_breaks_out_of_html(page_and_body, value):
+    seen, value = _Elements(), _without_surrogates(value)
+    seen.feed(page_and_body(value, "html").decode())
+    seen.close()
+    assert seen.elements == [("p", [("title", value), ("id", value)])]
+    assert seen.text == value
+
+
+@pytest.mark.parametrize("value", ["x" * 100_000, '"' * 100_000, "\n" * 100_000, "\ud800" * 80_000])
+def test_long_text_is_a_value_as_well(render, value):
+    assert render("[{{ event.data.v }}]", {"v": value}) == [_without_surrogates(value)]
 
 
 # --- which templates there are
+
+
+def _write(folder, templates):
+    for name, text in templates.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def overridden(tmp_path):
+    """Return a renderer of what is shipped for `mine`, below an operator's own templates."""
+
+    def overridden(shipped, own):
+        plugins, operators = _write(tmp_path / "plugins", shipped), _write(tmp_path / "own", own)
+        return Renderer([plugins], operators)
+
+    return overridden
+
+
+def test_an_override_of_one_template_leaves_the_others(overridden):
+    renderer = overridden(
+        {"mine/incident-alert.json.j2": '"shipped"', "mine/schedule-disabled.json.j2": '"other"'},
+        {"mine/incident-alert.json.j2": '"own"'},
+    )
+    assert renderer.render("mine", event()) == b'"own"'
+    other = event(event_type=EventType.SCHEDULE_DISABLED)
+    assert renderer.render("mine", other) == b'"other"'
+
+
+def test_an_override_of_an_included_template_reaches_what_includes_it(overridden):
+    renderer = overridden(
+        {
+            "mine/incident-alert.json.j2": '[{% include "mine/name.json.j2" %}]',
+            "mine/name.json.j2": '"shipped"',
+        },
+        {"mine/name.json.j2": '"own"'},
+    )
+    assert renderer.render("mine", event()) == b'["own"]'
+
+
+def test_an_override_can_build_on_what_is_shipped(overridden):
+    shipped = {
+        "mine/incident-alert.json.j2": '{"by": {% block by %}"shipped"{% endblock %}}',
+        "mine/macros.json.j2": "{% macro twice(x) %}[{{ x }}, {{ x }}]{% endmacro %}",
+    }
+    own = """
+        {%- extends "shipped/mine/incident-alert.json.j2" %}
+        {%- import "shipped/mine/macros.json.j2" as macros %}
+        {%- block by %}[{{ super() }}, {{ macros.twice("own") }}]{% endblock %}
+    """
+    renderer = overridden(shipped, {"mine/incident-alert.json.j2": own})
+    assert json.loads(renderer.render("mine", event())) == {"by": ["shipped", ["own", "own"]]}
+
+
+@pytest.mark.parametrize("text", ["\n{{ nope }}", "\n{% if %}"])
+def test_a_broken_override_is_named_by_its_whole_path(overridden, tmp_path, text):
+    renderer = overridden(
+        {"mine/incident-alert.json.j2": '"shipped"'}, {"mine/incident-alert.json.j2": text}
+    )
+    path = tmp_path / "own" / "mine" / "incident-alert.json.j2"
+    with pytest.raises(Misconfigured) as caught:
+        renderer.render("mine", event())
+    assert str(caught.value).startswith(f"{path}, line 2: ")
+
+
+def test_what_is_shipped_is_not_taken_from_the_operators_folder(overridden):
+    text = '{% include "shipped/mine/own.json.j2" %}'
+    renderer = overridden(
+        {}, {"mine/incident-alert.json.j2": text, "mine/own.json.j2": "1", "shipped/a.json.j2": ""}
+    )
+    with pytest.raises(Misconfigured, match=r"no folder of templates holds .*mine/own\.json\.j2"):
+        renderer.render("mine", event())
 
 
 def test_the_first_folder_wins(tmp_path):

@@ -1,0 +1,122 @@
+"""Which events of a period arrived, and why the others did not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, case, func, select
+
+from tocsin.accounting.period import MOST, Period
+from tocsin.clock import isoformat
+from tocsin.delivery.queue import DEAD, DELIVERED, PARKED, PENDING
+from tocsin.delivery.whereabouts import COLUMNS, SHOWN, whereabouts
+from tocsin.store.tables import deliveries, destinations, events
+
+_STATES = (DELIVERED, PENDING, PARKED, DEAD)
+"""From well to badly."""
+_OUTCOME_OF_STATE = ("arrived", "on-its-way", "parked", "dead")
+_NOT_ROUTED = "not-routed"
+_UNCONCERNING = "concerned-nobody"
+OUTCOMES = (*_OUTCOME_OF_STATE, _UNCONCERNING, _NOT_ROUTED)
+"""What became of an event: how its worst delivery stands, or why it has none."""
+
+_RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN)
+_IS_THERE = destinations.c.name == deliveries.c.destination
+_on_their_way = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoin(
+    destinations, _IS_THERE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """The account of a period's events."""
+
+    events: dict[str, int]
+    """How many had each outcome."""
+    destinations: list[dict[str, Any]]
+    """How many deliveries of each destination are in each state."""
+    not_arrived: list[dict[str, Any]]
+    """The oldest deliveries that are not there, and why."""
+
+    @property
+    def not_arrived_total(self) -> int:
+        """How many deliveries are not there."""
+        missing = (PENDING, PARKED, DEAD)
+        return sum(counts[state] for counts in self.destinations for state in missing)
+
+
+def account_for_arrivals(connection: Connection, period: Period) -> Arrivals:
+    """Return what became of the events of the period."""
+    return Arrivals(
+        events=_count_events(connection, period),
+        destinations=_count_deliveries(connection, period),
+        not_arrived=[
+            {
+                **whereabouts(row),
+                "event_id": row["event_id"],
+                "event_type": row["event_type"],
+                "subject": row["subject"],
+                "timestamp": isoformat(row["timestamp"]),
+                "attempts": row["attempts"],
+            }
+            for row in connection.execute(missing(period)).mappings()
+        ],
+    )
+
+
+def missing(period: Period) -> Select[Any]:
+    """Return the query of the deliveries that are not there."""
+    return (
+        select(*COLUMNS, events.c.event_type, events.c.timestamp)
+        .select_from(_on_their_way)
+        .where(*_of(period), deliveries.c.state != DELIVERED)
+        .order_by(events.c.timestamp, deliveries.c.id)
+        .limit(MOST)
+    )
+
+
+def _of(period: Period) -> tuple[ColumnElement[bool], ...]:
+    return events.c.timestamp > period.since, events.c.timestamp <= period.until
+
+
+def _count_events(connection: Connection, period: Period) -> dict[str, int]:
+    # A subquery for each event; grouped by event, SQLite would walk all that there ever were
+    worst = (
+        select(func.max(_RANK))
+        .select_from(deliveries.outerjoin(destinations, _IS_THERE))
+        .where(deliveries.c.event_id == events.c.id)
+        .scalar_subquery()
+    )
+    each = select(events.c.routed, worst.label("worst")).where(*_of(period)).subquery()
+    query = select(each.c.routed, each.c.worst, func.count()).group_by(each.c.routed, each.c.worst)
+    counts = dict.fromkeys(OUTCOMES, 0)
+    for routed, rank_of_worst, count in connection.execute(query):
+        counts[outcome_of(routed=routed, worst=rank_of_worst)] += count
+    return counts
+
+
+def outcome_of(*, routed: bool, worst: int | None) -> str:
+    """Return how an event came off, from the rank of its worst delivery, None where it has none."""
+    if worst is not None:
+        return _OUTCOME_OF_STATE[worst]
+    return _UNCONCERNING if routed else _NOT_ROUTED
+
+
+def rank(state: str) -> int:
+    """Return how badly off a delivery in this state is."""
+    return _STATES.index(state)
+
+
+def _count_deliveries(connection: Connection, period: Period) -> list[dict[str, Any]]:
+    query = (
+        select(deliveries.c.destination, SHOWN, func.count())
+        .select_from(_on_their_way)
+        .where(*_of(period))
+        .group_by(deliveries.c.destination, SHOWN)
+    )
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_STATES, 0))
+    for destination, state, count in connection.execute(query):
+        counts[destination][state] = count
+    return [{"destination": name, **counts[name]} for name in sorted(counts)]

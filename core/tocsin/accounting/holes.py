@@ -1,0 +1,112 @@
+"""Finding what was never read, as a pure function over the stretches that were.
+
+Of a feed, whatever lies between a stretch and those that were read before it must lie in some
+stretch, whenever that was read; reading up on earlier times asks for nothing. Of files, the ledger
+knows the name alone, under which one content follows another: a stretch must begin at the first
+byte, or where one of the same stream has ended, under whatever name that was read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from operator import attrgetter
+
+BYTES = "bytes"
+_NOTHING = -1
+"""The id of what was read of a file before its first byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of one source that is accounted for, from `start` up to, not including, `end`."""
+
+    id: int
+    source: str
+    unit: str
+    start: int
+    end: int
+    began: datetime
+    """When it was begun to be read."""
+    ended: datetime
+    """When the last was read that it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """What was not read of a source, from `start` up to where the stretch `before` begins."""
+
+    start: int
+    before: Stretch
+    """The stretch before which it lies."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Stretches that have to hang together, and how far they reach."""
+
+    stretches: list[Stretch] = field(default_factory=list)
+    reach: int = 0
+
+    def add(self, stretch: Stretch) -> None:
+        self.stretches.append(stretch)
+        self.reach = max(self.reach, stretch.end)
+
+    def holes(self) -> Iterator[Hole]:
+        """Yield what lies before each stretch, unless it was the earliest when it was read."""
+        ordered = sorted(self.stretches, key=attrgetter("start", "id"))
+        reach, oldest = ordered[0].end, ordered[0].id
+        for stretch in ordered[1:]:
+            if stretch.start > reach and stretch.id > oldest:
+                yield Hole(reach, stretch)
+            reach, oldest = max(reach, stretch.end), min(oldest, stretch.id)
+
+
+def find_holes(stretches: Iterable[Stretch], judged: Container[int]) -> list[Hole]:
+    """Return the holes before those stretches of one stream whose ids are `judged`.
+
+    The other stretches only explain: what lies before them is not asked for.
+    """
+    ordered = sorted(stretches, key=attrgetter("id"))
+    files = [stretch for stretch in ordered if stretch.unit == BYTES]
+    feeds = [stretch for stretch in ordered if stretch.unit != BYTES]
+    runs = [*_runs_of_feeds(feeds), *_runs_of_files(files, judged)]
+    return [hole for run in runs for hole in run.holes() if hole.before.id in judged]
+
+
+def _runs_of_feeds(stretches: Iterable[Stretch]) -> Iterable[_Run]:
+    runs: dict[str, _Run] = defaultdict(_Run)
+    for stretch in stretches:
+        runs[stretch.source].add(stretch)
+    return runs.values()
+
+
+def _runs_of_files(stretches: Sequence[Stretch], judged: Container[int]) -> list[_Run]:
+    """Tell apart the contents that had one name, in the order in which they were read."""
+    runs: list[_Run] = []
+    latest: dict[str, _Run] = {}
+    ends = {0}
+    for place, stretch in enumerate(stretches):
+        is_known = stretch.id not in judged or stretch.start in ends
+        run = latest.get(stretch.source)
+        if run is None or stretch.start == 0 or stretch.start > run.reach:
+            if is_known or _leads_on(stretches[:place], stretch):
+                run = _Run()
+            elif run is None:
+                run = _Run([replace(stretch, id=_NOTHING, start=0, end=0)])
+        if run is not latest.get(stretch.source):
+            latest[stretch.source] = run
+            runs.append(run)
+        run.add(stretch)
+        ends.add(stretch.end)
+    return runs
+
+
+def _leads_on(earlier: Iterable[Stretch], stretch: Stretch) -> bool:
+    """Whether one that was still growing when this one began may have ended there at that time."""
+    return any(
+        other.start <= stretch.start <= other.end and other.ended > stretch.began
+        for other in earlier
+    )

@@ -1,0 +1,61 @@
+"""Which streams should have been read and were not, without anything that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from tocsin.accounting.holes import BYTES
+from tocsin.accounting.period import Period
+from tocsin.clock import isoformat
+from tocsin.incidents.ledger import READ
+from tocsin.incidents.positions import StreamKey
+from tocsin.store.tables import coverage, stream_positions
+
+SILENCE = timedelta(hours=1)
+"""A feed that tells what time it covers does so at each of its reads; after so long none is due."""
+MEMORY = timedelta(days=7)
+"""A provider that was removed is asked after for so long."""
+
+
+def last_reads(connection: Connection) -> dict[StreamKey, datetime]:
+    """Return when something was last read of each stream that there ever was."""
+    table = stream_positions.c
+    rows = connection.execute(select(table.provider, table.stream, table.updated_at))
+    return {StreamKey(row.provider, row.stream): row.updated_at for row in rows}
+
+
+def find_silent(
+    connection: Connection,
+    read: Mapping[StreamKey, datetime],
+    excused: Container[StreamKey],
+    period: Period,
+) -> list[dict[str, Any]]:
+    """Return the streams that were last `read` long ago, except the `excused`, as they are shown.
+
+    A file to which nothing is added is not read, so its silence says nothing: only streams that
+    cover time are asked after.
+    """
+    earliest = min(period.since, period.until - MEMORY)
+    return [
+        {"provider": key.provider, "stream": key.stream, "read_at": isoformat(read_at)}
+        for key, read_at in sorted(read.items(), key=lambda item: item[1])
+        if earliest < read_at < period.until - SILENCE
+        and key not in excused
+        and _covered_time(connection, key, read_at)
+    ]
+
+
+def _covered_time(connection: Connection, key: StreamKey, read_at: datetime) -> bool:
+    covered = select(coverage.c.id).where(
+        coverage.c.finished_at == read_at,
+        coverage.c.provider == key.provider,
+        coverage.c.stream == key.stream,
+        coverage.c.outcome == READ,
+        coverage.c.unit != BYTES,
+        coverage.c.end > coverage.c.start,
+    )
+    return connection.execute(covered.limit(1)).first() is not None

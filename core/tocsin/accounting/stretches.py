@@ -1,0 +1,93 @@
+"""The coverage ledger, as the account reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
+
+from tocsin.accounting.holes import BYTES, Stretch
+from tocsin.clock import isoformat
+from tocsin.incidents.ledger import LOST, READ
+from tocsin.incidents.positions import StreamKey
+from tocsin.store.tables import EPOCH, coverage
+
+_AT_ONCE = 500
+_c = coverage.c
+
+
+def point(number: int, unit: str) -> str | int:
+    """Return one end of a stretch as it is shown: a byte, or a moment."""
+    return number if unit == BYTES else isoformat(EPOCH + timedelta(microseconds=number))
+
+
+def key_of(row: RowMapping) -> StreamKey:
+    """Return the stream that a row of the ledger is of."""
+    return StreamKey(row["provider"], row["stream"])
+
+
+def is_accounted(row: RowMapping) -> bool:
+    """Whether the row says what became of a stretch, and not that there was a failure."""
+    return row["outcome"] in (READ, LOST)
+
+
+def stretches_of(rows: Iterable[RowMapping]) -> list[Stretch]:
+    """Return the stretches that the rows account for, without those of no length."""
+    return [_stretch(row) for row in rows if is_accounted(row) and row["end"] > row["start"]]
+
+
+def rows_of_time(connection: Connection, after: datetime, up_to: datetime) -> Sequence[RowMapping]:
+    """Return the ledger's rows of every stream that were last added to then, as they began."""
+    then = select(coverage).where(_c.finished_at > after, _c.finished_at <= up_to)
+    return connection.execute(then.order_by(_c.id)).mappings().all()
+
+
+def latest_before(connection: Connection, key: StreamKey, first: Stretch) -> list[Stretch]:
+    """Return the stretch of the same source that was begun before, none for its first."""
+    earlier = _stretches(key, _c.source == first.source, _c.id < first.id)
+    return _read(connection, earlier.order_by(_c.id.desc()).limit(1))
+
+
+def overlapping(
+    connection: Connection, key: StreamKey, source: str, start: int, end: int
+) -> list[Stretch]:
+    """Return all that was ever read of this part of a source."""
+    within = (_c.source == source, _c.start <= end, _c.end >= start)
+    return _read(connection, _stretches(key, *within))
+
+
+def ending_at(connection: Connection, key: StreamKey, ends: Sequence[int]) -> list[Stretch]:
+    """Return the stretches of files of a stream, whatever their names, that end at these bytes."""
+    found = []
+    for start in range(0, len(ends), _AT_ONCE):
+        some = ends[start : start + _AT_ONCE]
+        found += _read(connection, _stretches(key, _c.unit == BYTES, _c.end.in_(some)))
+    return found
+
+
+def _stretches(key: StreamKey, *conditions: ColumnElement[bool]) -> Select[Any]:
+    return select(coverage).where(
+        _c.provider == key.provider,
+        _c.stream == key.stream,
+        _c.outcome.in_([READ, LOST]),
+        _c.end > _c.start,
+        *conditions,
+    )
+
+
+def _read(connection: Connection, query: Select[Any]) -> list[Stretch]:
+    return stretches_of(connection.execute(query).mappings())
+
+
+def _stretch(row: RowMapping) -> Stretch:
+    return Stretch(
+        id=row["id"],
+        source=row["source"],
+        unit=row["unit"],
+        start=row["start"],
+        end=row["end"],
+        began=row["started_at"],
+        ended=row["finished_at"],
+    )

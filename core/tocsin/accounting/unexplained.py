@@ -1,0 +1,144 @@
+"""What nothing explains, among what should have been done by now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    String,
+    and_,
+    cast,
+    exists,
+    literal,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
+
+from tocsin.accounting.period import MOST, Period
+from tocsin.clock import isoformat
+from tocsin.delivery.destinations import State
+from tocsin.delivery.queue import DEAD, PARKED, PENDING
+from tocsin.incidents.alerting import ALERTED
+from tocsin.model import EventType
+from tocsin.store.tables import deliveries, destinations, events, incidents
+
+PATIENCE = timedelta(minutes=5)
+"""What is due may wait for so long to be done."""
+
+KINDS = ("hole", "lost", "silent", "no-event", "not-routed", "overdue", "no-destination")
+"""What can be unaccounted for."""
+
+# Written out, since a partial index serves no condition that comes as a parameter
+_DEAD: ColumnElement[str] = literal_column(f"'{DEAD}'")
+_PENDING: ColumnElement[str] = literal_column(f"'{PENDING}'")
+_PARKED: ColumnElement[str] = literal_column(f"'{PARKED}'")
+
+
+def find_unexplained(
+    connection: Connection, period: Period, now: datetime
+) -> Iterator[dict[str, Any]]:
+    """Yield what should have been done: of incidents those of the period, of events all up to it.
+
+    An event from before that is stuck now would otherwise be in the account of no period.
+    """
+    for row in connection.execute(unannounced(period)):
+        words = "it was to be alerted, but there is no event that says so"
+        yield unaccounted("no-event", f"incident:{row.number}", row.created_at, words)
+    for row in connection.execute(unrouted(period, now)):
+        words = "it was not looked at: nobody has worked out yet whom it concerns"
+        yield unaccounted("not-routed", row.id, row.timestamp, words)
+    for row in connection.execute(overdue(period, now)):
+        words = f"its destination {row.destination} is active, and it is due but not tried"
+        yield unaccounted("overdue", row.id, row.due_at, words)
+    for row in connection.execute(homeless(period)):
+        words = f"there is no destination {row.destination}"
+        yield unaccounted("no-destination", row.id, row.created_at, words)
+
+
+def unaccounted(kind: str, what: str, since: datetime | str, words: str) -> dict[str, Any]:
+    """Return something that nothing explains, as it is shown."""
+    moment = since if isinstance(since, str) else isoformat(since)
+    return {"kind": kind, "what": what, "since": moment, "detail": words}
+
+
+def unannounced(period: Period) -> Select[Any]:
+    """Return the query of incidents that were to be alerted and have no event."""
+    subject = literal("incident:") + cast(incidents.c.number, String)
+    event = exists().where(
+        events.c.subject == subject, events.c.event_type == EventType.INCIDENT_ALERT
+    )
+    return (
+        select(incidents.c.number, incidents.c.created_at)
+        .where(*created_in(period), incidents.c.alert_outcome == ALERTED, ~event)
+        .order_by(incidents.c.updated_at, incidents.c.change)  # as the index has them
+        .limit(MOST)
+    )
+
+
+def created_in(period: Period) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of incidents that were first stored in the period."""
+    return (
+        incidents.c.updated_at > period.since,  # follows from the next, and has an index
+        incidents.c.created_at > period.since,
+        incidents.c.created_at <= period.until,
+    )
+
+
+def unrouted(period: Period, now: datetime) -> Select[Any]:
+    """Return the query of events that nobody has looked at."""
+    latest = min(period.until, now - PATIENCE)
+    return (
+        select(events.c.id, events.c.timestamp)
+        .where(events.c.routed.is_(False), events.c.timestamp <= latest)
+        .order_by(events.c.id)
+        .limit(MOST)
+    )
+
+
+def overdue(period: Period, now: datetime) -> Select[Any]:
+    """Return the query of deliveries that could have been tried and were not.
+
+    One that waits for an older one of its subject, or for its destination's next turn, could not.
+    A lease moves `due_at` to its end, so one that is overdue has none that holds.
+    """
+    latest = now - PATIENCE
+    older = deliveries.alias("older")
+    is_behind = exists().where(
+        older.c.destination == deliveries.c.destination,
+        older.c.subject == deliveries.c.subject,
+        older.c.state == _PENDING,
+        older.c.id < deliveries.c.id,
+    )
+    return (
+        select(deliveries.c.id, deliveries.c.destination, deliveries.c.due_at)
+        .join(destinations, destinations.c.name == deliveries.c.destination)
+        .where(
+            destinations.c.state == State.ACTIVE,
+            or_(destinations.c.held_until.is_(None), destinations.c.held_until < latest),
+            or_(destinations.c.free_at.is_(None), destinations.c.free_at < latest),
+            and_(deliveries.c.state == _PENDING, deliveries.c.due_at < latest),
+            deliveries.c.created_at <= period.until,
+            ~is_behind,
+        )
+        .order_by(deliveries.c.due_at)
+        .limit(MOST)
+    )
+
+
+def homeless(period: Period) -> CompoundSelect[Any]:
+    """Return the query of deliveries that wait for a destination that there is not."""
+    d = deliveries.c
+    is_there = exists().where(destinations.c.name == d.destination)
+    waiting = select(d.id, d.destination, d.created_at).where(
+        d.created_at <= period.until, ~is_there
+    )
+    parked = and_(d.state.in_([_DEAD, _PARKED]), d.state == _PARKED)  # the first is the index's own
+    return union_all(waiting.where(d.state == _PENDING), waiting.where(parked)).limit(MOST)

@@ -1,0 +1,104 @@
+"""`tocsin prove`: the account of a period."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Annotated, Any
+
+import orjson
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from tocsin import accounting
+from tocsin.cli.existing import run_on_database
+from tocsin.cli.output import AsJson, print_records
+from tocsin.clock import SystemClock
+from tocsin.errors import OperatorError
+from tocsin.fields import Duration
+from tocsin.settings import load_settings
+
+
+def prove(
+    since: Annotated[
+        str,
+        typer.Option(help=f"How far back, such as 24h or 7d; {accounting.LONGEST.days}d at most."),
+    ] = "24h",
+    as_json: AsJson = False,
+) -> None:
+    """Account for a period: what was read, what arrived, what did not and why.
+
+    Ends with status 1 where anything is unaccounted for.
+    """
+    now = SystemClock().now()
+    period = accounting.Period(now - _parse(since), now)
+    proof = run_on_database(
+        load_settings(), lambda database: database.read(accounting.prove, period, now)
+    )
+    if as_json:
+        print(orjson.dumps(proof, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_records(list(_records(proof)), as_json=False)
+    count = len(proof["unaccounted"])
+    if count:
+        print(f"unaccounted for: {count}", file=sys.stderr)
+        raise typer.Exit(1)
+    print("everything is accounted for", file=sys.stderr)
+
+
+def _parse(text: str) -> timedelta:
+    adapter: TypeAdapter[timedelta] = TypeAdapter(Duration)
+    try:
+        duration = adapter.validate_python(text)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise OperatorError(f"--since: found {text!r}; {reason}") from None
+    if not timedelta(0) < duration <= accounting.LONGEST:
+        raise OperatorError(f"--since: found {text!r}; give {accounting.LONGEST.days}d at most")
+    return duration
+
+
+def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from _read(proof)
+    for name, count in proof["incidents"].items():
+        yield _record("incidents", name, None, count)
+    yield _record("incidents", "quarantined records", None, proof["quarantined"])
+    for name, count in proof["events"].items():
+        yield _record("events", name, None, count)
+    for counts in proof["destinations"]:
+        states = (f"{count} {state}" for state, count in counts.items() if state != "destination")
+        yield _record("destination", counts["destination"], None, ", ".join(states))
+    yield from _not_arrived(proof)
+    for item in proof["unaccounted"]:
+        detail = f"{item['kind']}: {item['detail']}"
+        yield _record("UNACCOUNTED", item["what"], item["since"], detail)
+
+
+def _read(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for source in proof["coverage"]:
+        counts = (f"{source[name]} {name}" for name in ("stretches", "records", "new", "rejected"))
+        detail = f"{source['from']} to {source['to']}: {', '.join(counts)}"
+        name = f"{source['provider']}/{source['stream']} {source['source']}"
+        yield _record("coverage", name, source["read_at"], detail)
+    for failure in proof["failures"]:
+        since = "has been read since" if failure["read_since"] else "has not been read since"
+        detail = f"{failure['outcome']} from {failure['from']}, {since}: {failure['reason']}"
+        name = f"{failure['provider']}/{failure['stream']}"
+        yield _record("failure", name, failure["to"], detail)
+
+
+def _not_arrived(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for delivery in proof["not_arrived"]:
+        due = f"tried next at {delivery['due_at']}" if delivery["due_at"] else None
+        tried = f"attempts: {delivery['attempts']}"
+        told = filter(None, (delivery["state"], delivery["reason"], tried, due))
+        name = f"{delivery['destination']} {delivery['id']} {delivery['subject']}"
+        yield _record("not arrived", name, delivery["timestamp"], ", ".join(told))
+    more = proof["not_arrived_total"] - len(proof["not_arrived"])
+    if more > 0:
+        yield _record("not arrived", f"and {more} more", None, None)
+
+
+def _record(part: str, what: str, at: str | None, detail: object) -> dict[str, Any]:
+    return {"part": part, "what": what, "at": at, "detail": detail}

@@ -1,0 +1,74 @@
+"""Conditions that operators write: expressions over an event, which may come from anyone.
+
+They are Jinja2 expressions in the sandbox of templates, without its globals. What an event does
+not have is false and equal to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from jinja2 import ChainableUndefined, TemplateAssertionError, TemplateSyntaxError, nodes
+from pydantic import AfterValidator
+
+from tocsin.sandbox import Allowance, BoundedEnvironment
+
+VARIABLES = ("event_type", "data", "subject", "context")
+LONGEST = 1_000
+MAX_UNITS = 200_000
+MAX_SECONDS = 0.05
+
+
+class _Missing(ChainableUndefined):
+    def _is_not(self, _other: object) -> bool:
+        return False
+
+    def __call__(self, *_args: object, **_members: object) -> _Missing:  # type: ignore[override]
+        return self
+
+    __lt__ = __le__ = __gt__ = __ge__ = _is_not  # type: ignore[assignment]
+
+
+class _Environment(BoundedEnvironment):
+    def _generate(self, source: nodes.Template, *args: Any, **options: Any) -> str:
+        for name in source.find_all(nodes.Name):
+            if name.ctx == "load" and name.name not in VARIABLES:
+                known = ", ".join(VARIABLES)
+                raise TemplateAssertionError(f"{name.name!r} is none of {known}", name.lineno)
+        return super()._generate(source, *args, **options)
+
+
+_environment = _Environment(undefined=_Missing)
+_environment.globals = {}
+
+
+class Condition:
+    """An expression that is true of some events; ValueError where it is no expression."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > LONGEST:
+            raise ValueError(f"a condition has {LONGEST:,} characters at most")
+        try:
+            self._evaluate = _environment.compile_expression(text, undefined_to_none=False)
+        except TemplateSyntaxError as error:
+            raise ValueError(f"this is not a Jinja2 expression: {error.message}") from None
+        except Exception:  # noqa: BLE001 - of Python's compiler, which has limits of its own
+            raise ValueError("this expression is nested too deeply") from None
+
+    def holds(self, variables: Mapping[str, Any]) -> bool:
+        """Return whether it is true of these variables.
+
+        Raises whatever the expression does, `Exhausted` where it wants too much time or memory.
+        """
+        with Allowance(MAX_UNITS, MAX_SECONDS):
+            return bool(self._evaluate(**variables))
+
+
+def _compiles(text: str) -> str:
+    Condition(text)
+    return text
+
+
+ConditionText = Annotated[str, AfterValidator(_compiles)]
+"""The text of a condition, found to be an expression."""

@@ -1,0 +1,81 @@
+"""The archive: one compressed file of lines for each day, which is only ever added to."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+_CHUNK = 65_536
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class Archive:
+    """A folder with a file for each day. Not to be written to by several processes at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sizes: dict[Path, int] = {}
+
+    def add(self, lines: Iterable[tuple[date, Mapping[str, Any]]]) -> None:
+        """Store each line in the file of its day; when this returns, they are on the disk.
+
+        Raises OSError where they cannot be stored. Some may be there nevertheless.
+        """
+        by_day: dict[date, list[bytes]] = defaultdict(list)
+        for day, line in lines:
+            by_day[day].append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        for day, texts in by_day.items():
+            path = self._folder / f"deliveries-{day.isoformat()}.jsonl.gz"
+            self._append(path, gzip.compress(b"".join(texts)))
+
+    def _append(self, path: Path, member: bytes) -> None:
+        """Add a member to a file of gzip members (RFC 1952 section 2.2)."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        with path.open("r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size != self._sizes.get(path):
+                # a process may have died amid a member, which would hide all that follow
+                size = _complete_size(file)
+                file.truncate(size)
+            file.seek(size)
+            file.write(member)
+            file.flush()
+            os.fsync(file.fileno())
+        _flush_folder(self._folder)
+        self._sizes[path] = size + len(member)
+
+
+def _complete_size(file: BinaryIO) -> int:
+    """Return where the last complete member of a file ends."""
+    complete = position = file.seek(0)
+    member = zlib.decompressobj(_GZIP)
+    while chunk := file.read(_CHUNK):
+        position += len(chunk)
+        while chunk:
+            try:
+                member.decompress(chunk)
+            except zlib.error:
+                return complete
+            chunk = member.unused_data
+            if member.eof:
+                complete = position - len(chunk)
+                member = zlib.decompressobj(_GZIP)
+    return complete
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the folder itself on the disk, which names a new file."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

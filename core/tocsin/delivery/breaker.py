@@ -1,0 +1,99 @@
+"""How a receiver does, and what follows: the circuit breaker and throttling, as pure functions.
+
+A receiver that has too much to do is left alone for a while. One that fails steadily, for long
+enough and often enough, has its destination paused. In both cases one delivery is tried when the
+time is over, and its success ends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+LONGEST_HOLD = timedelta(hours=1)
+"""Whatever a receiver asks for, it is tried once in so long."""
+_SHORTEST_HOLD = timedelta(seconds=1)
+_LONGEST_OWN_HOLD = timedelta(minutes=1)
+
+
+class Verdict(Enum):
+    """What an attempt says of the receiver."""
+
+    WELL = "well"
+    FAILING = "failing"
+    THROTTLED = "throttled"
+    UNWANTED = "unwanted"
+    """It wants nothing more."""
+    NOTHING = "nothing"
+    """The attempt did not get as far, or failed for what it carried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a receiver did so far."""
+
+    is_paused: bool = False
+    failures: int = 0
+    """Attempts in a row that failed."""
+    failing_since: datetime | None = None
+    holds: int = 0
+    """How often in a row it had too much to do."""
+    held_until: datetime | None = None
+    """Nothing is sent before; from then on one delivery is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When to pause a destination, and how often to try it then."""
+
+    period: timedelta
+    failures: int
+    probe_interval: timedelta
+
+
+def judge(
+    standing: Standing,
+    verdict: Verdict,
+    patience: Patience,
+    now: datetime,
+    asked: timedelta | None = None,
+) -> Standing:
+    """Return the standing after one more attempt; `asked` is the delay that the receiver named."""
+    match verdict:
+        case Verdict.WELL:
+            return Standing()
+        case Verdict.FAILING | Verdict.THROTTLED:
+            failed = _count(standing, now)
+            if verdict is Verdict.THROTTLED:
+                failed = _hold(failed, now, asked)
+            return _pause(failed, patience, now)
+        case _:
+            return standing
+
+
+def _count(standing: Standing, now: datetime) -> Standing:
+    since = standing.failing_since or now
+    return replace(standing, failures=standing.failures + 1, failing_since=since)
+
+
+def _hold(standing: Standing, now: datetime, asked: timedelta | None) -> Standing:
+    """Hold deliveries back; answers that were under way when that began make it no longer."""
+    until = standing.held_until
+    if until is not None and until > now:
+        asked_until = now + min(asked or timedelta(0), LONGEST_HOLD)
+        return replace(standing, held_until=max(until, asked_until))
+    own = min(_SHORTEST_HOLD * 2 ** min(standing.holds, 10), _LONGEST_OWN_HOLD)
+    delay = min(max(asked or own, _SHORTEST_HOLD), LONGEST_HOLD)
+    return replace(standing, holds=standing.holds + 1, held_until=now + delay)
+
+
+def _pause(standing: Standing, patience: Patience, now: datetime) -> Standing:
+    if not standing.is_paused:
+        since = standing.failing_since or now
+        is_steady = now - since >= patience.period and standing.failures >= patience.failures
+        if not is_steady:
+            return standing
+    probe_at = now + patience.probe_interval
+    until = max(standing.held_until, probe_at) if standing.held_until else probe_at
+    return replace(standing, is_paused=True, held_until=until)

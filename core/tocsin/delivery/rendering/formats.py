@@ -1,0 +1,80 @@
+"""What a template's suffix says: how values are put into its text, and what becomes of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+from jinja2 import Undefined
+
+from tocsin.sandbox import spend
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format of templates: `<receiver>/<event>.<suffix>.j2`."""
+
+    suffix: str
+    write: Callable[[Any], str]
+    """What the value of an expression is in the text."""
+    finish: Callable[[bytes], bytes]
+    """What the text is when it goes out; raises ValueError where it is not of this format."""
+    autoescape: bool = False
+
+
+class Rendered(str):
+    """What a template has rendered already: the result of a macro, a block or a block `set`."""
+
+    __slots__ = ()
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, Rendered):
+        return value
+    text = orjson.dumps(value, default=_no_value).decode()
+    spend(len(text))
+    return text
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        spend(len(value))
+        return value
+    return "" if value is None else _as_json(value)
+
+
+def _no_value(value: object) -> None:
+    if isinstance(value, Undefined):
+        str(value)  # raises what a strict undefined value has to say
+    raise TypeError(f"{type(value).__name__} is not a value that JSON can hold")
+
+
+def _minified(text: bytes) -> bytes:
+    try:
+        return orjson.dumps(orjson.loads(text))
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"the output is not JSON: {error}") from None
+
+
+def _as_it_is(text: bytes) -> bytes:
+    return text
+
+
+JSON = Format("json", _as_json, _minified)
+TEXT = Format("txt", _as_text, _as_it_is)
+HTML = Format("html", _as_text, _as_it_is, autoescape=True)
+FORMATS = (JSON, TEXT, HTML)
+
+PLAIN_PARTS: Mapping[str, Format] = MappingProxyType({"body": JSON, "text": TEXT, "html": HTML})
+"""The parts whose templates have no name of a part in theirs."""
+
+
+def candidates(receiver: str, event_type: str, part: str) -> dict[str, Format]:
+    """Return the templates that could render a part, each with its format, the best first."""
+    if part in PLAIN_PARTS:
+        form = PLAIN_PARTS[part]
+        return {f"{receiver}/{event_type}.{form.suffix}.j2": form}
+    return {f"{receiver}/{event_type}.{part}.{form.suffix}.j2": form for form in FORMATS}

@@ -1,0 +1,165 @@
+"""Rendering one part of one event."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+import orjson
+from jinja2 import StrictUndefined, Template, TemplateNotFound, TemplateSyntaxError
+from jinja2.runtime import Context
+
+from tocsin.clock import isoformat
+from tocsin.delivery.rendering.folders import Folders
+from tocsin.delivery.rendering.formats import FORMATS, Format, Rendered, candidates
+from tocsin.errors import Misconfigured
+from tocsin.model import Event, EventType, Json
+from tocsin.sandbox import Allowance, BoundedEnvironment
+
+MAX_BYTES = 256 * 1024
+MAX_UNITS = 2_000_000
+MAX_SECONDS = 0.25
+_Found = tuple[Template, Format]
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class _Raw:
+    """A variable as it was handed over."""
+
+    def __init__(self, value: Json) -> None:
+        self._value = value
+
+    @cached_property
+    def plain(self) -> Json:
+        """The variable as it comes out of JSON; lone surrogates, which UTF-8 cannot hold, replaced.
+
+        This is what keeps objects with methods of their own away from templates.
+        """
+        try:
+            return orjson.loads(orjson.dumps(self._value, default=dict))
+        except orjson.JSONEncodeError:
+            text = json.dumps(self._value, default=dict, ensure_ascii=False)
+            return json.loads(_SURROGATE.sub("\ufffd", text))
+
+
+class _Context(Context):
+    def resolve_or_missing(self, key: str) -> Any:
+        # Only what a template asks for is made plain: most never look at the event's context
+        value = super().resolve_or_missing(key)
+        return value.plain if isinstance(value, _Raw) else value
+
+
+class _Environment(BoundedEnvironment):
+    context_class = _Context
+
+    # Jinja joins with this whatever a template renders into a value of its own
+    @staticmethod
+    def concat(parts: Iterable[str]) -> str:
+        return Rendered(BoundedEnvironment.concat(parts))
+
+
+class Renderer:
+    """Renders the parts of events, each with the template that a receiver has for it.
+
+    `paths` are the folders of plugins. `overrides` is the operator's, and comes before them.
+    """
+
+    def __init__(self, paths: Sequence[Path], overrides: Path | None = None) -> None:
+        self._folders = Folders(paths, overrides)
+        self._environments = {each: self._environment(each) for each in FORMATS}
+        self._found: dict[tuple[str, EventType, str], _Found | Misconfigured] = {}
+
+    def _environment(self, form: Format) -> _Environment:
+        return _Environment(
+            loader=self._folders,
+            undefined=StrictUndefined,
+            finalize=form.write,
+            autoescape=form.autoescape,
+            auto_reload=False,  # asking for each delivery whether a file has changed takes longer
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def render(self, receiver: str, event: Event, part: str = "body") -> bytes:
+        """Return a part of what a receiver is sent: `body` is minified JSON.
+
+        Raises `Misconfigured` if there is no template for it, or if the template fails, takes too
+        long or gives more than 256 KiB; the text names template and line.
+        """
+        template, form = self._template(receiver, event.event_type, part)
+        variables = {
+            **template.environment.globals,
+            "event": _Raw(_fields(event)),
+            "context": _Raw(event.context),
+        }
+        try:
+            with Allowance(MAX_UNITS, MAX_SECONDS):
+                context = template.new_context(variables, shared=True)
+                return form.finish(_at_most(MAX_BYTES, template.root_render_func(context)))
+        except Exception as error:
+            raise Misconfigured(self._explain(error, str(template.name))) from error
+
+    def _template(self, receiver: str, event_type: EventType, part: str) -> _Found:
+        """Return the template of a part. What was found wrong with one is remembered as well."""
+        key = receiver, event_type, part
+        if key not in self._found:
+            self._found[key] = self._find(candidates(*key))
+        found = self._found[key]
+        if isinstance(found, Misconfigured):
+            raise Misconfigured(str(found))
+        return found
+
+    def _find(self, names: Mapping[str, Format]) -> _Found | Misconfigured:
+        for name, form in names.items():
+            try:
+                return self._environments[form].get_template(name), form
+            except TemplateNotFound:
+                continue
+            except Exception as error:  # noqa: BLE001 - of Python's compiler as well
+                return Misconfigured(self._explain(error, name))
+        return Misconfigured(f"no folder of templates holds {' or '.join(names)}")
+
+    def _explain(self, error: Exception, name: str) -> str:
+        """Return what is wrong, and where: it may be in a template that `name` includes."""
+        if isinstance(error, TemplateSyntaxError):
+            return f"{self._folders.shown(error.filename, error.lineno)}: {error.message}"
+        place = self._place(error) or name
+        if isinstance(error, TemplateNotFound):
+            return f"{place}: no folder of templates holds {error.name}"
+        return f"{place}: {error.__cause__ or error or type(error).__name__}"
+
+    def _place(self, error: Exception) -> str | None:
+        for frame, line in reversed(list(walk_tb(error.__traceback__))):
+            template = frame.f_globals.get("__jinja_template__")
+            if template is not None:
+                line_written = template.get_corresponding_lineno(line)
+                return self._folders.shown(template.filename, line_written)
+        return None
+
+
+def _at_most(size: int, pieces: Iterable[str]) -> bytes:
+    kept, left = [], size
+    for piece in pieces:
+        left -= len(piece)
+        kept.append(piece)
+        if left < 0:
+            break
+    output = "".join(kept).encode()
+    if len(output) > size:
+        raise ValueError(f"the output is larger than {size // 1024} KiB")
+    return output
+
+
+def _fields(event: Event) -> dict[str, Json]:
+    return {
+        "id": event.id,
+        "event_type": event.event_type,
+        "timestamp": isoformat(event.timestamp),
+        "subject": event.subject,
+        "data": event.data,
+    }

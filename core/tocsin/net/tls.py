@@ -1,0 +1,71 @@
+"""Whom to trust over TLS, and which certificate to show; both from files that an operator names."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from tocsin.errors import OperatorError
+
+
+def tls_context(
+    ca_file: str | None, client_certificate: str | None, client_key: str | None
+) -> ssl.SSLContext | bool:
+    """Return what aiohttp takes for `ssl`: a context, or True for its own where nothing is named.
+
+    The authorities in `ca_file` are trusted instead of the system's. Raises OperatorError, naming
+    the file that does not serve and what would.
+    """
+    if client_key and not client_certificate:
+        raise OperatorError(f"client_key: {client_key}: there is no client_certificate to go with")
+    if not ca_file and not client_certificate:
+        return True
+    context = _trusting(ca_file)
+    context.set_alpn_protocols(["http/1.1"])
+    if client_certificate:
+        _show(context, client_certificate, client_key)
+    return context
+
+
+def _trusting(ca_file: str | None) -> ssl.SSLContext:
+    if not ca_file:
+        return ssl.create_default_context()
+    expected = "give a file of one or more certificates (PEM)"
+    _check_readable("ca_file", ca_file, expected)
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except ssl.SSLError as error:
+        raise _unfit("ca_file", ca_file, error, expected) from None
+
+
+def _show(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
+    expected = (
+        "give a certificate (PEM) and, in the same file or as client_key, the private key that "
+        "belongs to it, without a passphrase"
+    )
+    _check_readable("client_certificate", certificate, expected)
+    if key:
+        _check_readable("client_key", key, expected)
+    try:
+        # Without any passphrase, OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(certificate, key, password="")
+    except ssl.SSLError as error:
+        place = f"{certificate} with client_key {key}" if key else certificate
+        raise _unfit("client_certificate", place, error, expected) from None
+
+
+def _check_readable(setting: str, path: str, expected: str) -> None:
+    """Raise OperatorError where it is not: OpenSSL does not say which of its files is missing."""
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        raise OperatorError(f"{setting}: {path}: {error.strerror}; {expected}") from None
+
+
+def _unfit(setting: str, path: str, error: ssl.SSLError, expected: str) -> OperatorError:
+    return OperatorError(f"{setting}: {path}: {reason_words(error)}; {expected}")
+
+
+def reason_words(error: ssl.SSLError) -> str:
+    """Return OpenSSL's reason for `error`, as words."""
+    return (error.reason or "without a reason").replace("_", " ").lower()

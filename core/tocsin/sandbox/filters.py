@@ -1,0 +1,106 @@
+"""The filters and tests of Jinja that can be bounded, each paying for what it reads and makes.
+
+Left out: `pprint`, `urlize`, `wordwrap` and `xmlattr`, some of which take the square of their
+input's length; `attr`, which `[]` does; and `random`, since a retry sends what was sent before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from types import MappingProxyType
+from typing import Any
+
+from jinja2 import filters, pass_eval_context, tests
+from jinja2.nodes import EvalContext
+
+from tocsin.sandbox.allowance import charge, measure, spend
+
+# A width that comes as an argument or has four digits
+_WIDE = re.compile(r"%[^%a-zA-Z]*?(\*|\d{4}|\()")
+
+
+def _paying(function: Any, cost: Callable[..., int] | None = None) -> Callable[..., Any]:
+    """Return `function`, paying for its arguments, for its `cost` and for its result."""
+    own = 1 if hasattr(function, "jinja_pass_arg") else 0  # an argument that Jinja adds
+
+    @wraps(function)
+    def paid(*args: Any, **kwargs: Any) -> Any:
+        given = args[own:]
+        for value in (*given, *kwargs.values()):
+            measure(value)
+        spend(1 + (max(cost(*given, **kwargs), 0) if cost else 0))
+        return charge(function(*args, **kwargs))
+
+    return paid
+
+
+@pass_eval_context
+def _join(
+    context: EvalContext, value: Iterable[Any], d: str = "", attribute: str | None = None
+) -> str:
+    """Join as Jinja does, once it is known how much that will be."""
+    items = [charge(item) for item in value]
+    spend(len(items) * len(str(d)))
+    return filters.sync_do_join(context, items, d, attribute)
+
+
+def _tojson(value: object, indent: int | None = None) -> str:
+    """Return JSON as text like any other: Jinja's own passes for markup, also inside quotes."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+# What a call can make or do at most, beyond what its arguments are long
+
+
+def _format(value: object, *args: object) -> int:
+    text = str(value)
+    if _WIDE.search(text):
+        raise ValueError("a format takes its values in order, and widths of three digits at most")
+    return text.count("%") * (1_000 + max((len(str(each)) for each in args), default=0))
+
+
+def _indent(text: object, width: int | str = 4, *_: object, **__: object) -> int:
+    return len(str(text).splitlines()) * (len(width) if isinstance(width, str) else width)
+
+
+def _replace(text: object, old: object, new: object, *_: object, **__: object) -> int:
+    return str(text).count(str(old)) * len(str(new))
+
+
+def _sum(_values: object, _attribute: object = None, start: object = 0, **_: object) -> int:
+    if not isinstance(start, int | float):
+        raise TypeError("sum adds up numbers")  # lists would take the square of their length
+    return 0
+
+
+def _trim(value: object, chars: object = "") -> int:
+    return len(str(value)) * len(str(chars)) // 64
+
+
+_COSTS: Mapping[str, Callable[..., int]] = MappingProxyType(
+    {
+        "batch": lambda _, linecount, *_rest, **_named: linecount,
+        "center": lambda _, width=80: width,
+        "format": _format,
+        "indent": _indent,
+        "replace": _replace,
+        "round": lambda _, precision=0, *_rest, **_named: abs(precision) * 1_000,
+        "slice": lambda _, slices, *_rest, **_named: slices,
+        "sum": _sum,
+        "tojson": lambda _, indent=None: (indent or 0) * 10_000,
+        "trim": _trim,
+    }
+)
+_NAMES = (  # noqa: SIM905 - a line for each would say no more
+    "abs batch capitalize center count d default dictsort e escape filesizeformat first float "
+    "forceescape format groupby indent int items join last length list lower map max min reject "
+    "rejectattr replace reverse round safe select selectattr slice sort string striptags sum "
+    "title tojson trim truncate unique upper urlencode wordcount"
+).split()
+_JINJAS: Mapping[str, Any] = {**filters.FILTERS, "join": _join, "tojson": _tojson}
+
+FILTERS = {name: _paying(_JINJAS[name], _COSTS.get(name)) for name in _NAMES}
+TESTS = {name: _paying(tests.TESTS[name]) for name in tests.TESTS}

@@ -1,0 +1,251 @@
+"""Accounting for one incident, and for a period."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from sqlalchemy import Connection
+
+from tocsin import accounting
+from tocsin.errors import CallerError
+from tocsin.fields import parse_iso_duration
+from tocsin.model import EventType, Severity
+from tocsin.web.calls import Answer, Call
+from tocsin.web.parsing import Query
+from tocsin.web.routes.moments import Moment
+
+# As many digits as every database's integers hold
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+_DAY = timedelta(days=1)
+
+
+def _parse_timespan(text: str) -> timedelta:
+    timespan = parse_iso_duration(text)
+    if timespan > accounting.LONGEST:
+        raise ValueError(f"give P{accounting.LONGEST.days}D at most")
+    return timespan
+
+
+class ProofQuery(Query):
+    """Which period."""
+
+    timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] = Field(
+        default=_DAY,
+        description="How long the period is: an ISO 8601 duration, by default `P1D`, at most "
+        f"`P{accounting.LONGEST.days}D`.",
+    )
+    until: Moment | None = Field(
+        default=None, description="When it ends, in ISO 8601 with a time zone; by default now."
+    )
+
+
+class _Account(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Extent(_Account):
+    provider: str
+    stream: str = Field(description="One of the provider's own streams, such as `changed`.")
+    source: str = Field(description="What was read: a file, or what the provider calls it.")
+    from_: int | str = Field(alias="from", description="A byte of a file, or a time.")
+    to: int | str = Field(description="Up to there, without it.")
+
+
+class Stretch(_Extent):
+    """The stretch of a source that brought an incident."""
+
+    outcome: str = Field(description="`read`, or `lost` in part.")
+    reason: str | None
+    started_at: datetime
+    finished_at: datetime
+
+
+class TracedIncident(_Account):
+    """Which incident it is."""
+
+    number: int
+    provider: str
+    external_id: str
+    title: str
+    severity: Severity
+    created_at: datetime
+
+
+class AlertOutcome(_Account):
+    """What was said of an incident's alert."""
+
+    outcome: str = Field(
+        json_schema_extra={"enum": ["alerted", "below-threshold", "quiet", "rose-unalerted"]}
+    )
+    detail: str = Field(description="The same in words.")
+
+
+class TracedAttempt(_Account):
+    """One attempt at a delivery."""
+
+    number: int
+    started_at: datetime
+    duration_ms: int
+    outcome: str
+    status: int | None = Field(description="The HTTP status, where there was one.")
+    reason: str | None
+
+
+class Whereabouts(_Account):
+    """Where a delivery is, and why."""
+
+    id: str
+    destination: str
+    state: str = Field(
+        description="`parked` also while its destination is not active.",
+        json_schema_extra={"enum": ["pending", "parked", "delivered", "dead"]},
+    )
+    reason: str | None = Field(description="Why it is not there.")
+    due_at: datetime | None = Field(description="When it is tried next.")
+    remote_id: str | None = Field(description="What the receiver calls what it made of it.")
+    finished_at: datetime | None
+
+
+class TracedDelivery(Whereabouts):
+    """One delivery, with every attempt at it."""
+
+    attempts: list[TracedAttempt]
+
+
+class TracedEvent(_Account):
+    """One event about an incident."""
+
+    id: str
+    event_type: EventType
+    timestamp: datetime
+    outcome: str = Field(
+        description="That of its worst delivery; `concerned-nobody` where there is none.",
+        json_schema_extra={"enum": [*accounting.OUTCOMES]},
+    )
+    deliveries: list[TracedDelivery]
+
+
+class Trace(_Account):
+    """The chain of one incident, from the stretch that brought it to each attempt."""
+
+    incident: TracedIncident
+    coverage: Stretch
+    alert: AlertOutcome
+    events: list[TracedEvent]
+
+
+class CoveredSource(_Extent):
+    """What was read of one source."""
+
+    stretches: int
+    records: int
+    new: int = Field(description="Incidents that were new.")
+    changed: int = Field(description="Incidents that had changed.")
+    rejected: int = Field(description="Records that were kept aside.")
+    read_at: datetime
+
+
+class Hole(_Extent):
+    """What lies between stretches that were read, and was not."""
+
+    found_at: datetime
+
+
+class Lost(_Extent):
+    """What could not be read and never will be."""
+
+    reason: str
+    found_at: datetime
+
+
+class StreamFailure(_Account):
+    """When a stream could not be read."""
+
+    provider: str
+    stream: str
+    outcome: str
+    reason: str | None
+    from_: datetime = Field(alias="from")
+    to: datetime
+    read_since: bool
+
+
+class SilentStream(_Account):
+    """A stream that was not read for an hour, without a failure that says why."""
+
+    provider: str
+    stream: str
+    read_at: datetime
+
+
+class DestinationCounts(_Account):
+    """How many deliveries of one destination are in each state."""
+
+    destination: str
+    delivered: int
+    pending: int
+    parked: int
+    dead: int
+
+
+class NotArrived(Whereabouts):
+    """A delivery that is not there."""
+
+    event_id: str
+    event_type: EventType
+    subject: str
+    timestamp: datetime = Field(description="The event's.")
+    attempts: int
+
+
+class Unaccounted(_Account):
+    """Something that nothing explains."""
+
+    kind: str = Field(json_schema_extra={"enum": [*accounting.KINDS]})
+    what: str
+    since: datetime
+    detail: str
+
+
+class Proof(_Account):
+    """The account of a period."""
+
+    since: datetime
+    until: datetime
+    coverage: list[CoveredSource]
+    holes: list[Hole]
+    lost: list[Lost]
+    failures: list[StreamFailure]
+    silent: list[SilentStream]
+    quarantined: int = Field(description="Records that could not be understood.")
+    incidents: dict[str, int] = Field(description="How many were new, by their alert's outcome.")
+    events: dict[str, int] = Field(description="How many there were, by outcome.")
+    destinations: list[DestinationCounts]
+    not_arrived: list[NotArrived] = Field(
+        description=f"The oldest, {accounting.MOST} at most, as of `holes`, `lost` and `failures`."
+    )
+    not_arrived_total: int
+    unaccounted: list[Unaccounted] = Field(
+        description=f"Empty where everything is accounted for; {accounting.MOST} of a kind at most."
+    )
+
+
+def get_trace(connection: Connection, call: Call) -> Answer:
+    """Answer the whole chain of one incident."""
+    number = call.path["number"]
+    found = accounting.trace(connection, int(number)) if _NUMBER.fullmatch(number) else None
+    if found is None:
+        raise CallerError(404, "There is no incident of this number.")
+    return Answer(found)
+
+
+def get_proof(connection: Connection, call: Call) -> Answer:
+    """Answer the account of a period: what was read, where it arrived, what nothing explains."""
+    query: ProofQuery = call.query
+    now = call.services.clock.now()
+    until = min(query.until or now, now)
+    period = accounting.Period(until - query.timespan, until)
+    return Answer(accounting.prove(connection, period, now))

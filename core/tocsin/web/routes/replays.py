@@ -1,0 +1,147 @@
+"""Sending many deliveries again, in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from sqlalchemy import Connection
+
+from tocsin import delivery
+from tocsin.delivery import Extent, ReplayState, Resting
+from tocsin.model import EventType, Vocabulary
+from tocsin.web.calls import Answer, Call, Change
+from tocsin.web.cursor import Place
+from tocsin.web.parsing import Body, Query
+from tocsin.web.routes.deliveries import DestinationName
+from tocsin.web.routes.moments import Moment
+from tocsin.web.routes.records import Limit, no_such, place_of, with_next
+
+LIST = "r"
+_PREFIX = "rpl_"
+
+
+def _any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
+    """Take a word of a body in any case, and leave what is no word for others to judge."""
+    parse: Callable[[Any], Any] = vocabulary.parse
+    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
+
+
+class NewReplay(Body):
+    """Which deliveries to send again."""
+
+    state: Annotated[Resting, _any_case(Resting)] = Field(
+        default=Resting.DEAD,
+        description="Only those that rest in this state. `parked` are those that wait for the "
+        "configuration to be mended, not those whose destination is not active.",
+    )
+    destination: DestinationName | None = Field(
+        default=None, description="Only those to this destination."
+    )
+    event_type: Annotated[EventType, _any_case(EventType)] | None = Field(
+        default=None, description="Only those of this kind of event."
+    )
+    since: Moment | None = Field(
+        default=None, description="Only those whose event happened then or later."
+    )
+    until: Moment | None = Field(
+        default=None, description="Only those whose event happened before."
+    )
+
+
+class ReplayFilter(BaseModel):
+    """Which deliveries a replay is of."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: Resting
+    destination: str | None
+    event_type: EventType | None
+    since: datetime | None
+    until: datetime | None
+
+
+class Replay(BaseModel):
+    """Many deliveries that are sent again, and how far that has come."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    state: ReplayState
+    filter: ReplayFilter
+    total: int = Field(description="How many matched when it was made.")
+    replayed: int = Field(description="How many were made due so far.")
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+
+
+class ReplayQuery(Query):
+    """How many at once."""
+
+    limit: Limit = 50
+    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+
+
+class ReplayList(BaseModel):
+    """One page of replays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    replays: list[Replay]
+    total: int
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+async def measure(call: Call) -> Extent:
+    """Return what the replay is of; counting may take long, and holds up nobody so."""
+    body: NewReplay = call.body
+    wanted = delivery.Filter(
+        destination=body.destination,
+        event_type=body.event_type,
+        since=body.since,
+        until=body.until,
+    )
+    return await call.services.database.read(delivery.measure_replay, body.state, wanted)
+
+
+def create_replay(connection: Connection, call: Call) -> Answer:
+    """Have all deliveries sent again that match now, in the background, and answer the replay."""
+    now = call.services.clock.now()
+    made = delivery.create_replay(connection, call.prepared, call.principal.name, now)
+    details = {**made["filter"], "total": made["total"]}
+    return Answer(made, change=Change(target=f"replay:{made['id']}", details=details))
+
+
+def list_replays(connection: Connection, call: Call) -> Answer:
+    """Answer one page of the replays, the newest first."""
+    query: ReplayQuery = call.query
+    before = _PREFIX + query.cursor.before if query.cursor else None
+    page = delivery.list_replays(connection, limit=query.limit, before=before)
+    content = {"replays": page.replays, "total": page.total}
+    following = Place(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
+    return with_next(call, content, following)
+
+
+def get_replay(connection: Connection, call: Call) -> Answer:
+    """Answer one replay, with how far it has come."""
+    return Answer(_find(connection, call))
+
+
+def cancel_replay(connection: Connection, call: Call) -> Answer:
+    """End a replay where it is, and answer it; one that has ended stays as it is."""
+    id_, now = call.path["replay_id"], call.services.clock.now()
+    cancelled = delivery.cancel_replay(connection, id_, now)
+    found = _find(connection, call)
+    change = Change(target=f"replay:{id_}", details={"replayed": found["replayed"]})
+    return Answer(found, change=change if cancelled else None)
+
+
+def _find(connection: Connection, call: Call) -> dict[str, Any]:
+    found = delivery.load_replay(connection, call.path["replay_id"])
+    if found is None:
+        raise no_such("replay")
+    return found

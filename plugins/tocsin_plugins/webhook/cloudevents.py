@@ -1,0 +1,50 @@
+"""Events as CloudEvents 1.0: the HTTP protocol binding 1.0.2, with the JSON event format."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import orjson
+
+from tocsin import Event, Misconfigured
+from tocsin.clock import isoformat
+
+# Section 3.1.3.2: of printable ASCII, space, double quote and percent are encoded.
+_PLAIN = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
+
+
+def binary(event: Event, source: str, body: bytes) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the body of `event` in binary content mode (section 3.1)."""
+    attributes = _attributes(event, source)
+    headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in attributes.items()}
+    return {"content-type": "application/json", **headers}, body
+
+
+def structured(event: Event, source: str, body: bytes) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the body of `event` in structured content mode (section 3.2).
+
+    Raises `Misconfigured` if `body`, which becomes the member `data`, is not JSON.
+    """
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise Misconfigured(
+            "cloudevents = 'structured' needs a template whose output is JSON"
+        ) from None
+    message = {
+        **_attributes(event, source),
+        "datacontenttype": "application/json",
+        "data": orjson.Fragment(body),
+    }
+    return {"content-type": "application/cloudevents+json"}, orjson.dumps(message)
+
+
+def _attributes(event: Event, source: str) -> dict[str, str]:
+    return {
+        "specversion": "1.0",
+        "id": event.id,
+        "source": source,
+        "type": f"tocsin.{event.event_type}",
+        "time": isoformat(event.timestamp),
+        "subject": event.subject,
+    }

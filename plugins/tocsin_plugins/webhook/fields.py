@@ -1,0 +1,71 @@
+"""The kinds of field that the settings of a webhook have."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AfterValidator, SecretStr
+
+from tocsin_plugins.webhook.signing import SharedSecret, SigningKey
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
+_OURS = ("content-type", "content-length", "host", "connection", "transfer-encoding")
+
+
+def split_url(url: str) -> SplitResult:
+    """Return the parts of `url`; ValueError if it is not absolute, or misleads its reader."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError("give an absolute URL, such as https://soar.example.com/hooks/tocsin")
+    if "@" in parts.netloc:
+        raise ValueError("a url holds no user name or password; receivers verify the signature")
+    if "#" in url:
+        raise ValueError("a url has no fragment (#...); it would never be sent")
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError("a url holds no spaces, control characters or backslashes")
+    return parts
+
+
+def _url(value: str) -> str:
+    split_url(value)
+    return value
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    SharedSecret.decode(value.get_secret_value())
+    return value
+
+
+def _key(value: SecretStr) -> SecretStr:
+    SigningKey.decode(value.get_secret_value())
+    return value
+
+
+def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for name, content in value.items():
+        _check_header(name, content.get_secret_value())
+    return value
+
+
+def _check_header(name: str, content: str) -> None:
+    if not _TOKEN.fullmatch(name):
+        raise ValueError(f"{name!r} is not a header name")
+    if name.lower() in _OURS or name.lower().startswith("webhook-"):
+        raise ValueError(f"the header {name} is set by Tocsin")
+    if not (content.isascii() and content.isprintable()):
+        raise ValueError(f"the header {name} holds something else than printable ASCII characters")
+
+
+Url = Annotated[str, AfterValidator(_url)]
+"""An absolute http or https URL."""
+
+SecretText = Annotated[SecretStr, AfterValidator(_secret)]
+"""What `SharedSecret` decodes."""
+
+KeyText = Annotated[SecretStr, AfterValidator(_key)]
+"""What `SigningKey` decodes."""
+
+Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
+"""Headers that can be sent and that are not Tocsin's own."""

@@ -1,0 +1,120 @@
+"""The chain of one incident."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tocsin.delivery.destinations import State
+from tocsin.model import Incident, Severity
+
+FILE = "/var/log/eve.json"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def incident(severity: Severity = Severity.HIGH) -> Incident:
+    return Incident(external_id="a", title="Sign-ins", severity=severity, occurred_at=NOON)
+
+
+async def test_the_stretch_that_brought_it_and_its_event_are_told(happened):
+    await happened.read((FILE, 0, 100), incidents=(incident(),), records=1)
+    found = await happened.trace(1)
+    assert found["incident"] == {
+        "number": 1,
+        "provider": "edge",
+        "external_id": "a",
+        "title": "Sign-ins",
+        "severity": "High",
+        "created_at": "2026-11-21T12:00:00.000Z",
+    }
+    assert found["coverage"] == {
+        "provider": "edge",
+        "stream": "changed",
+        "source": FILE,
+        "from": 0,
+        "to": 100,
+        "outcome": "read",
+        "reason": None,
+        "started_at": "2026-11-21T12:00:00.000Z",
+        "finished_at": "2026-11-21T12:00:00.000Z",
+    }
+    assert found["alert"]["outcome"] == "alerted"
+    [event] = found["events"]
+    assert event.pop("id").startswith("evt_")
+    assert event == {
+        "event_type": "incident-alert",
+        "timestamp": "2026-11-21T12:00:00.000Z",
+        "outcome": "not-routed",
+        "deliveries": [],
+    }
+
+
+async def test_every_delivery_is_told_with_every_attempt(happened, clock):
+    await happened.sync()
+    await happened.destination("soc")
+    await happened.destination("chat", state=State.PAUSED)
+    event = await happened.emit("incident:1")
+    first = await happened.deliver(
+        event, "delivered", "soc", attempts=2, remote_id="T-1", finished_at=clock.now()
+    )
+    await happened.attempt(first, 1, "later", status=503, reason="busy")
+    await happened.attempt(first, 2, "delivered", status=200)
+    second = await happened.deliver(event, "pending", "chat")
+    [told] = (await happened.trace(1))["events"]
+    noon = "2026-11-21T12:00:00.000Z"
+    usual = {"started_at": noon, "duration_ms": 12}
+    assert told["outcome"] == "parked"
+    assert told["deliveries"] == [
+        {
+            "id": first,
+            "destination": "soc",
+            "state": "delivered",
+            "reason": None,
+            "due_at": None,
+            "remote_id": "T-1",
+            "finished_at": noon,
+            "attempts": [
+                {"number": 1, "outcome": "later", "status": 503, "reason": "busy", **usual},
+                {"number": 2, "outcome": "delivered", "status": 200, "reason": None, **usual},
+            ],
+        },
+        {
+            "id": second,
+            "destination": "chat",
+            "state": "parked",
+            "reason": "its destination is paused",
+            "due_at": noon,
+            "remote_id": None,
+            "finished_at": None,
+            "attempts": [],
+        },
+    ]
+
+
+async def test_an_event_that_concerned_nobody_says_so(happened):
+    await happened.sync()
+    await happened.emit("incident:1")
+    [event] = (await happened.trace(1))["events"]
+    assert (event["outcome"], event["deliveries"]) == ("concerned-nobody", [])
+
+
+async def test_what_is_about_another_incident_is_left_out(happened):
+    await happened.sync()
+    await happened.emit("incident:11")
+    assert (await happened.trace(1))["events"] == []
+
+
+@pytest.mark.parametrize(
+    ("severity", "outcome", "words"),
+    [(Severity.LOW, "below-threshold", "below Medium"), (Severity.MEDIUM, "alerted", "event")],
+)
+async def test_what_was_said_of_its_alert_is_told_in_words(happened, severity, outcome, words):
+    await happened.read((FILE, 0, 9), incidents=(incident(severity),))
+    alert = (await happened.trace(1))["alert"]
+    assert alert["outcome"] == outcome
+    assert words in alert["detail"]
+
+
+async def test_there_is_nothing_to_tell_of_an_unknown_number(happened):
+    assert await happened.trace(1) is None

@@ -1,0 +1,102 @@
+"""`tocsin deliveries`, as an operator sees it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from delivery_rows import add_delivery, add_destination, rows
+from tocsin.store.sqlite import make_engine
+from tocsin.store.tables import audit
+
+
+@pytest.fixture
+def on_database(tocsin, tmp_path: Path):
+    """Run work on the database that the commands find, as one transaction."""
+    assert tocsin("db", "upgrade")[0] == 0
+    engine = make_engine(tmp_path / "data" / "tocsin.db")
+
+    def run(work, *arguments, **members):
+        with engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN")
+            result = work(connection, *arguments, **members)
+            connection.exec_driver_sql("COMMIT")
+            return result
+
+    yield run
+    engine.dispose()
+
+
+def audited(connection) -> list[tuple[str, str]]:
+    return [tuple(row) for row in connection.execute(select(audit.c.action, audit.c.target))]
+
+
+def test_deliveries_are_listed_as_lines_or_json(tocsin, on_database):
+    on_database(add_destination)
+    id_ = on_database(add_delivery, reason="503: busy")
+    on_database(add_delivery, "pending", to="other")
+    choose = ["--state", "Dead", "--event", "incident-alert", "--subject", "incident:1"]
+    choose += ["--destination", "soc", "--since", "2026-11-21T12:00:00Z"]
+    status, out, _ = tocsin("deliveries", "list", *choose)
+    line = [id_, "soc", "incident-alert", "incident:1", "dead", "1", ""]
+    assert (status, out.splitlines()) == (
+        0,
+        ["\t".join([*line, "2026-11-21T12:00:00.000Z", "503: busy"])],
+    )
+    [record] = json.loads(tocsin("deliveries", "list", "--json", *choose)[1])
+    assert record["id"] == id_
+
+
+def test_a_delivery_that_was_never_tried_has_no_attempts_to_show(tocsin, on_database):
+    id_ = on_database(add_delivery, "pending", tried=0)
+    assert tocsin("deliveries", "show", id_) == (0, "", "")
+
+
+def test_one_is_sent_again_and_that_is_in_the_audit_log(tocsin, on_database):
+    id_ = on_database(add_delivery)
+    assert tocsin("deliveries", "replay", id_) == (0, "1\n", "")
+    assert on_database(rows)[id_]["state"] == "pending"
+    assert on_database(audited) == [("delivery.replay", f"delivery:{id_}")]
+
+
+def test_why_one_cannot_be_sent_again_is_said(tocsin, on_database):
+    on_database(add_destination, "soc", "deleted")
+    id_ = on_database(add_delivery)
+    status, out, errors = tocsin("deliveries", "replay", id_)
+    assert (status, out) == (2, "")
+    assert "its destination soc was deleted" in errors
+
+
+def test_all_that_match_are_sent_again(tocsin, on_database):
+    for state in ("dead", "dead", "delivered", "pending"):
+        on_database(add_delivery, state)
+        on_database(add_delivery, state, to="other")
+    chosen = ["--destination", "soc", "--since", "2026-11-21T12:00:00Z"]
+    assert tocsin("deliveries", "replay", *chosen) == (0, "2\n", "")
+    assert tocsin("deliveries", "replay", "--state", "delivered") == (0, "2\n", "")
+    assert tocsin("deliveries", "replay") == (0, "2\n", "")
+    assert tocsin("deliveries", "replay") == (0, "0\n", "")
+    assert {action for action, _ in on_database(audited)} == {"deliveries.replay"}
+    assert {row["state"] for row in on_database(rows).values()} == {"pending"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["list", "--state", "lost"], "--state: found 'lost'; give one of: pending, parked"),
+        (["list", "--event", "x"], "--event: found 'x'; give one of: incident-alert"),
+        (["list", "--since", "soon"], "--since: found 'soon'; give a time back from now"),
+        (["replay", "--until", "2026-11-21"], "--until: found '2026-11-21'; give a time back"),
+        (["replay", "--state", "pending"], "--state: found 'pending'; give one of: dead"),
+        (["replay", "dlv_1", "--since", "1h"], "give the id of a delivery, or options"),
+        (["replay", "dlv_1"], "there is no delivery 'dlv_1'"),
+        (["show", "dlv_1"], "there is no delivery 'dlv_1'"),
+    ],
+)
+def test_what_is_wrong_is_said(tocsin, on_database, arguments, words):
+    status, out, errors = tocsin("deliveries", *arguments)
+    assert (status, out) == (2, "")
+    assert words in errors

@@ -1,0 +1,152 @@
+"""`tocsin prove` and `tocsin trace`, as an operator runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, Connection, insert
+
+from incident_rows import add_incidents
+from tocsin.events import emit, mark_routed
+from tocsin.model import Event, EventType
+from tocsin.store import open_database
+from tocsin.store.tables import attempts, deliveries, destinations
+
+TITLE = "Sign-ins\x1b[2J from\tafar"
+
+
+@pytest.fixture
+def write(tmp_path, migrated_file) -> Callable:
+    """Do something to the database of the folder in which commands are run."""
+    path = tmp_path / "data" / "tocsin.db"
+    path.parent.mkdir()
+    shutil.copy(migrated_file, path)
+
+    async def on_database(operation) -> None:
+        database = open_database(URL.create("sqlite", database=str(path)))
+        await database.write(operation)
+        await database.close()
+
+    return lambda operation: asyncio.run(on_database(operation))
+
+
+def an_incident(connection: Connection) -> None:
+    add_incidents(connection, now=datetime.now(UTC), title=TITLE)
+
+
+def its_delivery(connection: Connection) -> None:
+    now = datetime.now(UTC)
+    kind = EventType.INCIDENT_ALERT
+    event = Event(id="evt_1", event_type=kind, timestamp=now, data={}, subject="incident:1")
+    emit(connection, [event])
+    mark_routed(connection, [event])
+    soar = {"name": "soar", "plugin": "webhook", "managed_by": "api", "settings": {}}
+    counts = {"revision": 1, "failures": 0, "holds": 0}
+    made = {"created_by": "ana", "created_at": now, "updated_at": now}
+    connection.execute(insert(destinations).values(state="active", **soar, **counts, **made))
+    delivery = {"id": "dlv_1", "event_id": "evt_1", "destination": "soar", "subject": "incident:1"}
+    tried = {"state": "dead", "reason": "400: bad", "attempts": 1, "schedule_start": 0}
+    moments = {"due_at": now, "created_at": now}
+    connection.execute(insert(deliveries).values(**delivery, **tried, **moments))
+    attempt = {"delivery_id": "dlv_1", "number": 1, "started_at": now, "duration_ms": 12}
+    ended = {"outcome": "refused", "status": 400, "reason": "400: bad", "response": b""}
+    connection.execute(insert(attempts).values(**attempt, **ended))
+
+
+def lines(out: str) -> list[list[str]]:
+    return [line.split("\t") for line in out.splitlines()]
+
+
+def test_where_everything_is_accounted_for_it_ends_with_0(tocsin, write):
+    write(an_incident)
+    write(its_delivery)
+    status, out, errors = tocsin("prove")
+    assert (status, errors) == (0, "everything is accounted for\n")
+    told = {(part, what): detail for part, what, _, detail in lines(out)}
+    assert told["incidents", "alerted"] == "1"
+    assert told["events", "dead"] == "1"
+    assert told["destination", "soar"] == "0 delivered, 0 pending, 0 parked, 1 dead"
+    assert told["not arrived", "soar dlv_1 incident:1"] == "dead, 400: bad, attempts: 1"
+
+
+def test_where_anything_is_not_it_ends_with_1_and_says_what(tocsin, write):
+    write(an_incident)
+    status, out, errors = tocsin("prove", "--since", "7d")
+    assert (status, errors) == (1, "unaccounted for: 1\n")
+    [[_, what, _, detail]] = [line for line in lines(out) if line[0] == "UNACCOUNTED"]
+    assert what == "incident:1"
+    assert detail.startswith("no-event: ")
+
+
+def test_as_json_it_is_what_the_api_answers(tocsin, write):
+    write(an_incident)
+    status, out, _ = tocsin("prove", "--json")
+    assert status == 1
+    assert json.loads(out)["incidents"]["alerted"] == 1
+
+
+@pytest.mark.parametrize("since", ["1", "soon", "0s", "32d", "P1M"])
+def test_a_period_that_is_none_is_refused(tocsin, since):
+    status, out, errors = tocsin("prove", "--since", since)
+    assert (status, out) == (2, "")
+    assert errors.startswith(f"--since: found {since!r}; give ")
+
+
+def test_a_trace_is_one_record_a_line(tocsin, write):
+    write(an_incident)
+    write(its_delivery)
+    status, out, errors = tocsin("trace", "1")
+    assert (status, errors) == (0, "")
+    told = [[what, name, outcome] for what, name, outcome, *_ in lines(out)]
+    assert told == [
+        ["incident", "1", "created"],
+        ["coverage", "sensors/sensors sensors", "sensors"],
+        ["alert", "", "alerted"],
+        ["event", "evt_1", "dead"],
+        ["delivery", "soar dlv_1", "dead"],
+        ["attempt", "1", "refused"],
+    ]
+
+
+def test_a_trace_as_json_is_what_the_api_answers(tocsin, write):
+    write(an_incident)
+    status, out, _ = tocsin("trace", "1", "--json")
+    assert status == 0
+    assert json.loads(out)["incident"]["number"] == 1
+
+
+def test_an_unknown_incident_is_said_to_be_so(tocsin, write):
+    write(an_incident)
+    assert tocsin("trace", "2") == (2, "", "there is no incident 2\n")
+
+
+def on_a_terminal(folder: Path, *arguments: str) -> str:
+    """What a command writes there."""
+    ours, theirs = pty.openpty()
+    environment = {name: os.environ[name] for name in os.environ if not name.startswith("TOCSIN_")}
+    command = [sys.executable, "-m", "tocsin", *arguments]
+    subprocess.run(command, cwd=folder, env=environment, stdout=theirs, check=True)
+    os.close(theirs)
+    written = os.read(ours, 65_536).decode()
+    os.close(ours)
+    return written.replace("\r\n", "\n")
+
+
+def test_on_a_terminal_a_trace_is_a_tree_that_steers_nothing(write, tmp_path):
+    write(an_incident)
+    write(its_delivery)
+    written = on_a_terminal(tmp_path, "trace", "1")
+    depths = [len(line) - len(line.lstrip()) for line in written.splitlines()]
+    assert depths == [0, 2, 2, 2, 4, 6]
+    assert "Sign-ins [2J from afar" in written
+    assert "\x1b" not in written

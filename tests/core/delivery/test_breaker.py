@@ -1,0 +1,98 @@
+"""The circuit breaker, as a function of what attempts say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.delivery.breaker import LONGEST_HOLD, Patience, Standing, Verdict, judge
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+PATIENCE = Patience(timedelta(minutes=5), 10, timedelta(minutes=1))
+
+seconds = st.integers(0, 10_000).map(lambda n: timedelta(seconds=n))
+verdicts = st.sampled_from([it for it in Verdict if it is not Verdict.UNWANTED])
+courses = st.lists(st.tuples(seconds, verdicts, st.none() | seconds), max_size=60)
+
+
+def after(course, patience=PATIENCE):
+    """Return the standing and the moment after a course of (time passed, verdict, asked)."""
+    standing, now = Standing(), NOW
+    for passed, verdict, asked in course:
+        now += passed
+        standing = judge(standing, verdict, patience, now, asked)
+    return standing, now
+
+
+@given(courses)
+def test_a_success_ends_whatever_was(course):
+    standing, now = after(course)
+    assert judge(standing, Verdict.WELL, PATIENCE, now) == Standing()
+
+
+@given(courses)
+def test_a_pause_needs_both_time_and_number(course):
+    standing, now = after(course)
+    failures, since = 0, None
+    for passed, verdict, _ in course:
+        if verdict is Verdict.WELL:
+            failures, since = 0, None
+        elif verdict is not Verdict.NOTHING:
+            failures += 1
+            since = timedelta(0) if since is None else since + passed
+        elif since is not None:
+            since += passed
+    assert standing.failures == failures
+    if standing.is_paused:
+        assert failures >= PATIENCE.failures
+        assert since >= PATIENCE.period
+    assert standing.failing_since is None or standing.failing_since <= now
+
+
+@given(courses)
+def test_a_paused_destination_is_always_probed_again(course):
+    standing, now = after(course)
+    if standing.is_paused:
+        assert standing.held_until is not None
+    if standing.held_until is not None:
+        assert standing.held_until <= now + LONGEST_HOLD + PATIENCE.probe_interval
+
+
+def test_steady_failures_pause_and_few_or_short_ones_do_not():
+    minute = timedelta(minutes=1)
+    assert not after([(minute, Verdict.FAILING, None)] * 9)[0].is_paused
+    assert after([(minute, Verdict.FAILING, None)] * 10)[0].is_paused
+    assert not after([(timedelta(seconds=1), Verdict.FAILING, None)] * 100)[0].is_paused
+
+
+def test_what_says_nothing_of_the_receiver_changes_nothing():
+    standing, now = after([(timedelta(0), Verdict.FAILING, None)])
+    assert judge(standing, Verdict.NOTHING, PATIENCE, now) == standing
+
+
+@pytest.mark.parametrize(
+    ("asked", "held"),
+    [(None, 1), (timedelta(seconds=30), 30), (timedelta(days=2), 3600), (timedelta(0), 1)],
+)
+def test_a_throttled_receiver_is_left_alone_for_as_long_as_it_asks(asked, held):
+    standing = judge(Standing(), Verdict.THROTTLED, PATIENCE, NOW, asked)
+    assert standing.held_until == NOW + timedelta(seconds=held)
+
+
+def test_a_receiver_that_stays_throttled_is_left_alone_for_longer_each_time():
+    standing, now, holds = Standing(), NOW, []
+    for _ in range(8):
+        standing = judge(standing, Verdict.THROTTLED, PATIENCE, now)
+        holds.append((standing.held_until - now).total_seconds())
+        now = standing.held_until
+    assert holds == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_answers_that_were_under_way_count_as_one_hold():
+    standing = Standing()
+    for _ in range(8):
+        standing = judge(standing, Verdict.THROTTLED, PATIENCE, NOW)
+    assert (standing.holds, standing.held_until) == (1, NOW + timedelta(seconds=1))

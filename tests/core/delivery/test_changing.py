@@ -1,0 +1,213 @@
+"""What someone changes about a destination, and what becomes of what waits for it."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import insert, select, update
+
+from tocsin.delivery.breaker import Standing
+from tocsin.delivery.changing import (
+    NameTakenError,
+    Written,
+    amend,
+    bury,
+    change,
+    create,
+    delete,
+    disable,
+    resume,
+    unpark_all,
+)
+from tocsin.delivery.destinations import (
+    Destination,
+    ManagedBy,
+    Reason,
+    State,
+    load_destination,
+    load_destinations,
+)
+from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.events import emit
+from tocsin.store.tables import deliveries, remote_objects
+
+from .conftest import add, alert, destination
+
+WRITTEN = Written("soc", "obedient", {"timeout": "9s"}, ManagedBy.API, b"encrypted")
+
+
+class Office:
+    """Where destinations are made and changed, and what waits for them."""
+
+    def __init__(self, database, clock) -> None:
+        self.database = database
+        self.clock = clock
+        self.queue = SqlQueue(database)
+
+    async def make(self, written: Written = WRITTEN) -> Destination:
+        return await self.database.write(create, written, "ana", self.clock.now())
+
+    async def do(self, verb, *arguments) -> Destination:
+        """Do something to the destination as it is now."""
+
+        def work(connection) -> Destination:
+            found = load_destination(connection, "soc", lock=True)
+            return verb(connection, found, *arguments, self.clock.now())
+
+        return await self.database.write(work)
+
+    async def load(self) -> Destination:
+        return await self.database.read(load_destination, "soc")
+
+    async def offer(self, name: str = "soc", state: str = "pending") -> None:
+        """Put one delivery on its way to a destination, as far as this state."""
+        event = alert()
+
+        def work(connection) -> None:
+            emit(connection, [event])
+            self.queue.offer(connection, [(event, name)], self.clock.now())
+            offered = update(deliveries).where(deliveries.c.event_id == event.id)
+            connection.execute(offered.values(state=state))
+
+        await self.database.write(work)
+
+    async def states(self) -> list[tuple[str, str | None]]:
+        """Return the state of each delivery and the reason, in their order."""
+        query = select(deliveries.c.state, deliveries.c.reason).order_by(deliveries.c.id)
+        return [tuple(row) for row in await self.database.read(lambda c: c.execute(query).all())]
+
+
+@pytest.fixture
+def office(database, clock) -> Office:
+    return Office(database, clock)
+
+
+# Creating
+
+
+async def test_what_is_created_is_active_and_comes_back_as_it_was(office):
+    made = await office.make()
+    assert await office.load() == made
+    assert (made.state, made.revision, made.created_by) == (State.ACTIVE, 1, "ana")
+    assert (made.created_at, made.secrets) == (office.clock.now(), b"encrypted")
+
+
+async def test_a_name_is_taken_until_its_destination_is_deleted(office):
+    await office.make()
+    with pytest.raises(NameTakenError):
+        await office.make()
+    await office.do(disable)
+    with pytest.raises(NameTakenError):
+        await office.make()
+    await office.do(delete)
+    office.clock.advance(hours=1)
+    anew = await office.make()
+    assert (anew.state, anew.revision) == (State.ACTIVE, 4)
+    assert anew.created_at == office.clock.now()
+    assert await office.load() == anew
+
+
+async def test_a_name_that_is_used_again_knows_no_object_of_the_one_before(office, database):
+    def remember(connection) -> None:
+        for name in ("soc", "desk"):
+            row = {"destination": name, "subject": "incident:1", "remote_id": "SIR-1"}
+            connection.execute(insert(remote_objects), row | {"updated_at": made.created_at})
+
+    made = await office.make()
+    await database.write(remember)
+    await office.do(delete)
+    await office.make()
+    left = await database.read(lambda c: list(c.scalars(select(remote_objects.c.destination))))
+    assert left == ["desk"]
+
+
+# Changing
+
+
+@pytest.mark.parametrize("verb", [change, disable, resume, delete])
+async def test_every_change_begins_a_new_revision_and_a_new_account(office, database, verb):
+    await add(database, destination(standing=Standing(failures=7, holds=2)))
+    changed = await office.do(verb)
+    assert (changed.revision, changed.standing) == (2, Standing())
+
+
+PAUSED = {"state": State.PAUSED, "reason": Reason.FAILING, "detail": "503"}
+GONE = {"state": State.DISABLED, "reason": Reason.GONE, "detail": "410"}
+MANUAL = {"state": State.DISABLED, "reason": Reason.MANUAL}
+ANEW = Written("soc", "obedient", {"timeout": "8s"}, ManagedBy.API, b"other")
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after"),
+    [
+        ({}, (None, True), (State.ACTIVE, 1)),
+        ({}, (None, False), (State.DISABLED, 2)),
+        ({}, (ANEW, None), (State.ACTIVE, 2)),
+        ({}, (ANEW, False), (State.DISABLED, 2)),
+        (PAUSED, (None, True), (State.ACTIVE, 2)),
+        (PAUSED, (None, False), (State.DISABLED, 2)),
+        (PAUSED, (ANEW, None), (State.ACTIVE, 2)),
+        (GONE, (None, True), (State.ACTIVE, 2)),
+        (GONE, (None, False), (State.DISABLED, 2)),
+        (GONE, (ANEW, None), (State.ACTIVE, 2)),
+        (MANUAL, (None, True), (State.ACTIVE, 2)),
+        (MANUAL, (None, False), (State.DISABLED, 1)),
+        (MANUAL, (ANEW, None), (State.DISABLED, 2)),
+        (MANUAL, (ANEW, True), (State.ACTIVE, 2)),
+    ],
+)
+async def test_new_settings_end_every_stop_but_someones_own(office, database, before, asked, after):
+    await add(database, destination(**before))
+    amended = await office.do(amend, *asked)
+    assert (amended.state, amended.revision) == after
+    assert amended.reason is (Reason.MANUAL if amended.state is State.DISABLED else None)
+    assert amended.detail is None
+    if ANEW in asked:
+        assert (amended.settings, amended.secrets) == ({"timeout": "8s"}, b"other")
+    assert await office.load() == amended
+
+
+async def test_what_comes_while_it_is_disabled_waits_and_is_sent_when_it_goes_on(office):
+    await office.make()
+    await office.offer()
+    disabled = await office.do(disable)
+    assert (disabled.is_served, disabled.is_routed) == (False, True)
+    await office.offer()
+    resumed = await office.do(resume)
+    assert resumed.is_served
+    assert len(await office.queue.claim("soc", 10, office.clock.now())) == 2
+
+
+async def test_what_was_parked_is_tried_again_after_a_change(office, database):
+    await office.make()
+    for name in ("soc", "desk"):
+        await office.offer(name, "parked")
+    await office.do(change)
+    assert [state for state, _ in await office.states()] == ["pending", "parked"]
+    assert await database.write(unpark_all, office.clock.now()) == 1
+    assert [state for state, _ in await office.states()] == ["pending", "pending"]
+
+
+# Deleting
+
+
+async def test_what_waits_for_a_deleted_destination_is_dead_with_the_reason(office, database):
+    await office.make()
+    for state in ("delivered", "dead", "parked", "pending"):
+        await office.offer(state=state)
+    await office.do(delete)
+    buried = ("dead", "its destination was deleted")
+    assert await office.states() == [("delivered", None), ("dead", None), buried, buried]
+    assert await database.read(load_destinations) == []
+    found = await office.load()
+    assert (found.state, found.secrets, found.is_routed) == (State.DELETED, None, False)
+
+
+async def test_what_was_under_way_is_buried_once_it_is_given_back(office, database):
+    await office.make()
+    await office.offer()
+    claims = await office.queue.claim("soc", 1, office.clock.now())
+    await office.do(delete)
+    assert await office.states() == [("pending", None)]
+    await office.queue.release(claims, office.clock.now())
+    assert await database.write(bury, office.clock.now()) == 1
+    assert await office.states() == [("dead", "its destination was deleted")]

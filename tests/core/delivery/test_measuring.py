@@ -1,0 +1,354 @@
+"""What is counted of delivery as it happens, and what is read of it when Prometheus asks."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import pytest
+import structlog
+from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import insert, text, update
+from sqlalchemy.dialects import sqlite
+
+from tocsin import Misconfigured, Receipt, Refused, TryLater
+from tocsin.delivery import backlog
+from tocsin.delivery.breaker import Standing
+from tocsin.delivery.destinations import Reason, State
+from tocsin.delivery.measuring import OUTCOMES, DeliveryMetrics
+from tocsin.delivery.queue import queued
+from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.router import Router
+from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.delivery.worker import Worker
+from tocsin.events import Bells, new_id
+from tocsin.metrics import KEPT, Metrics
+from tocsin.node import open_node
+from tocsin.settings import Settings
+from tocsin.store.sqlite import make_engine
+from tocsin.store.tables import deliveries, destinations, metadata
+
+from .conftest import add, alert, destination
+
+DEPTH = "tocsin_delivery_queue_depth"
+OLDEST = "tocsin_delivery_queue_oldest_age_seconds"
+DEAD = "tocsin_delivery_dead"
+BREAKER = "tocsin_delivery_breaker_state"
+STATE = "tocsin_delivery_destination_state"
+UP = "tocsin_database_up"
+ATTEMPTS = "tocsin_delivery_attempts_total"
+
+
+class Exposed(dict):
+    """The value of each series, by its name and the values of its labels."""
+
+    def __init__(self, content: bytes) -> None:
+        for family in text_string_to_metric_families(content.decode()):
+            for sample in family.samples:
+                labels = sorted(sample.labels.items())
+                self[(sample.name, *(value for _, value in labels))] = sample.value
+
+
+class Desk:
+    """A router and a worker that are driven by hand, and measured."""
+
+    def __init__(self, channel, database, clock) -> None:
+        self.channel = channel
+        self.database = database
+        self.clock = clock
+        self.queue = SqlQueue(database)
+        self._metrics = Metrics(clock)
+        self.metrics = DeliveryMetrics(self._metrics, database, clock)
+        bells = Bells()
+        self.router = Router(self.queue, database, clock, bells, self.metrics.routed)
+        self.worker = Worker(
+            destination(),
+            channel,
+            renderer=Renderer([]),
+            queue=self.queue,
+            database=database,
+            bell=bells[queued("soc")],
+            meter=self.metrics.meters.of("soc"),
+        )
+
+    async def work(self) -> None:
+        while await self.router.route_waiting():
+            pass
+        while await self.worker.claim():
+            await self.worker.finish(timedelta(seconds=10))
+
+    async def expose(self) -> Exposed:
+        self.clock.advance(seconds=KEPT.total_seconds())
+        return Exposed(await self._metrics.expose())
+
+
+@pytest.fixture
+async def desk(make_channel, database, clock) -> Desk:
+    await add(database, destination())
+    return Desk(make_channel(), database, clock)
+
+
+@pytest.fixture
+def wait(database, store, clock):
+    """Have a new delivery rest in some state."""
+
+    async def wait(name: str = "soc", number: int = 1, **members) -> None:
+        event = alert(number)
+        await store(event)
+        row = {
+            "id": new_id("dlv"),
+            "event_id": event.id,
+            "destination": name,
+            "subject": event.subject,
+            "state": "pending",
+            "attempts": 0,
+            "schedule_start": 0,
+            "due_at": clock.now(),
+            "created_at": clock.now(),
+        }
+        statement = insert(deliveries).values(row | members)
+        await database.write(lambda connection: connection.execute(statement) and None)
+
+    return wait
+
+
+ERRORS = {
+    "delivered": None,
+    "later": TryLater("busy"),
+    "failed": ValueError("a bug"),
+    "refused": Refused("no"),
+    "misconfigured": Misconfigured("no such folder"),
+}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+async def test_an_attempt_is_counted_by_how_it_ended(desk, store, outcome):
+    def answer(_):
+        if ERRORS[outcome] is not None:
+            raise ERRORS[outcome]
+        return Receipt(status=204)
+
+    desk.channel.answer = answer
+    await store(alert())
+    await desk.work()
+    exposed = await desk.expose()
+    counted = {word: exposed[ATTEMPTS, "soc", word] for word in OUTCOMES}
+    assert counted == dict.fromkeys(OUTCOMES, 0) | {outcome: 1}
+    assert exposed["tocsin_events_routed_total",] == 1
+
+
+async def test_durations_are_measured_of_all_and_latencies_of_what_arrived(desk, store, clock):
+    def answer(delivery):
+        clock.advance(seconds=2)
+        if delivery.attempt == 1:
+            raise TryLater("busy")
+        return Receipt(status=204)
+
+    desk.channel.answer = answer
+    await store(alert())
+    await desk.work()
+    clock.advance(seconds=6)
+    await desk.work()
+    exposed = await desk.expose()
+    duration = "tocsin_delivery_attempt_duration_seconds"
+    latency = "tocsin_delivery_latency_seconds"
+    assert exposed[f"{duration}_count", "soc"] == 2
+    assert exposed[f"{duration}_sum", "soc"] == 4
+    assert exposed[f"{duration}_bucket", "soc", "1.0"] == 0
+    assert exposed[f"{duration}_bucket", "soc", "2.5"] == 2
+    assert exposed[f"{latency}_count", "soc"] == 1
+    assert exposed[f"{latency}_sum", "soc"] == 10
+
+
+async def test_a_clock_that_is_set_back_takes_nothing_off(desk, store, clock):
+    def answer(_):
+        clock.advance(hours=-1)
+        return Receipt(status=204)
+
+    desk.channel.answer = answer
+    await store(alert())
+    await desk.work()
+    exposed = await desk.expose()
+    assert exposed["tocsin_delivery_attempt_duration_seconds_sum", "soc"] == 0
+    assert exposed["tocsin_delivery_latency_seconds_sum", "soc"] == 0
+
+
+async def test_an_attempt_that_came_too_late_is_a_lost_lease(desk, store, database, clock):
+    async def deliver(_):
+        clock.advance(seconds=91)
+        assert len(await SqlQueue(database, 9).claim("soc", 1, clock.now())) == 1
+        return Receipt(status=204)
+
+    desk.channel.deliver = deliver
+    assert (await desk.expose())["tocsin_delivery_leases_lost_total", "soc"] == 0
+    await store(alert())
+    await desk.work()
+    exposed = await desk.expose()
+    assert exposed["tocsin_delivery_leases_lost_total", "soc"] == 1
+    assert exposed[ATTEMPTS, "soc", "delivered"] == 1
+
+
+async def test_what_waits_is_counted_by_state_and_so_is_what_is_dead(desk, wait):
+    for number, state in enumerate(("pending", "pending", "parked", "dead", "delivered")):
+        await wait(number=number, state=state)
+    exposed = await desk.expose()
+    assert exposed[DEPTH, "soc", "pending"] == 2
+    assert exposed[DEPTH, "soc", "parked"] == 1
+    assert exposed[DEAD, "soc"] == 1
+
+
+@pytest.mark.parametrize("state", [State.PAUSED, State.DISABLED])
+async def test_what_waits_for_its_destination_is_parked(desk, wait, state):
+    await add(desk.database, destination("other", state=state, reason=Reason.FAILING))
+    await wait("other")
+    await wait("other", state="parked")
+    exposed = await desk.expose()
+    assert exposed[DEPTH, "other", "pending"] == 0
+    assert exposed[DEPTH, "other", "parked"] == 2
+
+
+async def test_the_age_is_that_of_the_oldest_that_waits(desk, wait, clock):
+    assert (await desk.expose())[OLDEST, "soc"] == 0
+    for number, (state, hours) in enumerate((("pending", 2), ("parked", 3), ("dead", 4))):
+        created_at = clock.now() + KEPT - timedelta(hours=hours)
+        await wait(number=number, state=state, created_at=created_at)
+    assert (await desk.expose())[OLDEST, "soc"] == timedelta(hours=3).total_seconds()
+
+
+async def test_an_idle_destination_is_there_with_zeros(desk):
+    exposed = await desk.expose()
+    assert exposed[DEPTH, "soc", "pending"] == exposed[DEPTH, "soc", "parked"] == 0
+    assert exposed[DEAD, "soc"] == exposed[BREAKER, "soc"] == 0
+    assert exposed[UP,] == 1
+
+
+async def test_events_wait_to_be_routed(desk, store):
+    await store(alert(1), alert(2))
+    assert (await desk.expose())["tocsin_events_unrouted",] == 2
+    await desk.work()
+    assert (await desk.expose())["tocsin_events_unrouted",] == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "breaker"),
+    [
+        (State.ACTIVE, None, 0),
+        (State.ACTIVE, 60, 0),  # held back, since it had too much to do
+        (State.PAUSED, 60, 1),
+        (State.PAUSED, 0, 2),
+        (State.DISABLED, None, 0),
+    ],
+)
+async def test_the_breaker_is_open_until_a_probe_is_due(desk, clock, state, seconds, breaker):
+    until = None if seconds is None else clock.now() + KEPT + timedelta(seconds=seconds)
+    paused = destination("other", state=state, standing=Standing(held_until=until))
+    await add(desk.database, paused)
+    exposed = await desk.expose()
+    assert exposed[BREAKER, "other"] == breaker
+    states = {word: exposed[STATE, "other", word] for word in ("active", "paused", "disabled")}
+    assert states == dict.fromkeys(states, 0) | {state.value: 1}
+
+
+async def test_the_breaker_is_half_open_while_a_probe_is_under_way(desk, wait, clock):
+    until = clock.now() + timedelta(minutes=1)
+    paused = destination("other", state=State.PAUSED, standing=Standing(held_until=until))
+    await add(desk.database, paused)
+    await wait("other", number=1)
+    assert (await desk.expose())[BREAKER, "other"] == 1
+    await desk.queue.claim("other", 1, clock.now())
+    assert (await desk.expose())[BREAKER, "other"] == 2
+
+
+def series_of(exposed: Exposed, name: str) -> list[tuple]:
+    return [key for key in exposed if name in key[1:]]
+
+
+async def remove(database, name: str) -> None:
+    statement = update(destinations).where(destinations.c.name == name)
+    deleted = statement.values(state=State.DELETED)
+    await database.write(lambda connection: connection.execute(deleted) and None)
+
+
+async def test_the_series_of_a_deleted_destination_end(desk, wait, database):
+    await add(database, destination("other"))
+    desk.metrics.meters.of("other")
+    await wait(state="dead")
+    exposed = await desk.expose()
+    assert (DEAD, "soc") in exposed
+    assert (ATTEMPTS, "soc", "failed") in exposed
+    await remove(database, "soc")
+    exposed = await desk.expose()
+    assert not series_of(exposed, "soc")
+    assert (ATTEMPTS, "other", "failed") in exposed
+
+
+async def test_a_worker_that_begins_meanwhile_is_not_forgotten(desk, database, monkeypatch):
+    read = database.read
+
+    async def begin_meanwhile(*arguments):
+        result = await read(*arguments)
+        desk.metrics.meters.of("soc")
+        return result
+
+    await remove(database, "soc")
+    monkeypatch.setattr(database, "read", begin_meanwhile)
+    assert (ATTEMPTS, "soc", "failed") in await desk.expose()
+
+
+async def test_without_a_database_only_what_was_counted_is_shown(desk, store, database):
+    await store(alert())
+    await desk.work()
+    await desk.expose()
+
+    async def run(statement: str) -> None:
+        await database.write(lambda connection: connection.execute(text(statement)) and None)
+
+    await run("ALTER TABLE deliveries RENAME TO away")
+    with structlog.testing.capture_logs() as logs:
+        exposed = await desk.expose()
+    assert "deliveries" in logs[0]["reason"]
+    assert exposed[UP,] == 0
+    assert exposed[ATTEMPTS, "soc", "delivered"] == 1
+    assert (DEPTH, "soc", "pending") not in exposed
+    assert math.isnan(exposed["tocsin_events_unrouted",])
+    await run("ALTER TABLE away RENAME TO deliveries")
+    assert (await desk.expose())[UP,] == 1
+
+
+async def test_what_a_predecessor_left_is_taken_over(tmp_path, clock):
+    (tmp_path / "plugins.toml").write_text("")
+    settings = Settings(data_dir=tmp_path, plugins_file=tmp_path / "plugins.toml")
+    event = alert()
+
+    def offer(connection, queue) -> None:
+        from tocsin.events import emit
+
+        emit(connection, [event])
+        queue.offer(connection, [(event, "soc")], clock.now())
+
+    async with open_node(settings, clock) as node:
+        await node.database.write(offer, node.queue)
+        await node.queue.claim("soc", 1, clock.now())
+    async with open_node(settings, clock) as node:
+        exposed = Exposed(await node.door.services.metrics.expose())
+    assert exposed["tocsin_delivery_takeovers_total",] == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (backlog.BACKLOGS, "SCAN deliveries USING INDEX ix_deliveries_due"),
+        (backlog.BACKLOGS, "SEARCH deliveries USING INDEX ix_deliveries_resting (state=?)"),
+        (backlog.UNROUTED, "ix_events_unrouted"),
+    ],
+)
+async def test_only_what_waits_and_rests_is_looked_at(tmp_path, statement, index):
+    engine = make_engine(tmp_path / "plan.db")
+    with engine.connect() as connection:
+        metadata.create_all(connection)
+        compiled = statement.compile(dialect=sqlite.dialect(paramstyle="named"))
+        parameters = dict.fromkeys(compiled.params, 1)
+        rows = connection.execute(text(f"EXPLAIN QUERY PLAN {compiled}"), parameters)
+        steps = " | ".join(row.detail for row in rows)
+    engine.dispose()
+    assert index in steps

@@ -1,0 +1,153 @@
+"""Deliveries as they are read back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection, event
+
+from delivery_rows import NOW, add_delivery, add_destination, add_event
+from tocsin.delivery import reads
+from tocsin.delivery.filters import DeliveryState, Filter
+from tocsin.delivery.reads import list_deliveries, load_delivery
+from tocsin.model import EventType
+
+HOUR = timedelta(hours=1)
+
+
+def add_some(connection: Connection) -> dict[str, str]:
+    """Store a delivery in each state, to an active and a paused destination, and name them."""
+    add_destination(connection, "soc")
+    add_destination(connection, "slow", "paused")
+    made = {state: add_delivery(connection, state) for state in DeliveryState}
+    return made | {
+        "held": add_delivery(connection, "pending", to="slow", at=NOW - HOUR),
+        "other": add_delivery(
+            connection, to="slow", number=7, kind=EventType.SCHEDULE_DISABLED, at=NOW + HOUR
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, ["other", "held", "dead", "delivered", "parked", "pending"]),
+        ({"state": DeliveryState.PENDING}, ["pending"]),
+        ({"state": DeliveryState.PARKED}, ["held", "parked"]),
+        ({"state": DeliveryState.DELIVERED}, ["delivered"]),
+        ({"state": DeliveryState.DEAD}, ["other", "dead"]),
+        ({"wanted": Filter(destination="slow")}, ["other", "held"]),
+        ({"wanted": Filter(destination="slow"), "state": DeliveryState.DEAD}, ["other"]),
+        ({"wanted": Filter(event_type=EventType.SCHEDULE_DISABLED)}, ["other"]),
+        ({"wanted": Filter(subject="incident:7")}, ["other"]),
+        ({"wanted": Filter(since=NOW + HOUR)}, ["other"]),
+        ({"wanted": Filter(until=NOW)}, ["held"]),
+    ],
+)
+async def test_a_list_holds_what_matches_the_newest_first(database, query, expected):
+    made = await database.write(add_some)
+    page = await database.read(list_deliveries, **query)
+    assert [delivery["id"] for delivery in page.deliveries] == [made[name] for name in expected]
+    assert (page.total, page.exact, page.next) == (len(expected), True, None)
+
+
+async def test_what_waits_for_its_destination_is_shown_as_parked_with_the_reason(database):
+    made = await database.write(add_some)
+    shown = await database.read(load_delivery, made["held"])
+    assert (shown["state"], shown["reason"]) == ("parked", "its destination is paused")
+    assert (await database.read(load_delivery, made["pending"]))["state"] == "pending"
+
+
+async def test_pages_follow_each_other(database):
+    def add_five(connection):
+        return [add_delivery(connection) for _ in range(5)]
+
+    made, found, before = await database.write(add_five), [], None
+    while True:
+        page = await database.read(list_deliveries, limit=2, before=before)
+        found += [delivery["id"] for delivery in page.deliveries]
+        assert page.total == 5
+        if (before := page.next) is None:
+            break
+    assert found == made[::-1]
+
+
+async def test_a_total_is_counted_so_far_and_no_further(database, monkeypatch):
+    monkeypatch.setattr(reads, "COUNTED", 3)
+
+    def add(connection):
+        for _ in range(4):
+            add_delivery(connection)
+
+    await database.write(add)
+    page = await database.read(list_deliveries, limit=1)
+    assert (page.total, page.exact) == (3, False)
+
+
+async def test_a_delivery_is_read_with_its_envelope_and_every_attempt(database):
+    id_ = await database.write(add_delivery, tried=2)
+    shown = await database.read(load_delivery, id_)
+    assert shown["event"] == {
+        "event_type": "incident-alert",
+        "timestamp": "2026-11-21T12:00:00.000Z",
+        "data": {"incident_number": 1},
+    }
+    assert [attempt["number"] for attempt in shown["attempts"]] == [1, 2]
+    assert shown["attempts"][0]["response"] == "busy \N{REPLACEMENT CHARACTER}"
+
+
+async def test_there_is_nothing_to_read_of_an_unknown_delivery(database):
+    assert await database.read(load_delivery, "dlv_1") is None
+
+
+def plan(connection: Connection, **query) -> list[str]:
+    """Return the plan of every statement that a list executes."""
+    statements = []
+
+    def note(_connection, _cursor, statement, parameters, _context, _many):
+        statements.append((statement, parameters))
+
+    event.listen(connection, "before_cursor_execute", note)
+    try:
+        list_deliveries(connection, **query)
+    finally:
+        event.remove(connection, "before_cursor_execute", note)
+    return [
+        row[3]
+        for statement, parameters in statements
+        for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+    ]
+
+
+DEAD, PARKED, PENDING = DeliveryState.DEAD, DeliveryState.PARKED, DeliveryState.PENDING
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ({"before": "dlv_2"}, "(id<?)"),
+        ({"state": DEAD, "before": "dlv_2"}, "ix_deliveries_resting (state=? AND id<?)"),
+        ({"state": DEAD, "wanted": Filter(destination="soc")}, "ix_deliveries_resting (state=?)"),
+        ({"state": DEAD, "wanted": Filter(since=NOW)}, "ix_deliveries_resting (state=?)"),
+        ({"state": PARKED}, "ix_deliveries_resting (state=?)"),
+        ({"state": PENDING}, "ix_deliveries_waiting (destination=?)"),
+        ({"wanted": Filter(subject="incident:7")}, "ix_events_subject (subject=?)"),
+        ({"wanted": Filter(since=NOW)}, "ix_events_timestamp (timestamp>? AND timestamp<?)"),
+        ({"wanted": Filter(until=NOW)}, "ix_events_timestamp (timestamp>? AND timestamp<?)"),
+    ],
+)
+async def test_a_list_goes_by_an_index(database, query, index):
+    steps = await database.read(plan, **query)
+    assert any(index in step for step in steps), steps
+    # destinations are few, and of what waits no more is walked than waits
+    few = ("SCAN destinations", "SCAN anon_", "SCAN deliveries USING INDEX ix_deliveries_due")
+    whole = [step for step in steps if step.startswith("SCAN") and not step.startswith(few)]
+    # a count without conditions on deliveries stops after 10,001 of them
+    assert "before" in query or whole == [], steps
+
+
+async def test_an_event_that_nobody_wants_has_no_delivery(database):
+    await database.write(add_event)
+    assert (await database.read(list_deliveries)).total == 0

@@ -1,0 +1,75 @@
+"""Which events go to which destination."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import select
+
+from tocsin.delivery.destinations import Reason, State
+from tocsin.delivery.routing import Route, Routes, route
+from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.events import emit
+from tocsin.model import EventType
+from tocsin.store.tables import deliveries
+
+from .conftest import add, alert, destination
+
+
+@pytest.mark.parametrize(
+    ("settings", "taken"),
+    [
+        ({}, True),
+        ({"min_severity": "high"}, True),
+        ({"min_severity": "Critical"}, False),
+        ({"events": ["schedule-disabled"]}, False),
+        ({"events": ["schedule-disabled", "incident-alert"]}, True),
+        ({"providers": ["edge", "cloud"]}, True),
+        ({"providers": ["cloud"]}, False),
+        ({"when": "data.provider == 'edge'"}, True),
+        ({"when": "data.provider == 'cloud'"}, False),
+        ({"when": "event_type == 'incident-alert' and 'in' in subject"}, True),
+        ({"when": "context.incident.nothing.of.this"}, False),
+        ({"when": "data.severity > 3"}, True),  # it cannot be decided
+        ({"a setting": "of the plugin's own"}, True),
+        ({"min_severity": "what a later version knows"}, True),
+    ],
+)
+def test_a_route_takes_what_its_settings_name(settings, taken):
+    assert Route.of(destination(settings=settings)).takes(alert(severity="High")) is taken
+
+
+@pytest.mark.parametrize("settings", [{"min_severity": "Critical"}, {"providers": ["cloud"]}])
+def test_severity_and_provider_concern_incident_alerts_alone(settings):
+    failed = replace(alert(), event_type=EventType.INVESTIGATION_FAILED, data={})
+    assert Route.of(destination(settings=settings)).takes(failed)
+
+
+@pytest.mark.parametrize(
+    ("members", "routed"),
+    [
+        ({}, True),
+        ({"state": State.PAUSED, "reason": Reason.FAILING}, True),
+        ({"state": State.DISABLED, "reason": Reason.MANUAL}, True),
+        ({"state": State.DISABLED, "reason": Reason.GONE}, True),
+        ({"state": State.DISABLED, "reason": Reason.REMOVED}, False),
+        ({"state": State.DELETED}, False),
+    ],
+)
+async def test_events_wait_for_destinations_that_may_come_back(database, clock, members, routed):
+    await add(database, destination(**members))
+    await database.write(emit, [alert()])
+    await database.write(route, SqlQueue(database), Routes(), 10, clock.now())
+    offered = await database.read(lambda c: c.scalars(select(deliveries.c.destination)).all())
+    assert offered == (["soc"] if routed else [])
+
+
+async def test_a_change_concerns_the_very_next_event(database, clock):
+    routes, queue = Routes(), SqlQueue(database)
+    made = await add(database, destination())
+    await database.write(emit, [alert(1)])
+    assert await database.write(route, queue, routes, 9, clock.now()) == (1, frozenset({"soc"}))
+    await add(database, replace(made, settings={"providers": ["cloud"]}, revision=2))
+    await database.write(emit, [alert(2)])
+    assert await database.write(route, queue, routes, 9, clock.now()) == (1, frozenset())

@@ -1,0 +1,101 @@
+"""What the queue in the database does beyond the promises of every queue."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.dialects import sqlite
+
+from tocsin.delivery import sql_queue
+from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.events import emit
+from tocsin.store import open_database
+from tocsin.store.sqlite import make_engine
+from tocsin.store.tables import metadata
+
+from .conftest import alert
+
+
+async def offer(database, clock, *events) -> None:
+    await database.write(emit, events)
+    wanted = [(event, "soc") for event in events]
+    await database.write(SqlQueue(database).offer, wanted, clock.now())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_on_sqlite_whoever_starts_takes_over_what_its_predecessor_held(database, clock):
+    await offer(database, clock, alert(1), alert(2))
+    await SqlQueue(database, 7).claim("soc", 10, clock.now())
+    successor = SqlQueue(database, 8)
+    assert await successor.take_over(clock.now(), certain=True) == 2
+    assert len(await successor.claim("soc", 10, clock.now())) == 2
+
+
+@asynccontextmanager
+async def attending(url, number):
+    """A node that is known to be there, with a database connection of its own."""
+    database, is_known = open_database(url), asyncio.Event()
+    task = asyncio.create_task(database.attend(number, lambda _: is_known.set()))
+    await is_known.wait()
+    try:
+        yield SqlQueue(database, number)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await database.close()
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_what_a_node_holds_is_taken_over_once_it_is_gone(database, migrated_url, clock):
+    await offer(database, clock, alert(1), alert(2))
+    other = SqlQueue(database, 8)
+    async with attending(migrated_url, 7) as node:
+        held = await node.claim("soc", 1, clock.now())
+        assert [await other.take_over(clock.now()) for _ in range(3)] == [0, 0, 0]
+    assert [await other.take_over(clock.now()) for _ in range(3)] == [0, 1, 0]
+    [first, _] = await other.claim("soc", 10, clock.now())
+    assert first.id == held[0].id
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_node_hears_what_another_announces(database, migrated_url, clock):
+    heard, has_heard = [], asyncio.Event()
+
+    def hear(topic):
+        heard.append(topic)
+        has_heard.set()
+
+    listener = open_database(migrated_url)
+    task = asyncio.create_task(listener.attend(7, hear))
+    async with asyncio.timeout(20):
+        while {"", "events", "queued:soc"} - set(heard):
+            await offer(database, clock, alert())
+            await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await listener.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (sql_queue._take, "ix_deliveries_due (destination=? AND due_at<?)"),
+        (sql_queue._take_in_order, "ix_deliveries_due (destination=? AND due_at<?)"),
+        (sql_queue._take_in_order, "ix_deliveries_waiting (destination=? AND subject=?)"),
+    ],
+)
+async def test_a_claim_walks_the_indexes_of_what_waits(tmp_path, statement, index):
+    engine = make_engine(tmp_path / "plan.db")
+    with engine.connect() as connection:
+        metadata.create_all(connection)
+        compiled = statement.compile(dialect=sqlite.dialect(paramstyle="named"))
+        rows = connection.execute(
+            text(f"EXPLAIN QUERY PLAN {compiled}"), dict.fromkeys(compiled.params, 1)
+        )
+        steps = " | ".join(row.detail for row in rows)
+    engine.dispose()
+    assert index in steps
+    assert "TEMP B-TREE" not in steps

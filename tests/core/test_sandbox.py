@@ -1,0 +1,83 @@
+from time import thread_time
+
+import jinja2.filters
+import pytest
+
+from tocsin.sandbox import Allowance, BoundedEnvironment, Exhausted, pause, spend
+from tocsin.sandbox.filters import FILTERS
+
+LEFT_OUT = {"attr", "pprint", "random", "urlize", "wordwrap", "xmlattr"}
+PLENTY = 10**12
+
+
+def burn(seconds):
+    started = thread_time()
+    while thread_time() - started < seconds:
+        pass
+
+
+def test_the_filters_of_jinja_are_those_that_were_looked_at():
+    assert set(FILTERS) == set(jinja2.filters.FILTERS) - LEFT_OUT
+
+
+def test_every_filter_takes_what_it_takes_in_jinja():
+    text = """{{ [3, 1]|sort|map('string')|join(', ') }} {{ ' x '|trim|center(3)|upper }}
+        {{ '%05.1f'|format(3.14159) }} {{ 'a-b'|replace('-', '+', 1) }} {{ 'a\nb'|indent(2, true) }}
+        {{ [1, 2, 3]|batch(2, 0)|list }} {{ [1, 2, 3]|slice(2)|list }} {{ 2.5|round(1, 'floor') }}
+        {{ [{'n': 1}, {'n': 2}]|sum(attribute='n') }} {{ {'b': 1, 'a': 2}|dictsort }}
+        {{ [{'k': 1, 'v': 2}]|groupby('k')|map(attribute='list')|first }} {{ 'x'|default('y') }}
+        {{ [1, 2]|select('in', [2])|list }} {{ 'a b'.split(' ') }} {{ {'a': 1}.get('b', 7) }}
+        {{ 'A'|lower ~ (1 + 2 * 3) }} {{ 'abc'[1:] }} {{ 7 % 4 }} {{ '-' * 3 }}
+        {{ {'a': [1]}|tojson }}"""
+    plain = jinja2.Environment(autoescape=False).from_string(text).render()
+    template = BoundedEnvironment().from_string(text)
+    with Allowance(PLENTY, 60):
+        assert template.render() == plain
+
+
+def test_time_is_bounded_whatever_the_units():
+    template = BoundedEnvironment().from_string(
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    )
+    with Allowance(PLENTY, 0.01), pytest.raises(Exhausted, match="longer than 10 ms"):
+        template.render()
+
+
+def test_short_work_never_comes_to_the_clock():
+    with Allowance(PLENTY, 0):
+        for _ in range(10):
+            burn(0.001)
+            spend(1)
+
+
+def test_time_stands_still_while_it_is_told_to():
+    with Allowance(PLENTY, 0.02) as allowance:
+        allowance.look()
+        with pause():
+            burn(0.03)
+        allowance.look()
+        burn(0.03)
+        with pytest.raises(Exhausted):
+            allowance.look()
+
+
+def test_each_evaluation_has_an_allowance_of_its_own():
+    with Allowance(10, 1):
+        with Allowance(5, 1), pytest.raises(Exhausted):
+            spend(6)
+        spend(10)
+        with pytest.raises(Exhausted):
+            spend(1)
+
+
+def test_nothing_is_spent_outside_of_an_evaluation():
+    with pytest.raises(LookupError):
+        spend(1)
+
+
+def test_a_member_is_found_by_its_name_and_four_methods_come_first():
+    template = BoundedEnvironment().from_string(
+        "{{ d.update }} {{ d['items'] }} {{ d.items()|list|length }} {{ d.copy }}"
+    )
+    with Allowance(PLENTY, 60):
+        assert template.render(d={"update": 1, "items": 2}) == "1 2 2 "

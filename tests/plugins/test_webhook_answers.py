@@ -1,0 +1,128 @@
+"""What is read in a receiver's answer, without a network."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict
+
+from tocsin import HttpResponse, Refused, TryLater
+from tocsin_plugins.webhook.answers import receipt, retry_after
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOT_2XX = st.integers(100, 599).filter(lambda status: status // 100 != 2)
+
+
+def answer(status, body=b"", **headers):
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return HttpResponse(status=status, headers=CIMultiDict(named), body=body, truncated=False)
+
+
+def failure(*given, **headers):
+    with pytest.raises((Refused, TryLater)) as caught:
+        receipt(answer(*given, **headers), NOW)
+    return caught.value
+
+
+# --- statuses
+
+
+@given(st.integers(200, 299), st.sampled_from(["disable", "abort-message", ""]))
+def test_any_2xx_is_a_receipt_whatever_else_it_says(status, wish):
+    taken = receipt(answer(status, b"taken", Webhook_Delivery=wish), NOW)
+    assert (taken.status, taken.response, taken.remote_id) == (status, b"taken", None)
+
+
+@given(NOT_2XX.filter(lambda status: status != 410))
+def test_any_other_status_is_tried_again(status):
+    error = failure(status, b"no")
+    assert isinstance(error, TryLater)
+    assert (error.status, error.response, error.after) == (status, b"no", None)
+    assert error.throttled == (status in {429, 502, 504})
+
+
+def test_gone_says_that_nothing_more_is_wanted():
+    error = failure(410, b"bye", Retry_After="60")
+    assert (type(error), error.unwanted) == (Refused, True)
+    assert (error.status, error.response) == (410, b"bye")
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 302, 404])
+def test_every_failure_may_say_when_to_come_again(status):
+    assert failure(status, Retry_After="120").after == timedelta(minutes=2)
+
+
+# --- webhook-delivery
+
+
+@pytest.mark.parametrize("value", ["disable", "Disable", " DISABLE "])
+@given(status=NOT_2XX)
+def test_a_receiver_may_end_all_deliveries(value, status):
+    error = failure(status, b"stop", webhook_delivery=value)
+    assert (type(error), error.unwanted) == (Refused, True)
+    assert (error.status, error.response) == (status, b"stop")
+
+
+@pytest.mark.parametrize("value", ["abort-message", "Abort-Message"])
+@given(status=NOT_2XX.filter(lambda status: status != 410))
+def test_a_receiver_may_end_the_retries_of_one_event(value, status):
+    error = failure(status, b"never", WEBHOOK_DELIVERY=value)
+    assert (type(error), error.unwanted) == (Refused, False)
+    assert (error.status, error.response) == (status, b"never")
+
+
+def test_gone_ends_all_deliveries_even_if_only_one_event_is_named():
+    assert failure(410, webhook_delivery="abort-message").unwanted
+
+
+@given(st.text().filter(lambda text: text.strip().lower() not in {"disable", "abort-message"}))
+def test_an_unknown_wish_is_ignored(value):
+    assert isinstance(failure(500, webhook_delivery=value), TryLater)
+
+
+# --- Retry-After
+
+
+@pytest.mark.parametrize(
+    ("value", "delay"),
+    [
+        ("1", timedelta(seconds=1)),
+        (" 120 ", timedelta(minutes=2)),
+        ("1.5", timedelta(seconds=1.5)),
+        ("86400", timedelta(hours=24)),
+        ("86401", timedelta(hours=24)),
+        ("9" * 30, timedelta(hours=24)),
+        ("9" * 5000, timedelta(hours=24)),
+        ("0" * 5000 + "7", timedelta(seconds=7)),
+        (format_datetime(NOW + timedelta(minutes=5), usegmt=True), timedelta(minutes=5)),
+        ("Saturday, 21-Nov-26 12:05:00 GMT", timedelta(minutes=5)),
+        ("Sat Nov 21 12:05:00 2026", timedelta(minutes=5)),
+        (format_datetime(NOW + timedelta(days=30), usegmt=True), timedelta(hours=24)),
+        (format_datetime(NOW - timedelta(seconds=1), usegmt=True), None),
+        ("0", None),
+        ("0.0", None),
+        ("-5", None),
+        ("1.", None),
+        ("1e3", None),
+        ("+5", None),
+        ("٣", None),
+        ("inf", None),
+        ("soon", None),
+        ("", None),
+        ("Mon, 99 Foo 2026 99:99:99 GMT", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date_and_otherwise_nothing(value, delay):
+    assert retry_after({"Retry-After": value}, NOW) == delay
+
+
+def test_no_retry_after_is_nothing():
+    assert retry_after({}, NOW) is None
+
+
+@given(st.text())
+def test_no_retry_after_does_harm(value):
+    delay = retry_after({"Retry-After": value}, NOW)
+    assert delay is None or timedelta(0) < delay <= timedelta(hours=24)
