@@ -10,8 +10,8 @@ import pytest
 
 from tocsin import Channel, EventType
 from tocsin.conditions import Condition
-from tocsin.delivery.destinations import Reason, State
-from tocsin.delivery.sampling import sample
+from tocsin.delivery.destinations.records import Reason, State
+from tocsin.delivery.destinations.sampling import sample
 from tocsin.fields import Origin
 from tocsin_plugins.webhook import Webhook
 

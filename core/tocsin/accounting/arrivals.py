@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
 from tocsin.accounting.period import MOST, Period
 from tocsin.clock import isoformat
-from tocsin.delivery.queue import DEAD, DELIVERED, PARKED, PENDING
-from tocsin.delivery.whereabouts import COLUMNS, SHOWN, whereabouts
+from tocsin.delivery.history.whereabouts import COLUMNS, SHOWN, whereabouts
+from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING
 from tocsin.store.tables import deliveries, destinations, events
 
 _STATES = (DELIVERED, PENDING, PARKED, DEAD)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, select
 from tocsin.accounting.arrivals import outcome_of, rank
 from tocsin.accounting.stretches import point
 from tocsin.clock import isoformat
-from tocsin.delivery.whereabouts import COLUMNS, whereabouts
+from tocsin.delivery.history.whereabouts import COLUMNS, whereabouts
 from tocsin.incidents.alerting import ALERTED, BELOW, QUIET, ROSE
 from tocsin.store.tables import attempts, coverage, deliveries, destinations, events, incidents
 

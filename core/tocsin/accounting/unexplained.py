@@ -24,8 +24,8 @@ from sqlalchemy import (
 
 from tocsin.accounting.period import MOST, Period
 from tocsin.clock import isoformat
-from tocsin.delivery.destinations import State
-from tocsin.delivery.queue import DEAD, PARKED, PENDING
+from tocsin.delivery.destinations.records import State
+from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING
 from tocsin.incidents.alerting import ALERTED
 from tocsin.model import EventType
 from tocsin.store.tables import deliveries, destinations, events, incidents

@@ -1,8 +1,7 @@
 """Delivery: which destinations an event concerns, and bringing it there."""
 
-from tocsin.delivery.applying import Step, apply, plan, written_in
-from tocsin.delivery.archive import Archive
-from tocsin.delivery.changing import (
+from tocsin.delivery.destinations.applying import Step, apply, plan, written_in
+from tocsin.delivery.destinations.changing import (
     NameTakenError,
     Written,
     amend,
@@ -12,8 +11,9 @@ from tocsin.delivery.changing import (
     resume,
     unpark_all,
 )
-from tocsin.delivery.channels import Channels
-from tocsin.delivery.destinations import (
+from tocsin.delivery.destinations.channels import Channels
+from tocsin.delivery.destinations.listing import count_waiting, list_destinations
+from tocsin.delivery.destinations.records import (
     Destination,
     ManagedBy,
     Reason,
@@ -21,21 +21,19 @@ from tocsin.delivery.destinations import (
     load_destination,
     load_destinations,
 )
-from tocsin.delivery.filters import DeliveryState, Filter, Resting
-from tocsin.delivery.fleet import Fleet
-from tocsin.delivery.listing import count_waiting, list_destinations
-from tocsin.delivery.measuring import DeliveryMetrics
-from tocsin.delivery.reads import list_attempts, list_deliveries, load_delivery
-from tocsin.delivery.registering import Registrar, WrongDestinationError
-from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.replaying import (
+from tocsin.delivery.destinations.registering import Registrar, WrongDestinationError
+from tocsin.delivery.destinations.sampling import Samples, Sent
+from tocsin.delivery.history.archive import Archive
+from tocsin.delivery.history.filters import DeliveryState, Filter, Resting
+from tocsin.delivery.history.reads import list_attempts, list_deliveries, load_delivery
+from tocsin.delivery.history.replaying import (
     NoSuchDeliveryError,
     NotReplayableError,
     Replayer,
     replay_batch,
     replay_delivery,
 )
-from tocsin.delivery.replays import (
+from tocsin.delivery.history.replays import (
     Extent,
     ReplayState,
     cancel_replay,
@@ -44,10 +42,12 @@ from tocsin.delivery.replays import (
     load_replay,
     measure_replay,
 )
-from tocsin.delivery.retention import Retention
-from tocsin.delivery.router import Router
-from tocsin.delivery.sampling import Samples, Sent
-from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.delivery.history.retention import Retention
+from tocsin.delivery.measuring.meters import DeliveryMetrics
+from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.routing.router import Router
+from tocsin.delivery.sending.fleet import Fleet
 
 __all__ = [
     "Archive",

@@ -62,6 +62,13 @@ def _make_engine(url: URL, **pool: Any) -> AsyncEngine:
         ) from error
 
 
+async def _happens(event: asyncio.Event, seconds: float) -> bool:
+    """Return whether the event happens within so many seconds."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
+
+
 class PostgresDatabase(Database):
     """A PostgreSQL database that any number of nodes may share."""
 
@@ -117,9 +124,7 @@ class PostgresDatabase(Database):
             await driver.add_listener(CHANNEL, lambda *notice: heard(notice[-1]))
             await driver.execute("SELECT pg_advisory_lock($1)", node)
             heard(EVERYTHING)
-            while not gone.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(gone.wait(), _HEARTBEAT)
+            while not await _happens(gone, _HEARTBEAT):
                 await driver.execute("SELECT 1", timeout=_HEARTBEAT)
         raise ConnectionError("the connection that the node was known by has ended")
 

@@ -11,7 +11,7 @@ from sqlalchemy import insert
 
 from incident_rows import add_incidents
 from tocsin.accounting import Period, prove, trace
-from tocsin.delivery.destinations import Destination, ManagedBy, columns_of
+from tocsin.delivery.destinations.records import Destination, ManagedBy, columns_of
 from tocsin.events import emit, mark_routed, new_id
 from tocsin.incidents.alerting import AlertPolicy
 from tocsin.incidents.intake import store_page

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tocsin.delivery.destinations import Reason, State
+from tocsin.delivery.destinations.records import Reason, State
 
 MINUTE = timedelta(minutes=1)
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

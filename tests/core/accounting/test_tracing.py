@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tocsin.delivery.destinations import State
+from tocsin.delivery.destinations.records import State
 from tocsin.model import Incident, Severity
 
 FILE = "/var/log/eve.json"

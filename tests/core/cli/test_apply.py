@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from tocsin.cli import app
 from tocsin.delivery import ManagedBy, Reason, State, Written, load_destination
-from tocsin.delivery.changing import create
+from tocsin.delivery.destinations.changing import create
 from tocsin.errors import OperatorError
 from tocsin.node import open_node
 from tocsin.settings import Settings

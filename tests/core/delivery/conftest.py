@@ -9,7 +9,7 @@ import structlog
 from sqlalchemy import delete, insert
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools
-from tocsin.delivery.destinations import Destination, ManagedBy, columns_of
+from tocsin.delivery.destinations.records import Destination, ManagedBy, columns_of
 from tocsin.events import emit, new_id
 from tocsin.store.tables import destinations
 

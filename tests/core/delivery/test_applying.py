@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.delivery.applying import Step, apply, plan, written_in
-from tocsin.delivery.changing import Written, change, create
-from tocsin.delivery.destinations import (
+from tocsin.delivery.destinations.applying import Step, apply, plan, written_in
+from tocsin.delivery.destinations.changing import Written, change, create
+from tocsin.delivery.destinations.records import (
     Destination,
     ManagedBy,
     Reason,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.delivery.breaker import LONGEST_HOLD, Patience, Standing, Verdict, judge
+from tocsin.delivery.health.breaker import LONGEST_HOLD, Patience, Standing, Verdict, judge
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PATIENCE = Patience(timedelta(minutes=5), 10, timedelta(minutes=1))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import insert, select, update
 
-from tocsin.delivery.breaker import Standing
-from tocsin.delivery.changing import (
+from tocsin.delivery.destinations.changing import (
     NameTakenError,
     Written,
     amend,
@@ -18,7 +17,7 @@ from tocsin.delivery.changing import (
     resume,
     unpark_all,
 )
-from tocsin.delivery.destinations import (
+from tocsin.delivery.destinations.records import (
     Destination,
     ManagedBy,
     Reason,
@@ -26,7 +25,8 @@ from tocsin.delivery.destinations import (
     load_destination,
     load_destinations,
 )
-from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.delivery.health.breaker import Standing
+from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.events import emit
 from tocsin.store.tables import deliveries, remote_objects
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from tocsin.delivery.changing import change, delete, disable, resume
-from tocsin.delivery.destinations import ManagedBy
-from tocsin.delivery.fleet import Fleet
-from tocsin.delivery.measuring import DeliveryMetrics
-from tocsin.delivery.observers import Observer
+from tocsin.delivery.destinations.changing import change, delete, disable, resume
+from tocsin.delivery.destinations.observers import Observer
+from tocsin.delivery.destinations.records import ManagedBy
+from tocsin.delivery.measuring.meters import DeliveryMetrics
+from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.router import Router
-from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.delivery.routing.router import Router
+from tocsin.delivery.sending.fleet import Fleet
 from tocsin.events import Bells
 from tocsin.metrics import Metrics
 from tocsin.registry import Live

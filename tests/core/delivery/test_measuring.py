@@ -12,15 +12,15 @@ from sqlalchemy import insert, text, update
 from sqlalchemy.dialects import sqlite
 
 from tocsin import Misconfigured, Receipt, Refused, TryLater
-from tocsin.delivery import backlog
-from tocsin.delivery.breaker import Standing
-from tocsin.delivery.destinations import Reason, State
-from tocsin.delivery.measuring import OUTCOMES, DeliveryMetrics
-from tocsin.delivery.queue import queued
+from tocsin.delivery.destinations.records import Reason, State
+from tocsin.delivery.health.breaker import Standing
+from tocsin.delivery.measuring import backlog
+from tocsin.delivery.measuring.meters import OUTCOMES, DeliveryMetrics
+from tocsin.delivery.queue.seam import queued
+from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.router import Router
-from tocsin.delivery.sql_queue import SqlQueue
-from tocsin.delivery.worker import Worker
+from tocsin.delivery.routing.router import Router
+from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Bells, new_id
 from tocsin.metrics import KEPT, Metrics
 from tocsin.node import open_node

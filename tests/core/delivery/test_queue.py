@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from tocsin.delivery.breaker import Verdict
-from tocsin.delivery.queue import (
+from tocsin.delivery.health.breaker import Verdict
+from tocsin.delivery.queue.seam import (
     DEAD,
     DELIVERED,
     PARKED,
@@ -18,8 +18,8 @@ from tocsin.delivery.queue import (
     Claimed,
     DeliveryQueue,
 )
-from tocsin.delivery.routing import Routes, route
-from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.routing.routes import Routes, route
 from tocsin.events import emit, unrouted
 from tocsin.model import Event
 from tocsin.store.tables import attempts, deliveries

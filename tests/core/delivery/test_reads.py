@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Connection, event
 
 from delivery_rows import NOW, add_delivery, add_destination, add_event
-from tocsin.delivery import reads
-from tocsin.delivery.filters import DeliveryState, Filter
-from tocsin.delivery.reads import list_deliveries, load_delivery
+from tocsin.delivery.history import reads
+from tocsin.delivery.history.filters import DeliveryState, Filter
+from tocsin.delivery.history.reads import list_deliveries, load_delivery
 from tocsin.model import EventType
 
 HOUR = timedelta(hours=1)

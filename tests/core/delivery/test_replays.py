@@ -15,22 +15,22 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, event, update
 
 from delivery_rows import NOW, add_delivery, add_destination, rows
-from tocsin.delivery.filters import Filter, Resting
-from tocsin.delivery.queue import queued
-from tocsin.delivery.replaying import (
+from tocsin.delivery.history.filters import Filter, Resting
+from tocsin.delivery.history.replaying import (
     NoSuchDeliveryError,
     NotReplayableError,
     Replayer,
     replay_batch,
     replay_delivery,
 )
-from tocsin.delivery.replays import (
+from tocsin.delivery.history.replays import (
     cancel_replay,
     create_replay,
     list_replays,
     load_replay,
     measure_replay,
 )
+from tocsin.delivery.queue.seam import queued
 from tocsin.events import Bells
 from tocsin.store import open_database
 from tocsin.store.sqlite import make_engine

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from sqlalchemy import event, insert, select
 
 from delivery_rows import NOW, add_delivery, add_event, rows
-from tocsin.delivery import retention
-from tocsin.delivery.archive import Archive
-from tocsin.delivery.replaying import replay_delivery
-from tocsin.delivery.retention import Retention, remove_batch
+from tocsin.delivery.history import retention
+from tocsin.delivery.history.archive import Archive
+from tocsin.delivery.history.replaying import replay_delivery
+from tocsin.delivery.history.retention import Retention, remove_batch
 from tocsin.store import open_database
 from tocsin.store.tables import EPOCH, attempts, events, remote_objects
 

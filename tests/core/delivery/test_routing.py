@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from tocsin.delivery.destinations import Reason, State
-from tocsin.delivery.routing import Route, Routes, route
-from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.delivery.destinations.records import Reason, State
+from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.routing.routes import Route, Routes, route
 from tocsin.events import emit
 from tocsin.model import EventType
 from tocsin.store.tables import deliveries

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.dialects import sqlite
 
-from tocsin.delivery import sql_queue
-from tocsin.delivery.sql_queue import SqlQueue
+from tocsin.delivery.queue import sql as sql_queue
+from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.events import emit
 from tocsin.store import open_database
 from tocsin.store.sqlite import make_engine

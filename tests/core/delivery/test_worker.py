@@ -10,13 +10,13 @@ import structlog
 from sqlalchemy import func, select
 
 from tocsin import CredentialsRefused, Misconfigured, Receipt, Refused, TryLater
-from tocsin.delivery.destinations import Destination, Reason, State, load_destination
-from tocsin.delivery.measuring import DeliveryMetrics
-from tocsin.delivery.queue import queued
+from tocsin.delivery.destinations.records import Destination, Reason, State, load_destination
+from tocsin.delivery.measuring.meters import DeliveryMetrics
+from tocsin.delivery.queue.seam import queued
+from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.router import Router
-from tocsin.delivery.sql_queue import SqlQueue
-from tocsin.delivery.worker import Worker
+from tocsin.delivery.routing.router import Router
+from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Bells
 from tocsin.metrics import Metrics
 from tocsin.store.tables import attempts, audit, deliveries, events

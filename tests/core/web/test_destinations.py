@@ -19,9 +19,9 @@ from administering import DESTINATIONS, Admin
 from running_api import CONFIGURATION, Api, open_api, problem
 from tocsin import Channel, Delivery, Health, Misconfigured, Receipt, TryLater
 from tocsin.delivery import ManagedBy, Reason, State, load_destination
-from tocsin.delivery.changing import Written, create
-from tocsin.delivery.destinations import columns_of
-from tocsin.delivery.sampling import sample
+from tocsin.delivery.destinations.changing import Written, create
+from tocsin.delivery.destinations.records import columns_of
+from tocsin.delivery.destinations.sampling import sample
 from tocsin.events import emit, new_id
 from tocsin.events.payloads import ENVELOPES
 from tocsin.incidents.representation import COLUMNS, represent
@@ -644,7 +644,9 @@ async def test_a_channel_that_cannot_be_made_is_an_outcome(database, clock, api,
 
 
 async def test_a_test_ends_though_its_channel_does_not(database, clock, monkeypatch):
-    monkeypatch.setattr("tocsin.delivery.sampling.PATIENCE", timedelta(milliseconds=50))
+    monkeypatch.setattr(
+        "tocsin.delivery.destinations.sampling.PATIENCE", timedelta(milliseconds=50)
+    )
     async with moody(database, clock) as (_, admin):
         body = {"name": "desk", "plugin": "moody", "settings": {"mood": "stubborn"}}
         await admin.ask("POST", DESTINATIONS, 201, json=body)

@@ -1,0 +1,1 @@
+"""Destinations: as they are kept, made, changed, applied from a file, and tried."""

@@ -1,0 +1,107 @@
+"""From a destination of the database to its live channel on this node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tocsin.delivery.destinations.changing import Written
+from tocsin.delivery.destinations.observers import Observer
+from tocsin.delivery.destinations.records import Destination, ManagedBy
+from tocsin.errors import OperatorError
+from tocsin.fields import Origin
+from tocsin.hookspecs import Channel
+from tocsin.registry import Configuration, Live, Maker
+from tocsin.validation import explain
+
+Decrypt = Callable[[bytes], bytes]
+Network = IPv4Network | IPv6Network
+Described = Destination | Written
+"""What a channel can be made of: a destination, or what is to become one."""
+
+
+class Channels:
+    """Makes the channels of destinations, with the plugins that this node has."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        maker: Maker,
+        decrypt: Decrypt,
+        allow_networks: Sequence[Network] = (),
+    ) -> None:
+        self.kinds: Mapping[str, type[Channel]] = configuration.channels
+        self.allow_networks = allow_networks
+        """Where those that were made over HTTP may be sent to, beside public addresses."""
+        self._observers = configuration.observers
+        self._folder: Path = configuration.path.parent
+        self._maker = maker
+        self._decrypt = decrypt
+
+    async def make(self, destination: Described) -> Live[Channel]:
+        """Return the started channel; OperatorError says why this node has none for it."""
+        if destination.managed_by is ManagedBy.PLUGIN:
+            return await self._observe(destination)
+        if (kind := self.kinds.get(destination.plugin)) is None:
+            raise OperatorError(f"its plugin {destination.plugin!r} is not there on this node")
+        table = {
+            "plugin": destination.plugin,
+            **destination.settings,
+            **self.secrets(destination),
+        }
+        settings = validate(kind, table, self._origin(destination))
+        self._confine(destination, settings)
+        return await self._maker.make(destination.name, kind, settings)
+
+    def secrets(self, destination: Described) -> dict[str, Any]:
+        """Return the secrets that came over HTTP, by their fields."""
+        if destination.secrets is None:
+            return {}
+        secrets: dict[str, Any] = json.loads(self._decrypt(destination.secrets))
+        return secrets
+
+    async def _observe(self, destination: Described) -> Live[Channel]:
+        if (hook := self._observers.get(destination.plugin)) is None:
+            raise OperatorError(f"the plugin {destination.plugin!r} is not there on this node")
+        settings = Observer.Settings(plugin=destination.plugin)
+        return await self._maker.make(destination.name, partial(Observer, hook=hook), settings)
+
+    def _origin(self, destination: Described) -> Origin:
+        return Origin(self._folder if destination.managed_by is ManagedBy.FILE else None)
+
+    def _confine(self, destination: Described, settings: Channel.Settings) -> None:
+        """Raise OperatorError where it was made over HTTP and reaches what it may not."""
+        if destination.managed_by is not ManagedBy.API:
+            return
+        if found := outside(settings.allow_networks, self.allow_networks):
+            words = ", ".join(map(str, found.values()))
+            raise OperatorError(f"allow_networks: {words} is not inside TOCSIN_ALLOW_NETWORKS")
+
+
+def outside(networks: Iterable[Network], allowed: Sequence[Network]) -> dict[int, Network]:
+    """Return the networks that lie inside none of those that are allowed, by their places."""
+    return {
+        place: network
+        for place, network in enumerate(networks)
+        if not any(_is_inside(network, wider) for wider in allowed)
+    }
+
+
+def _is_inside(network: Network, wider: Network) -> bool:
+    return network.version == wider.version and network.subnet_of(wider)  # type: ignore[arg-type]
+
+
+def validate(kind: type[Channel], table: Mapping[str, Any], origin: Origin) -> Channel.Settings:
+    """Return the settings; OperatorError with everything that is wrong with them."""
+    try:
+        return kind.Settings.model_validate(dict(table), context=origin.context())
+    except ValidationError as error:
+        mistakes = explain(error, kind.Settings)
+        words = (f"{'.'.join(it.path)}: {it.found}; {it.expected}" for it in mistakes)
+        raise OperatorError("\n".join(words)) from None

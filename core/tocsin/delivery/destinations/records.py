@@ -1,0 +1,141 @@
+"""The destinations as the database has them: what was configured, and how their receivers do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, select
+
+from tocsin.delivery.health.breaker import Standing
+from tocsin.store.tables import destinations
+
+TOPIC = "destinations"
+"""What is announced when a destination was made, changed, stopped or resumed."""
+
+
+class State(StrEnum):
+    """Whether deliveries go there."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DISABLED = "disabled"
+    DELETED = "deleted"
+
+
+class Reason(StrEnum):
+    """Why a destination is not active."""
+
+    FAILING = "failing"
+    MANUAL = "manual"
+    GONE = "gone"
+    REMOVED = "removed-from-file"
+
+
+class ManagedBy(StrEnum):
+    """Where a destination can be changed."""
+
+    FILE = "file"
+    API = "api"
+    PLUGIN = "plugin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """One destination. `settings` are as they were written, `secrets` encrypted."""
+
+    name: str
+    plugin: str
+    managed_by: ManagedBy
+    settings: Mapping[str, Any]
+    secrets: bytes | None = None
+    revision: int = 1
+    """Counts up whenever someone changes it; its workers begin anew then."""
+    state: State = State.ACTIVE
+    reason: Reason | None = None
+    detail: str | None = None
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    standing: Standing = field(default_factory=Standing)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether deliveries are attempted there, be it one at a time."""
+        return self.state in (State.ACTIVE, State.PAUSED)
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether new events are put on their way there, be it to be parked."""
+        return self.state is not State.DELETED and self.reason is not Reason.REMOVED
+
+
+def load_destinations(connection: Connection) -> list[Destination]:
+    """Return every destination that was not deleted, by name."""
+    query = (
+        select(destinations)
+        .where(destinations.c.state != State.DELETED)
+        .order_by(destinations.c.name)
+    )
+    return [destination_of(row) for row in connection.execute(query).mappings()]
+
+
+def load_destination(
+    connection: Connection, name: str, *, lock: bool = False
+) -> Destination | None:
+    """Return one destination, also a deleted one; None where there never was one of this name.
+
+    With `lock`, nobody else changes it until the transaction ends.
+    """
+    query = select(destinations).where(destinations.c.name == name)
+    row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
+    return None if row is None else destination_of(row)
+
+
+def destination_of(row: RowMapping) -> Destination:
+    """Return the destination that a row of the table `destinations` holds."""
+    return Destination(
+        name=row["name"],
+        plugin=row["plugin"],
+        managed_by=ManagedBy(row["managed_by"]),
+        settings=row["settings"],
+        secrets=row["secrets"],
+        revision=row["revision"],
+        state=State(row["state"]),
+        reason=Reason(row["reason"]) if row["reason"] else None,
+        detail=row["detail"],
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        standing=Standing(
+            is_paused=row["state"] == State.PAUSED,
+            failures=row["failures"],
+            failing_since=row["failing_since"],
+            holds=row["holds"],
+            held_until=row["held_until"],
+        ),
+    )
+
+
+def columns_of(destination: Destination) -> dict[str, Any]:
+    """Return the destination as the columns of its row."""
+    standing = asdict(destination.standing)
+    del standing["is_paused"]
+    return {
+        "name": destination.name,
+        "plugin": destination.plugin,
+        "managed_by": destination.managed_by,
+        "settings": dict(destination.settings),
+        "secrets": destination.secrets,
+        "revision": destination.revision,
+        "state": destination.state,
+        "reason": destination.reason,
+        "detail": destination.detail,
+        "created_by": destination.created_by,
+        "created_at": destination.created_at,
+        "updated_at": destination.updated_at,
+        **standing,
+    }

@@ -1,0 +1,97 @@
+"""Which deliveries are meant: what lists and replays are narrowed by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import ColumnElement, literal_column, select
+
+from tocsin.delivery.destinations.records import State
+from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING
+from tocsin.model import EventType, Vocabulary
+from tocsin.store.tables import EPOCH, deliveries, destinations, events
+
+_END = datetime.max.replace(tzinfo=UTC)
+
+SOURCE = deliveries.join(events, events.c.id == deliveries.c.event_id).outerjoin(
+    destinations, destinations.c.name == deliveries.c.destination
+)
+"""What the conditions of this module can be asked of."""
+
+
+class DeliveryState(Vocabulary):
+    """How a delivery is, as it is shown: one whose destination is not active counts as parked."""
+
+    PENDING = PENDING
+    PARKED = PARKED
+    DELIVERED = DELIVERED
+    DEAD = DEAD
+
+
+class Resting(Vocabulary):
+    """The states in which nothing is attempted: what can be replayed in bulk."""
+
+    DEAD = DEAD
+    PARKED = PARKED
+    DELIVERED = DELIVERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What of a delivery has to be so; None leaves it open."""
+
+    destination: str | None = None
+    event_type: EventType | None = None
+    subject: str | None = None
+    since: datetime | None = None
+    """The event happened then or later."""
+    until: datetime | None = None
+    """The event happened before."""
+
+    def conditions(self) -> Iterator[ColumnElement[bool]]:
+        """Yield what this asks of a row of `SOURCE`."""
+        for column, wanted in (
+            (deliveries.c.destination, self.destination),
+            (events.c.event_type, self.event_type),
+            (events.c.subject, self.subject),
+        ):
+            if wanted is not None:
+                yield column == wanted
+        if self.since is not None or self.until is not None:
+            # always with both ends: by one alone, SQLite would rather walk every delivery
+            yield events.c.timestamp >= (self.since or EPOCH)
+            yield events.c.timestamp < (self.until or _END)
+
+
+# States are written out, since a partial index serves no condition that comes as a parameter; and
+# SQLite has to be told in the index's own words that it may be used.
+_RESTING: tuple[ColumnElement[str], ...] = (
+    literal_column(f"'{DEAD}'"),
+    literal_column(f"'{PARKED}'"),
+)
+
+
+def is_stored_as(state: str) -> ColumnElement[bool]:
+    """Return the condition that this is a delivery's own state, whatever its destination's is."""
+    is_it = deliveries.c.state == literal_column(f"'{state}'")
+    return is_it if state in (PENDING, DELIVERED) else deliveries.c.state.in_(_RESTING) & is_it
+
+
+def is_shown_as(state: DeliveryState) -> ColumnElement[bool]:
+    """Return the condition that this is the state that a delivery is shown in.
+
+    What waits is looked up first, by its own index, and then put in the order of a list: how much
+    that takes follows from how much waits, and not from how much there ever was.
+    """
+    active = select(destinations.c.name).where(destinations.c.state == State.ACTIVE)
+    ids = select(deliveries.c.id).correlate(None)
+    match state:
+        case DeliveryState.PENDING:
+            waiting = ids.where(is_stored_as(PENDING), deliveries.c.destination.in_(active))
+            return deliveries.c.id.in_(waiting)
+        case DeliveryState.PARKED:
+            held = ids.where(is_stored_as(PENDING), deliveries.c.destination.not_in(active))
+            return deliveries.c.id.in_(ids.where(is_stored_as(PARKED)).union_all(held))
+    return is_stored_as(state)

@@ -1,0 +1,106 @@
+"""Reading deliveries back, with the attempts at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal, select
+
+from tocsin.clock import isoformat
+from tocsin.delivery.history.filters import SOURCE, DeliveryState, Filter, is_shown_as
+from tocsin.delivery.history.whereabouts import COLUMNS, whereabouts
+from tocsin.store.tables import attempts, deliveries, events
+
+COUNTED = 10_000
+"""Totals are exact up to here."""
+
+_shown = select(*COLUMNS, events.c.event_type, events.c.timestamp.label("happened_at")).select_from(
+    SOURCE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """One page of a list, the newest delivery first."""
+
+    deliveries: list[dict[str, Any]]
+    total: int
+    exact: bool
+    """False where there are more than `total`."""
+    next: str | None
+    """What to go on `before` where more follows, else None."""
+
+
+def list_deliveries(
+    connection: Connection,
+    wanted: Filter = Filter(),  # noqa: B008 - frozen
+    *,
+    state: DeliveryState | None = None,
+    limit: int = 50,
+    before: str | None = None,
+) -> DeliveryPage:
+    """Return the deliveries that match, the newest first; `before` continues an earlier page."""
+    conditions = [*wanted.conditions(), *([is_shown_as(state)] if state else [])]
+    page = _shown.where(*conditions).order_by(deliveries.c.id.desc()).limit(limit + 1)
+    if before is not None:
+        page = page.where(deliveries.c.id < before)
+    found = connection.execute(page).mappings().all()
+    total = _count(connection, conditions)
+    return DeliveryPage(
+        deliveries=[_represent(row) for row in found[:limit]],
+        total=min(total, COUNTED),
+        exact=total <= COUNTED,
+        next=found[limit - 1]["id"] if len(found) > limit else None,
+    )
+
+
+def _count(connection: Connection, conditions: Sequence[ColumnElement[bool]]) -> int:
+    """Return how many there are, or one more than is counted."""
+    bounded = select(literal(1)).select_from(SOURCE).where(*conditions).limit(COUNTED + 1)
+    return connection.execute(select(func.count()).select_from(bounded.subquery())).scalar_one()
+
+
+def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | None:
+    """Return one delivery with its event's envelope and every attempt; None where there is none."""
+    query = _shown.add_columns(events.c.data).where(deliveries.c.id == delivery_id)
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        return None
+    shown = _represent(row)
+    envelope = {name: shown[name] for name in ("event_type", "timestamp")} | {"data": row["data"]}
+    return shown | {"event": envelope, "attempts": list_attempts(connection, delivery_id)}
+
+
+def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, Any]]:
+    """Return the attempts at one delivery in their order; none where there is no such delivery."""
+    query = (
+        select(attempts).where(attempts.c.delivery_id == delivery_id).order_by(attempts.c.number)
+    )
+    return [represent_attempt(row) for row in connection.execute(query).mappings()]
+
+
+def represent_attempt(row: RowMapping) -> dict[str, Any]:
+    """Return an attempt as it is shown; what the receiver answered was cut when it was stored."""
+    return {
+        "number": row["number"],
+        "started_at": isoformat(row["started_at"]),
+        "duration_ms": row["duration_ms"],
+        "outcome": row["outcome"],
+        "status": row["status"],
+        "reason": row["reason"],
+        "response": row["response"].decode("utf-8", "replace"),
+    }
+
+
+def _represent(row: RowMapping) -> dict[str, Any]:
+    return {
+        **whereabouts(row),
+        "event_id": row["event_id"],
+        "event_type": row["event_type"],
+        "subject": row["subject"],
+        "timestamp": isoformat(row["happened_at"]),
+        "attempts": row["attempts"],
+        "created_at": isoformat(row["created_at"]),
+    }

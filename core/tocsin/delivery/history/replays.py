@@ -1,0 +1,185 @@
+"""Replays of many deliveries, as jobs in the database.
+
+What a job replays is settled when it is made: what matches then, and still does in its turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
+
+from tocsin.clock import isoformat
+from tocsin.delivery.destinations.records import State
+from tocsin.delivery.history.filters import SOURCE, Filter, Resting, is_stored_as
+from tocsin.events import new_id
+from tocsin.model import EventType
+from tocsin.store import announce
+from tocsin.store.tables import EPOCH, deliveries, destinations, replays
+
+REPLAYS = "replays"
+"""The topic of replays that wait to be done."""
+
+
+class ReplayState(StrEnum):
+    """How a replay is."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which deliveries a replay is of."""
+
+    state: Resting
+    wanted: Filter
+    last: str
+    """The last delivery that matched when the replay was made, or nothing."""
+    finished_by: datetime
+    """When the latest of them came to rest; what comes to rest afterwards is none of them."""
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return what this asks of a row of `SOURCE`."""
+        came_to_rest = deliveries.c.finished_at <= self.finished_by
+        return [came_to_rest, *matching(self.state, self.wanted)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is stored of it."""
+        return {
+            "state": self.state,
+            "destination": self.wanted.destination,
+            "event_type": self.wanted.event_type,
+            "since": _text(self.wanted.since),
+            "until": _text(self.wanted.until),
+            "last": self.last,
+            "finished_by": self.finished_by.isoformat(),
+        }
+
+    @classmethod
+    def of_json(cls, stored: dict[str, Any]) -> Self:
+        """Return what `to_json` returned this of."""
+        kind = stored["event_type"]
+        wanted = Filter(
+            destination=stored["destination"],
+            event_type=None if kind is None else EventType(kind),
+            since=_moment(stored["since"]),
+            until=_moment(stored["until"]),
+        )
+        finished_by = datetime.fromisoformat(stored["finished_by"])
+        state = Resting(stored["state"])
+        return cls(state=state, wanted=wanted, last=stored["last"], finished_by=finished_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a replay would be of, as it is now."""
+
+    scope: Scope
+    total: int
+    first: str
+    """The first delivery that matches, or nothing."""
+
+
+def matching(state: Resting, wanted: Filter) -> list[ColumnElement[bool]]:
+    """Return what is asked of a row of `SOURCE` to be replayed."""
+    is_there = func.coalesce(destinations.c.state, "") != State.DELETED.value
+    return [is_stored_as(state), is_there, *wanted.conditions()]
+
+
+def measure_replay(connection: Connection, state: Resting, wanted: Filter) -> Extent:
+    """Return what a replay of these deliveries would be of."""
+    first, last = func.min(deliveries.c.id), func.max(deliveries.c.id)
+    query = (
+        select(func.count(), first, last, func.max(deliveries.c.finished_at))
+        .select_from(SOURCE)
+        .where(*matching(state, wanted))
+    )
+    total, first_id, last_id, finished_by = connection.execute(query).one()
+    scope = Scope(state=state, wanted=wanted, last=last_id or "", finished_by=finished_by or EPOCH)
+    return Extent(scope, total, first_id or "")
+
+
+def create_replay(connection: Connection, extent: Extent, by: str, now: datetime) -> dict[str, Any]:
+    """Store a replay for the nodes to do, and return it as it is shown."""
+    row = {
+        "id": new_id("rpl"),
+        "filter": extent.scope.to_json(),
+        "state": ReplayState.RUNNING,
+        "total": extent.total,
+        "replayed": 0,
+        "position": extent.first[:-1],  # sorts before the first, with nothing in between
+        "created_by": by,
+        "created_at": now,
+        "updated_at": now,
+        "finished_at": None,
+    }
+    connection.execute(insert(replays).values(row))
+    announce(connection, REPLAYS)
+    return _represent(row)
+
+
+def cancel_replay(connection: Connection, replay_id: str, now: datetime) -> bool:
+    """End a replay where it is, and return whether it was running."""
+    running = update(replays).where(
+        replays.c.id == replay_id, replays.c.state == ReplayState.RUNNING
+    )
+    ended = {"state": ReplayState.CANCELLED, "updated_at": now, "finished_at": now}
+    return bool(connection.execute(running.values(ended)).rowcount)
+
+
+def load_replay(connection: Connection, replay_id: str) -> dict[str, Any] | None:
+    """Return a replay as it is shown, None where there is none of this id."""
+    query = select(replays).where(replays.c.id == replay_id)
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else _represent(row)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPage:
+    """One page of a list, the newest replay first."""
+
+    replays: list[dict[str, Any]]
+    total: int
+    next: str | None
+    """What to go on `before` where more follows, else None."""
+
+
+def list_replays(connection: Connection, *, limit: int, before: str | None = None) -> ReplayPage:
+    """Return the replays, the newest first; `before` continues an earlier page."""
+    page = select(replays).order_by(replays.c.id.desc()).limit(limit + 1)
+    if before is not None:
+        page = page.where(replays.c.id < before)
+    found = connection.execute(page).mappings().all()
+    total = connection.scalars(select(func.count()).select_from(replays)).one()
+    following = found[limit - 1]["id"] if len(found) > limit else None
+    return ReplayPage([_represent(row) for row in found[:limit]], total, following)
+
+
+def _represent(row: RowMapping | dict[str, Any]) -> dict[str, Any]:
+    asked, finished_at = row["filter"], row["finished_at"]
+    moments = {name: _shown(asked[name]) for name in ("since", "until")}
+    names = ("id", "state", "total", "replayed", "created_by")
+    return {
+        **{name: row[name] for name in names},
+        "filter": {name: asked[name] for name in ("state", "destination", "event_type")} | moments,
+        "created_at": isoformat(row["created_at"]),
+        "updated_at": isoformat(row["updated_at"]),
+        "finished_at": isoformat(finished_at) if finished_at else None,
+    }
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else isoformat(datetime.fromisoformat(text))

@@ -1,0 +1,158 @@
+"""Removing what is old and done with, archived first where there is an archive."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, RowMapping, Select, delete, exists, select
+
+from tocsin.clock import Clock, isoformat
+from tocsin.delivery.history.archive import Archive
+from tocsin.delivery.history.reads import represent_attempt
+from tocsin.delivery.queue.seam import DEAD, DELIVERED
+from tocsin.loops import run_forever
+from tocsin.store import Database, exclude_others
+from tocsin.store.tables import EPOCH, attempts, deliveries, events
+
+BATCH = 100  # few, since all their attempts' responses are written while others wait
+_HOUR = timedelta(hours=1)
+_FINISHED = (DELIVERED, DEAD)
+_OF_EVENT = ("id", "event_type", "timestamp", "data", "subject", "related", "context")
+_OF_DELIVERY = ("id", "destination", "state", "remote_id", "reason")
+_MOMENTS = ("created_at", "finished_at")
+_log = structlog.get_logger()
+
+
+class Retention:
+    """Removes what happened longer ago than `keep`."""
+
+    def __init__(
+        self, database: Database, clock: Clock, keep: timedelta, archive: Archive | None
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._keep = keep
+        self._archive = archive
+
+    async def run(self) -> None:
+        """Remove what is old, now and once an hour, until cancelled."""
+        await run_forever(self._step, self._clock, "removing what is old")
+
+    async def _step(self) -> None:
+        if removed := await self.remove_old():
+            _log.info("removed old events", events=removed)
+        await self._clock.sleep(_HOUR)
+
+    async def remove_old(self) -> int:
+        """Remove everything that is old by now, and return how many events that were."""
+        before, removed = self._clock.now() - self._keep, 0
+        since: datetime | None = EPOCH
+        while since is not None:
+            batch = await self._database.write(remove_batch, since, before, self._archive)
+            removed, since = removed + batch.removed, batch.go_on_from
+        return removed
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What one batch did."""
+
+    removed: int
+    go_on_from: datetime | None
+    """None where nothing is left to remove."""
+
+
+def remove_batch(
+    connection: Connection, since: datetime, before: datetime, archive: Archive | None = None
+) -> Removed:
+    """Remove the oldest events of this time of which every delivery is delivered or dead.
+
+    They are archived before, in this transaction: one whose end is not committed is archived twice.
+    Raises OSError where that fails.
+    """
+    exclude_others(connection, "the archive")
+    found = _finished_events(connection, since, before)
+    of_event = _deliveries_of(connection, [event["id"] for event in found])
+    old = [event for event in found if _is_finished(of_event[event["id"]])]
+    if archive is not None:
+        archive.add(list(_lines(connection, old, of_event)))
+    _remove(connection, [event["id"] for event in old])
+    return Removed(len(old), found[-1]["timestamp"] if len(found) == BATCH else None)
+
+
+def _finished_events(
+    connection: Connection, since: datetime, before: datetime
+) -> Sequence[RowMapping]:
+    waiting = exists().where(
+        deliveries.c.event_id == events.c.id, deliveries.c.state.not_in(_FINISHED)
+    )
+    query = (
+        select(events)
+        .where(events.c.timestamp >= since, events.c.timestamp < before)
+        .where(events.c.routed.is_(True), ~waiting)
+        .order_by(events.c.timestamp)
+        .limit(BATCH)
+    )
+    return connection.execute(query).mappings().all()
+
+
+def _deliveries_of(
+    connection: Connection, event_ids: Sequence[str]
+) -> Mapping[str, list[RowMapping]]:
+    """Return each event's deliveries, which nobody else changes until we are done."""
+    query = (
+        select(deliveries)
+        .where(deliveries.c.event_id.in_(event_ids))
+        .order_by(deliveries.c.id)
+        .with_for_update()
+    )
+    of_event: dict[str, list[RowMapping]] = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        of_event[row["event_id"]].append(row)
+    return of_event
+
+
+def _is_finished(its_deliveries: Sequence[RowMapping]) -> bool:
+    return all(delivery["state"] in _FINISHED for delivery in its_deliveries)
+
+
+def _lines(
+    connection: Connection,
+    old: Sequence[RowMapping],
+    of_event: Mapping[str, Sequence[RowMapping]],
+) -> Iterator[tuple[date, dict[str, Any]]]:
+    """Yield a line for each event, with the day of the file that it goes to."""
+    ids = [event["id"] for event in old]
+    query = select(attempts).where(attempts.c.delivery_id.in_(_ids_of_deliveries(ids)))
+    tried: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in connection.execute(query.order_by(attempts.c.number)).mappings():
+        tried[row["delivery_id"]].append(represent_attempt(row))
+    for event in old:
+        line = {name: event[name] for name in _OF_EVENT} | {
+            "timestamp": isoformat(event["timestamp"]),
+            "deliveries": [
+                _archived(row) | {"attempts": tried[row["id"]]} for row in of_event[event["id"]]
+            ],
+        }
+        yield event["timestamp"].date(), line
+
+
+def _archived(row: RowMapping) -> dict[str, Any]:
+    moments = {name: isoformat(row[name]) if row[name] else None for name in _MOMENTS}
+    return {name: row[name] for name in _OF_DELIVERY} | moments
+
+
+def _ids_of_deliveries(event_ids: Sequence[str]) -> Select[tuple[str]]:
+    return select(deliveries.c.id).where(deliveries.c.event_id.in_(event_ids))
+
+
+def _remove(connection: Connection, event_ids: Sequence[str]) -> None:
+    theirs = attempts.c.delivery_id.in_(_ids_of_deliveries(event_ids))
+    connection.execute(delete(attempts).where(theirs))
+    connection.execute(delete(deliveries).where(deliveries.c.event_id.in_(event_ids)))
+    connection.execute(delete(events).where(events.c.id.in_(event_ids)))

@@ -1,0 +1,69 @@
+"""Where a delivery is and why, as its own state and its destination's say together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import RowMapping, and_, case, func
+
+from tocsin.clock import isoformat
+from tocsin.delivery.destinations.records import State
+from tocsin.delivery.queue.seam import DELIVERED, PARKED, PENDING
+from tocsin.store.tables import deliveries, destinations
+
+_of_destination = destinations.c.state.label("destination_state")
+
+SHOWN = case(
+    (
+        and_(
+            deliveries.c.state == PENDING,
+            func.coalesce(destinations.c.state, "") != State.ACTIVE.value,
+        ),
+        PARKED,
+    ),
+    else_=deliveries.c.state,
+)
+"""The state of a delivery: one that waits for its destination to be active is parked."""
+
+COLUMNS = (
+    deliveries,
+    SHOWN.label("shown"),
+    _of_destination,
+    destinations.c.reason.label("destination_reason"),
+    destinations.c.detail.label("destination_detail"),
+    destinations.c.held_until,
+)
+"""What `whereabouts` reads; `deliveries` with `destinations` joined to it, where there is one."""
+
+
+def whereabouts(row: RowMapping) -> dict[str, Any]:
+    """Return where a delivery is, and why, as it is shown."""
+    finished_at = row["finished_at"]
+    return {
+        "id": row["id"],
+        "destination": row["destination"],
+        "state": row["shown"],
+        "reason": _reason(row),
+        "due_at": _due_at(row),
+        "remote_id": row["remote_id"],
+        "finished_at": isoformat(finished_at) if finished_at else None,
+    }
+
+
+def _reason(row: RowMapping) -> str | None:
+    """Return why it is not there; None where it is, or is on its way for the first time."""
+    if row["state"] != PENDING or row["shown"] != PARKED:
+        return None if row["state"] == DELIVERED else row["reason"]
+    if row["destination_state"] is None:
+        return "there is no destination of this name"
+    told = (row["destination_reason"], row["destination_detail"], row["reason"])
+    words = [f"its destination is {row['destination_state']}", *filter(None, told)]
+    return ": ".join(words)
+
+
+def _due_at(row: RowMapping) -> str | None:
+    """Return when it is tried next, None where that is not decided by time."""
+    is_served = row["destination_state"] in (State.ACTIVE, State.PAUSED)
+    if row["state"] != PENDING or not is_served:
+        return None
+    return isoformat(max(row["due_at"], row["held_until"] or row["due_at"]))

@@ -1,0 +1,98 @@
+"""The queue of deliveries, a seam of five verbs: offer, claim, extend, settle, release.
+
+Whoever claims holds a lease. The lease's name is the fencing token: whoever acts without holding
+it changes nothing, and is told so.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from tocsin.delivery.health.breaker import Verdict
+from tocsin.model import Event
+
+PENDING = "pending"
+PARKED = "parked"
+DELIVERED = "delivered"
+DEAD = "dead"
+LEASE = timedelta(seconds=90)
+HEARTBEAT = LEASE / 6
+
+
+def queued(destination: str) -> str:
+    """Return the topic of deliveries that were put on their way to a destination."""
+    return f"queued:{destination}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A delivery that is ours until `leased_until`, or for longer if that is extended."""
+
+    id: str
+    event: Event
+    attempt: int
+    step: int
+    """The attempt's number within the present schedule; a replay begins a new one."""
+    remote: str | None
+    lease: str
+    leased_until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """How one attempt ended, and what becomes of its delivery."""
+
+    claimed: Claimed
+    state: str
+    outcome: str
+    verdict: Verdict
+    """What it says of the receiver."""
+    started_at: datetime
+    ended_at: datetime
+    due_at: datetime
+    asked: timedelta | None = None
+    """The delay that the receiver named, if it named one."""
+    status: int | None = None
+    reason: str | None = None
+    response: bytes = b""
+    remote_id: str | None = None
+
+
+class DeliveryQueue(ABC):
+    """What brings deliveries to workers, each to one of them at a time, and none to nobody."""
+
+    @abstractmethod
+    def offer(
+        self, connection: Connection, wanted: Iterable[tuple[Event, str]], now: datetime
+    ) -> int:
+        """Put events on their way to destinations, and return how many deliveries that makes.
+
+        In the transaction that routes the events: both are done, or neither.
+        """
+
+    @abstractmethod
+    async def claim(
+        self, destination: str, most: int, now: datetime, *, in_order: bool = False
+    ) -> list[Claimed]:
+        """Return up to `most` due deliveries of a destination, the longest due first, now ours.
+
+        With `in_order`, of each subject only the oldest that waits, and none while another is
+        under way.
+        """
+
+    @abstractmethod
+    async def extend(self, claims: Sequence[Claimed], now: datetime) -> list[Claimed]:
+        """Hold the leases for as long again, and return those that are not ours any more."""
+
+    @abstractmethod
+    async def settle(self, ended: Sequence[Attempt]) -> list[Attempt]:
+        """Store how attempts ended, and return those that came too late: their lease was lost."""
+
+    @abstractmethod
+    async def release(self, claims: Sequence[Claimed], now: datetime) -> None:
+        """Give deliveries back untried; those whose lease was lost are left alone."""

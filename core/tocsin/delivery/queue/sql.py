@@ -1,0 +1,322 @@
+"""The queue in the database that everything else is in, SQLite or PostgreSQL.
+
+A claim moves `due_at` to the end of its lease, so a delivery whose holder died is simply due
+again; one whose holder is known to be dead is made due at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from operator import itemgetter
+
+from sqlalchemy import (
+    ColumnClause,
+    Connection,
+    RowMapping,
+    Update,
+    and_,
+    bindparam,
+    exists,
+    insert,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+)
+
+from tocsin.delivery.queue.seam import LEASE, PENDING, Attempt, Claimed, DeliveryQueue, queued
+from tocsin.events import event_of, new_id
+from tocsin.model import Event
+from tocsin.store import Database, absent, announce, exclude_others
+from tocsin.store.batches import Batch, Row
+from tocsin.store.conflicts import insert_into
+from tocsin.store.tables import attempts, deliveries, events, remote_objects
+
+# Written out, since a partial index serves no condition that comes as a parameter
+_PENDING: ColumnClause[str] = literal_column(f"'{PENDING}'")
+
+_other = deliveries.alias("other")
+_is_behind = exists().where(
+    _other.c.destination == deliveries.c.destination,
+    _other.c.subject == deliveries.c.subject,
+    _other.c.state == _PENDING,
+    _other.c.id != deliveries.c.id,
+    or_(
+        _other.c.id < deliveries.c.id,
+        and_(_other.c.lease.is_not(None), _other.c.due_at > bindparam("now")),
+    ),
+)
+
+
+def _claiming(*, in_order: bool) -> Update:
+    due = select(deliveries.c.id).where(
+        deliveries.c.destination == bindparam("at_destination"),
+        deliveries.c.state == _PENDING,
+        deliveries.c.due_at <= bindparam("now"),
+        *([~_is_behind] if in_order else []),
+    )
+    first = due.order_by(deliveries.c.due_at, deliveries.c.id).limit(bindparam("most"))
+    chosen = first.with_for_update(skip_locked=True, of=deliveries).cte("due")
+    return (
+        update(deliveries)
+        .where(deliveries.c.id.in_(select(chosen.c.id)))
+        .values(
+            lease=bindparam("lease_name"),
+            holder=bindparam("by_holder"),
+            due_at=bindparam("leased_until"),
+        )
+        .returning(deliveries.c.id)
+    )
+
+
+_take = _claiming(in_order=False)
+_take_in_order = _claiming(in_order=True)
+_taken = (
+    select(
+        deliveries.c.id.label("delivery_id"),
+        deliveries.c.attempts,
+        deliveries.c.schedule_start,
+        remote_objects.c.remote_id.label("remote"),
+        events,
+    )
+    .join(events, events.c.id == deliveries.c.event_id)
+    .outerjoin(
+        remote_objects,
+        and_(
+            remote_objects.c.destination == deliveries.c.destination,
+            remote_objects.c.subject == deliveries.c.subject,
+        ),
+    )
+    .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
+)
+_leases = (
+    select(deliveries.c.id, deliveries.c.lease, deliveries.c.destination, deliveries.c.subject)
+    .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(deliveries.c.id)
+    .with_for_update()
+)
+_offer = Batch(
+    insert(deliveries),
+    (
+        "id",
+        "event_id",
+        "destination",
+        "subject",
+        "state",
+        "attempts",
+        "schedule_start",
+        "due_at",
+        "created_at",
+    ),
+)
+_settle = Batch(
+    update(deliveries)
+    .where(deliveries.c.id == bindparam("at_id"))
+    .values(
+        state=bindparam("to_state"),
+        attempts=bindparam("to_attempts"),
+        due_at=bindparam("to_due_at"),
+        lease=null(),
+        holder=null(),
+        reason=bindparam("to_reason"),
+        remote_id=bindparam("to_remote_id"),
+        finished_at=bindparam("to_finished_at"),
+    ),
+    (
+        "at_id",
+        "to_state",
+        "to_attempts",
+        "to_due_at",
+        "to_reason",
+        "to_remote_id",
+        "to_finished_at",
+    ),
+)
+_log_attempt = Batch(
+    insert(attempts),
+    (
+        "delivery_id",
+        "number",
+        "started_at",
+        "duration_ms",
+        "outcome",
+        "status",
+        "reason",
+        "response",
+    ),
+)
+
+
+class SqlQueue(DeliveryQueue):
+    """The queue of one node, on a database that others may share; `holder` is the node's number."""
+
+    def __init__(self, database: Database, holder: int = 0) -> None:
+        self._database = database
+        self._holder = holder
+        self._suspects: frozenset[int] = frozenset()
+
+    def offer(
+        self, connection: Connection, wanted: Iterable[tuple[Event, str]], now: datetime
+    ) -> int:
+        """Store the deliveries in this transaction, due at once."""
+        rows = [_new_row(event, destination, now) for event, destination in wanted]
+        _offer.run(connection, rows)
+        for destination in {row[2] for row in rows}:
+            announce(connection, queued(destination))
+        return len(rows)
+
+    async def claim(
+        self, destination: str, most: int, now: datetime, *, in_order: bool = False
+    ) -> list[Claimed]:
+        """Return what is due, as the seam has it."""
+        return await self._database.write(
+            _claim, destination, most, now, in_order=in_order, holder=self._holder
+        )
+
+    async def extend(self, claims: Sequence[Claimed], now: datetime) -> list[Claimed]:
+        """Move `due_at` on, and return what was lost."""
+        return await self._database.write(_extend, claims, now)
+
+    async def settle(self, ended: Sequence[Attempt]) -> list[Attempt]:
+        """Store the attempts, and return those that came too late."""
+        return await self._database.write(_settle_all, ended)
+
+    async def release(self, claims: Sequence[Claimed], now: datetime) -> None:
+        """Make what is still ours due at once."""
+        await self._database.write(_release, claims, now)
+
+    async def take_over(self, now: datetime, *, certain: bool = False) -> int:
+        """Make due what nodes hold that are gone, and return how many deliveries those were.
+
+        Unless `certain`, a node must have been missing the last time too: its connection may only
+        be being made anew.
+        """
+        gone = await self._database.write(_find_gone, self._holder)
+        taken, self._suspects = gone if certain else gone & self._suspects, gone
+        return await self._database.write(_take_over, taken, now) if taken else 0
+
+
+def _new_row(event: Event, destination: str, now: datetime) -> Row:
+    return (new_id("dlv"), event.id, destination, event.subject, PENDING, 0, 0, now, now)
+
+
+def _claim(
+    connection: Connection,
+    destination: str,
+    most: int,
+    now: datetime,
+    *,
+    in_order: bool,
+    holder: int,
+) -> list[Claimed]:
+    lease, until = new_id("lease"), now + LEASE
+    if in_order:
+        exclude_others(connection, f"claims for {destination}")
+    parameters = {"at_destination": destination, "most": most, "now": now}
+    taking = {"lease_name": lease, "leased_until": until, "by_holder": holder}
+    statement = _take_in_order if in_order else _take
+    ids = list(connection.execute(statement, parameters | taking).scalars())
+    if not ids:
+        return []
+    rows = connection.execute(_taken, {"ids": ids}).mappings()
+    return [_claimed(row, lease, until) for row in sorted(rows, key=itemgetter("delivery_id"))]
+
+
+def _claimed(row: RowMapping, lease: str, until: datetime) -> Claimed:
+    return Claimed(
+        id=row["delivery_id"],
+        event=event_of(row),
+        attempt=row["attempts"] + 1,
+        step=row["attempts"] - row["schedule_start"] + 1,
+        remote=row["remote"],
+        lease=lease,
+        leased_until=until,
+    )
+
+
+def _held(connection: Connection, claims: Sequence[Claimed]) -> dict[str, RowMapping]:
+    """Return the rows of those deliveries whose lease is still the one they were claimed with."""
+    leases = {claimed.id: claimed.lease for claimed in claims}
+    rows = connection.execute(_leases, {"ids": list(leases)}).mappings()
+    return {row["id"]: row for row in rows if row["lease"] == leases[row["id"]]}
+
+
+def _extend(connection: Connection, claims: Sequence[Claimed], now: datetime) -> list[Claimed]:
+    held = _held(connection, claims)
+    if held:
+        later = update(deliveries).where(deliveries.c.id.in_(held)).values(due_at=now + LEASE)
+        connection.execute(later)
+    return [claimed for claimed in claims if claimed.id not in held]
+
+
+def _settle_all(connection: Connection, ended: Sequence[Attempt]) -> list[Attempt]:
+    held = _held(connection, [attempt.claimed for attempt in ended])
+    valid = [attempt for attempt in ended if attempt.claimed.id in held]
+    if valid:
+        _settle.run(connection, map(_settled, valid))
+        _log_attempt.run(connection, map(_attempt_row, valid))
+        _remember(connection, valid, held)
+    return [attempt for attempt in ended if attempt.claimed.id not in held]
+
+
+def _settled(attempt: Attempt) -> Row:
+    return (
+        attempt.claimed.id,
+        attempt.state,
+        attempt.claimed.attempt,
+        attempt.due_at,
+        attempt.reason,
+        attempt.remote_id,
+        None if attempt.state == PENDING else attempt.ended_at,
+    )
+
+
+def _attempt_row(attempt: Attempt) -> Row:
+    return (
+        attempt.claimed.id,
+        attempt.claimed.attempt,
+        attempt.started_at,
+        (attempt.ended_at - attempt.started_at) // timedelta(milliseconds=1),
+        attempt.outcome,
+        attempt.status,
+        attempt.reason,
+        attempt.response,
+    )
+
+
+def _remember(
+    connection: Connection, ended: Sequence[Attempt], rows: Mapping[str, RowMapping]
+) -> None:
+    """Keep what the receiver calls the object of a subject, for later events to update."""
+    for attempt in ended:
+        if attempt.remote_id is None:
+            continue
+        row = rows[attempt.claimed.id]
+        known = {"remote_id": attempt.remote_id, "updated_at": attempt.ended_at}
+        key = {"destination": row["destination"], "subject": row["subject"]}
+        statement = insert_into(connection, remote_objects).values(**key, **known)
+        connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=known))
+
+
+def _release(connection: Connection, claims: Sequence[Claimed], now: datetime) -> None:
+    held = _held(connection, claims)
+    if held:
+        statement = update(deliveries).where(deliveries.c.id.in_(held))
+        connection.execute(statement.values(lease=None, holder=None, due_at=now))
+
+
+def _find_gone(connection: Connection, holder: int) -> frozenset[int]:
+    """Return the other nodes that hold leases and are not there any more."""
+    others = (
+        select(deliveries.c.holder)
+        .where(deliveries.c.lease.is_not(None), deliveries.c.holder != holder)
+        .distinct()
+    )
+    return frozenset(absent(connection, connection.scalars(others).all()))
+
+
+def _take_over(connection: Connection, gone: frozenset[int], now: datetime) -> int:
+    left = update(deliveries).where(deliveries.c.lease.is_not(None), deliveries.c.holder.in_(gone))
+    return int(connection.execute(left.values(lease=None, holder=None, due_at=now)).rowcount)

@@ -1,0 +1,1 @@
+"""Which destinations an event concerns."""

@@ -1,0 +1,1 @@
+"""The workers: claiming, attempting, settling."""

@@ -1,0 +1,159 @@
+"""One attempt at one delivery, and what follows from how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+
+from tocsin.delivery.health.breaker import Verdict
+from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING, Attempt, Claimed
+from tocsin.delivery.rendering import Renderer
+from tocsin.errors import CredentialsRefused, Misconfigured, Refused, TryLater
+from tocsin.hookspecs import Channel
+from tocsin.loops import was_cancelled
+from tocsin.model import Delivery, Receipt
+from tocsin.store.text import clean
+
+RESPONSE_LIMIT = 16_384
+REASON_LIMIT = 1_000
+REMOTE_ID_LIMIT = 1_000
+LONGEST_DELAY = timedelta(hours=24)
+JITTER = 0.1  # of the delay, only ever added
+# A channel keeps its own time-out; this stops one that does not
+GRACE = timedelta(seconds=5)
+_log = structlog.get_logger()
+
+
+class Attempts:
+    """Makes attempts at the deliveries of one channel."""
+
+    def __init__(self, channel: Channel, renderer: Renderer) -> None:
+        self._channel = channel
+        self._renderer = renderer
+        self._clock = channel.tools.clock
+
+    async def make(self, claimed: Claimed) -> Attempt:
+        """Try once, and return how it ended, whatever the channel does."""
+        started = self._clock.now()
+        try:
+            receipt = await self._deliver(claimed)
+        except (Exception, asyncio.CancelledError) as error:
+            if was_cancelled():
+                raise
+            return self._failed(claimed, started, error)
+        return self._attempt(
+            claimed,
+            started,
+            state=DELIVERED,
+            outcome=DELIVERED,
+            verdict=Verdict.WELL,
+            answer=receipt,
+            remote_id=receipt.remote_id and clean(str(receipt.remote_id), REMOTE_ID_LIMIT),
+        )
+
+    async def _deliver(self, claimed: Claimed) -> Receipt:
+        settings = self._channel.settings
+        delivery = Delivery(
+            id=claimed.id,
+            event=claimed.event,
+            attempt=claimed.attempt,
+            remote=claimed.remote,
+            render=partial(self._renderer.render, settings.template, claimed.event),
+        )
+        async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
+            receipt = await self._channel.deliver(delivery)
+        if not isinstance(receipt, Receipt):
+            raise TypeError(f"it returned {receipt!r}, which is no receipt")
+        return receipt
+
+    def _failed(self, claimed: Claimed, started: datetime, error: BaseException) -> Attempt:
+        outcome, verdict, reason = self._judge(claimed, error)
+        asked = _asked(error)
+        delay = None if isinstance(error, Refused) else self._delay(claimed.step, asked)
+        return self._attempt(
+            claimed,
+            started,
+            state=_state(error, delay),
+            outcome=outcome,
+            verdict=verdict,
+            delay=delay,
+            asked=asked,
+            reason=clean(reason, REASON_LIMIT),
+            answer=error if isinstance(error, TryLater | Refused) else None,
+        )
+
+    def _attempt(
+        self,
+        claimed: Claimed,
+        started: datetime,
+        *,
+        delay: timedelta | None = None,
+        answer: Receipt | TryLater | Refused | None = None,
+        **members: Any,
+    ) -> Attempt:
+        now = self._clock.now()
+        return Attempt(
+            claimed=claimed,
+            started_at=started,
+            ended_at=now,
+            due_at=now + (delay or timedelta(0)),
+            status=answer.status if answer and isinstance(answer.status, int) else None,
+            response=_as_bytes(answer.response)[:RESPONSE_LIMIT] if answer else b"",
+            **members,
+        )
+
+    def _judge(self, claimed: Claimed, error: BaseException) -> tuple[str, Verdict, str]:
+        """Return the attempt log's word for a failure, what it says of the receiver, and why."""
+        match error:
+            case Refused():
+                return *_refusal(error), str(error)
+            case TryLater():
+                verdict = Verdict.THROTTLED if error.throttled else Verdict.FAILING
+                return "later", verdict, str(error)
+            case TimeoutError():
+                return "later", Verdict.FAILING, "the channel did not end in time"
+            case _:
+                destination = self._channel.tools.name
+                _log.error(
+                    "a channel failed", destination=destination, id=claimed.id, exc_info=error
+                )
+                return "failed", Verdict.FAILING, f"{type(error).__name__}: {error}"
+
+    def _delay(self, step: int, asked: timedelta | None) -> timedelta | None:
+        """Return how long to wait before the next attempt, or None when the schedule is used up."""
+        schedule = self._channel.settings.retry_schedule
+        if step > len(schedule):
+            return None
+        delay: timedelta = max(schedule[step - 1], asked or timedelta(0))
+        return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, hides nothing
+
+
+def _refusal(error: Refused) -> tuple[str, Verdict]:
+    if error.unwanted:
+        return "refused", Verdict.UNWANTED
+    if isinstance(error, CredentialsRefused):
+        return "refused", Verdict.FAILING
+    is_ours = isinstance(error, Misconfigured)
+    return "misconfigured" if is_ours else "refused", Verdict.NOTHING
+
+
+def _asked(error: BaseException) -> timedelta | None:
+    """Return the delay that the far side named, as far as it is believed."""
+    asked = error.after if isinstance(error, TryLater) else None
+    return min(asked, LONGEST_DELAY) if isinstance(asked, timedelta) else None
+
+
+def _state(error: BaseException, delay: timedelta | None) -> str:
+    if isinstance(error, Misconfigured) or (isinstance(error, Refused) and error.unwanted):
+        return PARKED
+    return DEAD if delay is None else PENDING
+
+
+def _as_bytes(response: object) -> bytes:
+    """Return what a channel kept of an answer; a plugin's mistake in its type costs nothing."""
+    return response if isinstance(response, bytes) else str(response).encode(errors="replace")

@@ -1,0 +1,219 @@
+"""The loops that deliver: one worker for each destination that this node serves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from tocsin.delivery.destinations.records import Destination
+from tocsin.delivery.health.breaker import Patience, Standing, Verdict
+from tocsin.delivery.health.pacing import Admission
+from tocsin.delivery.health.standings import record_verdicts
+from tocsin.delivery.measuring.meters import Meter
+from tocsin.delivery.queue.seam import HEARTBEAT, LEASE, Attempt, Claimed, DeliveryQueue
+from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.sending.attempting import GRACE, Attempts
+from tocsin.delivery.sending.reporting import report_attempts, report_change
+from tocsin.events import Bell
+from tocsin.hookspecs import Channel
+from tocsin.loops import run_forever
+from tocsin.store import Database
+
+POLL = timedelta(seconds=1)
+AHEAD = 8  # times its concurrency, a worker claims at once
+LINGER = 0.01  # seconds that attempts wait to be stored with others
+_SAYS_NOTHING = (Verdict.WELL, Verdict.NOTHING)
+Result = TypeVar("Result")
+_log = structlog.get_logger()
+
+
+class Worker:
+    """Delivers what is due to one destination, as it is configured in one revision."""
+
+    def __init__(
+        self,
+        destination: Destination,
+        channel: Channel,
+        *,
+        renderer: Renderer,
+        queue: DeliveryQueue,
+        database: Database,
+        bell: Bell,
+        meter: Meter,
+    ) -> None:
+        self.name = destination.name
+        self.bell = bell
+        self._meter = meter
+        self._admission = Admission(destination, channel.settings, database, channel.tools.clock)
+        self._settings = channel.settings
+        self._in_order = channel.ordered or channel.settings.ordered
+        self._attempts = Attempts(channel, renderer)
+        self._queue = queue
+        self._database = database
+        self._clock = channel.tools.clock
+        self._extended_at = self._clock.now()
+        self._under_way: dict[asyncio.Task[None], Claimed] = {}
+        self._leased_until: dict[str, datetime] = {}
+        self._ended: list[Attempt] = []
+        self._unfinished: set[asyncio.Task[Any]] = set()
+        self._has_ended = Bell()
+        self._writing = asyncio.Lock()
+        self._most: int = self._settings.concurrency * AHEAD
+        self._slots = asyncio.Semaphore(self._settings.concurrency)
+        self._longest = self._settings.timeout + GRACE
+
+    async def run(self) -> None:
+        """Claim, deliver and settle until cancelled; `finish` sees to what is then under way."""
+        async with asyncio.TaskGroup() as loops:
+            for step, what in ((self._claim_step, "claiming"), (self._settle_step, "settling")):
+                loops.create_task(run_forever(step, self._clock, what, destination=self.name))
+
+    async def _claim_step(self) -> None:
+        if not await self.claim():
+            await self.bell.wait(POLL)
+
+    async def _settle_step(self) -> None:
+        await self._has_ended.wait(POLL)
+        await asyncio.sleep(LINGER)
+        try:
+            await self.settle()
+        finally:
+            if self._clock.now() - self._extended_at >= HEARTBEAT:
+                await self.extend()
+
+    async def claim(self) -> int:
+        """Claim as many due deliveries as there is room for, and return how many those are.
+
+        Some are claimed ahead of the free slots, so that one transaction serves several.
+        """
+        may = self._has_room and not self._is_overloaded
+        return await self._to_its_end(self._claim(self._room)) if may else 0
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Do it to its end, also when the one who waits for it is cancelled; `finish` waits too."""
+        task = asyncio.create_task(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        return await asyncio.shield(task)
+
+    @property
+    def _is_overloaded(self) -> bool:
+        """Whether the receiver has said so, and that is not stored yet."""
+        return any(attempt.verdict is Verdict.THROTTLED for attempt in self._ended)
+
+    @property
+    def _room(self) -> int:
+        return self._most - len(self._under_way) - len(self._ended)
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether there is so much room that a claim is worth its transaction."""
+        return self._room >= self._most / 2
+
+    async def _claim(self, room: int) -> int:
+        allowed = await self._admission.allow(room)
+        if not allowed:
+            return 0
+        now = self._clock.now()
+        claims = await self._queue.claim(self.name, allowed, now, in_order=self._in_order)
+        await self._admission.give_back(allowed - len(claims))
+        for claimed in claims:
+            self._leased_until[claimed.id] = claimed.leased_until
+            task = asyncio.create_task(self._deliver(claimed))
+            self._under_way[task] = claimed
+            task.add_done_callback(self._leave)
+        return len(claims)
+
+    async def _deliver(self, claimed: Claimed) -> None:
+        async with self._slots:
+            is_open = await self._is_open()
+            now = self._clock.now()
+            if self._leased_until[claimed.id] < now + self._longest:
+                return  # the database was away for long; it is due again when its lease ends
+            if self._is_overloaded or not is_open:
+                await self._queue.release([claimed], now)
+                return
+            attempt = await self._attempts.make(claimed)
+        self._ended.append(attempt)
+        self._has_ended.ring()
+
+    async def _is_open(self) -> bool:
+        """Return whether attempts may begin; while the database is away, wait for it."""
+        while True:
+            try:
+                return await self._admission.is_open()
+            except (OSError, DBAPIError):
+                await self._clock.sleep(POLL)
+
+    def _leave(self, task: asyncio.Task[None]) -> None:
+        claimed = self._under_way.pop(task)
+        self._leased_until.pop(claimed.id, None)
+        if self._has_room:
+            self.bell.ring()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            facts = {"destination": self.name, "id": claimed.id}
+            _log.warning("not attempted; due when its lease ends", **facts, reason=str(error))
+
+    async def extend(self) -> None:
+        """Hold the leases for longer of what is under way, and of what is not stored yet."""
+        claims, now = list(self._under_way.values()), self._clock.now()
+        claims += [attempt.claimed for attempt in self._ended]
+        self._extended_at = now
+        if not claims:
+            return
+        lost = {claimed.id for claimed in await self._queue.extend(claims, now)}
+        held = (claimed.id for claimed in claims if claimed.id not in lost)
+        self._leased_until.update({id_: now + LEASE for id_ in held if id_ in self._leased_until})
+
+    async def settle(self) -> None:
+        """Store how every attempt ended that is not stored yet."""
+        await self._to_its_end(self._settle())
+
+    async def _settle(self) -> None:
+        async with self._writing:
+            ended = list(self._ended)
+            if not ended:
+                return
+            late = await self._queue.settle(ended)
+            self._meter.count(ended, late)
+            report_attempts(self.name, ended, late)
+            try:
+                await self._record_verdicts(ended)
+            finally:
+                del self._ended[: len(ended)]
+        self.bell.ring()
+
+    async def _record_verdicts(self, ended: Sequence[Attempt]) -> None:
+        destination = self._admission.destination
+        is_well = destination.standing == Standing()
+        if is_well and all(attempt.verdict in _SAYS_NOTHING for attempt in ended):
+            return
+        settings = self._settings
+        patience = Patience(
+            settings.pause_after, settings.pause_after_failures, settings.probe_interval
+        )
+        change = await self._database.write(
+            record_verdicts, destination, ended, patience, self._clock.now()
+        )
+        if change is not None:
+            self._admission.destination = change.after
+            report_change(change)
+            self.bell.ring()
+
+    async def finish(self, at_most: timedelta) -> None:
+        """Let what is under way end, but not for ever; store how it ended, give back the rest."""
+        await asyncio.gather(*self._unfinished, return_exceptions=True)
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=at_most.total_seconds())
+        given_up = dict(self._under_way)
+        for task in given_up:
+            task.cancel()
+        await asyncio.gather(*given_up, return_exceptions=True)
+        await self.settle()
+        if given_up:
+            await self._queue.release(list(given_up.values()), self._clock.now())

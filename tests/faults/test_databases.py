@@ -1,0 +1,121 @@
+"""Databases that are away, locked or full while deliveries are under way."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from datetime import timedelta
+
+import pytest
+import structlog
+from aiohttp import web
+from sqlalchemy.exc import OperationalError
+
+from end_to_end.service import until
+from tocsin.clock import SystemClock
+
+from .conftest import account, account_for
+from .station import open_station
+
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+
+
+class HastyClock(SystemClock):
+    """Does not let a loop that failed wait its five seconds."""
+
+    async def sleep(self, duration: timedelta) -> None:
+        await asyncio.sleep(duration.total_seconds() / 100)
+
+
+@pytest.fixture
+async def station(tmp_path, database, receiver):
+    async with open_station(tmp_path, database, HastyClock()) as station:
+        schedule = ["100ms"] * 3
+        receiver.destination(retry_schedule=schedule)
+        url = f"http://127.0.0.1:{receiver.port}/hook/soc"
+        await station.add("soc", url, retry_schedule=schedule)
+        yield station
+
+
+@pytest.fixture
+def hold(receiver):
+    """What keeps every answer back until it is set; `arrivals` come in meanwhile."""
+    goes_on = asyncio.Event()
+
+    async def answer(_arrival, _request):
+        await goes_on.wait()
+        return web.Response(body=b"x" * 16_000)
+
+    receiver.answers["soc"] = answer
+    return goes_on
+
+
+def execute(statement):
+    """Return what executes a statement on a connection and gives its first value."""
+    return lambda connection: connection.exec_driver_sql(statement).scalar()
+
+
+async def until_failed(logs, what: str) -> None:
+    await until(lambda: any(line["event"].startswith(f"{what} failed") for line in logs))
+
+
+@on_sqlite
+async def test_a_database_that_is_locked_for_too_long_loses_and_repeats_nothing(
+    station, database, migrated_url, receiver, hold
+):
+    await database.write(execute("PRAGMA busy_timeout = 20"))
+    await station.emit(30)
+    await until(lambda: len(receiver.oracle.arrivals) == 8)
+    with structlog.testing.capture_logs() as logs:
+        other = sqlite3.connect(str(migrated_url.database), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        hold.set()
+        for what in ("routing", "settling"):
+            await until_failed(logs, what)
+        with pytest.raises(OperationalError, match="locked"):
+            await station.emit()
+        other.execute("ROLLBACK")
+        other.close()
+    await account(database, receiver.oracle)
+    assert (len(receiver.oracle.arrivals), receiver.oracle.repeats()) == (30, 0)
+
+
+@on_sqlite
+async def test_a_full_disk_loses_and_repeats_nothing(station, database, receiver, hold):
+    await station.emit(30)
+    await until(lambda: len(receiver.oracle.arrivals) == 8)
+    pages = await database.read(execute("PRAGMA page_count"))
+    with structlog.testing.capture_logs() as logs:
+        await database.write(execute(f"PRAGMA max_page_count = {pages}"))
+        hold.set()
+        await until_failed(logs, "settling")
+        with pytest.raises(OperationalError, match="full"):
+            await station.emit(100)
+        await database.write(execute("PRAGMA max_page_count = 1000000"))
+    await account(database, receiver.oracle)
+    assert (len(receiver.oracle.arrivals), receiver.oracle.repeats()) == (30, 0)
+
+
+@on_postgresql
+async def test_postgresql_restarted_under_load_loses_nothing(
+    make_service, receiver, sensor, postgres
+):
+    soc = receiver.destination(retry_schedule=["100ms"] * 3)
+    nodes = [make_service(soc) for _ in range(2)]
+
+    async def answer(_arrival, _request):
+        await asyncio.sleep(0.02)
+        return web.Response(status=204)
+
+    receiver.answers["soc"] = answer
+    await nodes[0].start()
+    await nodes[1].start(is_applied=True)
+    sensor.write(400)
+    await until(lambda: len(receiver.oracle.arrivals) > 50)
+    await asyncio.to_thread(postgres.stop)
+    await asyncio.to_thread(postgres.start)
+    await until(lambda: len(receiver.oracle.accepted("soc")) == 400, seconds=100)
+    assert receiver.oracle.repeats() == 0
+    await account_for(nodes[0], receiver.oracle)
+    assert [await node.stop() for node in nodes] == [0, 0]
