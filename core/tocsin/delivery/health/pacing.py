@@ -13,7 +13,7 @@ from tocsin.store import Database
 from tocsin.store.tables import destinations
 
 FRESH = timedelta(milliseconds=500)
-"""No attempt begins under a reading of its destination that is older."""
+"""Nothing is claimed or attempted under a reading of its destination that is older."""
 _MINUTE = timedelta(minutes=1)
 _LONGEST_DEBT = timedelta(minutes=1)  # more than the clocks of nodes differ
 
@@ -30,11 +30,12 @@ class Admission:
         self._database = database
         self._clock = clock
         self._read_at = clock.now()
+        self._is_served = True
         self._turns = 0
 
     async def allow(self, wanted: int) -> int:
         """Return how many of the wanted deliveries may be claimed now."""
-        if not await self._is_served():
+        if not await self._is_current():
             return 0
         name, now, held_until = self._name, self._clock.now(), self.destination.standing.held_until
         if held_until is not None:
@@ -54,11 +55,10 @@ class Admission:
 
     async def is_open(self) -> bool:
         """Return whether an attempt may begin: served as it was configured, and not held since."""
-        now = self._clock.now()
-        if now - self._read_at > FRESH and not await self._is_served():
+        if not await self._is_current():
             return False
         held_until = self.destination.standing.held_until
-        return held_until is None or held_until <= now
+        return held_until is None or held_until <= self._clock.now()
 
     @property
     def _name(self) -> str:
@@ -69,12 +69,19 @@ class Admission:
         limit = self._settings.rate_limit
         return None if limit is None else _MINUTE / limit
 
-    async def _is_served(self) -> bool:
+    async def _is_current(self) -> bool:
+        """Return whether the destination is served, and in this revision; not read too often."""
+        now = self._clock.now()
+        is_served = self._is_served and self.destination.is_served
+        if is_served and now - self._read_at <= FRESH:
+            return True
         found = await self._database.lookup(load_destination, self._name)
-        if found is None or not found.is_served or found.revision != self.destination.revision:
-            return False
-        self.destination, self._read_at = found, self._clock.now()
-        return True
+        self._is_served = (
+            found is not None and found.is_served and found.revision == self.destination.revision
+        )
+        if self._is_served and found is not None:
+            self.destination, self._read_at = found, now
+        return self._is_served
 
 
 def try_probe(connection: Connection, name: str, now: datetime, again: timedelta) -> bool:

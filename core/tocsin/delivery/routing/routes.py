@@ -74,6 +74,10 @@ class Route:
         )
 
     @cached_property
+    def _severities(self) -> frozenset[str]:
+        return frozenset(it for it in Severity if it.rank >= self.min_severity.rank)
+
+    @cached_property
     def _condition(self) -> Condition | None:
         return None if self.when is None else Condition(self.when)
 
@@ -88,7 +92,7 @@ class Route:
     def _takes_alert(self, data: Any) -> bool:
         if self.providers and data["provider"] not in self.providers:
             return False
-        return Severity(data["severity"]).rank >= self.min_severity.rank
+        return data["severity"] in self._severities
 
     def _fulfils(self, event: Event, condition: Condition) -> bool:
         """Return whether the condition holds; one that cannot be decided keeps nothing away."""

@@ -60,6 +60,7 @@ class Worker:
         self._under_way: dict[asyncio.Task[None], Claimed] = {}
         self._leased_until: dict[str, datetime] = {}
         self._ended: list[Attempt] = []
+        self._throttled = 0  # of those that ended
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._has_ended = Bell()
         self._writing = asyncio.Lock()
@@ -104,7 +105,7 @@ class Worker:
     @property
     def _is_overloaded(self) -> bool:
         """Whether the receiver has said so, and that is not stored yet."""
-        return any(attempt.verdict is Verdict.THROTTLED for attempt in self._ended)
+        return self._throttled > 0
 
     @property
     def _room(self) -> int:
@@ -139,6 +140,7 @@ class Worker:
                 await self._queue.release([claimed], now)
                 return
             attempt = await self._attempts.make(claimed)
+        self._throttled += attempt.verdict is Verdict.THROTTLED
         self._ended.append(attempt)
         self._has_ended.ring()
 
@@ -186,6 +188,7 @@ class Worker:
                 await self._record_verdicts(ended)
             finally:
                 del self._ended[: len(ended)]
+                self._throttled -= sum(it.verdict is Verdict.THROTTLED for it in ended)
         self.bell.ring()
 
     async def _record_verdicts(self, ended: Sequence[Attempt]) -> None:
