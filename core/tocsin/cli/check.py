@@ -11,11 +11,12 @@ import typer
 
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault
+from tocsin.delivery import Channels, Destination, ManagedBy, load_destinations
 from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Provider
 from tocsin.logs import configure_logs
 from tocsin.model import Health
-from tocsin.registry import Maker, load_configuration, start_plugins
+from tocsin.registry import Configuration, Maker, load_configuration, start_plugins
 from tocsin.settings import Settings, load_settings
 from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
 
@@ -39,8 +40,9 @@ async def _check(settings: Settings) -> bool:
         settings.plugins_file, templates_dir=settings.templates_dir
     )
     print(f"{settings.plugins_file}: the configuration is valid")
-    well = [await _check_database(settings)]
-    live = await start_plugins(configuration, Maker(SystemClock(), settings.public_url))
+    maker = Maker(SystemClock(), settings.public_url)
+    well = [await _check_database(settings, configuration, maker)]
+    live = await start_plugins(configuration, maker)
     try:
         plugins: Sequence[Provider | Channel] = [*live.providers.values(), *live.channels.values()]
         well += [await _ask(plugin) for plugin in plugins]
@@ -51,7 +53,8 @@ async def _check(settings: Settings) -> bool:
     return all(well) and not live.absent
 
 
-async def _check_database(settings: Settings) -> bool:
+async def _check_database(settings: Settings, configuration: Configuration, maker: Maker) -> bool:
+    """Return whether the database can be used, and what was made over HTTP is well."""
     url = parse_url(settings.database)
     if is_sqlite(url) and not sqlite_file(url).exists():
         print(f"database: {sqlite_file(url)} is made at the first start")
@@ -59,14 +62,30 @@ async def _check_database(settings: Settings) -> bool:
     database = open_database(url)
     try:
         await check_schema(database)
-        await open_proven_vault(settings, database)
+        vault = await open_proven_vault(settings, database)
+        print("database: its schema is current, and the encryption key is its own")
+        channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
+        known = await database.read(load_destinations)
+        made = [it for it in known if it.managed_by is ManagedBy.API and it.is_served]
+        return all([await _ask_made(destination, channels) for destination in made])
     except OperatorError as error:
         print(f"database: {error}", file=sys.stderr)
         return False
     finally:
         await database.close()
-    print("database: its schema is current, and the encryption key is its own")
-    return True
+
+
+async def _ask_made(destination: Destination, channels: Channels) -> bool:
+    """Return whether a destination that was made over HTTP is well."""
+    try:
+        live = await channels.make(destination)
+    except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+        print(f"destinations.{destination.name}: left out: {error}", file=sys.stderr)
+        return False
+    try:
+        return await _ask(live.plugin)
+    finally:
+        await live.close()
 
 
 async def _ask(plugin: Provider | Channel) -> bool:

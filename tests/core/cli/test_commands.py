@@ -6,6 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
+
+from delivery_rows import add_destination
+from tocsin.store.sqlite import make_engine
+from tocsin.store.tables import destinations
 
 
 @pytest.fixture
@@ -67,6 +72,18 @@ def test_check_judges_the_database_too(tocsin, configured):
     status, _, errors = tocsin("check", TOCSIN_DATABASE_URL="postgresql://u:p@127.0.0.1:1/d")
     assert (status, "database: the database cannot be used" in errors) == (1, True)
     assert "sqlalche.me" not in errors
+
+
+def test_check_asks_what_was_made_over_http(tocsin, configured):
+    tocsin("db", "upgrade")
+    engine = make_engine(configured / "data" / "tocsin.db")
+    with engine.connect() as connection:
+        add_destination(connection, "made")
+        connection.execute(update(destinations).values(managed_by="api"))
+    engine.dispose()
+    status, _, errors = tocsin("check")
+    assert status == 1
+    assert "destinations.made: left out: its plugin 'webhook' is not there on this node" in errors
 
 
 @pytest.mark.parametrize(
