@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import structlog
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tocsin.clock import Clock
 
@@ -31,7 +32,9 @@ async def run_forever(
 
 
 def _report(words: str, error: BaseException, facts: dict[str, str]) -> None:
-    if isinstance(error, OSError | DBAPIError):  # nobody's bug: something is away, and comes back
+    if isinstance(
+        error, OSError | DBAPIError | PoolTimeout
+    ):  # nobody's bug: something is away, and comes back
         reason = getattr(error, "orig", None) or error
         _log.warning(words, **facts, reason=str(reason))
     else:

@@ -87,6 +87,7 @@ class Node:
     started: dict[str, bool] = field(
         default_factory=lambda: dict.fromkeys(("api", "sync", "deliver"), False)
     )
+    differing: list[str] = field(default_factory=list)
     _attends: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -169,6 +170,7 @@ class Node:
             self.metrics.taken_over.inc(taken)
             _log.warning("took over what nodes held that are gone", deliveries=taken)
         await self.database.write(bury, now)
+        self.differing = await _differing(self.configuration, self.database)
 
     def _announce(self) -> None:
         for absent in self.plugins.absent:
@@ -201,7 +203,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         stack.push_async_callback(plugins.close)
         channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
         renderer = Renderer(configuration.template_paths, configuration.templates_dir)
-        differing = await _settle_destinations(configuration, database, clock, is_sqlite(url))
+        await _settle_destinations(configuration, database, clock, alone=is_sqlite(url))
         door = await stack.enter_async_context(
             open_door(
                 settings,
@@ -212,21 +214,22 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 samples=Samples(channels, renderer, clock, settings.public_url),
                 is_shared=not is_sqlite(url),
                 roles=lambda: node.started,
-                differing=differing,
+                differing=lambda: node.differing,
             )
         )
         node = _compose(
             settings, configuration, plugins, door, channels=channels, renderer=renderer
         )
+        node.differing = await _differing(configuration, database)
         taken = await node.queue.take_over(clock.now(), certain=is_sqlite(url))
         node.metrics.taken_over.inc(taken)
         yield node
 
 
 async def _settle_destinations(
-    configuration: Configuration, database: Database, clock: Clock, alone: bool
-) -> list[str]:
-    """Apply the file where this node is alone, and return what differs from it where it is not.
+    configuration: Configuration, database: Database, clock: Clock, *, alone: bool
+) -> None:
+    """Apply the file where this node is alone, and say what differs from it where it is not.
 
     What is parked is tried again: templates and plugins may have been mended.
     """
@@ -234,13 +237,15 @@ async def _settle_destinations(
     await database.write(unpark_all, now)
     if alone:
         await database.write(apply, written, "file", now)
-        return []
-    known = await database.read(load_destinations)
-    differing = [f"{step.name}: {step.action}" for step in plan(known, written)]
-    if differing:
+    elif differing := await _differing(configuration, database):
         words = "this node's plugins.toml is not what was applied; `tocsin apply` applies it"
         _log.warning(words, differing=differing)
-    return differing
+
+
+async def _differing(configuration: Configuration, database: Database) -> list[str]:
+    """Return what applying the file would do."""
+    known = await database.read(load_destinations)
+    return [f"{step.name}: {step.action}" for step in plan(known, written_in(configuration))]
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:

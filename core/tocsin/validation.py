@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 _SHOWN = 60
 
@@ -93,6 +93,8 @@ def _fields_at(path: Sequence[object], model: type[BaseModel]) -> Iterator[str]:
 
 def _shown(detail: dict[str, Any]) -> str:
     value = detail.get("input")
+    if isinstance(value, SecretStr):
+        return "found a secret that is not one"
     if isinstance(value, list | tuple):
         return "found a list"
     if isinstance(value, dict | BaseModel):

@@ -161,7 +161,7 @@ async def test_of_two_workers_after_a_lease_ran_out_one_records_its_attempt(
     await station.finish()
     await account(station.database, receiver.oracle)
     assert [row["number"] for row in await station.attempts()] == [1] * 10
-    assert receiver.oracle.repeats() == 10  # what was claimed, and no more
+    assert receiver.oracle.repeats() == 4  # what was under way, and no more
 
 
 async def test_a_replay_during_a_retry_sends_it_at_once_and_not_twice(station, receiver, add):

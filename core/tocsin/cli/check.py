@@ -11,7 +11,7 @@ import typer
 
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault
-from tocsin.delivery import Channels, Destination, ManagedBy, load_destinations
+from tocsin.delivery import Channels, Destination, ManagedBy, load_destinations, plan, written_in
 from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Provider
 from tocsin.logs import configure_logs
@@ -66,6 +66,7 @@ async def _check_database(settings: Settings, configuration: Configuration, make
         print("database: its schema is current, and the encryption key is its own")
         channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
+        plan(known, written_in(configuration))  # raises where a name is taken
         made = [it for it in known if it.managed_by is ManagedBy.API and it.is_served]
         return all([await _ask_made(destination, channels) for destination in made])
     except OperatorError as error:

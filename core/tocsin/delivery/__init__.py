@@ -5,11 +5,9 @@ from tocsin.delivery.destinations.changing import (
     NameTakenError,
     Written,
     amend,
-    bury,
     create,
     delete,
     resume,
-    unpark_all,
 )
 from tocsin.delivery.destinations.channels import Channels
 from tocsin.delivery.destinations.listing import count_waiting, list_destinations
@@ -44,6 +42,7 @@ from tocsin.delivery.history.replays import (
 )
 from tocsin.delivery.history.retention import Retention
 from tocsin.delivery.measuring.meters import DeliveryMetrics
+from tocsin.delivery.queue.requeueing import bury, unpark_all
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router

@@ -75,6 +75,7 @@ async def load_configuration(
     reading = _Reading(path, file, offers, {plugin.name for plugin in installed})
     providers = list(reading.objects("providers", file.providers, offers.providers))
     destinations = list(reading.objects("destinations", file.destinations, offers.channels))
+    reading.check_providers(destinations)
     reading.check_templates(destinations, _receivers(offers.template_paths, templates_dir))
     problems += not_chosen + reading.problems
     absent = [*offers.absent.values(), *reading.absent]
@@ -183,6 +184,16 @@ class _Reading:
                 path = ".".join((key, *mistake.path))
                 self.problem(path, mistake.found, mistake.expected)
             return None
+
+    def check_providers(self, destinations: Sequence[Configured[Channel]]) -> None:
+        """Note every destination that waits for incidents of a provider that is not there."""
+        known = list(self.file.providers)
+        for destination in destinations:
+            for wanted in destination.settings.providers:
+                if wanted not in known:
+                    hint = f"name one of: {', '.join(known) or 'none yet'}{nearest(wanted, known)}"
+                    key = f"destinations.{destination.name}.providers"
+                    self.problem(key, f"there is no provider {wanted!r}", hint)
 
     def check_templates(
         self, destinations: Sequence[Configured[Channel]], receivers: Sequence[str]

@@ -37,7 +37,8 @@ class Batch:
         names = list(self._names) if isinstance(self._statement, Insert) else None
         compiled = self._statement.compile(dialect=dialect, column_keys=names)
         order = compiled.positiontup or []
-        assert set(order) == set(self._names), (order, self._names)  # noqa: S101 - else it is a bug
+        if set(order) != set(self._names):
+            raise RuntimeError(f"the statement takes {order}, and is given {self._names}")
         pick = itemgetter(*(self._names.index(name) for name in order))
         processors: Mapping[str, Any] = compiled._bind_processors  # noqa: SLF001 - as it does itself
         converting = [(at, processors[name]) for at, name in enumerate(order) if name in processors]

@@ -27,6 +27,7 @@ _NOTICED = {
         "tcp_keepalives_count": "4",
     }
 }
+_PATIENCE = 300  # seconds for one statement: no migration takes longer, and no network that works
 _HEARTBEAT = 10  # seconds after which a session that the network has lost is noticed
 # What libpq calls a parameter, and what asyncpg does
 _PARAMETERS = {
@@ -73,7 +74,9 @@ class PostgresDatabase(Database):
     """A PostgreSQL database that any number of nodes may share."""
 
     def __init__(self, url: URL) -> None:
-        self._engine = _make_engine(url, pool_size=POOL, max_overflow=0)
+        self._engine = _make_engine(
+            url, pool_size=POOL, max_overflow=0, connect_args={"command_timeout": _PATIENCE}
+        )
         self._attending = _make_engine(url, poolclass=NullPool, connect_args=_NOTICED)
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._under_way = 0

@@ -197,7 +197,7 @@ Index(
 
 # A named, configured target of events. What the operator wrote is in `settings`: with references to
 # secrets where it came from a file, with the secrets themselves encrypted beside it where it came
-# over HTTP. The last five columns are how the receiver does.
+# over HTTP. The last six columns are how the receiver does.
 destinations = Table(
     "destinations",
     metadata,
@@ -217,6 +217,7 @@ destinations = Table(
     Column("failing_since", Moment),
     Column("holds", Integer, nullable=False),
     Column("held_until", Moment),
+    Column("probing_until", Moment),
     Column("free_at", Moment),
 )
 

@@ -62,8 +62,8 @@ class Services:
     cors_origins: tuple[str, ...]
     roles: Callable[[], Mapping[str, bool]]
     """Returns the roles that this node has, and whether each was started."""
-    differing: Sequence[str] = ()
-    """What this node's `plugins.toml` has otherwise than what was applied."""
+    differing: Callable[[], Sequence[str]] = tuple
+    """Returns what this node's `plugins.toml` has otherwise than what was applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

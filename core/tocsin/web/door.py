@@ -91,7 +91,7 @@ async def open_door(
     samples: Samples,
     is_shared: bool,
     roles: Callable[[], Mapping[str, bool]],
-    differing: Sequence[str] = (),
+    differing: Callable[[], Sequence[str]] = tuple,
 ) -> AsyncIterator[Door]:
     """Return the services, ready to issue tokens, and close what they hold afterwards."""
     async with AsyncExitStack() as stack:
@@ -130,7 +130,7 @@ def _make_services(
     registrar: Registrar,
     samples: Samples,
     roles: Callable[[], Mapping[str, bool]],
-    differing: Sequence[str],
+    differing: Callable[[], Sequence[str]],
 ) -> Services:
     admins = Admins(vault, clock)
     tokens = open_tokens(settings, vault, clock)

@@ -11,7 +11,23 @@ from pydantic import AfterValidator, SecretStr
 from tocsin_plugins.webhook.signing import SharedSecret, SigningKey
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
-_OURS = ("content-type", "content-length", "host", "connection", "transfer-encoding")
+# what the client sets, and what concerns the connection alone (RFC 9110 section 7.6.1)
+_OURS = (
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+)
 
 
 def split_url(url: str) -> SplitResult:

@@ -15,7 +15,6 @@ from tocsin.delivery.destinations.changing import (
     delete,
     disable,
     resume,
-    unpark_all,
 )
 from tocsin.delivery.destinations.records import (
     Destination,
@@ -26,6 +25,7 @@ from tocsin.delivery.destinations.records import (
     load_destinations,
 )
 from tocsin.delivery.health.breaker import Standing
+from tocsin.delivery.queue.requeueing import unpark_all
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.events import emit
 from tocsin.store.tables import deliveries, remote_objects

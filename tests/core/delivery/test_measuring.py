@@ -27,6 +27,7 @@ from tocsin.node import open_node
 from tocsin.settings import Settings
 from tocsin.store.sqlite import make_engine
 from tocsin.store.tables import deliveries, destinations, metadata
+from workers import flush
 
 from .conftest import add, alert, destination
 
@@ -75,7 +76,7 @@ class Desk:
         while await self.router.route_waiting():
             pass
         while await self.worker.claim():
-            await self.worker.finish(timedelta(seconds=10))
+            await flush(self.worker)
 
     async def expose(self) -> Exposed:
         self.clock.advance(seconds=KEPT.total_seconds())

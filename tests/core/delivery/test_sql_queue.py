@@ -82,9 +82,11 @@ async def test_a_node_hears_what_another_announces(database, migrated_url, clock
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (sql_queue._take, "ix_deliveries_due (destination=? AND due_at<?)"),
-        (sql_queue._take_in_order, "ix_deliveries_due (destination=? AND due_at<?)"),
-        (sql_queue._take_in_order, "ix_deliveries_waiting (destination=? AND subject=?)"),
+        (sql_queue._CLAIMS[False, False], "ix_deliveries_due (destination=? AND due_at<?)"),
+        (sql_queue._CLAIMS[True, False], "ix_deliveries_due (destination=? AND due_at<?)"),
+        (sql_queue._CLAIMS[True, False], "ix_deliveries_waiting (destination=? AND subject=?)"),
+        (sql_queue._CLAIMS[False, True], "ix_deliveries_due (destination=?)"),
+        (sql_queue._CLAIMS[True, True], "ix_deliveries_due (destination=?)"),
     ],
 )
 async def test_a_claim_walks_the_indexes_of_what_waits(tmp_path, statement, index):

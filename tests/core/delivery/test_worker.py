@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 import structlog
@@ -20,6 +21,7 @@ from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Bells
 from tocsin.metrics import Metrics
 from tocsin.store.tables import attempts, audit, deliveries, events
+from workers import flush
 
 from .conftest import add, alert, destination
 
@@ -54,7 +56,7 @@ class Desk:
         while await self.router.route_waiting():
             pass
         while await self.worker.claim():
-            await self.worker.finish(timedelta(seconds=10))
+            await flush(self.worker)
 
     async def row(self, table):
         rows = await self.database.read(lambda c: list(c.execute(select(table)).mappings()))
@@ -261,7 +263,7 @@ async def test_what_waited_too_long_for_its_slot_is_left_for_later(make_desk, st
     await asyncio.sleep(0)
     clock.advance(seconds=80)
     may_end.set()
-    await desk.worker.finish(timedelta(seconds=10))
+    await flush(desk.worker)
     assert [delivery.event.subject for delivery in desk.channel.deliveries] == ["incident:1"]
     clock.advance(seconds=10)
     await desk.work()
@@ -284,7 +286,7 @@ async def test_an_attempt_that_ends_after_a_settlement_is_stored_too(desk, store
     await first_is_there.wait()
     await desk.worker.settle()
     second_may_end.set()
-    await desk.worker.finish(timedelta(seconds=10))
+    await flush(desk.worker)
     rows = await desk.database.read(lambda c: list(c.scalars(select(deliveries.c.state))))
     assert rows == ["delivered", "delivered"]
 
@@ -435,7 +437,7 @@ async def test_what_is_claimed_ahead_is_given_back_when_its_destination_changes(
     await add(desk.database, destination(**change))
     clock.advance(seconds=1)
     may_end.set()
-    await desk.worker.finish(timedelta(seconds=10))
+    await flush(desk.worker)
     assert len(desk.channel.deliveries) == 1
     rows = await desk.database.read(lambda c: list(c.execute(select(deliveries)).mappings()))
     assert sorted((row["state"], row["lease"], row["attempts"]) for row in rows) == [
@@ -462,7 +464,7 @@ async def test_a_long_attempt_keeps_its_lease(desk, store, clock):
         await desk.worker.extend()
     assert await desk.queue.claim("soc", 10, clock.now()) == []
     may_end.set()
-    await desk.worker.finish(timedelta(seconds=10))
+    await flush(desk.worker)
     assert await desk.state() == ("delivered", 1)
 
 
@@ -474,3 +476,89 @@ async def test_in_order_a_subjects_deliveries_arrive_one_after_the_other(make_de
         delivered = (delivery.event for delivery in desk.channel.deliveries)
         events = [event.id for event in delivered if event.subject == f"incident:{number}"]
         assert (len(events), events) == (10, sorted(events))
+
+
+async def test_an_outage_uses_up_no_retries_and_its_end_sends_what_waits_at_once(
+    make_desk, store, clock
+):
+    desk = await make_desk(
+        retry_schedule=["1h"], pause_after="0s", pause_after_failures=2, probe_interval="1m"
+    )
+    desk.channel.answer = raising(*(TryLater("down") for _ in range(12)))
+    await store(*(alert(n) for n in range(3)))
+    await desk.work()
+    assert await standing(desk) == (State.PAUSED, Reason.FAILING)
+    for _ in range(9):  # probes, none of them when it was due
+        clock.advance(seconds=61)
+        await desk.work()
+    assert (len(desk.channel.deliveries), await desk.unfinished()) == (12, 3)
+    clock.advance(seconds=61)
+    await desk.work()
+    assert await standing(desk) == (State.ACTIVE, None)
+    await desk.work()
+    assert (len(desk.channel.deliveries), await desk.unfinished()) == (15, 0)
+
+
+async def test_a_hold_ends_though_nothing_waited_when_it_was_over(desk, store, clock):
+    desk.channel.answer = raising(TryLater("busy", status=502, throttled=True))
+    await store(alert(1))
+    await desk.work()
+    for _ in range(4):  # nothing is due, so nobody can be tried
+        clock.advance(seconds=1)
+        await desk.work()
+    await store(alert(2))
+    await desk.work()
+    assert [delivery.event.subject for delivery in desk.channel.deliveries][-1] == "incident:2"
+
+
+async def test_a_receiver_that_stays_busy_is_tried_when_it_asks_for_it(make_desk, store, clock):
+    desk = await make_desk(retry_schedule=["1s"] * 20)
+    busy = TryLater("busy", after=timedelta(seconds=10), throttled=True)
+    desk.channel.answer = raising(*[busy] * 4)
+    await store(alert())
+    tried = []
+    for second in range(50):
+        before = len(desk.channel.deliveries)
+        await desk.work()
+        tried += [second] * (len(desk.channel.deliveries) - before)
+        clock.advance(seconds=1)
+    assert len(tried) == 5
+    assert all(9 < later - earlier < 13 for earlier, later in pairwise(tried))
+
+
+async def test_whoever_ends_begins_nothing_more(make_desk, store):
+    desk = await make_desk(concurrency=1)
+    is_there, may_end = asyncio.Event(), asyncio.Event()
+
+    async def deliver(delivery):
+        desk.channel.deliveries.append(delivery)
+        is_there.set()
+        await may_end.wait()
+        return Receipt(status=200)
+
+    desk.channel.deliver = deliver
+    await store(*(alert(n) for n in range(5)))
+    await desk.router.route_waiting()
+    await desk.worker.claim()
+    await is_there.wait()
+    ending = asyncio.create_task(desk.worker.finish(timedelta(seconds=10)))
+    await asyncio.sleep(0)
+    may_end.set()
+    await ending
+    assert len(desk.channel.deliveries) == 1
+    rows = await desk.database.read(lambda c: list(c.execute(select(deliveries)).mappings()))
+    assert sorted((row["state"], row["lease"]) for row in rows) == [
+        ("delivered", None),
+        *[("pending", None)] * 4,
+    ]
+
+
+async def test_a_clock_that_was_set_during_an_attempt_stops_nothing(desk, store, clock):
+    def answer(_):
+        clock.advance(days=400)
+        return Receipt(status=200)
+
+    desk.channel.answer = answer
+    await store(alert())
+    await desk.work()
+    assert await desk.state() == ("delivered", 1)

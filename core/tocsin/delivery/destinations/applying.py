@@ -48,7 +48,7 @@ def apply(connection: Connection, wanted: Sequence[Written], by: str, now: datet
     OperatorError where a name is taken by a destination that was made over HTTP.
     """
     exclude_others(connection, "applying a file")
-    known = {it.name: it for it in load_destinations(connection)}
+    known = {it.name: it for it in load_destinations(connection, lock=True)}
     steps = plan(list(known.values()), wanted)
     by_name = {written.name: written for written in wanted}
     for step in steps:

@@ -1,7 +1,7 @@
 """Making, changing, stopping and resuming destinations, from a file and over HTTP alike.
 
 Whatever someone changes gives the destination a new revision: its workers begin anew, its receiver
-is judged anew, and what was parked is tried again.
+is judged anew, and what waits for it is due, with a schedule of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, update
 from sqlalchemy import delete as delete_from
 
 from tocsin.delivery.destinations.records import (
@@ -25,13 +25,11 @@ from tocsin.delivery.destinations.records import (
     load_destination,
 )
 from tocsin.delivery.health.breaker import Standing
-from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING, queued
+from tocsin.delivery.queue.requeueing import bury, requeue
 from tocsin.errors import TocsinError
 from tocsin.store import announce
 from tocsin.store.conflicts import insert_into
-from tocsin.store.tables import deliveries, destinations, remote_objects
-
-_BURIED = "its destination was deleted"
+from tocsin.store.tables import destinations, remote_objects
 
 
 class NameTakenError(TocsinError):
@@ -80,7 +78,8 @@ def change(connection: Connection, destination: Destination, now: datetime) -> D
     changed = replace(
         destination, revision=destination.revision + 1, updated_at=now, standing=Standing()
     )
-    _unpark(connection, changed, now)
+    if changed.is_served:
+        requeue(connection, changed.name, now)
     return _store(connection, changed)
 
 
@@ -127,26 +126,6 @@ def delete(connection: Connection, destination: Destination, now: datetime) -> D
     return changed
 
 
-def bury(connection: Connection, now: datetime) -> int:
-    """Make dead what waits for deleted destinations, and return how many deliveries that were.
-
-    What is under way at that moment is left to end by itself, for a later call.
-    """
-    names = connection.scalars(
-        select(destinations.c.name).where(destinations.c.state == State.DELETED)
-    ).all()
-    buried = 0
-    for name in names:
-        waiting = update(deliveries).where(
-            deliveries.c.destination == name,
-            deliveries.c.state.in_((PENDING, PARKED)),
-            deliveries.c.lease.is_(None),
-        )
-        values = {"state": DEAD, "reason": _BURIED, "finished_at": now}
-        buried += connection.execute(waiting.values(values)).rowcount
-    return buried
-
-
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as they come back from the database: TOML knows dates, JSON does not."""
     result: dict[str, Any] = json.loads(json.dumps(settings, default=str))
@@ -169,20 +148,3 @@ def _store(connection: Connection, destination: Destination) -> Destination:
     )
     announce(connection, TOPIC)
     return destination
-
-
-def _unpark(connection: Connection, destination: Destination, now: datetime) -> None:
-    connection.execute(
-        update(deliveries)
-        .where(deliveries.c.state == PARKED, deliveries.c.destination == destination.name)
-        .values(state=PENDING, due_at=now, finished_at=None)
-    )
-    announce(connection, queued(destination.name))
-
-
-def unpark_all(connection: Connection, now: datetime) -> int:
-    """Make due what is parked, for templates and plugins may have been mended; return how many."""
-    parked = update(deliveries).where(deliveries.c.state == PARKED)
-    return int(
-        connection.execute(parked.values(state=PENDING, due_at=now, finished_at=None)).rowcount
-    )

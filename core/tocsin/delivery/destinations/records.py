@@ -73,14 +73,18 @@ class Destination:
         return self.state is not State.DELETED and self.reason is not Reason.REMOVED
 
 
-def load_destinations(connection: Connection) -> list[Destination]:
-    """Return every destination that was not deleted, by name."""
+def load_destinations(connection: Connection, *, lock: bool = False) -> list[Destination]:
+    """Return every destination that was not deleted, by name.
+
+    With `lock`, nobody else changes them until the transaction ends.
+    """
     query = (
         select(destinations)
         .where(destinations.c.state != State.DELETED)
         .order_by(destinations.c.name)
     )
-    return [destination_of(row) for row in connection.execute(query).mappings()]
+    rows = connection.execute(query.with_for_update() if lock else query).mappings()
+    return [destination_of(row) for row in rows]
 
 
 def load_destination(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, or_, select, update
 
 from tocsin.clock import Clock
 from tocsin.delivery.destinations.records import Destination, load_destination
@@ -16,6 +17,16 @@ FRESH = timedelta(milliseconds=500)
 """Nothing is claimed or attempted under a reading of its destination that is older."""
 _MINUTE = timedelta(minutes=1)
 _LONGEST_DEBT = timedelta(minutes=1)  # more than the clocks of nodes differ
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """How many deliveries may be claimed now, and whether that is a probe."""
+
+    most: int
+    is_probe: bool = False
+    is_early: bool = False
+    """Whether what is not due yet may be claimed, since everything waits for the receiver."""
 
 
 class Admission:
@@ -31,27 +42,33 @@ class Admission:
         self._clock = clock
         self._read_at = clock.now()
         self._is_served = True
-        self._turns = 0
 
-    async def allow(self, wanted: int) -> int:
+    async def permit(self, wanted: int) -> Permit:
         """Return how many of the wanted deliveries may be claimed now."""
         if not await self._is_current():
-            return 0
-        name, now, held_until = self._name, self._clock.now(), self.destination.standing.held_until
-        if held_until is not None:
-            again = self._settings.probe_interval
-            due = held_until <= now
-            return int(due and await self._database.write(try_probe, name, now, again))
+            return Permit(0)
+        now, standing = self._clock.now(), self.destination.standing
+        if standing.held_until is not None:
+            may = standing.held_until <= now and await self._may_probe(now)
+            return Permit(int(may), is_probe=may, is_early=may and standing.is_paused)
         if self._interval is None:
-            return wanted
-        self._turns = await self._database.write(take_turns, name, wanted, self._interval, now)
-        return self._turns
+            return Permit(wanted)
+        turns = await self._database.write(take_turns, self._name, wanted, self._interval, now)
+        return Permit(turns)
 
-    async def give_back(self, unused: int) -> None:
-        """Make possible again what was allowed and not needed."""
-        turns, self._turns = min(unused, self._turns), 0
-        if self._interval is not None and turns:
-            await self._database.write(give_back_turns, self._name, turns, self._interval)
+    async def _may_probe(self, now: datetime) -> bool:
+        until = now + self._settings.timeout + _MINUTE
+        return await self._database.write(try_probe, self._name, now, until)
+
+    async def give_back(self, permit: Permit, used: int) -> None:
+        """Make possible again what was permitted and not needed."""
+        unused = permit.most - used
+        if not unused:
+            return
+        if permit.is_probe:
+            await self._database.write(end_probe, self._name)
+        elif self._interval is not None:
+            await self._database.write(give_back_turns, self._name, unused, self._interval)
 
     async def is_open(self) -> bool:
         """Return whether an attempt may begin: served as it was configured, and not held since."""
@@ -84,14 +101,23 @@ class Admission:
         return self._is_served
 
 
-def try_probe(connection: Connection, name: str, now: datetime, again: timedelta) -> bool:
-    """Return whether it is us who may try one delivery now; nobody else may for a while."""
-    statement = (
-        update(destinations)
-        .where(destinations.c.name == name, destinations.c.held_until <= now)
-        .values(held_until=now + again)
+def try_probe(connection: Connection, name: str, now: datetime, until: datetime) -> bool:
+    """Return whether it is us who may try one delivery now.
+
+    Nobody else may until then, or until it is known how the probe ended.
+    """
+    nobody_does = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
+    statement = update(destinations).where(
+        destinations.c.name == name, destinations.c.held_until <= now, nobody_does
     )
-    return connection.execute(statement).rowcount == 1
+    return connection.execute(statement.values(probing_until=until)).rowcount == 1
+
+
+def end_probe(connection: Connection, name: str) -> None:
+    """Let the next one try."""
+    connection.execute(
+        update(destinations).where(destinations.c.name == name).values(probing_until=None)
+    )
 
 
 def take_turns(

@@ -18,6 +18,7 @@ from tocsin.delivery.destinations.records import (
     load_destination,
 )
 from tocsin.delivery.health.breaker import Patience, Standing, Verdict, judge
+from tocsin.delivery.queue.requeueing import requeue
 from tocsin.delivery.queue.seam import Attempt
 from tocsin.store import announce
 from tocsin.store.tables import destinations
@@ -57,13 +58,15 @@ def record_verdicts(
     if before is None or not before.is_served or before.revision != known.revision:
         return None
     after = _judged(before, ended, patience, now)
-    if after == before:
+    if after == before and before.standing.held_until is None:
         return None
     columns = columns_of(after)
     statement = update(destinations).where(destinations.c.name == after.name)
-    connection.execute(statement.values(columns))
+    connection.execute(statement.values({**columns, "probing_until": None}))
     change = Change(before, after)
     if change.is_told:
+        if after.state is State.ACTIVE:
+            requeue(connection, after.name, now)
         audit.record(connection, _entry(after, now))
         announce(connection, TOPIC)
     return change

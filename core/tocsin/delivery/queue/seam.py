@@ -41,6 +41,8 @@ class Claimed:
     remote: str | None
     lease: str
     leased_until: datetime
+    is_probe: bool = False
+    """Whether it tries a receiver that fails: its schedule stands still meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +79,18 @@ class DeliveryQueue(ABC):
 
     @abstractmethod
     async def claim(
-        self, destination: str, most: int, now: datetime, *, in_order: bool = False
+        self,
+        destination: str,
+        most: int,
+        now: datetime,
+        *,
+        in_order: bool = False,
+        early: bool = False,
     ) -> list[Claimed]:
         """Return up to `most` due deliveries of a destination, the longest due first, now ours.
 
         With `in_order`, of each subject only the oldest that waits, and none while another is
-        under way.
+        under way. With `early`, as probes and also before they are due.
         """
 
     @abstractmethod

@@ -7,6 +7,7 @@ again; one whose holder is known to be dead is made due at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 
@@ -50,11 +51,12 @@ _is_behind = exists().where(
 )
 
 
-def _claiming(*, in_order: bool) -> Update:
+def _claiming(*, in_order: bool, early: bool) -> Update:
+    is_due = deliveries.c.due_at <= bindparam("now")
     due = select(deliveries.c.id).where(
         deliveries.c.destination == bindparam("at_destination"),
         deliveries.c.state == _PENDING,
-        deliveries.c.due_at <= bindparam("now"),
+        deliveries.c.lease.is_(None) if early else is_due,
         *([~_is_behind] if in_order else []),
     )
     first = due.order_by(deliveries.c.due_at, deliveries.c.id).limit(bindparam("most"))
@@ -71,8 +73,11 @@ def _claiming(*, in_order: bool) -> Update:
     )
 
 
-_take = _claiming(in_order=False)
-_take_in_order = _claiming(in_order=True)
+_CLAIMS = {
+    (in_order, early): _claiming(in_order=in_order, early=early)
+    for in_order in (False, True)
+    for early in (False, True)
+}
 _taken = (
     select(
         deliveries.c.id.label("delivery_id"),
@@ -117,6 +122,7 @@ _settle = Batch(
     .values(
         state=bindparam("to_state"),
         attempts=bindparam("to_attempts"),
+        schedule_start=deliveries.c.schedule_start + bindparam("spared"),
         due_at=bindparam("to_due_at"),
         lease=null(),
         holder=null(),
@@ -128,6 +134,7 @@ _settle = Batch(
         "at_id",
         "to_state",
         "to_attempts",
+        "spared",
         "to_due_at",
         "to_reason",
         "to_remote_id",
@@ -168,11 +175,19 @@ class SqlQueue(DeliveryQueue):
         return len(rows)
 
     async def claim(
-        self, destination: str, most: int, now: datetime, *, in_order: bool = False
+        self,
+        destination: str,
+        most: int,
+        now: datetime,
+        *,
+        in_order: bool = False,
+        early: bool = False,
     ) -> list[Claimed]:
         """Return what is due, as the seam has it."""
-        return await self._database.write(
-            _claim, destination, most, now, in_order=in_order, holder=self._holder
+        lease = _Lease(new_id("lease"), now + LEASE, self._holder)
+        claim = self._database.write
+        return await claim(
+            _claim, destination, most, now, lease=lease, in_order=in_order, early=early
         )
 
     async def extend(self, claims: Sequence[Claimed], now: datetime) -> list[Claimed]:
@@ -202,37 +217,49 @@ def _new_row(event: Event, destination: str, now: datetime) -> Row:
     return (new_id("dlv"), event.id, destination, event.subject, PENDING, 0, 0, now, now)
 
 
+@dataclass(frozen=True, slots=True)
+class _Lease:
+    name: str
+    until: datetime
+    holder: int
+
+
 def _claim(
     connection: Connection,
     destination: str,
     most: int,
     now: datetime,
     *,
+    lease: _Lease,
     in_order: bool,
-    holder: int,
+    early: bool,
 ) -> list[Claimed]:
-    lease, until = new_id("lease"), now + LEASE
     if in_order:
         exclude_others(connection, f"claims for {destination}")
     parameters = {"at_destination": destination, "most": most, "now": now}
-    taking = {"lease_name": lease, "leased_until": until, "by_holder": holder}
-    statement = _take_in_order if in_order else _take
+    taking = {"lease_name": lease.name, "leased_until": lease.until, "by_holder": lease.holder}
+    # what a statement does not ask for is not given: PostgreSQL could not tell its type
+    statement = _CLAIMS[in_order, early]
+    if early and not in_order:
+        del parameters["now"]
     ids = list(connection.execute(statement, parameters | taking).scalars())
     if not ids:
         return []
     rows = connection.execute(_taken, {"ids": ids}).mappings()
-    return [_claimed(row, lease, until) for row in sorted(rows, key=itemgetter("delivery_id"))]
+    by_id = sorted(rows, key=itemgetter("delivery_id"))
+    return [_claimed(row, lease, is_probe=early) for row in by_id]
 
 
-def _claimed(row: RowMapping, lease: str, until: datetime) -> Claimed:
+def _claimed(row: RowMapping, lease: _Lease, *, is_probe: bool) -> Claimed:
     return Claimed(
         id=row["delivery_id"],
         event=event_of(row),
         attempt=row["attempts"] + 1,
         step=row["attempts"] - row["schedule_start"] + 1,
         remote=row["remote"],
-        lease=lease,
-        leased_until=until,
+        lease=lease.name,
+        leased_until=lease.until,
+        is_probe=is_probe,
     )
 
 
@@ -266,6 +293,7 @@ def _settled(attempt: Attempt) -> Row:
         attempt.claimed.id,
         attempt.state,
         attempt.claimed.attempt,
+        int(attempt.claimed.is_probe),
         attempt.due_at,
         attempt.reason,
         attempt.remote_id,
@@ -278,7 +306,7 @@ def _attempt_row(attempt: Attempt) -> Row:
         attempt.claimed.id,
         attempt.claimed.attempt,
         attempt.started_at,
-        (attempt.ended_at - attempt.started_at) // timedelta(milliseconds=1),
+        _milliseconds(attempt.ended_at - attempt.started_at),
         attempt.outcome,
         attempt.status,
         attempt.reason,
@@ -286,18 +314,27 @@ def _attempt_row(attempt: Attempt) -> Row:
     )
 
 
+def _milliseconds(duration: timedelta) -> int:
+    """Return what a column of 32 bits holds, whatever a clock that was set has made of it."""
+    return max(0, min(duration // timedelta(milliseconds=1), 2**31 - 1))
+
+
 def _remember(
     connection: Connection, ended: Sequence[Attempt], rows: Mapping[str, RowMapping]
 ) -> None:
     """Keep what the receiver calls the object of a subject, for later events to update."""
-    for attempt in ended:
-        if attempt.remote_id is None:
-            continue
-        row = rows[attempt.claimed.id]
-        known = {"remote_id": attempt.remote_id, "updated_at": attempt.ended_at}
-        key = {"destination": row["destination"], "subject": row["subject"]}
-        statement = insert_into(connection, remote_objects).values(**key, **known)
-        connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=known))
+    known = {}
+    for attempt in sorted(ended, key=lambda attempt: attempt.claimed.event.id):
+        if attempt.remote_id is not None:
+            row = rows[attempt.claimed.id]
+            known[row["destination"], row["subject"]] = attempt
+    # in one order on every node, or two could wait for each other
+    for destination, subject in sorted(known):
+        attempt = known[destination, subject]
+        key = {"destination": destination, "subject": subject}
+        values = {"remote_id": attempt.remote_id, "updated_at": attempt.ended_at}
+        statement = insert_into(connection, remote_objects).values(**key, **values)
+        connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
 
 def _release(connection: Connection, claims: Sequence[Claimed], now: datetime) -> None:

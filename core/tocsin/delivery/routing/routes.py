@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from time import monotonic
 from typing import Any, Self
 
 import structlog
@@ -24,8 +25,10 @@ from tocsin.delivery.queue.seam import DeliveryQueue
 from tocsin.events import mark_routed, unrouted
 from tocsin.hookspecs import Channel
 from tocsin.model import Event, EventType, Severity
+from tocsin.store import exclude_others
 from tocsin.store.tables import destinations
 
+_LONGEST = 0.25  # seconds
 _log = structlog.get_logger()
 
 _ROUTED = (
@@ -137,11 +140,30 @@ def route(
 
     Returns how many events those were, and to which destinations they go.
     """
+    exclude_others(connection, "routing")  # or a later event could be offered before an earlier one
     ways = routes.current(connection)
     waiting = unrouted(connection, most, whole=any(to.when is not None for to in ways))
     if not waiting:
         return 0, frozenset()
-    wanted = [(event, to.destination) for event in waiting for to in ways if to.takes(event)]
+    judged, wanted = _judge(waiting, ways)
     queue.offer(connection, wanted, now)
-    mark_routed(connection, waiting)
-    return len(waiting), frozenset(destination for _, destination in wanted)
+    mark_routed(connection, judged)
+    return len(judged), frozenset(destination for _, destination in wanted)
+
+
+def _judge(
+    waiting: Sequence[Event], ways: Sequence[Route]
+) -> tuple[list[Event], list[tuple[Event, str]]]:
+    """Return as many events as there is time for, and where they go.
+
+    Conditions may take long, and everybody waits who wants to write.
+    """
+    judged: list[Event] = []
+    wanted: list[tuple[Event, str]] = []
+    begin = monotonic()
+    for event in waiting:
+        wanted += [(event, to.destination) for to in ways if to.takes(event)]
+        judged.append(event)
+        if monotonic() - begin > _LONGEST:
+            break
+    return judged, wanted

@@ -23,6 +23,7 @@ RESPONSE_LIMIT = 16_384
 REASON_LIMIT = 1_000
 REMOTE_ID_LIMIT = 1_000
 LONGEST_DELAY = timedelta(hours=24)
+_LARGEST_STATUS = 100_000
 JITTER = 0.1  # of the delay, only ever added
 # A channel keeps its own time-out; this stops one that does not
 GRACE = timedelta(seconds=5)
@@ -74,7 +75,7 @@ class Attempts:
     def _failed(self, claimed: Claimed, started: datetime, error: BaseException) -> Attempt:
         outcome, verdict, reason = self._judge(claimed, error)
         asked = _asked(error)
-        delay = None if isinstance(error, Refused) else self._delay(claimed.step, asked)
+        delay = None if isinstance(error, Refused) else self._delay(claimed, asked)
         return self._attempt(
             claimed,
             started,
@@ -102,7 +103,7 @@ class Attempts:
             started_at=started,
             ended_at=now,
             due_at=now + (delay or timedelta(0)),
-            status=answer.status if answer and isinstance(answer.status, int) else None,
+            status=_status(answer.status) if answer else None,
             response=_as_bytes(answer.response)[:RESPONSE_LIMIT] if answer else b"",
             **members,
         )
@@ -124,12 +125,19 @@ class Attempts:
                 )
                 return "failed", Verdict.FAILING, f"{type(error).__name__}: {error}"
 
-    def _delay(self, step: int, asked: timedelta | None) -> timedelta | None:
-        """Return how long to wait before the next attempt, or None when the schedule is used up."""
-        schedule = self._channel.settings.retry_schedule
-        if step > len(schedule):
+    def _delay(self, claimed: Claimed, asked: timedelta | None) -> timedelta | None:
+        """Return how long to wait before the next attempt, or None when the schedule is used up.
+
+        The schedule of a probe stands still, so it is never used up.
+        """
+        settings = self._channel.settings
+        asked = asked or timedelta(0)
+        delay: timedelta = max(settings.probe_interval, asked)
+        if claimed.is_probe:
+            return delay
+        if claimed.step > len(settings.retry_schedule):
             return None
-        delay: timedelta = max(schedule[step - 1], asked or timedelta(0))
+        delay = max(settings.retry_schedule[claimed.step - 1], asked)
         return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, hides nothing
 
 
@@ -152,6 +160,11 @@ def _state(error: BaseException, delay: timedelta | None) -> str:
     if isinstance(error, Misconfigured) or (isinstance(error, Refused) and error.unwanted):
         return PARKED
     return DEAD if delay is None else PENDING
+
+
+def _status(status: object) -> int | None:
+    """Return the status of an answer; a plugin's mistake costs nothing."""
+    return status if isinstance(status, int) and 0 <= status < _LARGEST_STATUS else None
 
 
 def _as_bytes(response: object) -> bytes:

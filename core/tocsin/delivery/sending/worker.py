@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import structlog
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tocsin.delivery.destinations.records import Destination
 from tocsin.delivery.health.breaker import Patience, Standing, Verdict
@@ -61,6 +62,7 @@ class Worker:
         self._leased_until: dict[str, datetime] = {}
         self._ended: list[Attempt] = []
         self._throttled = 0  # of those that ended
+        self._is_ending = False
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._has_ended = Bell()
         self._writing = asyncio.Lock()
@@ -117,18 +119,23 @@ class Worker:
         return self._room >= self._most / 2
 
     async def _claim(self, room: int) -> int:
-        allowed = await self._admission.allow(room)
-        if not allowed:
+        permit = await self._admission.permit(room)
+        if not permit.most:
             return 0
         now = self._clock.now()
-        claims = await self._queue.claim(self.name, allowed, now, in_order=self._in_order)
-        await self._admission.give_back(allowed - len(claims))
+        claims = await self._queue.claim(
+            self.name, permit.most, now, in_order=self._in_order, early=permit.is_early
+        )
+        self._begin(claims)
+        await self._admission.give_back(permit, len(claims))
+        return len(claims)
+
+    def _begin(self, claims: Sequence[Claimed]) -> None:
         for claimed in claims:
             self._leased_until[claimed.id] = claimed.leased_until
             task = asyncio.create_task(self._deliver(claimed))
             self._under_way[task] = claimed
             task.add_done_callback(self._leave)
-        return len(claims)
 
     async def _deliver(self, claimed: Claimed) -> None:
         async with self._slots:
@@ -136,7 +143,7 @@ class Worker:
             now = self._clock.now()
             if self._leased_until[claimed.id] < now + self._longest:
                 return  # the database was away for long; it is due again when its lease ends
-            if self._is_overloaded or not is_open:
+            if self._is_ending or self._is_overloaded or not is_open:
                 await self._queue.release([claimed], now)
                 return
             attempt = await self._attempts.make(claimed)
@@ -149,7 +156,7 @@ class Worker:
         while True:
             try:
                 return await self._admission.is_open()
-            except (OSError, DBAPIError):
+            except (OSError, DBAPIError, PoolTimeout):
                 await self._clock.sleep(POLL)
 
     def _leave(self, task: asyncio.Task[None]) -> None:
@@ -169,8 +176,8 @@ class Worker:
         if not claims:
             return
         lost = {claimed.id for claimed in await self._queue.extend(claims, now)}
-        held = (claimed.id for claimed in claims if claimed.id not in lost)
-        self._leased_until.update({id_: now + LEASE for id_ in held if id_ in self._leased_until})
+        for id_ in {claimed.id for claimed in claims}.intersection(self._leased_until):
+            self._leased_until[id_] = now if id_ in lost else now + LEASE
 
     async def settle(self) -> None:
         """Store how every attempt ended that is not stored yet."""
@@ -209,14 +216,17 @@ class Worker:
             self.bell.ring()
 
     async def finish(self, at_most: timedelta) -> None:
-        """Let what is under way end, but not for ever; store how it ended, give back the rest."""
+        """Let attempts end, but not for ever; store how they ended, and give back the rest."""
         await asyncio.gather(*self._unfinished, return_exceptions=True)
+        self._is_ending = True
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=at_most.total_seconds())
         given_up = dict(self._under_way)
         for task in given_up:
             task.cancel()
         await asyncio.gather(*given_up, return_exceptions=True)
-        await self.settle()
-        if given_up:
-            await self._queue.release(list(given_up.values()), self._clock.now())
+        try:
+            await self.settle()
+        finally:
+            if given_up:
+                await self._queue.release(list(given_up.values()), self._clock.now())

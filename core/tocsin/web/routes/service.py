@@ -53,7 +53,7 @@ async def get_readiness(call: Call) -> Answer:
         "status": "ready" if ready else "not ready",
         "database": database,
         "roles": roles,
-        "differing": list(call.services.differing),
+        "differing": list(call.services.differing()),
     }
     return Answer(content, status=200 if ready else 503)
 

@@ -41,6 +41,7 @@ def _create_destinations() -> None:
         sa.Column("failing_since", MOMENT(), nullable=True),
         sa.Column("holds", sa.Integer(), nullable=False),
         sa.Column("held_until", MOMENT(), nullable=True),
+        sa.Column("probing_until", MOMENT(), nullable=True),
         sa.Column("free_at", MOMENT(), nullable=True),
         sa.PrimaryKeyConstraint("name", name="pk_destinations"),
     )
