@@ -47,9 +47,7 @@ async def test_appending_rotation_a_kill_and_a_restart_lose_and_double_nothing(
     assert len(titles) == len(receiver.ids) == 60
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 10))]
-)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(10)])
 async def test_a_kill_at_any_moment_loses_no_event(service, sensor, receiver, seed):
     chance = random.Random(seed)
     sensor.write(50)
@@ -84,6 +82,7 @@ async def test_what_did_not_arrive_is_listed_and_can_be_sent_again(service, sens
         _, text, _ = await service.command("deliveries", "list", "--json", *options)
         return json.loads(text)
 
+    await until(lambda: len(receiver.numbers) == 1 and not receiver.statuses)
     async with asyncio.timeout(30):
         while not (dead := await listed("--state", "dead")):
             pass

@@ -28,6 +28,7 @@ from tocsin.delivery.destinations.records import State
 from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING
 from tocsin.incidents.alerting import ALERTED
 from tocsin.model import EventType
+from tocsin.store.sequences import events_kept_from
 from tocsin.store.tables import deliveries, destinations, events, incidents
 
 PATIENCE = timedelta(minutes=5)
@@ -49,7 +50,9 @@ def find_unexplained(
 
     An event from before that is stuck now would otherwise be in the account of no period.
     """
-    for row in connection.execute(unannounced(period)):
+    kept_from = events_kept_from(connection)  # older events may have been removed
+    known = Period(max(period.since, kept_from), max(period.until, kept_from))
+    for row in connection.execute(unannounced(known)):
         words = "it was to be alerted, but there is no event that says so"
         yield unaccounted("no-event", f"incident:{row.number}", row.created_at, words)
     for row in connection.execute(unrouted(period, now)):
@@ -58,6 +61,9 @@ def find_unexplained(
     for row in connection.execute(overdue(period, now)):
         words = f"its destination {row.destination} is active, and it is due but not tried"
         yield unaccounted("overdue", row.id, row.due_at, words)
+    for row in connection.execute(untried(now)):
+        words = "it is paused, something waits for it, and nobody tries it any more"
+        yield unaccounted("overdue", f"destination:{row.name}", row.held_until, words)
     for row in connection.execute(homeless(period)):
         words = f"there is no destination {row.destination}"
         yield unaccounted("no-destination", row.id, row.created_at, words)
@@ -130,6 +136,20 @@ def overdue(period: Period, now: datetime) -> Select[Any]:
         )
         .order_by(deliveries.c.due_at)
         .limit(MOST)
+    )
+
+
+def untried(now: datetime) -> Select[Any]:
+    """Return the query of paused destinations that should have been tried long ago."""
+    latest = now - PATIENCE
+    waits = exists().where(
+        deliveries.c.destination == destinations.c.name, deliveries.c.state == _PENDING
+    )
+    return select(destinations.c.name, destinations.c.held_until).where(
+        destinations.c.state == State.PAUSED,
+        destinations.c.held_until < latest,
+        or_(destinations.c.probing_until.is_(None), destinations.c.probing_until < latest),
+        waits,
     )
 
 

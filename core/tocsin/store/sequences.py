@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from sqlalchemy import Connection, select, update
 
-from tocsin.store.tables import sequences
+from tocsin.store.conflicts import insert_into
+from tocsin.store.tables import EPOCH, sequences
 
 INCIDENT_NUMBER = "incident_number"
 INCIDENT_CHANGE = "incident_change"
 AUDIT_POSITION = "audit_position"
+_EVENTS_KEPT_FROM = "events_kept_from"
 
 
 def allot(connection: Connection, name: str, count: int) -> range:
@@ -28,3 +32,18 @@ def last_allotted(connection: Connection, name: str) -> int:
     return int(
         connection.execute(select(sequences.c.value).where(sequences.c.name == name)).scalar_one()
     )
+
+
+def keep_events_from(connection: Connection, moment: datetime) -> None:
+    """Note that events of before this moment may have been removed."""
+    value = (moment - EPOCH) // timedelta(microseconds=1)
+    statement = insert_into(connection, sequences).values(name=_EVENTS_KEPT_FROM, value=value)
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["name"], set_={"value": value})
+    )
+
+
+def events_kept_from(connection: Connection) -> datetime:
+    """Return the moment from which on every event is still there."""
+    query = select(sequences.c.value).where(sequences.c.name == _EVENTS_KEPT_FROM)
+    return EPOCH + timedelta(microseconds=connection.execute(query).scalar() or 0)

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tocsin.delivery.destinations.records import Reason, State
+from tocsin.store.sequences import keep_events_from
 
 MINUTE = timedelta(minutes=1)
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -101,7 +102,7 @@ async def test_what_waits_is_told_with_its_next_attempt(happened, clock):
 async def test_what_waits_for_its_destination_is_parked(happened, clock, members, reason, due_at):
     await happened.destination(held_until=clock.now() + 10 * MINUTE, **members)
     await happened.deliver(await happened.emit(), "pending", reason="503")
-    clock.advance(hours=1)
+    clock.advance(minutes=12)
     proof = await happened.prove()
     [missing] = proof["not_arrived"]
     told = (missing["state"], missing["reason"], missing["due_at"])
@@ -230,3 +231,23 @@ async def test_a_database_in_which_nothing_happened_is_accounted_for(happened):
         "2026-11-21T12:00:00.000Z",
     )
     assert proof["unaccounted"] == proof["coverage"] == proof["not_arrived"] == []
+
+
+async def test_incidents_of_before_what_is_kept_are_not_missed(happened, clock):
+    await happened.sync()
+    clock.advance(seconds=1)
+    await happened.database.write(keep_events_from, clock.now())
+    clock.advance(seconds=1)
+    later = await happened.sync()
+    assert await happened.unaccounted() == [("no-event", f"incident:{later}")]
+
+
+async def test_a_paused_destination_that_nobody_tries_is_missed(happened, clock):
+    paused = {"state": State.PAUSED, "reason": Reason.FAILING}
+    await happened.destination(held_until=clock.now(), **paused)
+    due = clock.now() + timedelta(hours=9)
+    await happened.deliver(await happened.emit(), "pending", due=due)
+    clock.advance(minutes=4)
+    assert await happened.unaccounted() == []
+    clock.advance(minutes=2)
+    assert await happened.unaccounted() == [("overdue", "destination:soc")]

@@ -17,6 +17,7 @@ from tocsin.delivery.history.reads import represent_attempt
 from tocsin.delivery.queue.seam import DEAD, DELIVERED
 from tocsin.loops import run_forever
 from tocsin.store import Database, exclude_others
+from tocsin.store.sequences import keep_events_from
 from tocsin.store.tables import EPOCH, attempts, deliveries, events
 
 BATCH = 100  # few, since all their attempts' responses are written while others wait
@@ -82,6 +83,8 @@ def remove_batch(
     if archive is not None:
         archive.add(list(_lines(connection, old, of_event)))
     _remove(connection, [event["id"] for event in old])
+    if old:
+        keep_events_from(connection, before)
     return Removed(len(old), found[-1]["timestamp"] if len(found) == BATCH else None)
 
 
