@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One more than there are cores: some tests wait for other processes
+WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -17,10 +19,10 @@ serve: $(VENV)/.runtime ## Start Tocsin with ./plugins.toml
 	@$(BIN)/tocsin serve
 
 test: check ## Run what CI runs: the checks, then every test on SQLite and PostgreSQL
-	@$(BIN)/python -m pytest -n auto -m "not full"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not full"
 
 test-full: check ## Run everything, with the large sizes
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(VENV)/.dev ## Lint, types and layers
 	@$(BIN)/ruff check .

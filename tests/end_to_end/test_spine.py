@@ -10,6 +10,11 @@ import pytest
 
 from .service import until
 
+# The whole way on PostgreSQL is in the full run; its parts are tested there in any case
+on_sqlite_at_least = pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True
+)
+
 
 async def test_an_alert_reaches_the_receiver_and_the_api(service, sensor, receiver):
     sensor.write(3)
@@ -24,6 +29,7 @@ async def test_an_alert_reaches_the_receiver_and_the_api(service, sensor, receiv
     assert await service.stop() == 0
 
 
+@on_sqlite_at_least
 async def test_appending_rotation_a_kill_and_a_restart_lose_and_double_nothing(
     service, sensor, receiver
 ):
@@ -65,6 +71,7 @@ async def test_a_kill_at_any_moment_loses_no_event(service, sensor, receiver, se
     assert receiver.numbers == set(range(1, sensor.written + 1))
 
 
+@on_sqlite_at_least
 async def test_a_receiver_that_fails_gets_the_event_again(service, sensor, receiver):
     receiver.statuses = [503, 500]
     sensor.write(1)
@@ -73,6 +80,7 @@ async def test_a_receiver_that_fails_gets_the_event_again(service, sensor, recei
     assert receiver.statuses == []
 
 
+@on_sqlite_at_least
 async def test_what_did_not_arrive_is_listed_and_can_be_sent_again(service, sensor, receiver):
     receiver.statuses = [500] * 7  # four of one, which is then dead, and three of the other
     sensor.write(2)
@@ -117,6 +125,7 @@ async def test_a_postgresql_without_its_schema_is_refused(service, database_url,
     await asyncio.to_thread(postgres.drop, "empty")
 
 
+@on_sqlite_at_least
 async def test_malformed_lines_are_shown_with_their_reason(service, sensor, receiver):
     sensor.write(1)
     with sensor.path.open("ab") as file:

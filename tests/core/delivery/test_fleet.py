@@ -123,6 +123,7 @@ async def test_what_comes_for_a_disabled_destination_waits_until_it_is_resumed(
     await fleet.follow()
     stopped = await database.write(disable, made, made.updated_at)
     await fleet.follow()
+    await asyncio.gather(*fleet._ending)
     await store(alert())
     await deliver_all()
     assert (fleet.running, workshop.made[0].deliveries) == ([], [])
