@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from sqlalchemy import Connection, func, literal_column, select
+from sqlalchemy import Connection, func, select
 
 from bench.children import child
 from bench.databases import KINDS, NewUrl, new_urls, open_new
@@ -31,6 +31,7 @@ from tocsin.delivery import (
     apply,
     written_in,
 )
+from tocsin.delivery.queue.states import is_stored_as
 from tocsin.events import EVENTS as EVENTS_TOPIC
 from tocsin.events import Bell, Bells, event_of
 from tocsin.metrics import Metrics
@@ -160,7 +161,7 @@ def _is_waiting(connection: Connection) -> bool:
     unrouted = select(events.c.id).where(events.c.routed.is_(False))
     pending = select(deliveries.c.id).where(
         deliveries.c.destination == "receiver",
-        deliveries.c.state == literal_column("'pending'"),
+        is_stored_as("pending"),
     )
     return any(connection.execute(query.limit(1)).first() for query in (unrouted, pending))
 

@@ -203,7 +203,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         stack.push_async_callback(plugins.close)
         channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
         renderer = Renderer(configuration.template_paths, configuration.templates_dir)
-        await _settle_destinations(configuration, database, clock, alone=is_sqlite(url))
+        differing = await _settle_destinations(configuration, database, clock, alone=is_sqlite(url))
         door = await stack.enter_async_context(
             open_door(
                 settings,
@@ -220,7 +220,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         node = _compose(
             settings, configuration, plugins, door, channels=channels, renderer=renderer
         )
-        node.differing = await _differing(configuration, database)
+        node.differing = differing
         taken = await node.queue.take_over(clock.now(), certain=is_sqlite(url))
         node.metrics.taken_over.inc(taken)
         yield node
@@ -228,8 +228,8 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
 
 async def _settle_destinations(
     configuration: Configuration, database: Database, clock: Clock, *, alone: bool
-) -> None:
-    """Apply the file where this node is alone, and say what differs from it where it is not.
+) -> list[str]:
+    """Apply the file where this node is alone, and return what differs from it where it is not.
 
     What is parked is tried again: templates and plugins may have been mended.
     """
@@ -237,9 +237,11 @@ async def _settle_destinations(
     await database.write(unpark_all, now)
     if alone:
         await database.write(apply, written, "file", now)
-    elif differing := await _differing(configuration, database):
+        return []
+    if differing := await _differing(configuration, database):
         words = "this node's plugins.toml is not what was applied; `tocsin apply` applies it"
         _log.warning(words, differing=differing)
+    return differing
 
 
 async def _differing(configuration: Configuration, database: Database) -> list[str]:

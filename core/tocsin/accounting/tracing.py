@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, select
 from tocsin.accounting.arrivals import outcome_of, rank
 from tocsin.accounting.stretches import point
 from tocsin.clock import isoformat
+from tocsin.delivery.history.reads import outline_attempt
 from tocsin.delivery.history.whereabouts import COLUMNS, whereabouts
 from tocsin.incidents.alerting import ALERTED, BELOW, QUIET, ROSE
 from tocsin.store.tables import attempts, coverage, deliveries, destinations, events, incidents
@@ -101,17 +102,9 @@ def _deliveries(connection: Connection, of: Sequence[str]) -> dict[str, list[dic
 
 def _attempts(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Return the attempts at each of these deliveries."""
-    query = select(attempts).where(attempts.c.delivery_id.in_(of)).order_by(attempts.c.number)
+    told = [column for column in attempts.c if column is not attempts.c.response]
+    query = select(*told).where(attempts.c.delivery_id.in_(of)).order_by(attempts.c.number)
     found = defaultdict(list)
     for row in connection.execute(query).mappings():
-        found[row["delivery_id"]].append(
-            {
-                "number": row["number"],
-                "started_at": isoformat(row["started_at"]),
-                "duration_ms": row["duration_ms"],
-                "outcome": row["outcome"],
-                "status": row["status"],
-                "reason": row["reason"],
-            }
-        )
+        found[row["delivery_id"]].append(outline_attempt(row))
     return found

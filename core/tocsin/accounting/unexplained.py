@@ -12,11 +12,9 @@ from sqlalchemy import (
     Connection,
     Select,
     String,
-    and_,
     cast,
     exists,
     literal,
-    literal_column,
     or_,
     select,
     union_all,
@@ -25,7 +23,8 @@ from sqlalchemy import (
 from tocsin.accounting.period import MOST, Period
 from tocsin.clock import isoformat
 from tocsin.delivery.destinations.records import State
-from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING
+from tocsin.delivery.queue.seam import PARKED, PENDING
+from tocsin.delivery.queue.states import is_stored_as
 from tocsin.incidents.alerting import ALERTED
 from tocsin.model import EventType
 from tocsin.store.sequences import events_kept_from
@@ -36,11 +35,6 @@ PATIENCE = timedelta(minutes=5)
 
 KINDS = ("hole", "lost", "silent", "no-event", "not-routed", "overdue", "no-destination")
 """What can be unaccounted for."""
-
-# Written out, since a partial index serves no condition that comes as a parameter
-_DEAD: ColumnElement[str] = literal_column(f"'{DEAD}'")
-_PENDING: ColumnElement[str] = literal_column(f"'{PENDING}'")
-_PARKED: ColumnElement[str] = literal_column(f"'{PARKED}'")
 
 
 def find_unexplained(
@@ -120,7 +114,7 @@ def overdue(period: Period, now: datetime) -> Select[Any]:
     is_behind = exists().where(
         older.c.destination == deliveries.c.destination,
         older.c.subject == deliveries.c.subject,
-        older.c.state == _PENDING,
+        is_stored_as(PENDING, older),
         older.c.id < deliveries.c.id,
     )
     return (
@@ -130,7 +124,8 @@ def overdue(period: Period, now: datetime) -> Select[Any]:
             destinations.c.state == State.ACTIVE,
             or_(destinations.c.held_until.is_(None), destinations.c.held_until < latest),
             or_(destinations.c.free_at.is_(None), destinations.c.free_at < latest),
-            and_(deliveries.c.state == _PENDING, deliveries.c.due_at < latest),
+            is_stored_as(PENDING),
+            deliveries.c.due_at < latest,
             deliveries.c.created_at <= period.until,
             ~is_behind,
         )
@@ -142,9 +137,7 @@ def overdue(period: Period, now: datetime) -> Select[Any]:
 def untried(now: datetime) -> Select[Any]:
     """Return the query of paused destinations that should have been tried long ago."""
     latest = now - PATIENCE
-    waits = exists().where(
-        deliveries.c.destination == destinations.c.name, deliveries.c.state == _PENDING
-    )
+    waits = exists().where(deliveries.c.destination == destinations.c.name, is_stored_as(PENDING))
     return select(destinations.c.name, destinations.c.held_until).where(
         destinations.c.state == State.PAUSED,
         destinations.c.held_until < latest,
@@ -160,5 +153,5 @@ def homeless(period: Period) -> CompoundSelect[Any]:
     waiting = select(d.id, d.destination, d.created_at).where(
         d.created_at <= period.until, ~is_there
     )
-    parked = and_(d.state.in_([_DEAD, _PARKED]), d.state == _PARKED)  # the first is the index's own
-    return union_all(waiting.where(d.state == _PENDING), waiting.where(parked)).limit(MOST)
+    states = (waiting.where(is_stored_as(state)) for state in (PENDING, PARKED))
+    return union_all(*states).limit(MOST)

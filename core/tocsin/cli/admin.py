@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
-from getpass import getuser
 from typing import Annotated, TypeVar
 
 import typer
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
-from tocsin.audit import Entry, record
 from tocsin.cli.existing import run_on_database
+from tocsin.cli.local import record
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import Admins, Vault, open_proven_vault, open_tokens, open_vault
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
-from tocsin.model import Json
 from tocsin.settings import load_settings
 from tocsin.store import Database
 
@@ -36,7 +34,9 @@ def token(
 
     def issue(connection: Connection, vault: Vault, clock: Clock) -> str:
         details = {"expires_in": expires_in}
-        _record(connection, clock, "admin.issue-token", target=f"admin:{name}", details=details)
+        record(
+            connection, clock.now(), "admin.issue-token", target=f"admin:{name}", details=details
+        )
         return Admins(vault, clock).issue(connection, name=name, expires_in=lifetime)
 
     print(_write(issue, is_proven=True))
@@ -47,7 +47,7 @@ def revoke_all() -> None:
     """End every admin token at once, on every node; those of an OpenID Connect issuer stay."""
 
     def revoke(connection: Connection, vault: Vault, clock: Clock) -> None:
-        _record(connection, clock, "admin.revoke-all")
+        record(connection, clock.now(), "admin.revoke-all")
         Admins(vault, clock).revoke_all(connection)
 
     _write(revoke)
@@ -62,7 +62,7 @@ def rotate_signing_keys() -> None:
     settings = load_settings()
 
     def rotate(connection: Connection, vault: Vault, clock: Clock) -> None:
-        _record(connection, clock, "signing-keys.rotate")
+        record(connection, clock.now(), "signing-keys.rotate")
         open_tokens(settings, vault, clock).replace_keys(connection)
 
     _write(rotate)
@@ -84,26 +84,6 @@ def _write(work: Callable[[Connection, Vault, Clock], T], *, is_proven: bool = F
         return await database.write(work, vault, SystemClock())
 
     return run_on_database(settings, run)
-
-
-def _record(
-    connection: Connection,
-    clock: Clock,
-    action: str,
-    *,
-    target: str | None = None,
-    details: Mapping[str, Json] | None = None,
-) -> None:
-    entry = Entry(
-        at=clock.now(),
-        actor=f"local:{getuser()}",
-        action=action,
-        target=target,
-        address="local",
-        request_id="",
-        details=details or {},
-    )
-    record(connection, entry)
 
 
 def _parse(text: str) -> timedelta:

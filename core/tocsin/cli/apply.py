@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from getpass import getuser
 from typing import Annotated
 
 import typer
 from sqlalchemy import Connection
 
-from tocsin import audit
 from tocsin.cli.existing import run_on_database
+from tocsin.cli.local import record, whoami
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
 from tocsin.delivery import Step, Written, load_destinations, plan, written_in
@@ -53,18 +52,8 @@ def apply(
 
 
 def _apply(connection: Connection, written: list[Written]) -> list[Step]:
-    now, who = SystemClock().now(), f"local:{getuser()}"
-    steps = apply_written(connection, written, who, now)
-    entries = (
-        audit.Entry(
-            at=now,
-            actor=who,
-            action=_ACTIONS[step.action],
-            target=f"destination:{step.name}",
-            address="",
-            request_id="",
-        )
-        for step in steps
-    )
-    audit.record(connection, *entries)
+    now = SystemClock().now()
+    steps = apply_written(connection, written, whoami(), now)
+    for step in steps:
+        record(connection, now, _ACTIONS[step.action], target=f"destination:{step.name}")
     return steps

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from getpass import getuser
 from typing import Annotated, Any, TypeVar
 
 import typer
 from sqlalchemy import Connection
 
-from tocsin import audit, delivery
+from tocsin import delivery
 from tocsin.cli.answers import print_columns
 from tocsin.cli.existing import run_on_database
+from tocsin.cli.local import record, whoami
 from tocsin.cli.moments import parse_moment
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
 from tocsin.delivery import DeliveryState, Filter, NoSuchDeliveryError, NotReplayableError, Resting
 from tocsin.errors import OperatorError
-from tocsin.model import EventType, Json, Vocabulary
+from tocsin.model import EventType, Vocabulary
 from tocsin.settings import load_settings
 from tocsin.store import Database
 
@@ -115,13 +114,15 @@ def replay(
 
 
 def _replay_one(connection: Connection, delivery_id: str) -> int:
+    now = SystemClock().now()
     try:
-        to = delivery.replay_delivery(connection, delivery_id, SystemClock().now())
+        to = delivery.replay_delivery(connection, delivery_id, now)
     except NoSuchDeliveryError:
         raise OperatorError(f"there is no delivery {delivery_id!r}") from None
     except NotReplayableError as error:
         raise OperatorError(f"{delivery_id} cannot be replayed: {error}") from None
-    _record(connection, "delivery.replay", f"delivery:{delivery_id}", {"destination": to})
+    target, details = f"delivery:{delivery_id}", {"destination": to}
+    record(connection, now, "delivery.replay", target=target, details=details)
     return 1
 
 
@@ -142,24 +143,11 @@ async def _replay_all(database: Database, state: Resting, wanted: Filter) -> int
 
 
 def _create(connection: Connection, extent: delivery.Extent) -> dict[str, Any]:
-    by = f"local:{getuser()}"
-    made = delivery.create_replay(connection, extent, by, SystemClock().now())
+    now = SystemClock().now()
+    made = delivery.create_replay(connection, extent, whoami(), now)
     details = {**made["filter"], "total": made["total"]}
-    _record(connection, "deliveries.replay", f"replay:{made['id']}", details)
+    record(connection, now, "deliveries.replay", target=f"replay:{made['id']}", details=details)
     return made
-
-
-def _record(connection: Connection, action: str, target: str, details: Mapping[str, Json]) -> None:
-    entry = audit.Entry(
-        at=SystemClock().now(),
-        actor=f"local:{getuser()}",
-        action=action,
-        target=target,
-        address="local",
-        request_id="",
-        details=details,
-    )
-    audit.record(connection, entry)
 
 
 def _filter(

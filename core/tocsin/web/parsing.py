@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from aiohttp import hdrs, web
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from yarl import URL
 
 from tocsin.errors import CallerError
+from tocsin.model import Vocabulary
 from tocsin.validation import explain
 from tocsin.web.problems import Kind, refusal
 
@@ -36,6 +38,21 @@ def _whole(value: object) -> object:
 
 Whole = BeforeValidator(_whole)
 """Takes a whole number of a body however it is written: JSON does not tell 7.0 from 7."""
+
+
+# As many digits as every database's integers hold
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+
+
+def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
+    """Take a word in any case, and leave what is no word for others to judge."""
+    parse: Callable[[Any], Any] = vocabulary.parse
+    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
+
+
+def parse_number(text: str) -> int | None:
+    """Return the number that a part of a path spells, None where no record can have it."""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def parse_query(url: URL, model: type[Model]) -> Model:

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.dialects import sqlite
 
-from tocsin.delivery.queue import sql as sql_queue
 from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.statements import CLAIMS
 from tocsin.events import emit
 from tocsin.store import open_database
 from tocsin.store.sqlite import make_engine
@@ -82,11 +82,11 @@ async def test_a_node_hears_what_another_announces(database, migrated_url, clock
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (sql_queue._CLAIMS[False, False], "ix_deliveries_due (destination=? AND due_at<?)"),
-        (sql_queue._CLAIMS[True, False], "ix_deliveries_due (destination=? AND due_at<?)"),
-        (sql_queue._CLAIMS[True, False], "ix_deliveries_waiting (destination=? AND subject=?)"),
-        (sql_queue._CLAIMS[False, True], "ix_deliveries_due (destination=?)"),
-        (sql_queue._CLAIMS[True, True], "ix_deliveries_due (destination=?)"),
+        (CLAIMS[False, False], "ix_deliveries_due (destination=? AND due_at<?)"),
+        (CLAIMS[True, False], "ix_deliveries_due (destination=? AND due_at<?)"),
+        (CLAIMS[True, False], "ix_deliveries_waiting (destination=? AND subject=?)"),
+        (CLAIMS[False, True], "ix_deliveries_due (destination=?)"),
+        (CLAIMS[True, True], "ix_deliveries_due (destination=?)"),
     ],
 )
 async def test_a_claim_walks_the_indexes_of_what_waits(tmp_path, statement, index):

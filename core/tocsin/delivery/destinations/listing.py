@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, literal_column, select
+from sqlalchemy import Connection, Select, func, select
 
 from tocsin.delivery.destinations.records import Destination, State, destination_of
 from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING
+from tocsin.delivery.queue.states import is_stored_as
 from tocsin.store.tables import deliveries, destinations
 
 _STATES = (PENDING, PARKED, DEAD)
@@ -46,6 +47,4 @@ def count_waiting(connection: Connection, name: str) -> dict[str, int]:
 
 
 def _count(name: str, state: str) -> Select[Any]:
-    # Written out, since a partial index serves no condition that comes as a parameter
-    is_so = deliveries.c.state == literal_column(f"'{state}'")
-    return select(func.count()).where(is_so, deliveries.c.destination == name)
+    return select(func.count()).where(is_stored_as(state), deliveries.c.destination == name)

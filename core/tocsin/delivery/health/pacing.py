@@ -128,11 +128,8 @@ def take_turns(
     The generic cell rate algorithm over one column, so that it holds over all nodes: a turn each
     `interval`, and those of the last second at once.
     """
-    row = connection.execute(
-        select(destinations.c.free_at).where(destinations.c.name == name).with_for_update()
-    ).one()
     saved = max(timedelta(seconds=1), interval)
-    free_at = max(row.free_at or now - saved, now - saved)
+    free_at = max(_free_at(connection, name) or now - saved, now - saved)
     if free_at > now + _LONGEST_DEBT + interval:  # the clock was set back
         free_at = now
     turns = max(0, min(wanted, (now - free_at) // interval))
@@ -142,10 +139,16 @@ def take_turns(
 
 def give_back_turns(connection: Connection, name: str, unused: int, interval: timedelta) -> None:
     """Make attempts possible that were not needed."""
-    row = connection.execute(
-        select(destinations.c.free_at).where(destinations.c.name == name).with_for_update()
-    ).one()
-    _set_free(connection, name, row.free_at - unused * interval)
+    free_at = _free_at(connection, name)
+    assert free_at is not None  # noqa: S101 - turns were taken before
+    _set_free(connection, name, free_at - unused * interval)
+
+
+def _free_at(connection: Connection, name: str) -> datetime | None:
+    """Return from when on it has a turn, held until the transaction ends."""
+    query = select(destinations.c.free_at).where(destinations.c.name == name)
+    free_at: datetime | None = connection.execute(query.with_for_update()).scalar_one()
+    return free_at
 
 
 def _set_free(connection: Connection, name: str, free_at: datetime) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, literal_column, select
+from sqlalchemy import ColumnElement, select
 
 from tocsin.delivery.destinations.records import State
 from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING
+from tocsin.delivery.queue.states import is_stored_as
 from tocsin.model import EventType, Vocabulary
 from tocsin.store.tables import EPOCH, deliveries, destinations, events
 
@@ -63,20 +64,6 @@ class Filter:
             # always with both ends: by one alone, SQLite would rather walk every delivery
             yield events.c.timestamp >= (self.since or EPOCH)
             yield events.c.timestamp < (self.until or _END)
-
-
-# States are written out, since a partial index serves no condition that comes as a parameter; and
-# SQLite has to be told in the index's own words that it may be used.
-_RESTING: tuple[ColumnElement[str], ...] = (
-    literal_column(f"'{DEAD}'"),
-    literal_column(f"'{PARKED}'"),
-)
-
-
-def is_stored_as(state: str) -> ColumnElement[bool]:
-    """Return the condition that this is a delivery's own state, whatever its destination's is."""
-    is_it = deliveries.c.state == literal_column(f"'{state}'")
-    return is_it if state in (PENDING, DELIVERED) else deliveries.c.state.in_(_RESTING) & is_it
 
 
 def is_shown_as(state: DeliveryState) -> ColumnElement[bool]:

@@ -83,6 +83,11 @@ def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, An
 
 def represent_attempt(row: RowMapping) -> dict[str, Any]:
     """Return an attempt as it is shown; what the receiver answered was cut when it was stored."""
+    return outline_attempt(row) | {"response": row["response"].decode("utf-8", "replace")}
+
+
+def outline_attempt(row: RowMapping) -> dict[str, Any]:
+    """Return an attempt as it is shown where nobody asks for what the receiver answered."""
     return {
         "number": row["number"],
         "started_at": isoformat(row["started_at"]),
@@ -90,7 +95,6 @@ def represent_attempt(row: RowMapping) -> dict[str, Any]:
         "outcome": row["outcome"],
         "status": row["status"],
         "reason": row["reason"],
-        "response": row["response"].decode("utf-8", "replace"),
     }
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, literal_column, select, update
 
 from tocsin.clock import Clock
 from tocsin.delivery.destinations.records import State
-from tocsin.delivery.history.filters import SOURCE, is_stored_as
+from tocsin.delivery.history.filters import SOURCE
 from tocsin.delivery.history.replays import REPLAYS, ReplayState, Scope
-from tocsin.delivery.queue.seam import PENDING, queued
+from tocsin.delivery.queue.requeueing import due_again
+from tocsin.delivery.queue.seam import queued
+from tocsin.delivery.queue.states import is_stored_as
 from tocsin.errors import TocsinError
 from tocsin.events import Bells
 from tocsin.loops import run_forever
@@ -51,7 +52,7 @@ def replay_delivery(connection: Connection, delivery_id: str, now: datetime) -> 
     if row["lease"] is not None and row["due_at"] > now:
         raise NotReplayableError("it is being attempted right now")
     it = update(deliveries).where(deliveries.c.id == delivery_id)
-    connection.execute(it.values(_due_again(now)))
+    connection.execute(it.values(due_again(now)))
     announce(connection, queued(destination))
     return destination
 
@@ -69,17 +70,6 @@ def _locked(connection: Connection, delivery_id: str) -> RowMapping | None:
         .with_for_update(of=deliveries)
     )
     return connection.execute(query).mappings().one_or_none()
-
-
-def _due_again(now: datetime) -> dict[str, Any]:
-    return {
-        "state": PENDING,
-        "due_at": now,
-        "schedule_start": deliveries.c.attempts,
-        "lease": None,
-        "holder": None,
-        "finished_at": None,
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +143,7 @@ def _send_again(
         .with_for_update(of=deliveries)
     )
     chosen = connection.scalars(query).all()
-    due = update(deliveries).where(deliveries.c.id.in_(chosen)).values(_due_again(now))
+    due = update(deliveries).where(deliveries.c.id.in_(chosen)).values(due_again(now))
     return connection.scalars(due.returning(deliveries.c.destination)).all()
 
 

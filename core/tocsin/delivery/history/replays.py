@@ -14,7 +14,8 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, sele
 
 from tocsin.clock import isoformat
 from tocsin.delivery.destinations.records import State
-from tocsin.delivery.history.filters import SOURCE, Filter, Resting, is_stored_as
+from tocsin.delivery.history.filters import SOURCE, Filter, Resting
+from tocsin.delivery.queue.states import is_stored_as
 from tocsin.events import new_id
 from tocsin.model import EventType
 from tocsin.store import announce

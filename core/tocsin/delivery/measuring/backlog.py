@@ -16,13 +16,13 @@ from sqlalchemy import (
     bindparam,
     case,
     func,
-    literal_column,
     select,
     union_all,
 )
 
 from tocsin.delivery.destinations.records import State
 from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING
+from tocsin.delivery.queue.states import IS_RESTING, is_stored_as
 from tocsin.store.tables import deliveries, destinations, events
 
 
@@ -55,12 +55,7 @@ def _counted(condition: ColumnElement[bool]) -> Select[tuple[str, str, int, date
     )
 
 
-# Written out, since a partial index serves no condition that comes as a parameter
-_waiting: ColumnElement[str] = literal_column(f"'{PENDING}'")
-_resting: list[ColumnElement[str]] = [literal_column(f"'{state}'") for state in (DEAD, PARKED)]
-_counts = union_all(
-    _counted(deliveries.c.state == _waiting), _counted(deliveries.c.state.in_(_resting))
-).subquery()
+_counts = union_all(_counted(is_stored_as(PENDING)), _counted(IS_RESTING)).subquery()
 BACKLOGS = (
     select(destinations.c.name, destinations.c.state, destinations.c.held_until, _counts)
     .select_from(destinations)

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, literal_column, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING, queued
+from tocsin.delivery.queue.states import is_stored_as
 from tocsin.store import announce
 from tocsin.store.tables import deliveries, destinations
 
 _BURIED = "its destination was deleted"
 
 
-def in_state(state: str) -> ColumnElement[bool]:
-    """Return the condition, written out: a partial index serves none that comes as a parameter."""
-    written: ColumnElement[bool] = deliveries.c.state == literal_column(f"'{state}'")
-    return written
+_WAITS = is_stored_as(PENDING) & deliveries.c.lease.is_(None)
+_RESTS = is_stored_as(PARKED)
 
 
-_WAITS = in_state(PENDING) & deliveries.c.lease.is_(None)
-# the second half is what the index is made for
-_RESTS = in_state(PARKED) & deliveries.c.state.in_(
-    (literal_column(f"'{DEAD}'"), literal_column(f"'{PARKED}'"))
-)
+def due_again(now: datetime) -> dict[str, Any]:
+    """Return what makes a delivery due, held by nobody, with a schedule of its own."""
+    return {
+        "state": PENDING,
+        "due_at": now,
+        "schedule_start": deliveries.c.attempts,
+        "lease": None,
+        "holder": None,
+        "finished_at": None,
+    }
 
 
 def requeue(connection: Connection, destination: str, now: datetime) -> int:
@@ -43,11 +48,8 @@ def unpark_all(connection: Connection, now: datetime) -> int:
 
 
 def _requeue(connection: Connection, which: ColumnElement[bool], now: datetime) -> int:
-    due = update(deliveries).where(which)
-    values = {"state": PENDING, "due_at": now, "finished_at": None}
-    return int(
-        connection.execute(due.values(schedule_start=deliveries.c.attempts, **values)).rowcount
-    )
+    due = update(deliveries).where(which).values(due_again(now))
+    return int(connection.execute(due).rowcount)
 
 
 def bury(connection: Connection, now: datetime) -> int:

@@ -11,149 +11,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 
-from sqlalchemy import (
-    ColumnClause,
-    Connection,
-    RowMapping,
-    Update,
-    and_,
-    bindparam,
-    exists,
-    insert,
-    literal_column,
-    null,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Connection, RowMapping, select, update
 
 from tocsin.delivery.queue.seam import LEASE, PENDING, Attempt, Claimed, DeliveryQueue, queued
+from tocsin.delivery.queue.statements import (
+    CLAIMS,
+    LEASES,
+    LOG_ATTEMPT,
+    OFFER,
+    SETTLE,
+    TAKEN,
+)
 from tocsin.events import event_of, new_id
 from tocsin.model import Event
 from tocsin.store import Database, absent, announce, exclude_others
-from tocsin.store.batches import Batch, Row
+from tocsin.store.batches import Row
 from tocsin.store.conflicts import insert_into
-from tocsin.store.tables import attempts, deliveries, events, remote_objects
-
-# Written out, since a partial index serves no condition that comes as a parameter
-_PENDING: ColumnClause[str] = literal_column(f"'{PENDING}'")
-
-_other = deliveries.alias("other")
-_is_behind = exists().where(
-    _other.c.destination == deliveries.c.destination,
-    _other.c.subject == deliveries.c.subject,
-    _other.c.state == _PENDING,
-    _other.c.id != deliveries.c.id,
-    or_(
-        _other.c.id < deliveries.c.id,
-        and_(_other.c.lease.is_not(None), _other.c.due_at > bindparam("now")),
-    ),
-)
-
-
-def _claiming(*, in_order: bool, early: bool) -> Update:
-    is_due = deliveries.c.due_at <= bindparam("now")
-    due = select(deliveries.c.id).where(
-        deliveries.c.destination == bindparam("at_destination"),
-        deliveries.c.state == _PENDING,
-        deliveries.c.lease.is_(None) if early else is_due,
-        *([~_is_behind] if in_order else []),
-    )
-    first = due.order_by(deliveries.c.due_at, deliveries.c.id).limit(bindparam("most"))
-    chosen = first.with_for_update(skip_locked=True, of=deliveries).cte("due")
-    return (
-        update(deliveries)
-        .where(deliveries.c.id.in_(select(chosen.c.id)))
-        .values(
-            lease=bindparam("lease_name"),
-            holder=bindparam("by_holder"),
-            due_at=bindparam("leased_until"),
-        )
-        .returning(deliveries.c.id)
-    )
-
-
-_CLAIMS = {
-    (in_order, early): _claiming(in_order=in_order, early=early)
-    for in_order in (False, True)
-    for early in (False, True)
-}
-_taken = (
-    select(
-        deliveries.c.id.label("delivery_id"),
-        deliveries.c.attempts,
-        deliveries.c.schedule_start,
-        remote_objects.c.remote_id.label("remote"),
-        events,
-    )
-    .join(events, events.c.id == deliveries.c.event_id)
-    .outerjoin(
-        remote_objects,
-        and_(
-            remote_objects.c.destination == deliveries.c.destination,
-            remote_objects.c.subject == deliveries.c.subject,
-        ),
-    )
-    .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
-)
-_leases = (
-    select(deliveries.c.id, deliveries.c.lease, deliveries.c.destination, deliveries.c.subject)
-    .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
-    .order_by(deliveries.c.id)
-    .with_for_update()
-)
-_offer = Batch(
-    insert(deliveries),
-    (
-        "id",
-        "event_id",
-        "destination",
-        "subject",
-        "state",
-        "attempts",
-        "schedule_start",
-        "due_at",
-        "created_at",
-    ),
-)
-_settle = Batch(
-    update(deliveries)
-    .where(deliveries.c.id == bindparam("at_id"))
-    .values(
-        state=bindparam("to_state"),
-        attempts=bindparam("to_attempts"),
-        schedule_start=deliveries.c.schedule_start + bindparam("spared"),
-        due_at=bindparam("to_due_at"),
-        lease=null(),
-        holder=null(),
-        reason=bindparam("to_reason"),
-        remote_id=bindparam("to_remote_id"),
-        finished_at=bindparam("to_finished_at"),
-    ),
-    (
-        "at_id",
-        "to_state",
-        "to_attempts",
-        "spared",
-        "to_due_at",
-        "to_reason",
-        "to_remote_id",
-        "to_finished_at",
-    ),
-)
-_log_attempt = Batch(
-    insert(attempts),
-    (
-        "delivery_id",
-        "number",
-        "started_at",
-        "duration_ms",
-        "outcome",
-        "status",
-        "reason",
-        "response",
-    ),
-)
+from tocsin.store.tables import deliveries, remote_objects
 
 
 class SqlQueue(DeliveryQueue):
@@ -169,7 +43,7 @@ class SqlQueue(DeliveryQueue):
     ) -> int:
         """Store the deliveries in this transaction, due at once."""
         rows = [_new_row(event, destination, now) for event, destination in wanted]
-        _offer.run(connection, rows)
+        OFFER.run(connection, rows)
         for destination in {row[2] for row in rows}:
             announce(connection, queued(destination))
         return len(rows)
@@ -239,13 +113,13 @@ def _claim(
     parameters = {"at_destination": destination, "most": most, "now": now}
     taking = {"lease_name": lease.name, "leased_until": lease.until, "by_holder": lease.holder}
     # what a statement does not ask for is not given: PostgreSQL could not tell its type
-    statement = _CLAIMS[in_order, early]
+    statement = CLAIMS[in_order, early]
     if early and not in_order:
         del parameters["now"]
     ids = list(connection.execute(statement, parameters | taking).scalars())
     if not ids:
         return []
-    rows = connection.execute(_taken, {"ids": ids}).mappings()
+    rows = connection.execute(TAKEN, {"ids": ids}).mappings()
     by_id = sorted(rows, key=itemgetter("delivery_id"))
     return [_claimed(row, lease, is_probe=early) for row in by_id]
 
@@ -266,7 +140,7 @@ def _claimed(row: RowMapping, lease: _Lease, *, is_probe: bool) -> Claimed:
 def _held(connection: Connection, claims: Sequence[Claimed]) -> dict[str, RowMapping]:
     """Return the rows of those deliveries whose lease is still the one they were claimed with."""
     leases = {claimed.id: claimed.lease for claimed in claims}
-    rows = connection.execute(_leases, {"ids": list(leases)}).mappings()
+    rows = connection.execute(LEASES, {"ids": list(leases)}).mappings()
     return {row["id"]: row for row in rows if row["lease"] == leases[row["id"]]}
 
 
@@ -282,8 +156,8 @@ def _settle_all(connection: Connection, ended: Sequence[Attempt]) -> list[Attemp
     held = _held(connection, [attempt.claimed for attempt in ended])
     valid = [attempt for attempt in ended if attempt.claimed.id in held]
     if valid:
-        _settle.run(connection, map(_settled, valid))
-        _log_attempt.run(connection, map(_attempt_row, valid))
+        SETTLE.run(connection, map(_settled, valid))
+        LOG_ATTEMPT.run(connection, map(_attempt_row, valid))
         _remember(connection, valid, held)
     return [attempt for attempt in ended if attempt.claimed.id not in held]
 

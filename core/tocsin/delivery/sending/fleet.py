@@ -36,7 +36,6 @@ class _Running:
 
     def __init__(self, revision: int, live: Live[Channel], worker: Worker) -> None:
         self.revision = revision
-        self.channel = live.plugin
         self._close = live.close
         self._worker = worker
         self._loop = asyncio.create_task(worker.run())
@@ -87,11 +86,6 @@ class Fleet:
     def running(self) -> list[str]:
         """The names of the destinations that this node serves."""
         return sorted(self._running)
-
-    def channel(self, name: str) -> Channel | None:
-        """Return the running channel of a destination, None where none runs."""
-        running = self._running.get(name)
-        return None if running is None else running.channel
 
     async def run(self) -> None:
         """Follow the destinations until cancelled; `finish` ends the workers."""

@@ -69,6 +69,11 @@ class Worker:
         self._most: int = self._settings.concurrency * AHEAD
         self._slots = asyncio.Semaphore(self._settings.concurrency)
         self._longest = self._settings.timeout + GRACE
+        self._patience = Patience(
+            self._settings.pause_after,
+            self._settings.pause_after_failures,
+            self._settings.probe_interval,
+        )
 
     async def run(self) -> None:
         """Claim, deliver and settle until cancelled; `finish` sees to what is then under way."""
@@ -203,12 +208,8 @@ class Worker:
         is_well = destination.standing == Standing()
         if is_well and all(attempt.verdict in _SAYS_NOTHING for attempt in ended):
             return
-        settings = self._settings
-        patience = Patience(
-            settings.pause_after, settings.pause_after_failures, settings.probe_interval
-        )
         change = await self._database.write(
-            record_verdicts, destination, ended, patience, self._clock.now()
+            record_verdicts, destination, ended, self._patience, self._clock.now()
         )
         if change is not None:
             self._admission.destination = change.after

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -14,11 +13,10 @@ from tocsin.errors import CallerError
 from tocsin.fields import parse_iso_duration
 from tocsin.model import EventType, Severity
 from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Query
+from tocsin.web.parsing import Query, parse_number
+from tocsin.web.routes.deliveries import TracedAttempt, Whereabouts
 from tocsin.web.routes.moments import Moment
 
-# As many digits as every database's integers hold
-_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _DAY = timedelta(days=1)
 
 
@@ -81,32 +79,6 @@ class AlertOutcome(_Account):
         json_schema_extra={"enum": ["alerted", "below-threshold", "quiet", "rose-unalerted"]}
     )
     detail: str = Field(description="The same in words.")
-
-
-class TracedAttempt(_Account):
-    """One attempt at a delivery."""
-
-    number: int
-    started_at: datetime
-    duration_ms: int
-    outcome: str
-    status: int | None = Field(description="The HTTP status, where there was one.")
-    reason: str | None
-
-
-class Whereabouts(_Account):
-    """Where a delivery is, and why."""
-
-    id: str
-    destination: str
-    state: str = Field(
-        description="`parked` also while its destination is not active.",
-        json_schema_extra={"enum": ["pending", "parked", "delivered", "dead"]},
-    )
-    reason: str | None = Field(description="Why it is not there.")
-    due_at: datetime | None = Field(description="When it is tried next.")
-    remote_id: str | None = Field(description="What the receiver calls what it made of it.")
-    finished_at: datetime | None
 
 
 class TracedDelivery(Whereabouts):
@@ -235,8 +207,8 @@ class Proof(_Account):
 
 def get_trace(connection: Connection, call: Call) -> Answer:
     """Answer the whole chain of one incident."""
-    number = call.path["number"]
-    found = accounting.trace(connection, int(number)) if _NUMBER.fullmatch(number) else None
+    number = parse_number(call.path["number"])
+    found = accounting.trace(connection, number) if number else None
     if found is None:
         raise CallerError(404, "There is no incident of this number.")
     return Answer(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import delivery
@@ -14,8 +14,7 @@ from tocsin.errors import CallerError
 from tocsin.model import EventType
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Query
-from tocsin.web.routes.accounting import TracedAttempt, Whereabouts
+from tocsin.web.parsing import Query, any_case
 from tocsin.web.routes.moments import Moment
 from tocsin.web.routes.records import Limit, no_such, place_of, with_next
 
@@ -23,14 +22,14 @@ LIST = "v"
 _PREFIX = "dlv_"
 
 DestinationName = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00]*$")]
-AnyEventType = Annotated[EventType, BeforeValidator(EventType.parse)]
+AnyEventType = Annotated[EventType, any_case(EventType)]
 Subject = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
 
 
 class DeliveryQuery(Query):
     """Which deliveries, and how many at once."""
 
-    state: Annotated[DeliveryState, BeforeValidator(DeliveryState.parse)] | None = Field(
+    state: Annotated[DeliveryState, any_case(DeliveryState)] | None = Field(
         default=None,
         description="Only this state, in any case; what waits for a destination that is not "
         "active is `parked`.",
@@ -52,6 +51,36 @@ class DeliveryQuery(Query):
     )
     limit: Limit = 50
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class TracedAttempt(_Told):
+    """One attempt at a delivery."""
+
+    number: int
+    started_at: datetime
+    duration_ms: int
+    outcome: str
+    status: int | None = Field(description="The HTTP status, where there was one.")
+    reason: str | None
+
+
+class Whereabouts(_Told):
+    """Where a delivery is, and why."""
+
+    id: str
+    destination: str
+    state: str = Field(
+        description="`parked` also while its destination is not active.",
+        json_schema_extra={"enum": ["pending", "parked", "delivered", "dead"]},
+    )
+    reason: str | None = Field(description="Why it is not there.")
+    due_at: datetime | None = Field(description="When it is tried next.")
+    remote_id: str | None = Field(description="What the receiver calls what it made of it.")
+    finished_at: datetime | None
 
 
 class _Delivery(Whereabouts):
@@ -76,10 +105,8 @@ class DeliveryAttempt(TracedAttempt):
     response: str = Field(description="What the receiver answered, 16 KiB of it at most.")
 
 
-class Envelope(BaseModel):
+class Envelope(_Told):
     """An event as receivers get it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     event_type: EventType
     timestamp: datetime
@@ -93,10 +120,8 @@ class DeliveryDetail(_Delivery):
     attempts: list[DeliveryAttempt]
 
 
-class DeliveryList(BaseModel):
+class DeliveryList(_Told):
     """One page of deliveries."""
-
-    model_config = ConfigDict(extra="forbid")
 
     deliveries: list[DeliveryItem]
     total: int = Field(description="How many match, counted up to 10,000.")

@@ -39,7 +39,7 @@ from tocsin.model import EventType, Json
 from tocsin.registry import NAME_PATTERN
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query, invalid
+from tocsin.web.parsing import Body, Query, any_case, invalid
 from tocsin.web.problems import Kind, refusal
 from tocsin.web.routes.records import Limit, moment, no_such, place_of, with_next
 
@@ -63,10 +63,6 @@ def _state(text: str) -> State:
         return State(text.lower())
     except ValueError:
         raise ValueError(f"give one of: {', '.join(State)}") from None
-
-
-def _any_case(value: object) -> object:
-    return EventType.parse(value) if isinstance(value, str) else value
 
 
 _Settings = Annotated[dict[str, Any], AfterValidator(_storable)]
@@ -107,7 +103,7 @@ class DestinationChange(Body):
 class SampleRequest(Body):
     """What a test is to look like."""
 
-    event_type: Annotated[EventType, BeforeValidator(_any_case)] = Field(
+    event_type: Annotated[EventType, any_case(EventType)] = Field(
         default=EventType.INCIDENT_ALERT, description="The kind of event to send."
     )
 

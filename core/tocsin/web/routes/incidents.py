@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -12,19 +11,12 @@ from sqlalchemy import Connection
 from tocsin import incidents
 from tocsin.errors import CallerError
 from tocsin.fields import parse_iso_duration
-from tocsin.model import EntityKind, IncidentStatus, Severity, Vocabulary
+from tocsin.model import EntityKind, IncidentStatus, Severity
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Cursor
-from tocsin.web.parsing import Query
+from tocsin.web.parsing import Query, any_case, parse_number
 
 LONGEST_TIMESPAN = timedelta(days=3650)
-
-# As many digits as every database's integers hold
-_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
-
-
-def _any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
-    return BeforeValidator(vocabulary.parse)
 
 
 def _parse_timespan(text: str) -> timedelta:
@@ -43,10 +35,10 @@ ResumeField = Annotated[
 class IncidentQuery(Query):
     """Which incidents, and how many at once."""
 
-    severity: Annotated[Severity, _any_case(Severity)] | None = Field(
+    severity: Annotated[Severity, any_case(Severity)] | None = Field(
         default=None, description="Only this severity, in any case."
     )
-    status: Annotated[IncidentStatus, _any_case(IncidentStatus)] | None = Field(
+    status: Annotated[IncidentStatus, any_case(IncidentStatus)] | None = Field(
         default=None, description="Only this status, in any case."
     )
     timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] | None = Field(
@@ -126,13 +118,8 @@ class IncidentList(BaseModel):
 
 def get_incident(connection: Connection, call: Call) -> Answer:
     """Answer one incident."""
-    number = call.path["number"]
-    url = call.services.public_url
-    found = (
-        incidents.get_incident(connection, int(number), public_url=url)
-        if _NUMBER.fullmatch(number)
-        else None
-    )
+    number, url = parse_number(call.path["number"]), call.services.public_url
+    found = incidents.get_incident(connection, number, public_url=url) if number else None
     if found is None:
         raise CallerError(404, "There is no incident of this number.")
     return Answer(found)

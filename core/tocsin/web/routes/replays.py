@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from tocsin import delivery
 from tocsin.delivery import Extent, ReplayState, Resting
-from tocsin.model import EventType, Vocabulary
+from tocsin.model import EventType
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query
+from tocsin.web.parsing import Body, Query, any_case
 from tocsin.web.routes.deliveries import DestinationName
 from tocsin.web.routes.moments import Moment
 from tocsin.web.routes.records import Limit, no_such, place_of, with_next
@@ -23,16 +22,10 @@ LIST = "r"
 _PREFIX = "rpl_"
 
 
-def _any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
-    """Take a word of a body in any case, and leave what is no word for others to judge."""
-    parse: Callable[[Any], Any] = vocabulary.parse
-    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
-
-
 class NewReplay(Body):
     """Which deliveries to send again."""
 
-    state: Annotated[Resting, _any_case(Resting)] = Field(
+    state: Annotated[Resting, any_case(Resting)] = Field(
         default=Resting.DEAD,
         description="Only those that rest in this state. `parked` are those that wait for the "
         "configuration to be mended, not those whose destination is not active.",
@@ -40,7 +33,7 @@ class NewReplay(Body):
     destination: DestinationName | None = Field(
         default=None, description="Only those to this destination."
     )
-    event_type: Annotated[EventType, _any_case(EventType)] | None = Field(
+    event_type: Annotated[EventType, any_case(EventType)] | None = Field(
         default=None, description="Only those of this kind of event."
     )
     since: Moment | None = Field(

@@ -1,0 +1,127 @@
+"""The statements of the queue in the database, made once."""
+
+from __future__ import annotations
+
+from sqlalchemy import Update, and_, bindparam, exists, insert, null, or_, select, update
+
+from tocsin.delivery.queue.seam import PENDING
+from tocsin.delivery.queue.states import is_stored_as
+from tocsin.store.batches import Batch
+from tocsin.store.tables import attempts, deliveries, events, remote_objects
+
+_other = deliveries.alias("other")
+_is_behind = exists().where(
+    _other.c.destination == deliveries.c.destination,
+    _other.c.subject == deliveries.c.subject,
+    is_stored_as(PENDING, _other),
+    _other.c.id != deliveries.c.id,
+    or_(
+        _other.c.id < deliveries.c.id,
+        and_(_other.c.lease.is_not(None), _other.c.due_at > bindparam("now")),
+    ),
+)
+
+
+def _claiming(*, in_order: bool, early: bool) -> Update:
+    is_due = deliveries.c.due_at <= bindparam("now")
+    due = select(deliveries.c.id).where(
+        deliveries.c.destination == bindparam("at_destination"),
+        is_stored_as(PENDING),
+        deliveries.c.lease.is_(None) if early else is_due,
+        *([~_is_behind] if in_order else []),
+    )
+    first = due.order_by(deliveries.c.due_at, deliveries.c.id).limit(bindparam("most"))
+    chosen = first.with_for_update(skip_locked=True, of=deliveries).cte("due")
+    return (
+        update(deliveries)
+        .where(deliveries.c.id.in_(select(chosen.c.id)))
+        .values(
+            lease=bindparam("lease_name"),
+            holder=bindparam("by_holder"),
+            due_at=bindparam("leased_until"),
+        )
+        .returning(deliveries.c.id)
+    )
+
+
+CLAIMS = {
+    (in_order, early): _claiming(in_order=in_order, early=early)
+    for in_order in (False, True)
+    for early in (False, True)
+}
+TAKEN = (
+    select(
+        deliveries.c.id.label("delivery_id"),
+        deliveries.c.attempts,
+        deliveries.c.schedule_start,
+        remote_objects.c.remote_id.label("remote"),
+        events,
+    )
+    .join(events, events.c.id == deliveries.c.event_id)
+    .outerjoin(
+        remote_objects,
+        and_(
+            remote_objects.c.destination == deliveries.c.destination,
+            remote_objects.c.subject == deliveries.c.subject,
+        ),
+    )
+    .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
+)
+LEASES = (
+    select(deliveries.c.id, deliveries.c.lease, deliveries.c.destination, deliveries.c.subject)
+    .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(deliveries.c.id)
+    .with_for_update()
+)
+OFFER = Batch(
+    insert(deliveries),
+    (
+        "id",
+        "event_id",
+        "destination",
+        "subject",
+        "state",
+        "attempts",
+        "schedule_start",
+        "due_at",
+        "created_at",
+    ),
+)
+SETTLE = Batch(
+    update(deliveries)
+    .where(deliveries.c.id == bindparam("at_id"))
+    .values(
+        state=bindparam("to_state"),
+        attempts=bindparam("to_attempts"),
+        schedule_start=deliveries.c.schedule_start + bindparam("spared"),
+        due_at=bindparam("to_due_at"),
+        lease=null(),
+        holder=null(),
+        reason=bindparam("to_reason"),
+        remote_id=bindparam("to_remote_id"),
+        finished_at=bindparam("to_finished_at"),
+    ),
+    (
+        "at_id",
+        "to_state",
+        "to_attempts",
+        "spared",
+        "to_due_at",
+        "to_reason",
+        "to_remote_id",
+        "to_finished_at",
+    ),
+)
+LOG_ATTEMPT = Batch(
+    insert(attempts),
+    (
+        "delivery_id",
+        "number",
+        "started_at",
+        "duration_ms",
+        "outcome",
+        "status",
+        "reason",
+        "response",
+    ),
+)
