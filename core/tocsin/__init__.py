@@ -2,6 +2,7 @@
 
 from tocsin.clock import Clock
 from tocsin.errors import (
+    Broken,
     CredentialsRefused,
     Misconfigured,
     OperatorError,
@@ -10,8 +11,17 @@ from tocsin.errors import (
     TocsinError,
     TryLater,
 )
-from tocsin.fields import Duration, LocalPath, PluginSettings
-from tocsin.hookspecs import Channel, HttpClient, HttpResponse, Provider, Tools, hookimpl
+from tocsin.fields import Duration, LocalPath, PluginSettings, ServerUrl
+from tocsin.hookspecs import (
+    Capability,
+    Channel,
+    HttpClient,
+    HttpResponse,
+    Provider,
+    PushRequest,
+    Tools,
+    hookimpl,
+)
 from tocsin.model import (
     Alert,
     Covered,
@@ -25,12 +35,29 @@ from tocsin.model import (
     IncidentStatus,
     Page,
     Receipt,
+    Received,
     Rejected,
     Severity,
+    Window,
+)
+from tocsin.providers import (
+    Answer,
+    Api,
+    ApiSettings,
+    Grant,
+    Listing,
+    PushProvider,
+    WindowedProvider,
+    retry_after,
 )
 
 __all__ = [
     "Alert",
+    "Answer",
+    "Api",
+    "ApiSettings",
+    "Broken",
+    "Capability",
     "Channel",
     "Clock",
     "Covered",
@@ -41,11 +68,13 @@ __all__ = [
     "EntityKind",
     "Event",
     "EventType",
+    "Grant",
     "Health",
     "HttpClient",
     "HttpResponse",
     "Incident",
     "IncidentStatus",
+    "Listing",
     "LocalPath",
     "Misconfigured",
     "OperatorError",
@@ -53,12 +82,19 @@ __all__ = [
     "PluginFailure",
     "PluginSettings",
     "Provider",
+    "PushProvider",
+    "PushRequest",
     "Receipt",
+    "Received",
     "Refused",
     "Rejected",
+    "ServerUrl",
     "Severity",
     "TocsinError",
     "Tools",
     "TryLater",
+    "Window",
+    "WindowedProvider",
     "hookimpl",
+    "retry_after",
 ]

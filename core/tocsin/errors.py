@@ -8,6 +8,7 @@
     │   └── CallerError          what an API caller can mend; answered as a problem document
     └── PluginFailure            how a plugin says that it could not do its work
         ├── TryLater             passes by itself
+        ├── Broken               the far side answered, but not with what was asked for
         └── Refused              will not be different if it is tried again
             └── Misconfigured    until someone mends the configuration
                 └── CredentialsRefused
@@ -95,6 +96,14 @@ class TryLater(PluginFailure):
         self.throttled = throttled
         self.status = status
         self.response = response
+
+
+class Broken(PluginFailure):
+    """The far side answered, but with an error of its own or with what cannot be an answer.
+
+    Where only some of what was asked for does that, a `WindowedProvider` finds out which, records
+    it as lost and reads on.
+    """
 
 
 class Refused(PluginFailure):

@@ -9,6 +9,7 @@ from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args, get_origin
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -65,6 +66,28 @@ FileOnly = BeforeValidator(_of_this_machine)
 
 LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_beside_the_file), FileOnly]
 """A path on this machine, or a glob; a relative one is relative to `plugins.toml`."""
+
+
+class _OwnServer:
+    """Marks a field that says where a plugin's own server is."""
+
+
+def _base_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise PydanticCustomError("server", "give an address such as 'https://siem.example.com'")
+    if parts.username or parts.password:
+        raise PydanticCustomError("server", "give the address without a user name and password")
+    return value.rstrip("/")
+
+
+ServerUrl = Annotated[
+    str,
+    AfterValidator(_base_address),
+    _OwnServer(),
+    WithJsonSchema({"type": "string", "examples": ["https://siem.example.com"]}),
+]
+"""The address of a SIEM's own server; a provider may reach its host though it is private."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'give { env = "NAME" } or { file = "path" }'
@@ -227,3 +250,12 @@ class PluginSettings(BaseModel):
         """Return the names of the fields that hold secrets."""
         fields = cls.model_fields.items()
         return frozenset(name for name, field in fields if _is_secret(field.annotation))
+
+    def own_hosts(self) -> frozenset[str]:
+        """Return the hosts that fields annotated `ServerUrl` name."""
+        values = (
+            getattr(self, name)
+            for name, field in type(self).model_fields.items()
+            if any(isinstance(mark, _OwnServer) for mark in field.metadata)
+        )
+        return frozenset(host for value in values if value and (host := urlsplit(value).hostname))

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol
 
@@ -20,7 +21,18 @@ from structlog.typing import FilteringBoundLogger
 from tocsin.clock import Clock
 from tocsin.conditions import ConditionText
 from tocsin.fields import Duration, FileOnly, LocalPath, Network, PluginSettings
-from tocsin.model import Delivery, Event, EventType, Health, Page, Receipt, Severity
+from tocsin.model import (
+    Delivery,
+    Event,
+    EventType,
+    Health,
+    Incident,
+    Page,
+    Receipt,
+    Received,
+    Severity,
+    Window,
+)
 
 hookspec = pluggy.HookspecMarker("tocsin")
 hookimpl = pluggy.HookimplMarker("tocsin")
@@ -110,8 +122,31 @@ class Tools:
     """Where others reach this Tocsin, without a slash at the end."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushRequest:
+    """What someone sent to `/api/push/<name>`, not judged yet."""
+
+    headers: Mapping[str, str]
+    """Names match in any case."""
+    body: bytes
+
+
+class Capability(StrEnum):
+    """What a provider can do beside reading on; it has each whose method it overrides."""
+
+    REREAD = "reread"
+    """Read one incident again, by its id: `incident`."""
+    BACKFILL = "backfill"
+    """Read a stretch of the past: `backfill`."""
+    PUSH = "push"
+    """Take what is sent to it: `receive`."""
+
+
 class Provider(ABC):
-    """A connection to one SIEM; one is made for each [providers.<name>]."""
+    """A connection to one SIEM; one is made for each [providers.<name>].
+
+    One is read by one node at a time, and there never concurrently.
+    """
 
     class Settings(PluginSettings):
         """What every provider can be told; derive yours from it."""
@@ -129,11 +164,33 @@ class Provider(ABC):
             default=False,
             description="Also alert when an incident first seen below Medium rises to it.",
         )
+        reread_after: tuple[Duration, ...] = Field(
+            default=(),
+            max_length=10,
+            description="How long after an incident was new to read it again, since its alerts and "
+            "entities may come later.",
+        )
+
+    permissions: ClassVar[tuple[str, ...]] = ()
+    """What the credentials must be allowed to do at the SIEM, in its own words."""
+
+    clock_skew: timedelta | None = None
+    """How far the SIEM's clock was ahead of ours when last asked; None where that is not known."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
         self.settings = settings
         self.tools = tools
+
+    @classmethod
+    def capabilities(cls) -> frozenset[Capability]:
+        """Return what this provider can do beside reading on."""
+        methods = {
+            Capability.REREAD: (cls.incident, Provider.incident),
+            Capability.BACKFILL: (cls.backfill, Provider.backfill),
+            Capability.PUSH: (cls.receive, Provider.receive),
+        }
+        return frozenset(name for name, (own, base) in methods.items() if own is not base)
 
     async def start(self) -> None:
         """Get ready, once. Raising leaves this provider out, with the reason."""
@@ -154,8 +211,34 @@ class Provider(ABC):
 
         `position` is the `next_position` of the last page that was stored, or None at the very
         first read. Each page is stored together with its `next_position` before the next one is
-        asked for, so a crash repeats a page or does not, but never loses one.
+        asked for, so a crash repeats a page or does not, but never loses one. Whoever reads may
+        stop after any page, to go on later.
         """
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the incident as the SIEM has it now, None where it has it no more.
+
+        It is asked for `reread_after` the incident was new.
+        """
+        raise NotImplementedError
+
+    def backfill(
+        self, stream: str, position: Mapping[str, Any] | None, window: Window
+    ) -> AsyncGenerator[Page, None]:
+        """Yield pages of what changed or happened in a window of the past, and end with it.
+
+        `position` is as in `read`, and apart from that of the stream.
+        """
+        raise NotImplementedError
+
+    async def receive(self, request: PushRequest) -> Received:
+        """Return what someone sent; the sender is answered once it is stored.
+
+        Raises `CredentialsRefused` where the request does not prove that it may, and `Refused`
+        where it holds nothing that can be understood. Derive from `PushProvider`, which judges
+        credentials.
+        """
+        raise NotImplementedError
 
 
 class Channel(ABC):

@@ -157,25 +157,45 @@ class Covered:
     """A stretch of one source that a page accounts for: from `start` up to, not including, `end`.
 
     Stretches of time are given as datetimes, stretches of a file as byte offsets. `lost` says why
-    a stretch could not be read and never will be; None means that it was read.
+    a stretch could not be read, `passed_over` why it was not meant to be; where neither is given,
+    it was read. A lost stretch of time is tried again later, as a backfill.
     """
 
     source: str
     start: datetime | int
     end: datetime | int
     lost: str | None = None
+    passed_over: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of time: from `start` up to, not including, `end`."""
+
+    start: datetime
+    end: datetime
+
+    def __contains__(self, moment: datetime) -> bool:
+        """Whether `moment` lies in the window."""
+        return self.start <= moment < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One step of a read: what was found, and where to go on once it is stored."""
+class Received:
+    """What came from a SIEM, and what of the SIEM it accounts for."""
 
-    next_position: Mapping[str, Json]
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     covered: tuple[Covered, ...] = ()
     records: int = 0
     """How many records were read, of whatever kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Received):
+    """One step of a read: what was found, and where to go on once it is stored."""
+
+    next_position: Mapping[str, Json]
 
 
 class EventType(Vocabulary):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -43,10 +43,19 @@ class Maker:
         self._public_url = public_url
 
     async def make(
-        self, name: str, kind: Callable[[Any, Tools], Kind], settings: PluginSettings
+        self,
+        name: str,
+        kind: Callable[[Any, Tools], Kind],
+        settings: PluginSettings,
+        *,
+        allow_hosts: Collection[str] = (),
     ) -> Live[Kind]:
-        """Return what was made and started; raises whatever keeps it from that."""
+        """Return what was made and started; raises whatever keeps it from that.
+
+        `allow_hosts` may be reached though they are private.
+        """
         options = {option: getattr(settings, option, None) for option in _CLIENT_OPTIONS}
+        options["allow_hosts"] = allow_hosts
         client = open_client(**{option: value for option, value in options.items() if value})
         tools = Tools(
             name=name,
@@ -111,8 +120,9 @@ async def _start_all(
     for item in configured:
         if item.kind is None:
             continue
+        hosts = item.settings.own_hosts() if section == "providers" else ()
         try:
-            made = await maker.make(item.name, item.kind, item.settings)
+            made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
         except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
             reason = f"it could not be started: {error!r}"
             live.absent.append(Absent(f"{section}.{item.name}", reason))

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from http import HTTPStatus
 
-from tocsin import HttpResponse, Receipt, Refused, TryLater
+from tocsin import HttpResponse, Receipt, Refused, TryLater, retry_after
 
 _OVERLOADED = (
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-_SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
-_LONGEST_DELAY = timedelta(hours=24)
 
 
 def receipt(response: HttpResponse, now: datetime) -> Receipt:
@@ -54,26 +49,3 @@ def _refusal(response: HttpResponse) -> Refused | None:
         status=response.status,
         response=response.body,
     )
-
-
-def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """Return how long the receiver asks to wait, 24 hours at most; None if it does not say.
-
-    RFC 9110 section 10.2.3: a number of seconds, or a date in any of the three forms of section
-    5.6.7. Fractions of a second, which some send, count. A date that has passed says nothing.
-    """
-    value = headers.get("Retry-After", "").strip()
-    try:
-        delay = _seconds(value) if _SECONDS.fullmatch(value) else _date(value) - now
-    except (ValueError, OverflowError):  # no date, or one that no calendar holds
-        return None
-    return min(delay, _LONGEST_DELAY) if delay > timedelta(0) else None
-
-
-def _seconds(value: str) -> timedelta:
-    return timedelta(seconds=min(float(value), _LONGEST_DELAY.total_seconds()))
-
-
-def _date(value: str) -> datetime:
-    date = parsedate_to_datetime(value)
-    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -1,0 +1,20 @@
+"""What providers are made of: reading by windows of time, SIEMs' HTTP APIs, taking what is pushed.
+
+Nothing here knows a vendor; `tocsin` hands it all out.
+"""
+
+from tocsin.providers.answers import retry_after
+from tocsin.providers.api import Answer, Api, ApiSettings, Grant
+from tocsin.providers.pushed import PushProvider
+from tocsin.providers.windowed import Listing, WindowedProvider
+
+__all__ = [
+    "Answer",
+    "Api",
+    "ApiSettings",
+    "Grant",
+    "Listing",
+    "PushProvider",
+    "WindowedProvider",
+    "retry_after",
+]

@@ -1,0 +1,130 @@
+"""Where the reading of a stream by windows stands; frozen, and JSON between two reads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+import orjson
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
+
+from tocsin.errors import Refused
+from tocsin.model import Json, Window
+
+VERSION = 1
+MOST_SEEN = 5_000
+"""So many records are remembered; what is forgotten is stored again, which changes nothing."""
+SECOND = timedelta(seconds=1)
+
+
+def whole_second(moment: datetime) -> datetime:
+    """Return the second in which `moment` lies: vendors cut bounds at precisions of their own."""
+    return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def next_second(moment: datetime) -> datetime:
+    """Return the first whole second that is not before `moment`."""
+    second = whole_second(moment)
+    return second if second == moment else second + SECOND
+
+
+def digest(record: Json) -> str:
+    """Return what tells a record from any other, and from any other version of itself."""
+    content = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(content).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the reading stands. `window` and `token` are those of a window that is being read."""
+
+    watermark: datetime
+    """Whatever changed before is stored."""
+    window: Window | None = None
+    token: Json = None
+    floor: datetime | None = None
+    """Nothing before is asked for again: what broke there would break it again."""
+    seen: Mapping[str, int] = field(default_factory=dict)
+    """The digests of the records that the next window will bring again, and when they changed."""
+
+    @classmethod
+    def first(cls, start: datetime) -> Self:
+        """Return where to begin so that nothing that changed since `start` is left out."""
+        return cls(whole_second(start))
+
+    def towards(self, end: datetime, overlap: timedelta, longest: timedelta) -> Self:
+        """Return the cursor with the window to read next; with none where all up to `end` is."""
+        if self.window is not None or end <= self.watermark:
+            return self
+        start = max(self.watermark - overlap, self.floor or self.watermark - overlap)
+        until = min(end, self.watermark + max(longest, SECOND))
+        return replace(self, window=Window(start, whole_second(until)), token=None)
+
+    def restarted(self) -> Self:
+        """Return the cursor at the beginning of its window."""
+        return replace(self, token=None)
+
+    def remembering(self, brought: Mapping[str, int]) -> Self:
+        """Return the cursor that knows these records as well."""
+        return replace(self, seen={**self.seen, **brought}) if brought else self
+
+    def finished(self, reached: datetime, kept: timedelta) -> Self:
+        """Return the cursor after its window, of which all up to `reached` is stored."""
+        watermark = max(self.watermark, reached)
+        oldest = (watermark - kept).timestamp()
+        recent = sorted((it for it in self.seen.items() if it[1] >= oldest), key=lambda it: it[1])
+        return replace(
+            self, watermark=watermark, window=None, token=None, seen=dict(recent[-MOST_SEEN:])
+        )
+
+    def past(self, end: datetime) -> Self:
+        """Return the cursor after a stretch that is given up."""
+        reached = max(self.watermark, end)
+        return replace(self, watermark=reached, floor=end, window=None, token=None)
+
+    def encode(self) -> dict[str, Any]:
+        """Return the position that `decode` turns back into this."""
+        window = self.window
+        return {
+            "version": VERSION,
+            "watermark": self.watermark.isoformat(),
+            "window": None
+            if window is None
+            else [window.start.isoformat(), window.end.isoformat()],
+            "token": self.token,
+            "floor": self.floor.isoformat() if self.floor else None,
+            "seen": dict(self.seen),
+        }
+
+
+@checked(frozen=True, slots=True)
+class _Stored:
+    watermark: AwareDatetime
+    window: tuple[AwareDatetime, AwareDatetime] | None
+    token: Any
+    floor: AwareDatetime | None
+    seen: dict[str, int]
+
+
+_STORED = TypeAdapter(_Stored)
+
+
+def decode(position: Mapping[str, Any]) -> Cursor:
+    """Return the cursor that `encode` made the position of.
+
+    Raises `Refused` for a position that this version did not write: to start anew instead would
+    bring everything a second time.
+    """
+    members = dict(position)
+    if (version := members.pop("version", None)) != VERSION:
+        raise Refused(f"the stored position has version {version!r}, not {VERSION}")
+    try:
+        stored = _STORED.validate_python(members)
+    except ValidationError as error:
+        raise Refused(f"the stored position is malformed: {error}") from error
+    window = Window(*stored.window) if stored.window else None
+    return Cursor(stored.watermark, window, stored.token, stored.floor, stored.seen)
