@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from tocsin import Alert, Entity, EntityKind, Incident, Page, Severity
-from tocsin.incidents.alerting import AlertPolicy
-from tocsin.incidents.intake import store_page
-from tocsin.incidents.positions import StreamKey
+from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.storing.alerting import AlertPolicy
+from tocsin.incidents.storing.intake import store_page
 from tocsin.store import Database
 
 PAGE = 1000

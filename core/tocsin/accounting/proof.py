@@ -13,7 +13,7 @@ from tocsin.accounting.period import MOST, Period
 from tocsin.accounting.reading import Reading, account_for_reading
 from tocsin.accounting.unexplained import created_in, find_unexplained, unaccounted
 from tocsin.clock import isoformat
-from tocsin.incidents.alerting import ALERTED, BELOW, QUIET, ROSE
+from tocsin.incidents.storing.alerting import ALERTED, BELOW, QUIET, ROSE
 from tocsin.store.tables import incidents
 
 

@@ -24,8 +24,8 @@ from tocsin.accounting.stretches import (
     stretches_of,
 )
 from tocsin.clock import isoformat
-from tocsin.incidents.ledger import LOST, ROW_SPAN
-from tocsin.incidents.positions import StreamKey
+from tocsin.incidents.coverage.ledger import LOST, ROW_SPAN
+from tocsin.incidents.coverage.positions import StreamKey
 
 _SOURCE = ("provider", "stream", "source", "unit")
 _COUNTED = ("records", "new", "changed", "rejected")

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, select
 from tocsin.accounting.holes import BYTES
 from tocsin.accounting.period import Period
 from tocsin.clock import isoformat
-from tocsin.incidents.ledger import READ
-from tocsin.incidents.positions import StreamKey
+from tocsin.incidents.coverage.ledger import READ
+from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.store.tables import coverage, stream_positions
 
 SILENCE = timedelta(hours=1)

@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 
 from tocsin.accounting.holes import BYTES, Stretch
 from tocsin.clock import isoformat
-from tocsin.incidents.ledger import LOST, READ
-from tocsin.incidents.positions import StreamKey
+from tocsin.incidents.coverage.ledger import LOST, READ
+from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.store.tables import EPOCH, coverage
 
 _AT_ONCE = 500

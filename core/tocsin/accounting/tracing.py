@@ -13,7 +13,7 @@ from tocsin.accounting.stretches import point
 from tocsin.clock import isoformat
 from tocsin.delivery.history.reads import outline_attempt
 from tocsin.delivery.history.whereabouts import COLUMNS, whereabouts
-from tocsin.incidents.alerting import ALERTED, BELOW, QUIET, ROSE
+from tocsin.incidents.storing.alerting import ALERTED, BELOW, QUIET, ROSE
 from tocsin.store.tables import attempts, coverage, deliveries, destinations, events, incidents
 
 ALERT_WORDS = {

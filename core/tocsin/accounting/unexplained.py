@@ -25,7 +25,7 @@ from tocsin.clock import isoformat
 from tocsin.delivery.destinations.records import State
 from tocsin.delivery.queue.seam import PARKED, PENDING
 from tocsin.delivery.queue.states import is_stored_as
-from tocsin.incidents.alerting import ALERTED
+from tocsin.incidents.storing.alerting import ALERTED
 from tocsin.model import EventType
 from tocsin.store.sequences import events_kept_from
 from tocsin.store.tables import deliveries, destinations, events, incidents

@@ -1,8 +1,8 @@
 """Incidents: reading them from providers, keeping them, and accounting for what was read."""
 
-from tocsin.incidents.accounts import list_coverage, list_quarantine
+from tocsin.incidents.coverage.listing import list_coverage, list_quarantine
 from tocsin.incidents.reads import IncidentPage, get_incident, list_incidents
-from tocsin.incidents.sync import ProviderSync
+from tocsin.incidents.syncing.provider import ProviderSync
 
 __all__ = [
     "IncidentPage",

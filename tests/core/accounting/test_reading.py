@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tocsin.incidents.positions import StreamKey
+from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.model import Rejected
 
 from .conftest import KEY

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
-from tocsin.incidents.alerting import AlertPolicy
-from tocsin.incidents.intake import Stored, store_page
-from tocsin.incidents.positions import StreamKey, Superseded, load_position
+from tocsin.incidents.coverage.positions import StreamKey, Superseded, load_position
+from tocsin.incidents.storing.alerting import AlertPolicy
+from tocsin.incidents.storing.intake import Stored, store_page
 from tocsin.model import Severity
 from tocsin.store.tables import (
     coverage,

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from tocsin.incidents.bounds import ENTITIES
-from tocsin.incidents.folding import columns, updated_columns
+from tocsin.incidents.storing.bounds import ENTITIES
+from tocsin.incidents.storing.folding import columns, updated_columns
 from tocsin.model import Alert, Entity, EntityKind, Incident
 from tocsin.store.tables import incident_alerts, incident_entities, incidents
 

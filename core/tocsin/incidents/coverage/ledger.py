@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from tocsin.incidents.positions import StreamKey
+from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.model import Covered
 from tocsin.store.tables import EPOCH, coverage
 from tocsin.store.text import clean

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tocsin.incidents.bounds import clean_incident
+from tocsin.incidents.storing.bounds import clean_incident
 from tocsin.model import Incident
 
 

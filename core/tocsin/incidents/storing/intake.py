@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, insert, update
 
 from tocsin.events import emit
-from tocsin.incidents import ledger
-from tocsin.incidents.alerting import ALERTED, AlertPolicy, alert_event, judge
-from tocsin.incidents.drafts import IDENTITY, Draft, make_drafts
-from tocsin.incidents.folding import fold
-from tocsin.incidents.positions import StreamKey, advance
+from tocsin.incidents.coverage import ledger
+from tocsin.incidents.coverage.positions import StreamKey, advance
+from tocsin.incidents.storing.alerting import ALERTED, AlertPolicy, alert_event, judge
+from tocsin.incidents.storing.drafts import IDENTITY, Draft, make_drafts
+from tocsin.incidents.storing.folding import fold
 from tocsin.model import Covered, Event, Page
 from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
 from tocsin.store.tables import incident_alerts, incident_entities, incidents, quarantine

@@ -14,10 +14,10 @@ from tocsin.clock import Clock, isoformat
 from tocsin.errors import CredentialsRefused, Refused, TocsinError, TryLater
 from tocsin.events import Bell
 from tocsin.hookspecs import Provider
-from tocsin.incidents.alerting import AlertPolicy
-from tocsin.incidents.intake import store_page
-from tocsin.incidents.ledger import Failure, record_failure
-from tocsin.incidents.positions import StreamKey, Superseded, end_first_read, load_position
+from tocsin.incidents.coverage.ledger import Failure, record_failure
+from tocsin.incidents.coverage.positions import StreamKey, Superseded, end_first_read, load_position
+from tocsin.incidents.storing.alerting import AlertPolicy
+from tocsin.incidents.storing.intake import store_page
 from tocsin.loops import run_forever, was_cancelled
 from tocsin.model import Page
 from tocsin.store import Database

@@ -1,0 +1,1 @@
+"""Reading stretches of the past, as jobs in the database."""

@@ -1,0 +1,1 @@
+"""Keeping incidents: versions folded, bounds kept, alerts judged, one transaction a page."""

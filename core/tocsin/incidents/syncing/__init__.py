@@ -1,0 +1,1 @@
+"""Reading providers: whose turn it is, what is read, and what follows from failures."""
