@@ -36,8 +36,8 @@ from tocsin.delivery import (
     written_in,
 )
 from tocsin.errors import ConfigurationError, OperatorError
-from tocsin.events import EVENTS, Bells
-from tocsin.incidents import ProviderSync
+from tocsin.events import Bells
+from tocsin.incidents import ProviderSync, Surroundings, SyncMeters
 from tocsin.loops import run_forever
 from tocsin.registry import (
     Absent,
@@ -280,9 +280,12 @@ def _compose(
         bells=bells,
         meters=metrics.meters,
     )
+    around = Surroundings(database, clock, bells, settings.public_url, number)
+    read = SyncMeters(door.services.metrics)
     syncs = [
-        ProviderSync(provider, database, clock, bells[EVENTS], settings.public_url)
-        for provider in plugins.providers.values()
+        ProviderSync(provider, around, read.of(name))
+        for name, provider in plugins.providers.items()
+        if provider.streams()
     ]
     return Node(
         settings=settings,

@@ -1,14 +1,38 @@
 """Incidents: reading them from providers, keeping them, and accounting for what was read."""
 
+from tocsin.incidents.backfills.records import (
+    BACKFILLS,
+    BackfillPage,
+    BackfillState,
+    Origin,
+    create_backfill,
+    end_backfill,
+    list_backfills,
+    load_backfill,
+)
 from tocsin.incidents.coverage.listing import list_coverage, list_quarantine
+from tocsin.incidents.measuring import SyncMeters
 from tocsin.incidents.reads import IncidentPage, get_incident, list_incidents
-from tocsin.incidents.syncing.provider import ProviderSync
+from tocsin.incidents.sync import ProviderSync
+from tocsin.incidents.syncing.standings import load_standings
+from tocsin.incidents.syncing.writing import Surroundings
 
 __all__ = [
+    "BACKFILLS",
+    "BackfillPage",
+    "BackfillState",
     "IncidentPage",
+    "Origin",
     "ProviderSync",
+    "Surroundings",
+    "SyncMeters",
+    "create_backfill",
+    "end_backfill",
     "get_incident",
+    "list_backfills",
     "list_coverage",
     "list_incidents",
     "list_quarantine",
+    "load_backfill",
+    "load_standings",
 ]

@@ -136,6 +136,74 @@ stream_positions = Table(
     Column("updated_at", Moment, nullable=False),
 )
 
+# One row for each provider that a node has read: whose it is, and how it does. A node that holds the
+# lease renews it; what is stored for the provider is stored by the lease's token alone.
+providers = Table(
+    "providers",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("plugin", String(100), nullable=False),
+    Column("poll_ms", BigInteger, nullable=False),
+    Column("node", BigInteger),
+    Column("lease", String(40)),
+    Column("leased_until", Moment),
+    Column("read_at", Moment),
+    Column("succeeded_at", Moment),
+    Column("failing_since", Moment),
+    Column("failures", Integer, nullable=False),
+    Column("outcome", String(20)),
+    Column("reason", Text),
+    Column("next_read_at", Moment),
+    Column("clock_skew_ms", BigInteger),
+)
+
+# Incidents to read again, since what belongs to them may come later; `step` counts those done.
+rereads = Table(
+    "rereads",
+    metadata,
+    Column("provider", String(100), primary_key=True),
+    Column("external_id", String(500), primary_key=True),
+    Column("step", Integer, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("due_at", Moment, nullable=False),
+    Index("ix_rereads_provider_due_at", "provider", "due_at"),
+)
+
+# Stretches of the past to read; `positions` holds each stream's, and which streams are done.
+backfills = Table(
+    "backfills",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("provider", String(100), nullable=False),
+    Column("start", Moment, nullable=False),
+    Column("end", Moment, nullable=False),
+    Column("origin", String(20), nullable=False),
+    Column("alert", Boolean, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("positions", Document, nullable=False),
+    Column("reached", Moment),
+    Column("pages", Integer, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("new", Integer, nullable=False),
+    Column("changed", Integer, nullable=False),
+    Column("rejected", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("reason", Text),
+    Column("due_at", Moment, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+    Index("ix_backfills_provider_start", "provider", "start"),
+)
+Index(
+    "ix_backfills_running",
+    backfills.c.provider,
+    backfills.c.id,
+    sqlite_where=backfills.c.state == "running",
+    postgresql_where=backfills.c.state == "running",
+)
+
 # Stretches are kept as numbers: microseconds since the epoch, or bytes.
 coverage = Table(
     "coverage",

@@ -22,8 +22,8 @@ from tocsin import (
     Tools,
     TryLater,
 )
-from tocsin.events import Bell
-from tocsin.incidents import ProviderSync
+from tocsin.events import Bells
+from tocsin.incidents import ProviderSync, Surroundings
 from tocsin.store.tables import coverage, events, incidents
 
 
@@ -68,7 +68,12 @@ def make_sync(database, clock):
     def make(name="edge", **settings) -> ProviderSync:
         tools = Tools(name=name, http=None, clock=clock, log=structlog.get_logger())
         provider = Scripted(Scripted.Settings(plugin="scripted", **settings), tools)
-        sync = ProviderSync(provider, database, clock, Bell(), "https://tocsin.example.org")
+        sync = ProviderSync(
+            provider,
+            Surroundings(
+                database, clock, Bells(), "https://tocsin.example.org", jitter=lambda: 0.0
+            ),
+        )
         sync.provider = provider
         return sync
 

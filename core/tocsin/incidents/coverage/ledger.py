@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.model import Covered
@@ -16,10 +16,16 @@ from tocsin.store.text import clean
 
 READ = "read"
 LOST = "lost"
+PASSED_OVER = "passed-over"
+ACCOUNTED = (READ, LOST, PASSED_OVER)
+"""What says what became of a stretch; any other outcome is a failure to read."""
 SOURCE = 4_096
 REASON = 1_000
-# Stretches that follow each other share a row for so long, so that an idle feed does not fill it.
+# Stretches that follow each other share a row, so that an idle feed does not fill the ledger; but
+# never over a full hour, so that the account of a period can be given again later.
 ROW_SPAN = timedelta(hours=1)
+# What reads the past writes rows between those of what reads on
+_LOOKED_AT = 5
 
 _latest = (
     select(coverage)
@@ -29,7 +35,7 @@ _latest = (
         coverage.c.source == bindparam("source"),
     )
     .order_by(coverage.c.id.desc())
-    .limit(1)
+    .limit(_LOOKED_AT)
 )
 
 
@@ -53,8 +59,14 @@ class Failure:
 
 def open_row(connection: Connection, key: StreamKey, stretch: Covered, now: datetime) -> int:
     """Return the id of the row that this stretch belongs to, made or made longer for it."""
-    row = _row(key, stretch, READ if stretch.lost is None else LOST)
+    row = _row(key, stretch, _outcome(stretch))
     return _extend(connection, row, now) or _insert(connection, row, now)
+
+
+def _outcome(stretch: Covered) -> str:
+    if stretch.lost is not None:
+        return LOST
+    return READ if stretch.passed_over is None else PASSED_OVER
 
 
 def _row(key: StreamKey, stretch: Covered, outcome: str) -> dict[str, Any]:
@@ -64,7 +76,7 @@ def _row(key: StreamKey, stretch: Covered, outcome: str) -> dict[str, Any]:
         "source": clean(stretch.source, SOURCE),
         "unit": "bytes" if isinstance(stretch.start, int) else "time",
         "outcome": outcome,
-        "reason": clean(stretch.lost, REASON),
+        "reason": clean(stretch.lost or stretch.passed_over, REASON),
         "start": _number(stretch.start),
         "end": _number(stretch.end),
     }
@@ -88,20 +100,31 @@ def record_failure(
 def _extend(
     connection: Connection, row: Mapping[str, Any], now: datetime, *, adjacent: bool = True
 ) -> int | None:
-    """Make the latest row longer and return its id, or None where this is not its continuation."""
-    latest = connection.execute(_latest, row).mappings().first()
-    if latest is None or now - latest["started_at"] >= ROW_SPAN:
-        return None
-    if adjacent and latest["end"] != row["start"]:
-        return None
-    if any(latest[name] != row[name] for name in ("unit", "outcome", "reason")):
+    """Make a late row longer and return its id, or None where this continues none of them."""
+    latest = connection.execute(_latest, row).mappings()
+    continued = (it for it in latest if _continues(it, row, now, adjacent=adjacent))
+    if (found := next(continued, None)) is None:
         return None
     connection.execute(
         update(coverage)
-        .where(coverage.c.id == latest["id"])
+        .where(coverage.c.id == found["id"])
         .values(end=row["end"], finished_at=now, pages=coverage.c.pages + 1)
     )
-    return int(latest["id"])
+    return int(found["id"])
+
+
+def _continues(
+    latest: RowMapping, row: Mapping[str, Any], now: datetime, *, adjacent: bool
+) -> bool:
+    same_hour = timedelta(0) <= now - latest["started_at"] and _hour(now) == _hour(
+        latest["started_at"]
+    )
+    fits = not adjacent or latest["end"] == row["start"]
+    return same_hour and fits and all(latest[it] == row[it] for it in ("unit", "outcome", "reason"))
+
+
+def _hour(moment: datetime) -> int:
+    return (moment - EPOCH) // ROW_SPAN
 
 
 def _insert(connection: Connection, row: Mapping[str, Any], now: datetime) -> int:

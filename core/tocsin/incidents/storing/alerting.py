@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tocsin.events import new_id
@@ -19,11 +19,13 @@ ROSE = "rose-unalerted"
 
 @dataclass(frozen=True, slots=True)
 class AlertPolicy:
-    """How one provider's incidents are alerted."""
+    """What follows from one provider's incidents."""
 
     public_url: str
     quiet: bool = False
     on_escalation: bool = False
+    reread_after: timedelta | None = None
+    """When a new incident is read again for the first time; None where it is not."""
 
 
 def judge(severity: str, before: str | None, policy: AlertPolicy) -> str:

@@ -1,4 +1,4 @@
-"""Storing one page of a provider, with everything that follows from it, in one transaction."""
+"""Storing what a provider brings, with everything that follows from it, in one transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tocsin.incidents.coverage.positions import StreamKey, advance
 from tocsin.incidents.storing.alerting import ALERTED, AlertPolicy, alert_event, judge
 from tocsin.incidents.storing.drafts import IDENTITY, Draft, make_drafts
 from tocsin.incidents.storing.folding import fold
-from tocsin.model import Covered, Event, Page
+from tocsin.incidents.storing.rereads import schedule_rereads
+from tocsin.model import Covered, Event, Page, Received
 from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
 from tocsin.store.tables import incident_alerts, incident_entities, incidents, quarantine
 from tocsin.store.text import clean
@@ -23,7 +24,7 @@ from tocsin.store.text import clean
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What storing a page came to."""
+    """What storing came to."""
 
     counts: ledger.Counts
     events: int
@@ -43,34 +44,53 @@ def store_page(
     Raises Superseded where another node has read on from there.
     """
     advance(connection, key, revision, page.next_position, now)
-    row = _cover(connection, key, page, now)
-    drafts = make_drafts(connection, key.provider, fold(page.incidents))
+    return store_received(connection, key, page, policy=policy, now=now)
+
+
+def store_received(
+    connection: Connection,
+    key: StreamKey,
+    received: Received,
+    *,
+    policy: AlertPolicy,
+    now: datetime,
+) -> Stored:
+    """Store what came from a SIEM, and return what it brought.
+
+    Where it does not say what of the SIEM it accounts for, it accounts for this moment.
+    """
+    drafts = make_drafts(connection, key.provider, fold(received.incidents))
     new = [draft for draft in drafts if draft.stored is None]
     changed = [draft for draft in drafts if draft.changed]
+    counts = ledger.Counts(received.records, len(new), len(changed), len(received.rejected))
+    row = _cover(connection, key, received, counts, now)
     _complete(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
     events = _alert([*new, *changed], policy, now)
     _insert(connection, incidents, [draft.values for draft in new])
     _update(connection, [draft.values for draft in changed])
     _insert(connection, incident_entities, _rows(new + changed, _entity_rows))
     _insert(connection, incident_alerts, _rows(new + changed, _alert_rows))
-    _insert(connection, quarantine, _rejected_rows(key, page, now))
-    counts = ledger.Counts(page.records, len(new), len(changed), len(page.rejected))
-    if row is not None:
-        ledger.add_counts(connection, row, counts)
+    _insert(connection, quarantine, _rejected_rows(key, received, now))
+    if policy.reread_after is not None:
+        names = [draft.incident.external_id for draft in new]
+        schedule_rereads(connection, key.provider, names, policy.reread_after, now)
     emit(connection, events)
     return Stored(counts, len(events))
 
 
-def _cover(connection: Connection, key: StreamKey, page: Page, now: datetime) -> int | None:
-    """Return the ledger's row of the page, None for one that only moves the position.
-
-    A page that does not say what it has read covers this moment.
-    """
-    stretches = page.covered
-    if not stretches and (page.records or page.incidents or page.rejected):
+def _cover(
+    connection: Connection, key: StreamKey, received: Received, counts: ledger.Counts, now: datetime
+) -> int | None:
+    """Return the ledger's row of what was received, None where there is nothing to account for."""
+    stretches = received.covered
+    if not stretches and counts != ledger.Counts():
         stretches = (Covered(source=key.stream, start=now, end=now),)
-    rows = [(stretch.lost, ledger.open_row(connection, key, stretch, now)) for stretch in stretches]
-    return next((row for lost, row in rows if lost is None), rows[0][1] if rows else None)
+    rows = [ledger.open_row(connection, key, stretch, now) for stretch in stretches]
+    read = [row for row, stretch in zip(rows, stretches, strict=True) if stretch.lost is None]
+    row = next(iter(read or rows), None)
+    if row is not None:
+        ledger.add_counts(connection, row, counts)
+    return row
 
 
 def _complete(
@@ -157,7 +177,7 @@ def _alert_rows(draft: Draft) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rejected_rows(key: StreamKey, page: Page, now: datetime) -> list[dict[str, Any]]:
+def _rejected_rows(key: StreamKey, received: Received, now: datetime) -> list[dict[str, Any]]:
     return [
         {
             "provider": key.provider,
@@ -168,5 +188,5 @@ def _rejected_rows(key: StreamKey, page: Page, now: datetime) -> list[dict[str, 
             "content": record.content[:16_384],
             "created_at": now,
         }
-        for record in page.rejected
+        for record in received.rejected
     ]

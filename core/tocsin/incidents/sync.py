@@ -1,0 +1,162 @@
+"""Reading one provider for ever, while its lease is ours: each page is stored before the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from tocsin.clock import isoformat
+from tocsin.hookspecs import Capability, Provider
+from tocsin.incidents.backfills.records import BACKFILLS
+from tocsin.incidents.backfills.refilling import refill
+from tocsin.incidents.backfills.running import Backfiller
+from tocsin.incidents.coverage.ledger import Failure, record_failure
+from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.measuring import SyncMeter
+from tocsin.incidents.syncing.backoff import pause_after
+from tocsin.incidents.syncing.failures import SUPERSEDED, failure_of, report_failure
+from tocsin.incidents.syncing.holding import hold
+from tocsin.incidents.syncing.rereading import Rereader
+from tocsin.incidents.syncing.standings import Round, note_round
+from tocsin.incidents.syncing.streams import StreamReader
+from tocsin.incidents.syncing.writing import Surroundings, Writer
+from tocsin.loops import run_forever, was_cancelled
+
+REFILL_INTERVAL = timedelta(hours=1)
+LOOKED_AGAIN = timedelta(seconds=5)
+"""How long a backfill waits that was asked for by another process, which rings no bell."""
+QUIET = timedelta(seconds=30)
+"""A round that ended like the one before is noted again after so long."""
+_log = structlog.get_logger()
+
+
+class ProviderSync:
+    """The loop of one provider; what goes wrong in it holds up no other."""
+
+    def __init__(
+        self, provider: Provider, around: Surroundings, meter: SyncMeter | None = None
+    ) -> None:
+        self.name = provider.tools.name
+        self._provider = provider
+        self._database = around.database
+        self._clock = around.clock
+        self._node = around.node
+        self._jitter = around.jitter
+        self._woken = around.bells[BACKFILLS]
+        self._writer = Writer(provider, around, meter or SyncMeter.none())
+        self._reader = StreamReader(self._writer)
+        self._rereader = Rereader(self._writer)
+        self._backfiller = Backfiller(self._writer)
+        self._failures = 0
+        self._failing: set[str] = set()
+        self._noted: tuple[Failure | None, datetime] | None = None
+        self._refilled_at: datetime | None = None
+
+    async def run(self) -> None:
+        """Read the provider whenever its lease is to be had, until cancelled."""
+        await run_forever(self._serve, self._clock, "reading a provider", provider=self.name)
+
+    async def _serve(self) -> None:
+        async with hold(self._provider, self._database, self._clock, self._node) as lease:
+            self._writer.lease = lease
+            _log.info("a provider is read by this node", provider=self.name)
+            while True:
+                await self._step()
+
+    async def _step(self) -> None:
+        """Read on and, until it is time to do so again, what is of the past."""
+        again_at = self._clock.now() + await self.read_all()
+        while (rest := again_at - self._clock.now()) > timedelta(0):
+            await self.read_the_past(again_at)
+            await self._woken.wait(min(rest, self._rereader.interval, LOOKED_AGAIN))
+            await self._rereader.work()
+
+    async def read_all(self) -> timedelta:
+        """Read every stream once, and return how long to wait before the next time.
+
+        Nothing, where a stream has more than is read at once.
+        """
+        ended = [await self._try(stream) for stream in self._provider.streams()]
+        errors = [end for end in ended if isinstance(end, BaseException)]
+        await self._rereader.work()
+        self._failures = self._failures + 1 if errors else 0
+        pause = self._pause(errors, has_more=False in ended)
+        await self._note(errors, pause)
+        return pause
+
+    def _pause(self, errors: Sequence[BaseException], *, has_more: bool) -> timedelta:
+        if has_more and not errors:
+            return timedelta(0)
+        poll: timedelta = self._provider.settings.poll_interval
+        pause = pause_after(errors, self._failures, poll, jitter=self._jitter())
+        if errors:
+            again_at = isoformat(self._clock.now() + pause)
+            _log.warning("a provider is read again later", provider=self.name, again_at=again_at)
+        return pause
+
+    async def read_the_past(self, until: datetime | None = None) -> None:
+        """Do the backfills that are due, those of what was lost too, until it is `until`."""
+        now = self._clock.now()
+        if self._refilled_at is None or now - self._refilled_at >= REFILL_INTERVAL:
+            self._refilled_at = now
+            if Capability.BACKFILL in self._provider.capabilities():
+                streams = self._provider.streams()
+                await self._database.write(refill, self.name, streams, now)
+        await self._backfiller.work(until)
+
+    async def _try(self, stream: str) -> bool | BaseException:
+        """Read one stream; return whether to its end, or what stopped it."""
+        try:
+            is_at_end = await self._reader.read(stream)
+        except (Exception, asyncio.CancelledError) as error:
+            if was_cancelled():
+                raise
+            await self._record(StreamKey(self.name, stream), error)
+            self._failing.add(stream)
+            return error
+        self._writer.meter.count_read("read")
+        if stream in self._failing:
+            self._failing.remove(stream)
+            _log.info("a stream can be read again", provider=self.name, stream=stream)
+        return is_at_end
+
+    async def _record(self, key: StreamKey, error: BaseException) -> None:
+        failure = failure_of(error)
+        self._writer.meter.count_read(failure.outcome)
+        report_failure(key, failure, error)
+        if failure.outcome == SUPERSEDED:
+            return
+        goes_on, now = key.stream in self._failing, self._clock.now()
+        try:
+            await self._database.write(record_failure, key, failure, now, goes_on=goes_on)
+        except (SQLAlchemyError, OSError) as away:
+            _log.warning("the ledger could not be written", provider=self.name, reason=str(away))
+
+    async def _note(self, errors: Sequence[BaseException], pause: timedelta) -> None:
+        """Note how the round ended, for everyone to see."""
+        failure, now = failure_of(errors[0]) if errors else None, self._clock.now()
+        if self._writer.lease is None or self._is_noted(failure, now):
+            return
+        ended = Round(
+            ended_at=now,
+            next_at=now + pause,
+            failure=failure,
+            failures=self._failures,
+            clock_skew=self._provider.clock_skew,
+        )
+        try:
+            await self._database.write(note_round, self._writer.lease, ended)
+        except (SQLAlchemyError, OSError) as away:
+            _log.warning("a standing could not be noted", provider=self.name, reason=str(away))
+        else:
+            self._noted = failure, now
+
+    def _is_noted(self, failure: Failure | None, now: datetime) -> bool:
+        if self._noted is None:
+            return False
+        noted, at = self._noted
+        return noted == failure is None and now - at < QUIET

@@ -1,0 +1,35 @@
+"""How long to wait before a provider is read again, by what stopped it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from tocsin.errors import CredentialsRefused, TryLater
+
+LONGEST = timedelta(minutes=15)
+MOST_POLLS_MISSED = 20
+"""A provider that keeps failing is asked again after so many of its polls, or the pause above."""
+FIRST_AFTER_REFUSED = timedelta(minutes=1)
+LONGEST_AFTER_REFUSED = timedelta(hours=1)
+"""Credentials that are refused again and again lock accounts out."""
+_MOST_DOUBLINGS = 16
+
+
+def pause_after(
+    errors: Sequence[BaseException], failures: int, poll: timedelta, *, jitter: float = 0.0
+) -> timedelta:
+    """Return the pause after a round that met these errors, the `failures`-th in a row.
+
+    It doubles with each failure up to a bound, is never shorter than the far side asked for nor
+    than a poll, and grows by a share of up to a quarter with a `jitter` from 0 to 1, so that not
+    all come back at once.
+    """
+    if not errors:
+        return poll
+    first, longest = poll, max(poll, min(poll * MOST_POLLS_MISSED, LONGEST))
+    if any(isinstance(error, CredentialsRefused) for error in errors):
+        first, longest = max(poll, FIRST_AFTER_REFUSED), max(poll, LONGEST_AFTER_REFUSED)
+    asked = [error.after for error in errors if isinstance(error, TryLater) and error.after]
+    doubled: timedelta = min(first * 2 ** min(failures, _MOST_DOUBLINGS), longest)
+    return max(doubled * (1 + jitter / 4), *asked, poll)

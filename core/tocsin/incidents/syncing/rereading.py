@@ -1,0 +1,72 @@
+"""Reading new incidents again: what belongs to them may come later than they do."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy import Connection
+
+from tocsin.errors import Misconfigured, TryLater
+from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.storing.intake import Stored, store_received
+from tocsin.incidents.storing.rereads import Reread, due_rereads, end_reread
+from tocsin.incidents.syncing.writing import Writer
+from tocsin.model import Incident, Received
+
+STREAM = "reread"
+MOST = 50
+"""So many incidents are read again at once."""
+_SHORTEST = timedelta(seconds=5)
+_log = structlog.get_logger()
+
+
+class Rereader:
+    """Reads the incidents of one provider again that are due."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._provider = writer.provider
+
+    @property
+    def interval(self) -> timedelta:
+        """How often to look whether any is due."""
+        first = self._writer.policy.reread_after
+        return timedelta.max if first is None else max(_SHORTEST, first / 4)
+
+    async def work(self) -> None:
+        """Read again what is due; what the SIEM is too busy for stays so."""
+        writer = self._writer
+        if writer.policy.reread_after is None:
+            return
+        for reread in await writer.database.read(
+            due_rereads, writer.name, MOST, writer.clock.now()
+        ):
+            try:
+                incident = await self._read(reread)
+            except (TryLater, Misconfigured, OSError) as error:
+                _log.info("incidents are read again later", provider=writer.name, reason=str(error))
+                return
+            await self._store(reread, incident)
+
+    async def _read(self, reread: Reread) -> Incident | None:
+        """Return the incident as it is now; None where it cannot be had."""
+        try:
+            return await self._provider.incident(reread.external_id)
+        except (TryLater, Misconfigured, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001 - one incident must not stop the others
+            facts = {"provider": self._writer.name, "external_id": reread.external_id}
+            _log.warning("an incident could not be read again", **facts, reason=repr(error))
+            return None
+
+    async def _store(self, reread: Reread, incident: Incident | None) -> None:
+        writer = self._writer
+        received = Received(incidents=(incident,) if incident else ())
+
+        def store(connection: Connection, now: datetime) -> Stored:
+            end_reread(connection, writer.name, reread, self._provider.settings.reread_after)
+            key = StreamKey(writer.name, STREAM)
+            return store_received(connection, key, received, policy=writer.policy, now=now)
+
+        await writer.write(store)

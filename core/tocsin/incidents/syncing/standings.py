@@ -1,0 +1,78 @@
+"""How each provider does: written by the node that reads it, shown to whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, func, select, update
+
+from tocsin.clock import isoformat
+from tocsin.incidents.coverage.ledger import Failure
+from tocsin.incidents.syncing.lease import Lease
+from tocsin.store.tables import providers
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """How one round of reading a provider's streams ended."""
+
+    ended_at: datetime
+    next_at: datetime
+    failure: Failure | None
+    """What stopped it; None where every stream was read to its end."""
+    failures: int
+    """How many rounds in a row have failed."""
+    clock_skew: timedelta | None
+
+
+def note_round(connection: Connection, lease: Lease, ended: Round) -> None:
+    """Note how a round ended; nothing where the lease was lost."""
+    values: dict[str, Any] = {
+        "read_at": ended.ended_at,
+        "next_read_at": ended.next_at,
+        "failures": ended.failures,
+        "outcome": ended.failure.outcome if ended.failure else "read",
+        "reason": ended.failure.reason if ended.failure else None,
+        "clock_skew_ms": None if ended.clock_skew is None else ended.clock_skew // MILLISECOND,
+        "failing_since": None,
+    }
+    if ended.failure is None:
+        values["succeeded_at"] = ended.ended_at
+    else:
+        values["failing_since"] = func.coalesce(providers.c.failing_since, ended.ended_at)
+    connection.execute(
+        update(providers)
+        .where(providers.c.name == lease.provider, providers.c.lease == lease.token)
+        .values(values)
+    )
+
+
+def load_standings(connection: Connection) -> Mapping[str, dict[str, Any]]:
+    """Return how each provider does that was ever read, as it is shown, by name."""
+    rows = connection.execute(select(providers).order_by(providers.c.name)).mappings()
+    return {row["name"]: _represent(row) for row in rows}
+
+
+def _represent(row: RowMapping) -> dict[str, Any]:
+    moments = ("read_at", "succeeded_at", "failing_since", "next_read_at")
+    skew = row["clock_skew_ms"]
+    return {
+        "state": _state(row),
+        "outcome": row["outcome"],
+        "reason": row["reason"],
+        "failures": row["failures"],
+        **{name: isoformat(row[name]) if row[name] else None for name in moments},
+        "clock_skew_seconds": None if skew is None else skew / 1000,
+        "node": None if row["node"] is None else str(row["node"]),
+    }
+
+
+def _state(row: RowMapping) -> str:
+    if row["read_at"] is None:
+        return "waiting"
+    return "failing" if row["failures"] else "healthy"
