@@ -7,7 +7,7 @@ import os
 from contextlib import redirect_stderr
 from pathlib import Path
 
-from bench import backlog, delivery, flood, reading, sync
+from bench import backlog, delivery, flood, paged, reading, sync
 from tocsin.logs import configure_logs
 
 PARTS = {
@@ -16,15 +16,17 @@ PARTS = {
     "delivery": delivery.run,
     "backlog": backlog.run,
     "sync": sync.run,
+    "paged": paged.run,
 }
+ON_REQUEST = {"sync-large": sync.run_large}
+"""What is run only where it is named: it takes minutes and 12 GB of disk."""
 
 
 def main() -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=PARTS, help="only this one")
+    parser.add_argument("part", nargs="?", choices=PARTS | ON_REQUEST, help="only this one")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
-    parser.add_argument("--large", action="store_true", help="sync 1 GiB, for its memory, only")
     wanted = parser.parse_args()
     with Path(os.devnull).open("w") as nowhere:
         # the log is written as a node writes it, and read by nobody
@@ -34,12 +36,9 @@ def main() -> None:
 
 
 def _run(wanted: argparse.Namespace) -> None:
-    if wanted.large:
-        sync.run_large()
-        return
-    for name, run in PARTS.items():
-        if wanted.part in (None, name):
-            run(wanted.rounds)
+    chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | ON_REQUEST)[wanted.part]}
+    for run in chosen.values():
+        run(wanted.rounds)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from itertools import count, takewhile
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -20,17 +23,21 @@ from bench.children import child
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.rounds import OURS, interleave, report_rates
 from bench.samples import PUBLIC_URL
-from tocsin import Tools
+from tocsin import Page, Provider, Tools
 from tocsin.clock import SystemClock
-from tocsin.events import Bell
-from tocsin.incidents import ProviderSync
+from tocsin.events import Bells
+from tocsin.incidents import ProviderSync, Surroundings
+from tocsin.store import Database
 from tocsin.store.tables import incidents
 from tocsin_connectors.siem.suricata import Suricata
 
 MIXES = ((20_000, 0), (5_000, 9))
 """How many alerts, and how many other lines to each."""
+MARKS = (1, 5, 10)
+"""After so many GB of a large file it is said how much memory was taken; the last is its size."""
 _BEGIN = datetime(2026, 11, 21, tzinfo=UTC)
-_LARGE = 1024**3
+_GB = 10**9
+_DATABASE = 2 * _GB  # what is stored of a large file fits in this
 
 
 def run(rounds: int) -> None:
@@ -44,27 +51,75 @@ def run(rounds: int) -> None:
                     asyncio.run(_measure(kind, new_url, path, rounds))
 
 
-def run_large() -> None:
-    """Say how much memory a file of 1 GiB takes on SQLite."""
+def run_large(_rounds: int) -> None:
+    """Say once how much memory a large file takes on SQLite, or as large a one as there is room."""
     with TemporaryDirectory() as folder, new_urls("SQLite") as new_url:
+        room = shutil.disk_usage(folder).free - _DATABASE
+        marks = list(takewhile(lambda mark: mark * _GB <= room, MARKS))
+        if not marks:
+            print(f"\nThere is no room for a file of {MARKS[0]} GB.")
+            return
         path = Path(folder) / "eve.json"
-        with path.open("wb") as file:
-            seed = 0
-            while file.tell() < _LARGE:
-                file.writelines(_lines(1000, 39, seed := seed + 1))
-        with child(_sync_large, str(new_url().database), path) as (grown, seconds):
-            size = path.stat().st_size / 1e6
-            print(
-                f"\n{size:,.0f} MB in {seconds:.0f} s: peak memory grew by {grown / 1024:.0f} MiB"
-            )
+        _write_large(path, marks[-1] * _GB)
+        with child(_sync_large, str(new_url().database), path, marks) as (peaks, seconds, found):
+            _report_large(peaks, seconds, found)
+    if marks[-1] < MARKS[-1]:
+        print(f"There is no room for a file of {MARKS[-1]} GB.")
 
 
-def _sync_large(send: Callable[[Any], None], folder: str, path: Path) -> None:
+def _report_large(peaks: Mapping[int, int], seconds: float, found: int) -> None:
+    last = max(peaks)
+    print(f"\n| {last} GB, {found:,} incidents, {seconds:,.0f} s; SQLite | peak memory, MiB |")
+    print("|---|---:|")
+    for mark, peak in peaks.items():
+        print(f"| after {mark} GB | {peak / 1024:,.0f} |", flush=True)
+
+
+def _write_large(path: Path, size: int) -> None:
+    """Write that many bytes and some: ever new alerts, each before the same 39 other records."""
+    with path.open("wb") as file:
+        blocks = _blocks()
+        while file.tell() < size:
+            file.writelines(next(blocks))
+
+
+def _blocks() -> Iterator[list[bytes]]:
+    alerts, others = 1000, 39
+    lines = _lines(alerts, others)
+    for seed in count(1):
+        lines[:: others + 1] = _lines(alerts, 0, seed)
+        yield lines
+
+
+class _Watched(Suricata):
+    """Notes how much memory the process has taken at most whenever it has read past a mark."""
+
+    def __init__(self, settings: Any, tools: Tools, marks: list[int]) -> None:
+        super().__init__(settings, tools)
+        self.peaks = {0: _peak_memory()}
+        self.marks = list(marks)
+        """Those that are not reached yet."""
+
+    async def read(
+        self, stream: str, position: Mapping[str, Any] | None, until: datetime
+    ) -> AsyncGenerator[Page, None]:
+        async with aclosing(super().read(stream, position, until)) as pages:
+            async for page in pages:
+                yield page
+                # By now it is stored
+                for mark in self.marks[:1]:
+                    if page.covered and page.covered[-1].end >= mark * _GB:
+                        self.peaks[self.marks.pop(0)] = _peak_memory()
+
+
+def _sync_large(send: Callable[[Any], None], folder: str, path: Path, marks: list[int]) -> None:
     async def measure() -> None:
         url = URL.create("sqlite", database=folder)
-        before = _peak_memory()
-        seconds, _ = await _sync(lambda: url, path)
-        send((_peak_memory() - before, seconds))
+        provider = _Watched(*_settings(path), marks)
+        seconds, found = await _sync(lambda: url, provider)
+        # Nothing is noted of a page after which a round of the engine ends
+        peaks = provider.peaks | dict.fromkeys(provider.marks, _peak_memory())
+        send((peaks, seconds, found))
 
     asyncio.run(measure())
 
@@ -81,7 +136,7 @@ async def _measure(kind: str, new_url: NewUrl, path: Path, rounds: int) -> None:
 
     async def ours() -> float:
         nonlocal found
-        seconds, found = await _sync(new_url, path)
+        seconds, found = await _sync(new_url, Suricata(*_settings(path)))
         return lines / seconds
 
     async def bare() -> float:
@@ -102,21 +157,32 @@ def _extent(path: Path) -> tuple[float, int]:
     return len(content) / 1e6, content.count(b"\n")
 
 
-async def _sync(new_url: NewUrl, path: Path) -> tuple[float, int]:
+def _settings(path: Path) -> tuple[Suricata.Settings, Tools]:
+    tools = Tools(name="sensors", http=None, clock=SystemClock(), log=structlog.get_logger())
+    return Suricata.Settings(plugin="suricata", path=str(path)), tools
+
+
+async def _sync(new_url: NewUrl, provider: Provider) -> tuple[float, int]:
     """Return how long a sync into a new database took, and how many incidents it made."""
     database = await open_new(new_url)
-    tools = Tools(name="sensors", http=None, clock=SystemClock(), log=structlog.get_logger())
-    provider = Suricata(Suricata.Settings(plugin="suricata", path=str(path)), tools)
-    sync = ProviderSync(provider, database, tools.clock, Bell(), PUBLIC_URL)
-    begin = time.perf_counter()
-    await sync.read_all()
-    seconds = time.perf_counter() - begin
-    found = await database.read(_count)
+    seconds = await read_all(provider, database)
+    found = await database.read(count_incidents)
     await database.close()
     return seconds, found
 
 
-def _count(connection: Connection) -> int:
+async def read_all(provider: Provider, database: Database) -> float:
+    """Return how many seconds it took to store everything that the provider reads."""
+    around = Surroundings(database, provider.tools.clock, Bells(), PUBLIC_URL)
+    sync = ProviderSync(provider, around)
+    begin = time.perf_counter()
+    while await sync.read_all() == timedelta(0):  # there is more than is read at once
+        pass
+    return time.perf_counter() - begin
+
+
+def count_incidents(connection: Connection) -> int:
+    """Return how many incidents are stored."""
     return int(connection.execute(select(func.count()).select_from(incidents)).scalar_one())
 
 

@@ -56,7 +56,7 @@ def _coverage(connection: Connection, now: datetime) -> int:
         return int(found)
     words = dict.fromkeys(("provider", "stream", "source", "unit", "outcome"), "sensors")
     counts = dict.fromkeys(("start", "end", "pages", "records", "new", "changed", "rejected"), 0)
-    row = {**words, **counts, "started_at": now, "finished_at": now}
+    row = {**words, **counts, "past": False, "started_at": now, "finished_at": now}
     return int(
         connection.execute(insert(coverage).values(row).returning(coverage.c.id)).scalar_one()
     )

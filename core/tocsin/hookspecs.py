@@ -164,12 +164,6 @@ class Provider(ABC):
             default=False,
             description="Also alert when an incident first seen below Medium rises to it.",
         )
-        reread_after: tuple[Duration, ...] = Field(
-            default=(),
-            max_length=10,
-            description="How long after an incident was new to read it again, since its alerts and "
-            "entities may come later.",
-        )
 
     permissions: ClassVar[tuple[str, ...]] = ()
     """What the credentials must be allowed to do at the SIEM, in its own words."""
@@ -218,7 +212,8 @@ class Provider(ABC):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the incident as the SIEM has it now, None where it has it no more.
 
-        It is asked for `reread_after` the incident was new.
+        It is asked for as long after the incident was new as the setting `reread_after` has it,
+        where there is one: a tuple of durations, in order.
         """
         raise NotImplementedError
 

@@ -15,18 +15,27 @@ import orjson
 import pytest
 import structlog
 
-from tocsin import Covered, HttpClient, Incident, Page, Provider, Rejected, Severity, Tools
-from tocsin.clock import SystemClock
+from tocsin import (
+    Covered,
+    HttpClient,
+    Incident,
+    Page,
+    Provider,
+    Rejected,
+    Severity,
+    Tools,
+    Window,
+)
+from tocsin.clock import Clock, SystemClock
 from tocsin_connectors.siem.files import FileProvider, following
 from tocsin_connectors.siem.files.opened import OpenFile
 
-START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+START = datetime(2024, 11, 20, 12, tzinfo=UTC)
 
 
-def tools() -> Tools:
-    return Tools(
-        name="test", http=cast(HttpClient, None), clock=SystemClock(), log=structlog.get_logger()
-    )
+def tools(clock: Clock) -> Tools:
+    http = cast(HttpClient, None)
+    return Tools(name="test", http=http, clock=clock, log=structlog.get_logger())
 
 
 class Numbers(FileProvider):
@@ -36,7 +45,10 @@ class Numbers(FileProvider):
         if "n" not in record:
             return None
         return Incident(
-            external_id=str(record["n"]), title="", severity=Severity.LOW, occurred_at=START
+            external_id=str(record["n"]),
+            title="",
+            severity=Severity.LOW,
+            occurred_at=START + timedelta(minutes=record["n"]),
         )
 
 
@@ -46,6 +58,7 @@ class Feed:
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
         self.position: dict[str, Any] | None = None
+        self.past: dict[str, Any] | None = None
         self.pages: list[Page] = []
 
     async def read(
@@ -62,6 +75,19 @@ class Feed:
                     break
         return pages
 
+    async def backfill(self, window: Window, *, most: int = 10_000) -> list[Page]:
+        """Go on with the backfill of a window, apart from what `read` has read."""
+        pages: list[Page] = []
+        reading = self.provider.backfill("changed", self.past, window)
+        async with aclosing(reading):
+            async for page in reading:
+                pages.append(page)
+                self.pages.append(page)
+                self.past = orjson.loads(orjson.dumps(page.next_position))
+                if len(pages) >= most:
+                    break
+        return pages
+
     @property
     def ids(self) -> list[str]:
         return [incident.external_id for page in self.pages for incident in page.incidents]
@@ -74,10 +100,19 @@ class Feed:
     def lost(self) -> list[Covered]:
         return [covered for page in self.pages for covered in page.covered if covered.lost]
 
+    @property
+    def passed_over(self) -> list[Covered]:
+        return [covered for page in self.pages for covered in page.covered if covered.passed_over]
 
-def make_feed(path: Path | str, kind: type[Provider] = Numbers, **settings: Any) -> Feed:
+
+def make_feed(
+    path: Path | str,
+    kind: type[Provider] = Numbers,
+    clock: Clock | None = None,
+    **settings: Any,
+) -> Feed:
     made = kind.Settings.model_validate({"plugin": "test", "path": str(path)} | settings)
-    return Feed(kind(made, tools()))
+    return Feed(kind(made, tools(clock or SystemClock())))
 
 
 @pytest.fixture(name="make_feed")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tocsin import Refused, TryLater
+from tocsin_connectors.siem.files import finding, following
 
 MIB = 1024 * 1024
 A_WHILE = timedelta(minutes=2)
@@ -212,30 +213,60 @@ async def test_more_files_than_can_be_followed_are_refused(make_feed, tmp_path, 
         await make_feed(tmp_path / "*.json").read()
 
 
-async def test_check_finds_nothing_wrong_with_a_readable_file(feed, eve):
-    eve.touch()
-    health = await feed.provider.check()
-    assert (health.problems, health.detail) == ((), f"1 files at {eve}")
+class TestCheck:
+    """Everything that stands in the way of following the files is named at once."""
 
+    async def test_nothing_is_wrong_with_a_readable_file(self, feed, eve):
+        eve.touch()
+        health = await feed.provider.check()
+        assert (health.problems, health.detail) == ((), f"1 file at {eve}")
 
-async def test_check_names_what_is_missing(feed, eve):
-    assert (await feed.provider.check()).problems == (f"{eve}: No such file or directory",)
+    async def test_a_file_that_does_not_exist_yet_is_named(self, feed, eve):
+        health = await feed.provider.check()
+        assert health.problems == (f"{eve}: No such file or directory",)
 
+    async def test_a_glob_without_a_match_is_named(self, make_feed, tmp_path):
+        health = await make_feed(tmp_path / "eve-*.json").provider.check()
+        assert health.problems == (f"no file matches {tmp_path}/eve-*.json yet",)
+        assert health.detail == f"0 files at {tmp_path}/eve-*.json"
 
-async def test_check_says_that_a_path_is_a_directory(feed, eve):
-    eve.mkdir()
-    assert (await feed.provider.check()).problems == (f"{eve} is a directory",)
+    @pytest.mark.parametrize("name", ["eve.json", "eve-*.json", "*/eve.json"])
+    async def test_a_missing_folder_is_named(self, make_feed, tmp_path, name):
+        (problem,) = (await make_feed(tmp_path / "away" / name).provider.check()).problems
+        assert problem == f"there is no folder {tmp_path}/away, or this user may not see it"
 
+    @pytest.mark.parametrize("name", ["eve.json", "eve-*.json"])
+    async def test_a_folder_that_cannot_be_listed_is_named(
+        self, make_feed, tmp_path, no_access, name
+    ):
+        no_access(tmp_path)
+        (problem,) = (await make_feed(tmp_path / name).provider.check()).problems
+        assert problem == f"the folder {tmp_path} cannot be listed by this user"
 
-async def test_check_says_that_a_path_is_not_a_regular_file(feed, eve):
-    os.mkfifo(eve)
-    assert (await feed.provider.check()).problems == (f"{eve} is not a regular file",)
+    async def test_a_path_that_is_a_directory_is_named(self, feed, eve):
+        eve.mkdir()
+        assert (await feed.provider.check()).problems == (f"{eve} is a directory",)
 
+    async def test_a_path_that_is_not_a_regular_file_is_named(self, feed, eve):
+        os.mkfifo(eve)
+        assert (await feed.provider.check()).problems == (f"{eve} is not a regular file",)
 
-async def test_check_names_what_this_user_cannot_read(feed, eve, no_access):
-    eve.touch()
-    no_access(eve)
-    assert (await feed.provider.check()).problems == (f"{eve} is not readable by this user",)
+    async def test_what_this_user_cannot_read_is_named(self, feed, eve, no_access):
+        eve.touch()
+        no_access(eve)
+        assert (await feed.provider.check()).problems == (f"{eve} is not readable by this user",)
+
+    async def test_more_files_than_can_be_followed_are_named(
+        self, make_feed, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("tocsin_connectors.siem.files.checking.MOST_FILES", 1)
+        for name in ("a.json", "b.json"):
+            (tmp_path / name).touch()
+        (problem,) = (await make_feed(tmp_path / "*.json").provider.check()).problems
+        assert problem == "2 files; at most 1 can be followed"
+
+    async def test_what_the_service_needs_to_be_allowed_is_known(self, feed):
+        assert feed.provider.permissions == ("read access to the files and their folder",)
 
 
 async def test_a_name_need_not_be_utf_8(make_feed, eve, write):
@@ -261,11 +292,29 @@ class TestFirstFetch:
 
     async def test_old_files_are_passed_over_and_named(self, feed):
         await feed.read()
-        assert feed.ids == ["4"]
-        assert [(Path(passed.source).name, passed.lost[:42]) for passed in feed.lost] == [
-            ("eve.json.2.gz", "passed over at the first read: last writte"),
-            ("eve.json.1", "passed over at the first read: last writte"),
-        ]
+        assert (feed.ids, feed.lost) == (["4"], [])
+        passed = [(Path(it.source).name, it.start, it.end) for it in feed.passed_over]
+        assert passed == [("eve.json.2.gz", 0, 16), ("eve.json.1", 0, 8)]
+        assert "longer ago than first_fetch allows" in feed.passed_over[0].passed_over
+
+    async def test_they_are_passed_over_though_the_first_read_is_stopped(self, feed):
+        for _ in range(5):
+            await feed.read(most=1)
+        assert (feed.ids, len(feed.passed_over)) == (["4"], 2)
+
+    async def test_what_is_written_in_the_moment_they_are_passed_over_is_read(
+        self, feed, eve, write, monkeypatch
+    ):
+        def find_and_write(*what):
+            monkeypatch.undo()
+            findings = finding.find(*what)
+            write(eve.with_name("eve.json.1"), 5)
+            return findings
+
+        monkeypatch.setattr(following, "find", find_and_write)
+        await feed.read()
+        await feed.read()
+        assert "5" in feed.ids
 
     async def test_what_is_added_to_them_is_read(self, feed, eve, write):
         await feed.read()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin import IncidentStatus, Severity
+from tocsin import IncidentStatus, Severity, Window
 from tocsin_connectors.siem.ocsf import Ocsf, tocsin_providers
 
-NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+NOON = datetime(2024, 11, 20, 12, tzinfo=UTC)
 SECONDS = int(NOON.timestamp())
 
 JSON = st.recursive(
@@ -83,12 +83,19 @@ def test_an_incident_finding_becomes_an_incident_with_alerts(provider):
     assert [alert.external_id for alert in incident.alerts] == ["det-1", "det-2"]
     assert incident.description == "Two detections on one host."
     assert incident.source_url == "https://siem.example/7"
-    assert incident.occurred_at == datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
+    assert incident.occurred_at == datetime(2024, 11, 20, 11, 59, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("class_uid", [2001, 4001, None, "2004"])
+@pytest.mark.parametrize("class_uid", [2001, 4001])
 def test_other_classes_are_no_incidents(provider, class_uid):
     assert provider.to_incident(detection(class_uid=class_uid)) is None
+
+
+@pytest.mark.parametrize("class_uid", [None, "2004", {"unexpected": 2004}, True])
+def test_what_is_of_no_class_is_rejected(provider, class_uid):
+    """Passed over in silence, a file of something else would look like one without findings."""
+    with pytest.raises(ValueError, match="class_uid"):
+        provider.to_incident(detection(class_uid=class_uid))
 
 
 def test_without_a_uid_of_its_own_a_detection_has_that_of_its_record(provider):
@@ -137,7 +144,10 @@ def test_severities(provider, fields, severity, raw, is_assumed):
         ({"status_id": 5}, IncidentStatus.CLOSED, "5"),
         ({"status_id": 6}, IncidentStatus.CLOSED, "6"),
         ({"status_id": 3, "class_uid": 2005}, IncidentStatus.ACTIVE, "3"),
+        ({"status_id": 4, "class_uid": 2005}, IncidentStatus.CLOSED, "4"),
         ({"status_id": 5, "class_uid": 2005}, IncidentStatus.CLOSED, "5"),
+        ({"status_id": 6, "class_uid": 2005}, IncidentStatus.NEW, "6"),
+        ({"status_id": 0, "status": "On Hold"}, IncidentStatus.ACTIVE, "On Hold"),
         ({"status_id": None, "status": "In Progress"}, IncidentStatus.ACTIVE, "In Progress"),
         ({"status_id": 99, "status": "Pondered"}, IncidentStatus.NEW, "Pondered"),
         ({"status_id": None, "activity_id": 3}, IncidentStatus.CLOSED, None),
@@ -157,16 +167,19 @@ def test_statuses(provider, fields, status, raw):
         {"time": SECONDS * 1_000_000},
         {"time": SECONDS * 1_000_000_000},
         {"time": float(SECONDS)},
-        {"time": "2026-11-20T13:00:00+01:00"},
-        {"time": 1, "time_dt": "2026-11-20T12:00:00.000000000Z"},
+        {"time": "2024-11-20T13:00:00+01:00"},
+        {"time": 1, "time_dt": "2024-11-20T12:00:00.000000000Z"},
+        {"time_dt": "2024-11-20t12:00:00z"},
+        {"time_dt": "2024-11-20 12:00:00.0000000Z"},
         {"time": SECONDS, "time_dt": "no time"},
+        {"time": SECONDS, "time_dt": "2024-11-20T14:00:00"},  # of which zone?
     ],
 )
 def test_times_in_any_unit(provider, fields):
     assert provider.to_incident(detection(**fields)).occurred_at == NOON
 
 
-@pytest.mark.parametrize("time", [None, 0, -1, True, "noon", "2026-11-20T12:00:00", 10**30, []])
+@pytest.mark.parametrize("time", [None, 0, -1, True, "noon", "2024-11-20T12:00:00", 10**30, []])
 def test_a_finding_without_a_time_is_rejected(provider, time):
     with pytest.raises(ValueError, match="time"):
         provider.to_incident(detection(time=time))
@@ -175,13 +188,34 @@ def test_a_finding_without_a_time_is_rejected(provider, time):
 def test_it_occurred_when_it_was_first_seen_and_changed_when_it_was_last_modified(provider):
     times = info(first_seen_time=SECONDS - 60, created_time=SECONDS, modified_time=SECONDS + 60)
     incident = provider.to_incident(detection(**times))
-    assert incident.occurred_at == datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
-    assert incident.changed_at == datetime(2026, 11, 20, 12, 1, tzinfo=UTC)
+    assert incident.occurred_at == datetime(2024, 11, 20, 11, 59, tzinfo=UTC)
+    assert incident.changed_at == datetime(2024, 11, 20, 12, 1, tzinfo=UTC)
 
 
 def test_an_update_is_later_though_it_does_not_say_when_it_was_modified(provider):
     update = detection(time=SECONDS + 60, **info(modified_time=SECONDS))
-    assert provider.to_incident(update).changed_at == datetime(2026, 11, 20, 12, 1, tzinfo=UTC)
+    assert provider.to_incident(update).changed_at == datetime(2024, 11, 20, 12, 1, tzinfo=UTC)
+
+
+def test_an_older_version_that_comes_later_is_known_as_older(provider):
+    created = detection(activity_id=1, status_id=1, time=SECONDS * 1000)
+    closed = detection(activity_id=3, status_id=4, time_dt="2024-11-20T12:00:00.0015Z")
+    first, last = map(provider.to_incident, (created, closed))
+    assert first.external_id == last.external_id
+    assert first.changed_at < last.changed_at
+
+
+@pytest.mark.parametrize("activity_id", [1, 2, 3, 99, None])
+def test_whatever_was_done_to_a_finding_it_stays_the_same_one(provider, activity_id):
+    assert provider.to_incident(detection(activity_id=activity_id)).external_id == "det-1"
+
+
+def test_seconds_and_milliseconds_may_be_mixed(provider):
+    """Some products write the one here and the other there."""
+    times = info(created_time=SECONDS - 60, modified_time=(SECONDS + 60) * 1000)
+    incident = provider.to_incident(detection(time=SECONDS, **times))
+    assert incident.occurred_at == NOON - timedelta(minutes=1)
+    assert incident.changed_at == NOON + timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +231,8 @@ def test_an_update_is_later_though_it_does_not_say_when_it_was_modified(provider
         (9, "xmrig", ("process", "xmrig")),
         (10, "i-0123", ("cloud_resource", "i-0123")),
         (18, "CVE-2021-41773", ("cve", "CVE-2021-41773")),
+        (22, "Miner <a@c2.example>", ("email", "a@c2.example")),
+        (45, "/tmp/xmrig", ("file", "/tmp/xmrig")),
     ],
 )
 def test_observables(provider, type_id, value, found):
@@ -206,7 +242,13 @@ def test_observables(provider, type_id, value, found):
 
 @pytest.mark.parametrize(
     "observable",
-    [{"type_id": 2, "value": "nowhere"}, {"type_id": 99, "value": "x"}, {"type_id": 2}, 7],
+    [
+        {"type_id": 2, "value": "nowhere"},
+        {"type_id": 3, "value": "18:36:F3:98:4F:9A"},
+        {"type_id": 99, "value": "x"},
+        {"type_id": 24},  # an object, which has no value
+        7,
+    ],
 )
 def test_observables_that_are_no_entities(provider, observable):
     assert entities(provider, observables=[observable]) == []
@@ -217,7 +259,18 @@ def test_evidence(provider):
         "src_endpoint": {"ip": "203.0.113.9"},
         "dst_endpoint": {"hostname": "ws-7"},
         "file": {"path": "/tmp/xmrig", "hashes": [{"algorithm_id": 3, "value": "ab" * 32}]},
-        "process": {"name": "xmrig", "user": {"name": "alice"}},
+        "process": {
+            "name": "xmrig",
+            "user": {"name": "alice"},
+            "parent_process": {"name": "sh", "file": {"path": "/bin/sh"}},
+        },
+        "email": {
+            "from": "a@c2.example",
+            "to": ["Bob <bob@corp.example>"],
+            "files": [{"name": "invoice.zip"}],
+            "urls": [{"url_string": "https://c2.example/b", "hostname": "c2.example"}],
+        },
+        "tls": {"sni": "sni.c2.example"},
         "url": {"url_string": "https://c2.example/a"},
         "actor": {"user": {"email_addr": "bob@corp.example"}},
         "query": {"hostname": "c2.example"},
@@ -230,20 +283,27 @@ def test_evidence(provider):
         ("process", "xmrig"),
         ("user", "alice"),
         ("url", "https://c2.example/a"),
+        ("process", "sh"),
+        ("file", "/bin/sh"),
+        ("file", "invoice.zip"),
+        ("email", "a@c2.example"),
         ("email", "bob@corp.example"),
+        ("url", "https://c2.example/b"),
         ("domain", "c2.example"),
+        ("domain", "sni.c2.example"),
     }
 
 
 def test_resources_devices_and_vulnerabilities(provider):
     found = entities(
         provider,
-        resources=[{"uid": "arn:aws:s3:::bucket"}],
+        resources=[{"uid": "arn:aws:s3:::bucket", "owner": {"name": "carol"}}],
         device={"hostname": "ws-7", "ip": "192.0.2.7"},
         vulnerabilities=[{"cve": {"uid": "CVE-2021-41773"}}],
     )
     assert set(found) == {
         ("cloud_resource", "arn:aws:s3:::bucket"),
+        ("user", "carol"),
         ("host", "ws-7"),
         ("ip", "192.0.2.7"),
         ("cve", "CVE-2021-41773"),
@@ -281,6 +341,18 @@ def test_any_field_may_have_any_type(changes, details):
     for record in (detection(**changes), incident_finding(**changes), detection(**info(**details))):
         with contextlib.suppress(ValueError):  # a record may be rejected, and nothing else
             provider.to_incident(record)
+
+
+async def test_a_backfill_brings_the_versions_of_its_window(make_feed, eve):
+    versions = [detection(time=(SECONDS + 60 * minute) * 1000) for minute in range(5)]
+    eve.write_bytes(b"\n".join(map(orjson.dumps, versions)) + b"\n")
+    window = Window(NOON + timedelta(minutes=1), NOON + timedelta(minutes=3))
+    brought = [
+        incident.changed_at
+        for page in await make_feed(eve, Ocsf).backfill(window)
+        for incident in page.incidents
+    ]
+    assert brought == [NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)]
 
 
 async def test_a_file_becomes_pages(make_feed, eve):

@@ -357,9 +357,9 @@ def meanwhile(monkeypatch):
     """Let something happen between the listing of the files and what follows."""
 
     def after_finding(happens):
-        def find_and_go_on(pattern):
+        def find_and_go_on(*what):
             monkeypatch.undo()
-            findings = finding.find(pattern)
+            findings = finding.find(*what)
             happens()
             return findings
 

@@ -80,7 +80,13 @@ def test_an_alert_becomes_an_incident(provider):
     assert [one.title for one in incident.alerts] == [incident.title]
 
 
-@pytest.mark.parametrize("kind", ["flow", "http", "stats", None])
+@pytest.mark.parametrize("action", ["allowed", "blocked"])
+def test_the_description_says_what_became_of_the_traffic(provider, action):
+    incident = provider.to_incident(alert(alert__action=action))
+    assert f"Suricata {action} this TCP traffic" in incident.description
+
+
+@pytest.mark.parametrize("kind", ["flow", "http", "stats", ""])
 def test_other_events_are_no_incidents(provider, kind):
     assert provider.to_incident(alert(event_type=kind)) is None
 
@@ -107,6 +113,16 @@ def test_alerts_of_one_signature_source_and_hour_are_one_incident(provider):
 def test_what_tells_incidents_apart(provider, changes):
     incidents = [provider.to_incident(alert()), provider.to_incident(alert(**changes))]
     assert len(provider.fold(incidents)) == 2
+
+
+async def test_a_replay_of_old_packets_is_read_like_anything_else(make_feed, eve):
+    """The time of an alert is that of its packet; where to go on is known by bytes alone."""
+    feed = make_feed(eve, Suricata)
+    for moment in ("2026-11-20T12:00:00+0000", "2009-01-05T12:00:00+0000"):
+        with eve.open("ab") as file:
+            file.write(orjson.dumps(alert(timestamp=moment)) + b"\n")
+        await feed.read()
+    assert [name[-25:-15] for name in feed.ids] == ["2026-11-20", "2009-01-05"]
 
 
 def test_the_window_is_a_setting(make_feed, eve):
@@ -148,10 +164,52 @@ def test_severities(provider, number, word, severity, raw):
     assert not incident.severity_assumed
 
 
-@pytest.mark.parametrize("number", [None, "1", 0, -1, True, 1.5])
+@pytest.mark.parametrize("number", [None, "1", 0, -1, 256, True, 1.5])
 def test_an_unknown_severity_is_assumed_to_be_medium(provider, number):
     incident = provider.to_incident(alert(alert__severity=number))
     assert (incident.severity, incident.severity_assumed) == (Severity.MEDIUM, True)
+
+
+def test_an_unknown_word_is_kept(provider):
+    changes = {"alert__severity": None, "alert__metadata": {"signature_severity": ["Unheard"]}}
+    incident = provider.to_incident(alert(**changes))
+    assert (incident.severity_assumed, incident.raw_severity) == (True, "Unheard")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"community_id": "1:wCb3OG7yAFWelaUydu0D+125CLM="},
+        {"in_iface": "eth1"},
+        {"alert__rev": 4, "alert__signature": "LOCAL Renamed"},
+        {"http": {"hostname": "shop.example"}},
+    ],
+)
+def test_an_alert_is_the_same_with_more_or_less_said_of_it(provider, changes):
+    (once,), (again,) = (
+        provider.to_incident(record).alerts for record in (alert(), alert(**changes))
+    )
+    assert once.external_id == again.external_id
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"flow_id": 1},
+        {"tx_id": 1},
+        {"timestamp": "2026-11-20T12:34:56.789013+0000"},
+        {"alert__gid": 2},
+        {"alert__signature_id": 9000002},
+        {"src_ip": "203.0.113.10"},
+        {"dest_ip": "192.0.2.81"},
+        {"dest_port": 443},
+    ],
+)
+def test_what_tells_alerts_apart(provider, changes):
+    (one,), (other,) = (
+        provider.to_incident(record).alerts for record in (alert(), alert(**changes))
+    )
+    assert one.external_id != other.external_id
 
 
 def test_an_alert_is_the_same_however_often_it_is_read(provider):
@@ -193,8 +251,9 @@ def test_entities_of_dns(provider, dns):
     assert entities(provider, dns=dns) == {("domain", "c2.example")}
 
 
-def test_entities_of_tls(provider):
-    assert entities(provider, tls={"sni": "c2.example"}) == {("domain", "c2.example")}
+@pytest.mark.parametrize("protocol", ["tls", "quic"])
+def test_names_that_clients_ask_servers_for(provider, protocol):
+    assert entities(provider, **{protocol: {"sni": "c2.example"}}) == {("domain", "c2.example")}
 
 
 def test_entities_of_files(provider):
@@ -246,6 +305,8 @@ def test_addresses_are_spelt_as_usual(provider):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
+        ({"event_type": None}, "event_type is missing"),
+        ({"event_type": ["alert"]}, "event_type is of the wrong kind"),
         ({"timestamp": None}, "timestamp is missing"),
         ({"timestamp": "2026-11-20T12:34:56.789012"}, "has no zone"),
         ({"timestamp": "yesterday"}, "yesterday"),

@@ -32,6 +32,8 @@ class Stretch:
     """When it was begun to be read."""
     ended: datetime
     """When the last was read that it holds."""
+    past: bool = False
+    """Whether a backfill read it: it fills holes and makes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,14 @@ class _Run:
     def holes(self) -> Iterator[Hole]:
         """Yield what lies before each stretch, unless it was the earliest when it was read."""
         ordered = sorted(self.stretches, key=attrgetter("start", "id"))
-        reach, oldest = ordered[0].end, ordered[0].id
-        for stretch in ordered[1:]:
-            if stretch.start > reach and stretch.id > oldest:
+        reach, oldest = ordered[0].end, None
+        for stretch in ordered:
+            is_late = not stretch.past and oldest is not None and stretch.id > oldest
+            if is_late and stretch.start > reach:
                 yield Hole(reach, stretch)
-            reach, oldest = max(reach, stretch.end), min(oldest, stretch.id)
+            reach = max(reach, stretch.end)
+            if not stretch.past:
+                oldest = stretch.id if oldest is None else min(oldest, stretch.id)
 
 
 def find_holes(stretches: Iterable[Stretch], judged: Container[int]) -> list[Hole]:

@@ -32,6 +32,7 @@ def prove(connection: Connection, period: Period, now: datetime) -> dict[str, An
         "coverage": reading.coverage,
         "holes": reading.holes[:MOST],
         "lost": reading.lost[:MOST],
+        "passed_over": reading.passed_over[:MOST],
         "failures": reading.failures[:MOST],
         "silent": reading.silent,
         "quarantined": reading.quarantined,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,10 +21,11 @@ from tocsin.accounting.stretches import (
     overlapping,
     point,
     rows_of_time,
+    still_lost,
     stretches_of,
 )
 from tocsin.clock import isoformat
-from tocsin.incidents.coverage.ledger import LOST, ROW_SPAN
+from tocsin.incidents.coverage.ledger import LOST, PASSED_OVER, ROW_SPAN
 from tocsin.incidents.coverage.positions import StreamKey
 
 _SOURCE = ("provider", "stream", "source", "unit")
@@ -39,7 +40,9 @@ class Reading:
     """What was read, by source."""
     holes: list[dict[str, Any]]
     lost: list[dict[str, Any]]
-    """What was given up, with the reason."""
+    """What was given up and not read since, with the reason."""
+    passed_over: list[dict[str, Any]]
+    """What was not meant to be read, with the reason."""
     failures: list[dict[str, Any]]
     """When a stream could not be read, and whether it has been since."""
     silent: list[dict[str, Any]]
@@ -60,11 +63,13 @@ def account_for_reading(connection: Connection, period: Period) -> Reading:
     recently = period.until - SILENCE
     lately = (row for row in around if row["finished_at"] > recently)
     failing = {key_of(row) for row in lately if not is_accounted(row)}
+    passed_over = (row for row in rows if row["outcome"] == PASSED_OVER)
     read = last_reads(connection)
     return Reading(
         coverage=_sources(row for row in rows if is_accounted(row)),
         holes=_holes(connection, around, period),
-        lost=[_lost(row) for row in rows if row["outcome"] == LOST],
+        lost=[lost for row in rows if row["outcome"] == LOST for lost in _lost(connection, row)],
+        passed_over=[_unread(row, row["start"], row["end"]) for row in passed_over],
         failures=[_failure(row, read.get(key_of(row))) for row in failures],
         silent=find_silent(connection, read, failing, period),
     )
@@ -152,13 +157,22 @@ def _hole(key: StreamKey, hole: Hole) -> dict[str, Any]:
     }
 
 
-def _lost(row: RowMapping) -> dict[str, Any]:
+def _lost(connection: Connection, row: RowMapping) -> Iterator[dict[str, Any]]:
+    """Yield what of a stretch that was lost has not been read since."""
+    if row["unit"] == BYTES:
+        yield _unread(row, row["start"], row["end"])
+        return
+    for start, end in still_lost(connection, row):
+        yield _unread(row, start, end)
+
+
+def _unread(row: RowMapping, start: int, end: int) -> dict[str, Any]:
     return {
         "provider": row["provider"],
         "stream": row["stream"],
         "source": row["source"],
-        "from": point(row["start"], row["unit"]),
-        "to": point(row["end"], row["unit"]),
+        "from": point(start, row["unit"]),
+        "to": point(end, row["unit"]),
         "reason": row["reason"],
         "found_at": isoformat(row["started_at"]),
     }

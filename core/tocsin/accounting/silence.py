@@ -13,10 +13,12 @@ from tocsin.accounting.period import Period
 from tocsin.clock import isoformat
 from tocsin.incidents.coverage.ledger import READ
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.store.tables import coverage, stream_positions
+from tocsin.store.tables import coverage, providers, stream_positions
 
 SILENCE = timedelta(hours=1)
-"""A feed that tells what time it covers does so at each of its reads; after so long none is due."""
+"""A feed that tells what time it covers does so at each of its reads; it may be late by so much."""
+MISSED = 3
+"""A feed that is read seldom may be late by so many of its reads."""
 MEMORY = timedelta(days=7)
 """A provider that was removed is asked after for so long."""
 
@@ -40,13 +42,20 @@ def find_silent(
     cover time are asked after.
     """
     earliest = min(period.since, period.until - MEMORY)
+    patience = _patience(connection)
     return [
         {"provider": key.provider, "stream": key.stream, "read_at": isoformat(read_at)}
         for key, read_at in sorted(read.items(), key=lambda item: item[1])
-        if earliest < read_at < period.until - SILENCE
+        if earliest < read_at < period.until - patience.get(key.provider, SILENCE)
         and key not in excused
         and _covered_time(connection, key, read_at)
     ]
+
+
+def _patience(connection: Connection) -> Mapping[str, timedelta]:
+    """Return how late each provider may be, by how often it is read."""
+    rows = connection.execute(select(providers.c.name, providers.c.poll_ms))
+    return {name: max(SILENCE, MISSED * timedelta(milliseconds=poll)) for name, poll in rows}
 
 
 def _covered_time(connection: Connection, key: StreamKey, read_at: datetime) -> bool:

@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 
 from tocsin.accounting.holes import BYTES, Stretch
 from tocsin.clock import isoformat
-from tocsin.incidents.coverage.ledger import LOST, READ
+from tocsin.incidents.coverage.gaps import Span, subtract
+from tocsin.incidents.coverage.ledger import ACCOUNTED, READ
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.store.tables import EPOCH, coverage
 
@@ -30,7 +31,7 @@ def key_of(row: RowMapping) -> StreamKey:
 
 def is_accounted(row: RowMapping) -> bool:
     """Whether the row says what became of a stretch, and not that there was a failure."""
-    return row["outcome"] in (READ, LOST)
+    return row["outcome"] in ACCOUNTED
 
 
 def stretches_of(rows: Iterable[RowMapping]) -> list[Stretch]:
@@ -67,11 +68,26 @@ def ending_at(connection: Connection, key: StreamKey, ends: Sequence[int]) -> li
     return found
 
 
+def still_lost(connection: Connection, lost: RowMapping) -> list[Span]:
+    """Return what of a stretch of time that was lost has not been read since, by start and end."""
+    begin, end = lost["start"], lost["end"]
+    read = select(_c.start, _c.end).where(
+        _c.provider == lost["provider"],
+        _c.stream == lost["stream"],
+        _c.source == lost["source"],
+        _c.id > lost["id"],
+        _c.outcome == READ,
+        _c.start < end,
+        _c.end > begin,
+    )
+    return subtract([(begin, end)], [(start, end) for start, end in connection.execute(read)])
+
+
 def _stretches(key: StreamKey, *conditions: ColumnElement[bool]) -> Select[Any]:
     return select(coverage).where(
         _c.provider == key.provider,
         _c.stream == key.stream,
-        _c.outcome.in_([READ, LOST]),
+        _c.outcome.in_(ACCOUNTED),
         _c.end > _c.start,
         *conditions,
     )
@@ -85,6 +101,7 @@ def _stretch(row: RowMapping) -> Stretch:
     return Stretch(
         id=row["id"],
         source=row["source"],
+        past=row["past"],
         unit=row["unit"],
         start=row["start"],
         end=row["end"],

@@ -11,28 +11,33 @@ from tocsin.incidents.backfills.records import (
     load_backfill,
 )
 from tocsin.incidents.coverage.listing import list_coverage, list_quarantine
+from tocsin.incidents.inbox import Inbox
 from tocsin.incidents.measuring import SyncMeters
 from tocsin.incidents.reads import IncidentPage, get_incident, list_incidents
 from tocsin.incidents.sync import ProviderSync
-from tocsin.incidents.syncing.standings import load_standings
+from tocsin.incidents.syncing.listing import STATES, ProviderFacts, facts_of, list_providers
 from tocsin.incidents.syncing.writing import Surroundings
 
 __all__ = [
     "BACKFILLS",
+    "STATES",
     "BackfillPage",
     "BackfillState",
+    "Inbox",
     "IncidentPage",
     "Origin",
+    "ProviderFacts",
     "ProviderSync",
     "Surroundings",
     "SyncMeters",
     "create_backfill",
     "end_backfill",
+    "facts_of",
     "get_incident",
     "list_backfills",
     "list_coverage",
     "list_incidents",
+    "list_providers",
     "list_quarantine",
     "load_backfill",
-    "load_standings",
 ]

@@ -103,7 +103,10 @@ class WindowReader:
                 return
 
     async def _window(self, cursor: Cursor) -> AsyncGenerator[Step, None]:
-        often = self._breaks >= PATIENCE
+        window = cursor.window
+        # Of a single second nothing is left to find out: whoever asked for it asks again later
+        is_divisible = window is not None and window.end - window.start > SECOND
+        often = self._breaks >= PATIENCE and is_divisible
         reading = self._around(cursor) if often else self._drain(cursor, self._source.page_size)
         try:
             async with aclosing(reading) as steps:

@@ -136,8 +136,8 @@ stream_positions = Table(
     Column("updated_at", Moment, nullable=False),
 )
 
-# One row for each provider that a node has read: whose it is, and how it does. A node that holds the
-# lease renews it; what is stored for the provider is stored by the lease's token alone.
+# One row for each provider that a node has read: whose it is, and how it does. Who holds the lease
+# renews it; what is stored for the provider is stored by the lease's token alone.
 providers = Table(
     "providers",
     metadata,
@@ -217,6 +217,7 @@ coverage = Table(
     Column("end", BigInteger, nullable=False),
     Column("outcome", String(20), nullable=False),
     Column("reason", Text),
+    Column("past", Boolean, nullable=False),  # read by a backfill
     Column("pages", Integer, nullable=False),
     Column("records", BigInteger, nullable=False),
     Column("new", Integer, nullable=False),

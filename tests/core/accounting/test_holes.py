@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count, pairwise
 
@@ -150,3 +151,17 @@ def test_ids_need_not_be_close_to_each_other():
     ]
     [hole] = find_holes(reversed(read), {stretch.id for stretch in read})
     assert (hole.start, hole.before) == (9, read[2])
+
+
+# The past
+
+
+def test_backfills_that_lie_apart_make_no_hole():
+    live, *past = stretches((100, 110), (10, 11), (20, 21), unit="time")
+    assert holes([live, *(replace(stretch, past=True) for stretch in past)]) == []
+
+
+def test_a_backfill_fills_a_hole():
+    first, second, past = stretches((0, 10), (20, 30), (10, 20), unit="time")
+    assert holes([first, second]) == [(10, 20)]
+    assert holes([first, second, replace(past, past=True)]) == []

@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 _NUMBERED = re.compile(r"(.+?)[.-]\d[\d.\-_T]*")  # eve.json.1, eve.json-20241101
@@ -33,6 +34,10 @@ class FileState:
     def identity(self) -> tuple[int, int]:
         """What a file keeps when it is renamed; another file may get it later."""
         return self.device, self.inode
+
+    def is_older_than(self, moment: datetime) -> bool:
+        """Whether nothing was written to it at or after this moment."""
+        return self.modified < moment.timestamp() * 1e9
 
     def is_unchanged(self, later: FileState) -> bool:
         """Whether `later` is this very file with nothing written to it, whatever its name."""
@@ -64,16 +69,20 @@ class Findings:
         return {found.state.identity for found in self.files}
 
 
-def find(pattern: str) -> Findings:
-    """Return the file at `pattern`, or those that it matches as a glob, with rotated siblings."""
+def find(pattern: str, since: datetime | None = None) -> Findings:
+    """Return the file at `pattern`, or those that it matches as a glob, with rotated siblings.
+
+    Files to which nothing was written `since` are left out.
+    """
     findings = Findings()
     bases = _bases(pattern)
     if not bases:
-        findings.missing.append(f"no file matches {pattern}")
+        findings.missing.append(f"no file matches {pattern} yet")
     rotated = set(_rotated(bases, findings.missing))
     files: dict[tuple[int, int], Found] = {}
     for path in [*(base for base in bases if base not in rotated), *sorted(rotated)]:
-        if state := _state(path, findings.missing, required=path in bases):
+        state = _state(path, findings.missing, required=path in bases)
+        if state and not (since and state.is_older_than(since)):
             live = path not in rotated and path.suffix != ".gz"
             files.setdefault(state.identity, Found(state, live=live))
     findings.files = sorted(files.values(), key=lambda file: (file.state.modified, file.state.path))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 from tocsin import Covered, Page, Refused, TryLater
+from tocsin_connectors.siem.files import losses
 from tocsin_connectors.siem.files.batch import Batch, Parser
 from tocsin_connectors.siem.files.finding import FileState, Findings, Found, find
 from tocsin_connectors.siem.files.known import Known, encode
@@ -18,36 +19,42 @@ MOST_FILES = 1000
 SETTLED = timedelta(minutes=1)
 """How long nothing must have been written before a file counts as complete."""
 
-_DAMAGED = "the compressed file is damaged or incomplete ({}): its rest cannot be read"
-_TRUNCATED = (
-    "the file was truncated or replaced and no copy of it was found:"
-    " whatever was written after this byte and before that is lost, and how much is not known"
-)
-_PASSED_OVER = "passed over at the first read: last written {}, longer ago than first_fetch allows"
-_VANISHED = "the file vanished before its rest was read, and no copy of it was found"
+T = TypeVar("T")
 
 
 class Following:
-    """One read of all files. Everything in it blocks: it runs in a thread."""
+    """One read of all files, or of those written to `since`, as they are at `until`.
 
-    def __init__(self, pattern: str, parser: Parser, known: list[Known], until: datetime) -> None:
+    Everything in it blocks: it runs in a thread.
+    """
+
+    def __init__(
+        self,
+        pattern: str,
+        parser: Parser,
+        known: list[Known],
+        until: datetime,
+        since: datetime | None = None,
+    ) -> None:
         self._pattern = pattern
         self._parser = parser
         self._until = until
+        self._since = since
         self._earlier = known
         """What earlier reads remember and this one has not come to yet."""
         self._now: list[Known] = []
         """What this read remembers."""
         self._unreadable: list[str] = []
-        self._waits = False
+        self.waits = False
+        """Whether something is left for later, since its writer or rotation is at work on it."""
 
-    def pages(self, skip_before: datetime | None) -> Generator[Page, None, None]:
+    def pages(self, skip_before: datetime | None = None) -> Generator[Page, None, None]:
         """Yield what is new; files last written before `skip_before` are taken as read.
 
         Raises `TryLater` at the end if something was missing or could not be read, and `Refused`
         where there are more files than can be followed.
         """
-        findings = find(self._pattern)
+        findings = find(self._pattern, self._since)
         if len(findings.files) > MOST_FILES:
             count = len(findings.files)
             raise Refused(f"{self._pattern}: {count} files; at most {MOST_FILES} can be followed")
@@ -64,23 +71,42 @@ class Following:
         return encode([*self._now, *self._earlier])
 
     def _read_all(self, findings: Findings, skip_before: datetime | None) -> Iterator[Page]:
-        for found in findings.files:
-            try:
-                yield from self._read(found, skip_before)
-            except FileNotFoundError:
-                self._leave(found.state)
-            except OSError as error:
-                self._unreadable.append(f"{found.state.path}: {error.strerror or error}")
-                self._leave(found.state)
+        old = [it for it in findings.files if skip_before and it.state.is_older_than(skip_before)]
+        # All in one page: whoever stops after it goes on with a read that is not the first
+        if passed := [part for found in old for part in self._try(self._pass_over, found)]:
+            yield Page(next_position=self._position(), covered=tuple(passed))
+        for found in findings.files[len(old) :]:
+            yield from self._try(self._read, found)
         if lost := self._settle(findings):
             yield Page(next_position=self._position(), covered=tuple(lost))
 
+    def _try(self, read: Callable[[Found], Iterator[T]], found: Found) -> Iterator[T]:
+        """Yield what comes of a file, which may not be readable, or there no more."""
+        try:
+            yield from read(found)
+        except FileNotFoundError:
+            self._leave(found.state)
+        except OSError as error:
+            self._unreadable.append(f"{found.state.path}: {error.strerror or error}")
+            self._leave(found.state)
+
     def _leave(self, state: FileState) -> None:
         """Keep what is remembered of a file that this read cannot tell anything about."""
+        self.waits = True
         self._now += [known for known in self._earlier if known.state.identity == state.identity]
         self._earlier = [known for known in self._earlier if known not in self._now]
 
-    def _read(self, found: Found, skip_before: datetime | None) -> Iterator[Page]:
+    def _pass_over(self, found: Found) -> Iterator[Covered]:
+        """Take a file that is too old for a first read as read, and say so."""
+        with OpenFile(found.state.path) as opened:
+            if not found.state.is_unchanged(opened.state):
+                self._leave(found.state)
+                return
+            known = opened.known_at_end()
+        self._now.append(known)
+        yield losses.passed_over(known)
+
+    def _read(self, found: Found) -> Iterator[Page]:
         for known in self._earlier:
             if known.finished and known.state.is_unchanged(found.state):
                 self._earlier.remove(known)
@@ -89,24 +115,13 @@ class Following:
         with OpenFile(found.state.path) as opened:
             if opened.state.identity != found.state.identity:  # rotated since it was found
                 self._leave(found.state)
-            elif skip_before and _is_older(found.state, skip_before):
-                yield self._pass_over(opened.known_at_end())
             else:
                 yield from self._recognise(opened, found)
-
-    def _pass_over(self, known: Known) -> Page:
-        """Take a file that is too old for a first read as read, and say so in the ledger."""
-        self._now.append(known)
-        written = datetime.fromtimestamp(known.state.modified / 1e9, UTC)
-        lost = _PASSED_OVER.format(written.isoformat(timespec="seconds"))
-        passed = Covered(source=known.state.path, start=0, end=known.offset, lost=lost)
-        return Page(next_position=self._position(), covered=(passed,))
 
     def _recognise(self, opened: OpenFile, found: Found) -> Iterator[Page]:
         candidates = sorted(self._now + self._earlier, key=lambda known: -known.offset)
         best = next((known for known in candidates if opened.holds(known)), None)
         if self._may_be_growing(opened, found, candidates, best):
-            self._waits = True
             self._leave(found.state)
             return
         own = [known for known in self._earlier if known.state.identity == found.state.identity]
@@ -118,7 +133,7 @@ class Following:
             in_long_line=best is not None and best.in_long_line,
             partial=not found.live and not self._is_fresh(found.state),
         )
-        yield from self._read_on(opened, lines)
+        yield from self._read_on(opened, lines, live=found.live)
 
     def _may_be_growing(
         self, opened: OpenFile, found: Found, candidates: list[Known], best: Known | None
@@ -131,7 +146,7 @@ class Following:
         longer = (known for known in candidates if known.offset > offset)
         return any(opened.may_grow_into(known) for known in longer)
 
-    def _read_on(self, opened: OpenFile, lines: Lines) -> Iterator[Page]:
+    def _read_on(self, opened: OpenFile, lines: Lines, *, live: bool) -> Iterator[Page]:
         place = len(self._now)
         more = True
         while more:
@@ -140,7 +155,8 @@ class Following:
             is_damaged = not more and self._is_damaged(opened)
             finished = not more and (is_damaged or not (lines.has_rest or opened.damage))
             self._now[place:] = [opened.known_after(lines, finished=finished)]
-            lost = _damage(opened, lines) if is_damaged else None
+            self.waits |= not (more or finished or live)
+            lost = losses.damaged(opened, lines) if is_damaged else None
             if page := batch.page(self._position(), lost):
                 yield page
 
@@ -149,44 +165,30 @@ class Following:
         return opened.damage is not None and not self._is_fresh(opened.state)
 
     def _is_fresh(self, state: FileState) -> bool:
-        return not _is_older(state, self._until - SETTLED)
+        return not state.is_older_than(self._until - SETTLED)
 
     def _settle(self, findings: Findings) -> list[Covered]:
         """Forget the files that are gone, and return what was lost with them."""
         if not self._earlier:
             return []
-        again = find(self._pattern)
+        again = find(self._pattern, self._since)
         if again.identities != findings.identities:  # rotation is under way
             return []
-        is_clear = not (findings.missing or self._unreadable or self._waits)
+        is_clear = not (findings.missing or self._unreadable or self.waits)
         if not is_clear and len(self._now) + len(self._earlier) <= MOST_FILES:
             return []
         gone, self._earlier = self._earlier, []
         doubtful = [known for known in gone if not known.finished or self._is_truncated(known)]
-        return [self._loss(known) for known in doubtful if not _is_held(known, again)]
+        return [
+            losses.gone(known, truncated=self._is_truncated(known))
+            for known in doubtful
+            if not _is_held(known, again)
+        ]
 
     def _is_truncated(self, known: Known) -> bool:
         """Whether the file is still there, under its name, and holds something else."""
         place = known.state.identity, known.state.path
         return any((now.state.identity, now.state.path) == place for now in self._now)
-
-    def _loss(self, known: Known) -> Covered:
-        compressed = known.state.path.endswith(".gz")
-        return Covered(
-            source=known.state.path,
-            start=known.offset,
-            end=known.offset if compressed else max(known.offset, known.state.size),
-            lost=_TRUNCATED if self._is_truncated(known) else _VANISHED,
-        )
-
-
-def _is_older(state: FileState, moment: datetime) -> bool:
-    return state.modified < moment.timestamp() * 1e9
-
-
-def _damage(opened: OpenFile, lines: Lines) -> Covered:
-    lost = _DAMAGED.format(opened.damage)
-    return Covered(source=opened.state.path, start=lines.end, end=lines.end, lost=lost)
 
 
 def _is_held(known: Known, findings: Findings) -> bool:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
-from tocsin import Duration, Health, Incident, LocalPath, Page, Provider
-from tocsin_connectors.siem.files.finding import find
-from tocsin_connectors.siem.files.following import Following
-from tocsin_connectors.siem.files.known import decode
+from tocsin import Covered, Duration, Health, Incident, LocalPath, Page, Provider, TryLater, Window
+from tocsin_connectors.siem.files.checking import check
+from tocsin_connectors.siem.files.following import SETTLED, Following
+from tocsin_connectors.siem.files.known import decode, encode
+from tocsin_connectors.siem.files.past import Past
 
 
 class FileProvider(Provider):
@@ -38,6 +40,8 @@ class FileProvider(Provider):
             description="How long to wait between two reads.",
         )
 
+    permissions: ClassVar[tuple[str, ...]] = ("read access to the files and their folder",)
+
     @abstractmethod
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
         """Return the record's incident, None if it is of another kind.
@@ -50,17 +54,8 @@ class FileProvider(Provider):
         return tuple(incidents)
 
     async def check(self) -> Health:
-        """Return how many files there are, and which are missing or not readable."""
-        return await asyncio.to_thread(self._check)
-
-    def _check(self) -> Health:
-        findings = find(self.settings.path)
-        paths = [found.state.path for found in findings.files]
-        problems = [f"{path} is not readable by this user" for path in paths if not _readable(path)]
-        return Health(
-            detail=f"{len(paths)} files at {self.settings.path}",
-            problems=(*findings.missing, *problems),
-        )
+        """Return how many files there are, and every reason why not all of them can be read."""
+        return await asyncio.to_thread(check, self.settings.path)
 
     async def read(
         self,
@@ -75,15 +70,41 @@ class FileProvider(Provider):
         """
         following = Following(self.settings.path, self, decode(position), until)
         skip_before = until - self.settings.first_fetch if position is None else None
-        pages = following.pages(skip_before)
-        try:
-            while page := await asyncio.to_thread(next, pages, None):
+        async with aclosing(_in_thread(following.pages(skip_before))) as pages:
+            async for page in pages:
                 yield page
-        finally:
-            # Cancelled while the thread is in it, it cannot be closed; it ends with the thread.
-            with contextlib.suppress(ValueError):
-                pages.close()
+
+    async def backfill(
+        self, stream: str, position: Mapping[str, Any] | None, window: Window
+    ) -> AsyncGenerator[Page, None]:
+        """Yield what happened in the window, out of all the files that there still are.
+
+        A file last written before the window holds nothing of it and is not opened. What cannot
+        be understood has no time, and is kept aside wherever it is met. The last page accounts for
+        the window. Raises `TryLater` before it where a file cannot be read or is being rotated.
+        """
+        now, parser = self.tools.clock.now(), Past(self, window)
+        # The times of files are coarser than those of records
+        since = window.start - SETTLED
+        following = Following(self.settings.path, parser, decode(position), now, since)
+        begun = Covered(source=stream, start=window.start, end=window.start)
+        position = encode([]) if position is None else position
+        async with aclosing(_in_thread(following.pages())) as pages:
+            async for page in pages:
+                position = page.next_position
+                lost = (part for part in page.covered if part.lost)
+                yield replace(page, covered=(begun, *lost))
+        if following.waits:
+            raise TryLater("a file is being rotated, copied or compressed", after=SETTLED)
+        yield Page(next_position=position, covered=(replace(begun, end=window.end),))
 
 
-def _readable(path: str) -> bool:
-    return os.access(path, os.R_OK)
+async def _in_thread(pages: Generator[Page, None, None]) -> AsyncGenerator[Page, None]:
+    """Yield the pages, each made in a thread, so that nobody waits for the disk."""
+    try:
+        while page := await asyncio.to_thread(next, pages, None):
+            yield page
+    finally:
+        # Cancelled while the thread is in it, it cannot be closed; it ends with the thread.
+        with contextlib.suppress(ValueError):
+            pages.close()

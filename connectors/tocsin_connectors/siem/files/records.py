@@ -70,7 +70,7 @@ def utc(value: str) -> datetime:
 
 def _parse(value: str) -> datetime:
     try:
-        return datetime.fromisoformat(value)
+        return datetime.fromisoformat(value.upper())  # RFC 3339 has t and z as well
     except ValueError:
         raise ValueError(f"the time {value!r:.60} is not one of ISO 8601") from None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tocsin import Incident, Provider, hookimpl
 from tocsin_connectors.siem.files import FileProvider
-from tocsin_connectors.siem.files.records import number
+from tocsin_connectors.siem.files.records import described, number
 from tocsin_connectors.siem.ocsf.findings import CLASSES, incident_of
 
 
@@ -16,9 +16,12 @@ class Ocsf(FileProvider):
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
         """Return the finding's incident, None for records of other classes.
 
-        Raises ValueError where an identity or a time is missing.
+        Raises ValueError where the class, an identity or a time is missing.
         """
-        if number(record, "class_uid") not in CLASSES:
+        kind = number(record, "class_uid")
+        if kind is None:
+            raise ValueError(f"class_uid is {described(record.get('class_uid'))}")
+        if kind not in CLASSES:
             return None
         return incident_of(record)
 

@@ -17,31 +17,47 @@ _OBSERVABLES = {
     4: EntityKind.USER,
     5: EntityKind.EMAIL,
     6: EntityKind.URL,
-    7: EntityKind.FILE,
+    7: EntityKind.FILE,  # the name of one
     8: EntityKind.FILE_HASH,
     9: EntityKind.PROCESS,
     10: EntityKind.CLOUD_RESOURCE,
     18: EntityKind.CVE,
     20: EntityKind.HOST,
     21: EntityKind.USER,
+    22: EntityKind.EMAIL,
     23: EntityKind.URL,
     24: EntityKind.FILE,
     25: EntityKind.PROCESS,
-    45: EntityKind.FILE,
+    45: EntityKind.FILE,  # the path of one
 }
+"""The `type_id` of observables, as the schema's dictionary and objects number them.
+
+From 20 to 30 they stand for objects, of which the schema wants no value; some products give one.
+"""
 
 _ENDPOINT = {"ip": EntityKind.IP, "hostname": EntityKind.HOST}
+_FILE = {"path": EntityKind.FILE, "name": EntityKind.FILE}
+_PROCESS = {"name": EntityKind.PROCESS}
+_USER = {"name": EntityKind.USER, "email_addr": EntityKind.EMAIL}
+_URL = {"url_string": EntityKind.URL, "hostname": EntityKind.DOMAIN}
 _OBJECTS: dict[str, dict[str, EntityKind]] = {
     "src_endpoint": _ENDPOINT,
     "dst_endpoint": _ENDPOINT,
     "device": _ENDPOINT,
-    "file": {"path": EntityKind.FILE, "name": EntityKind.FILE},
+    "file": _FILE,
+    "files": _FILE,
     "hashes": {"value": EntityKind.FILE_HASH},
-    "process": {"name": EntityKind.PROCESS},
-    "user": {"name": EntityKind.USER, "email_addr": EntityKind.EMAIL},
-    "url": {"url_string": EntityKind.URL, "hostname": EntityKind.DOMAIN},
+    "process": _PROCESS,
+    "parent_process": _PROCESS,
+    "user": _USER,
+    "owner": _USER,
+    "url": _URL,
+    "urls": _URL,
     "query": {"hostname": EntityKind.DOMAIN},
-    "email": {"from": EntityKind.EMAIL, "to": EntityKind.EMAIL},
+    "tls": {"sni": EntityKind.DOMAIN},
+    "email": dict.fromkeys(
+        ("from", "to", "cc", "reply_to", "smtp_from", "smtp_to"), EntityKind.EMAIL
+    ),
     "resources": {"uid": EntityKind.CLOUD_RESOURCE, **_ENDPOINT},
     "cve": {"uid": EntityKind.CVE},
 }

@@ -10,8 +10,7 @@ from tocsin import Alert, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.files.records import child, children, number, text, union, utc
 from tocsin_connectors.siem.ocsf.entities import entities_of, techniques_of
 
-_INCIDENT_FINDING = 2005
-CLASSES = frozenset({2004, _INCIDENT_FINDING})
+_DETECTION_FINDING, _INCIDENT_FINDING = 2004, 2005
 _CLOSE = 3  # the value of activity_id
 
 _SEVERITIES = {
@@ -26,14 +25,24 @@ _SEVERITY_WORDS = {severity.value.casefold(): severity for severity in Severity}
     "fatal": Severity.CRITICAL
 }
 _STATUSES = {
-    1: IncidentStatus.NEW,
-    2: IncidentStatus.ACTIVE,
-    3: IncidentStatus.CLOSED,
-    4: IncidentStatus.CLOSED,
-    5: IncidentStatus.CLOSED,
-    6: IncidentStatus.CLOSED,
+    _DETECTION_FINDING: {
+        1: IncidentStatus.NEW,
+        2: IncidentStatus.ACTIVE,
+        3: IncidentStatus.CLOSED,  # Suppressed
+        4: IncidentStatus.CLOSED,  # Resolved
+        5: IncidentStatus.CLOSED,  # Archived
+        6: IncidentStatus.CLOSED,  # Deleted
+    },
+    _INCIDENT_FINDING: {
+        1: IncidentStatus.NEW,
+        2: IncidentStatus.ACTIVE,
+        3: IncidentStatus.ACTIVE,  # On Hold
+        4: IncidentStatus.CLOSED,  # Resolved
+        5: IncidentStatus.CLOSED,
+    },
 }
-_ON_HOLD = 3  # the value of an incident's status_id that means Suppressed for a detection
+"""By class, what the values of status_id mean; the schema numbers them for each class anew."""
+CLASSES = frozenset(_STATUSES)
 _STATUS_WORDS = {
     "new": IncidentStatus.NEW,
     "in progress": IncidentStatus.ACTIVE,
@@ -89,13 +98,11 @@ def _severity(record: dict[str, Any]) -> Severity | None:
 
 
 def _status(record: dict[str, Any]) -> IncidentStatus:
-    status = number(record, "status_id") or 0
-    if status == _ON_HOLD and number(record, "class_uid") == _INCIDENT_FINDING:
-        return IncidentStatus.ACTIVE
+    of_class = _STATUSES.get(number(record, "class_uid") or 0, {})
     by_word = _STATUS_WORDS.get((text(record, "status") or "").casefold())
     is_closing = number(record, "activity_id") == _CLOSE
     by_activity = IncidentStatus.CLOSED if is_closing else IncidentStatus.NEW
-    return _STATUSES.get(status) or by_word or by_activity
+    return of_class.get(number(record, "status_id") or 0) or by_word or by_activity
 
 
 def _raw(record: dict[str, Any], key: str) -> str | None:

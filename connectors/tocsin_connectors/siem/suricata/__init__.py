@@ -10,7 +10,7 @@ from pydantic import Field
 
 from tocsin import Duration, Incident, Provider, hookimpl
 from tocsin_connectors.siem.files import FileProvider
-from tocsin_connectors.siem.files.records import union
+from tocsin_connectors.siem.files.records import described, union
 from tocsin_connectors.siem.suricata.alerts import incident_of
 
 
@@ -31,9 +31,12 @@ class Suricata(FileProvider):
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
         """Return the incident that an alert belongs to, None for other events.
 
-        Raises ValueError where the signature or a usable timestamp is missing.
+        Raises ValueError where the kind of event, the signature or a usable timestamp is missing.
         """
-        if record.get("event_type") != "alert":
+        kind = record.get("event_type")
+        if not isinstance(kind, str):
+            raise ValueError(f"event_type is {described(kind)}")  # noqa: TRY004 - as every record's
+        if kind != "alert":
             return None
         return incident_of(record, self.settings.window)
 

@@ -26,6 +26,7 @@ _SEVERITIES = {
     "minor": Severity.LOW,
     "informational": Severity.INFORMATIONAL,
 }
+_LOWEST_PRIORITY = 255  # as the documentation of the rule keyword `priority` has it
 _PRIORITIES = {1: Severity.HIGH, 2: Severity.MEDIUM, 3: Severity.LOW}
 _IDENTITY = ("flow_id", "tx_id", "timestamp", "src_ip", "src_port", "dest_ip", "dest_port")
 
@@ -91,13 +92,16 @@ def _alert_id(record: dict[str, Any], signature: str) -> str:
 
 
 def _severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
-    for word in texts(child(alert, "metadata"), "signature_severity"):
+    """Return the severity, None where it is unknown, and Suricata's own word or number for it."""
+    words = texts(child(alert, "metadata"), "signature_severity")
+    for word in words:
         if severity := _SEVERITIES.get(word.casefold()):
             return severity, word
     priority = number(alert, "severity")
-    if priority is None or priority < 1:
-        return None, None if priority is None else str(priority)
-    return _PRIORITIES.get(priority, Severity.INFORMATIONAL), str(priority)
+    raw = None if priority is None else str(priority)
+    if priority is None or not 1 <= priority <= _LOWEST_PRIORITY:
+        return None, next(iter(words), raw)
+    return _PRIORITIES.get(priority, Severity.INFORMATIONAL), raw
 
 
 def _description(record: dict[str, Any], alert: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -21,10 +21,9 @@ def entities_of(record: dict[str, Any]) -> Iterator[Entity]:
     """Yield everything that the record names; what cannot be one is left out."""
     for key in ("src_ip", "dest_ip"):
         yield from named(text(record, key) or "", EntityKind.IP)
-    yield from _web(child(record, "http"))
-    yield from _names(record)
-    yield from _hashes(record)
-    yield from _mail(record)
+    for key in (key for key in _PROTOCOLS if key in record):
+        for part in children(record, key):
+            yield from _PROTOCOLS[key](part)
     for name in texts(child(child(record, "alert"), "metadata"), "cve"):
         if match := _CVE.fullmatch(name):
             yield Entity(EntityKind.CVE, f"CVE-{match[1]}-{match[2]}")
@@ -49,26 +48,39 @@ def _web(http: dict[str, Any]) -> Iterator[Entity]:
         yield Entity(EntityKind.URL, f"http://{place}{url}")
 
 
-def _names(record: dict[str, Any]) -> Iterator[Entity]:
-    dns = child(record, "dns")
+def _names(dns: dict[str, Any]) -> Iterator[Entity]:
     asked = chain.from_iterable(children(dns, key) for key in ("queries", "query"))
     for question in [dns, *asked]:
         if name := text(question, "rrname"):
             yield from named(name, EntityKind.DOMAIN)
-    if name := text(child(record, "tls"), "sni"):
+
+
+def _server(handshake: dict[str, Any]) -> Iterator[Entity]:
+    if name := text(handshake, "sni"):
         yield from named(name, EntityKind.DOMAIN)
 
 
-def _hashes(record: dict[str, Any]) -> Iterator[Entity]:
-    for file in [*children(record, "files"), *children(record, "fileinfo")]:
-        for key in ("sha256", "sha1", "md5"):
-            if (value := text(file, key)) and _HASH.fullmatch(value):
-                yield Entity(EntityKind.FILE_HASH, value)
+def _hashes(file: dict[str, Any]) -> Iterator[Entity]:
+    for key in ("sha256", "sha1", "md5"):
+        if (value := text(file, key)) and _HASH.fullmatch(value):
+            yield Entity(EntityKind.FILE_HASH, value)
 
 
-def _mail(record: dict[str, Any]) -> Iterator[Entity]:
-    smtp, email = child(record, "smtp"), child(record, "email")
-    for fields, keys in ((smtp, ("mail_from", "rcpt_to")), (email, ("from", "to", "cc"))):
-        for value in chain.from_iterable(texts(fields, key) for key in keys):
+def _mail(message: dict[str, Any]) -> Iterator[Entity]:
+    for key in ("mail_from", "rcpt_to", "from", "to", "cc"):
+        for value in texts(message, key):
             if match := _ADDRESS.search(value):
                 yield Entity(EntityKind.EMAIL, match[0])
+
+
+_PROTOCOLS: dict[str, Callable[[dict[str, Any]], Iterator[Entity]]] = {
+    "http": _web,
+    "dns": _names,
+    "tls": _server,
+    "quic": _server,
+    "files": _hashes,
+    "fileinfo": _hashes,
+    "smtp": _mail,
+    "email": _mail,
+}
+"""By the member of a record that speaks of them: what reads its entities."""

@@ -102,7 +102,7 @@ class Backfiller:
         policy = replace(self._writer.policy, quiet=not backfill.alert, reread_after=None)
 
         def store(connection: Connection, now: datetime) -> Stored:
-            stored = store_received(connection, key, page, policy=policy, now=now)
+            stored = store_received(connection, key, page, policy=policy, now=now, past=True)
             done = Advance(progress, stored.counts, _reached(page))
             advance_backfill(connection, backfill, done, now)
             return stored

@@ -26,6 +26,7 @@ REASON = 1_000
 ROW_SPAN = timedelta(hours=1)
 # What reads the past writes rows between those of what reads on
 _LOOKED_AT = 5
+_ALIKE = ("unit", "outcome", "reason", "past")
 
 _latest = (
     select(coverage)
@@ -57,9 +58,11 @@ class Failure:
     reason: str
 
 
-def open_row(connection: Connection, key: StreamKey, stretch: Covered, now: datetime) -> int:
+def open_row(
+    connection: Connection, key: StreamKey, stretch: Covered, now: datetime, *, past: bool = False
+) -> int:
     """Return the id of the row that this stretch belongs to, made or made longer for it."""
-    row = _row(key, stretch, _outcome(stretch))
+    row = _row(key, stretch, _outcome(stretch), past=past)
     return _extend(connection, row, now) or _insert(connection, row, now)
 
 
@@ -69,7 +72,7 @@ def _outcome(stretch: Covered) -> str:
     return READ if stretch.passed_over is None else PASSED_OVER
 
 
-def _row(key: StreamKey, stretch: Covered, outcome: str) -> dict[str, Any]:
+def _row(key: StreamKey, stretch: Covered, outcome: str, *, past: bool = False) -> dict[str, Any]:
     return {
         "provider": key.provider,
         "stream": key.stream,
@@ -77,6 +80,7 @@ def _row(key: StreamKey, stretch: Covered, outcome: str) -> dict[str, Any]:
         "unit": "bytes" if isinstance(stretch.start, int) else "time",
         "outcome": outcome,
         "reason": clean(stretch.lost or stretch.passed_over, REASON),
+        "past": past,
         "start": _number(stretch.start),
         "end": _number(stretch.end),
     }
@@ -120,7 +124,7 @@ def _continues(
         latest["started_at"]
     )
     fits = not adjacent or latest["end"] == row["start"]
-    return same_hour and fits and all(latest[it] == row[it] for it in ("unit", "outcome", "reason"))
+    return same_hour and fits and all(latest[it] == row[it] for it in _ALIKE)
 
 
 def _hour(moment: datetime) -> int:

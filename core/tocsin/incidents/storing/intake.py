@@ -54,16 +54,18 @@ def store_received(
     *,
     policy: AlertPolicy,
     now: datetime,
+    past: bool = False,
 ) -> Stored:
     """Store what came from a SIEM, and return what it brought.
 
-    Where it does not say what of the SIEM it accounts for, it accounts for this moment.
+    Where it does not say what of the SIEM it accounts for, it accounts for this moment. `past` says
+    that a backfill brought it.
     """
     drafts = make_drafts(connection, key.provider, fold(received.incidents))
     new = [draft for draft in drafts if draft.stored is None]
     changed = [draft for draft in drafts if draft.changed]
     counts = ledger.Counts(received.records, len(new), len(changed), len(received.rejected))
-    row = _cover(connection, key, received, counts, now)
+    row = _cover(connection, key, received, counts, now, past=past)
     _complete(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
     events = _alert([*new, *changed], policy, now)
     _insert(connection, incidents, [draft.values for draft in new])
@@ -79,13 +81,19 @@ def store_received(
 
 
 def _cover(
-    connection: Connection, key: StreamKey, received: Received, counts: ledger.Counts, now: datetime
+    connection: Connection,
+    key: StreamKey,
+    received: Received,
+    counts: ledger.Counts,
+    now: datetime,
+    *,
+    past: bool,
 ) -> int | None:
     """Return the ledger's row of what was received, None where there is nothing to account for."""
     stretches = received.covered
     if not stretches and counts != ledger.Counts():
         stretches = (Covered(source=key.stream, start=now, end=now),)
-    rows = [ledger.open_row(connection, key, stretch, now) for stretch in stretches]
+    rows = [ledger.open_row(connection, key, it, now, past=past) for it in stretches]
     read = [row for row, stretch in zip(rows, stretches, strict=True) if stretch.lost is None]
     row = next(iter(read or rows), None)
     if row is not None:

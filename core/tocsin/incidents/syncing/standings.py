@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, select, update
+from sqlalchemy import Connection, RowMapping, func, literal, select, update
 
 from tocsin.clock import isoformat
 from tocsin.incidents.coverage.ledger import Failure
 from tocsin.incidents.syncing.lease import Lease
-from tocsin.store.tables import providers
+from tocsin.store.tables import Moment, providers
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -44,7 +44,9 @@ def note_round(connection: Connection, lease: Lease, ended: Round) -> None:
     if ended.failure is None:
         values["succeeded_at"] = ended.ended_at
     else:
-        values["failing_since"] = func.coalesce(providers.c.failing_since, ended.ended_at)
+        values["failing_since"] = func.coalesce(
+            providers.c.failing_since, literal(ended.ended_at, Moment)
+        )
     connection.execute(
         update(providers)
         .where(providers.c.name == lease.provider, providers.c.lease == lease.token)
@@ -62,6 +64,7 @@ def _represent(row: RowMapping) -> dict[str, Any]:
     moments = ("read_at", "succeeded_at", "failing_since", "next_read_at")
     skew = row["clock_skew_ms"]
     return {
+        "plugin": row["plugin"],
         "state": _state(row),
         "outcome": row["outcome"],
         "reason": row["reason"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -69,6 +69,7 @@ def policy_of(provider: Provider, public_url: str) -> AlertPolicy:
     """Return what follows from the incidents of a provider, as its settings have it."""
     settings = provider.settings
     policy = AlertPolicy(public_url, on_escalation=settings.alert_on_escalation)
-    if Capability.REREAD in provider.capabilities() and settings.reread_after:
-        return replace(policy, reread_after=settings.reread_after[0])
+    after: tuple[timedelta, ...] = getattr(settings, "reread_after", ())
+    if Capability.REREAD in provider.capabilities() and after:
+        return replace(policy, reread_after=after[0])
     return policy

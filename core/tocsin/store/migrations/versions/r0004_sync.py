@@ -14,6 +14,11 @@ MOMENT = sa.BigInteger
 
 
 def upgrade() -> None:
+    past = sa.Column("past", sa.Boolean(), nullable=False, server_default=sa.false())
+    with op.batch_alter_table("coverage") as coverage:
+        coverage.add_column(past)
+    with op.batch_alter_table("coverage") as coverage:
+        coverage.alter_column("past", server_default=None)
     _create_providers()
     _create_rereads()
     _create_backfills()

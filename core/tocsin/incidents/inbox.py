@@ -1,0 +1,72 @@
+"""Taking what is pushed: judged by its provider, and stored before its sender is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from tocsin.errors import CredentialsRefused, Refused
+from tocsin.hookspecs import Capability, Provider, PushRequest
+from tocsin.incidents.coverage.ledger import Counts
+from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.measuring import SyncMeter
+from tocsin.incidents.storing.intake import Stored, store_received
+from tocsin.incidents.syncing.writing import Surroundings, Writer
+from tocsin.model import Received, Rejected
+from tocsin.store import exclude_others
+
+STREAM = "push"
+"""What the ledger calls everything that is pushed to a provider."""
+
+
+class Inbox:
+    """Takes what is pushed to those of the providers that can be pushed to."""
+
+    def __init__(
+        self,
+        providers: Iterable[Provider],
+        around: Surroundings,
+        meter: Callable[[str], SyncMeter] = lambda _provider: SyncMeter.none(),
+    ) -> None:
+        self._writers = {
+            provider.tools.name: Writer(provider, around, meter(provider.tools.name))
+            for provider in providers
+            if Capability.PUSH in provider.capabilities()
+        }
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such a provider, and it can be pushed to."""
+        return name in self._writers
+
+    async def take(self, name: str, request: PushRequest) -> Counts:
+        """Return what was stored of a request.
+
+        Raises what the provider's `receive` raises. What it refuses for anything but credentials
+        is kept aside as it came.
+        """
+        writer = self._writers[name]
+        try:
+            received = await writer.provider.receive(request)
+        except CredentialsRefused:
+            raise
+        except Refused as error:
+            await self._store(writer, Received(rejected=(_whole(request, error),)))
+            raise
+        stored = await self._store(writer, received)
+        return stored.counts
+
+    async def _store(self, writer: Writer, received: Received) -> Stored:
+        key = StreamKey(writer.name, STREAM)
+
+        def store(connection: Connection, now: datetime) -> Stored:
+            # Two senders may tell of one incident at once; others are read by one reader alone
+            exclude_others(connection, f"push to {writer.name}")
+            return store_received(connection, key, received, policy=writer.policy, now=now)
+
+        return await writer.write(store)
+
+
+def _whole(request: PushRequest, error: Refused) -> Rejected:
+    return Rejected(source=STREAM, location="all of it", reason=str(error), content=request.body)

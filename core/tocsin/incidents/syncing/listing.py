@@ -1,0 +1,140 @@
+"""The providers and how they do, as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from tocsin.clock import isoformat
+from tocsin.hookspecs import Capability, Provider
+from tocsin.incidents.coverage.ledger import READ
+from tocsin.incidents.syncing.standings import load_standings
+from tocsin.registry import Absent, Configuration
+from tocsin.store.tables import EPOCH, coverage, stream_positions
+
+STATES = ("healthy", "failing", "waiting", "pushed", "absent", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFacts:
+    """What `plugins.toml` says of a provider, and what its plugin can do."""
+
+    name: str
+    plugin: str
+    capabilities: frozenset[Capability]
+    absent: str | None = None
+    """Why it was left out; None where it was not."""
+
+    @property
+    def is_pushed(self) -> bool:
+        """Whether it is sent to, and perhaps not read at all."""
+        return Capability.PUSH in self.capabilities
+
+
+def facts_of(configuration: Configuration, absent: Iterable[Absent]) -> list[ProviderFacts]:
+    """Return what is configured, in the order of the file, and what of it is absent."""
+    reasons = {left_out.name: left_out.reason for left_out in absent}
+    return [
+        ProviderFacts(
+            item.name,
+            item.settings.plugin,
+            _capabilities(item.kind),
+            reasons.get(f"providers.{item.name}"),
+        )
+        for item in configuration.providers
+    ]
+
+
+def _capabilities(kind: type[Provider] | None) -> frozenset[Capability]:
+    return frozenset() if kind is None else kind.capabilities()
+
+
+def list_providers(
+    connection: Connection, configured: Sequence[ProviderFacts]
+) -> list[dict[str, Any]]:
+    """Return the configured providers, and those that are not any more but were read."""
+    standings, streams = load_standings(connection), _streams(connection)
+    names = {facts.name for facts in configured}
+    gone = [(name, standing) for name, standing in standings.items() if name not in names]
+    return [
+        *(_shown(it, standings.get(it.name), streams.get(it.name, ())) for it in configured),
+        *(_removed(name, standing, streams.get(name, ())) for name, standing in gone),
+    ]
+
+
+_NEVER_READ: Mapping[str, Any] = {
+    "outcome": None,
+    "reason": None,
+    "failures": 0,
+    "read_at": None,
+    "succeeded_at": None,
+    "failing_since": None,
+    "next_read_at": None,
+    "clock_skew_seconds": None,
+    "node": None,
+}
+
+
+def _shown(
+    facts: ProviderFacts, standing: Mapping[str, Any] | None, streams: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    known = {**_NEVER_READ, "state": "waiting", **(standing or {}), "plugin": facts.plugin}
+    if facts.absent is not None:
+        known |= {"state": "absent", "reason": facts.absent}
+    elif facts.is_pushed and standing is None:
+        known["state"] = "pushed"
+    return _ordered(facts.name, known, sorted(facts.capabilities), streams)
+
+
+def _removed(
+    name: str, standing: Mapping[str, Any], streams: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    return _ordered(name, {**standing, "state": "removed"}, [], streams)
+
+
+def _ordered(
+    name: str,
+    known: Mapping[str, Any],
+    capabilities: Sequence[str],
+    streams: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "plugin": known["plugin"],
+        "state": known["state"],
+        **{member: known[member] for member in _NEVER_READ},
+        "capabilities": list(capabilities),
+        "streams": list(streams),
+    }
+
+
+def _streams(connection: Connection) -> dict[str, list[dict[str, Any]]]:
+    table, covered = stream_positions.c, _covered_until(connection)
+    found: dict[str, list[dict[str, Any]]] = {}
+    rows = select(table.provider, table.stream, table.updated_at)
+    for provider, stream, updated_at in connection.execute(rows.order_by(table.stream)):
+        until = covered.get((provider, stream))
+        shown = {
+            "name": stream,
+            "read_at": isoformat(updated_at),
+            "covered_until": until and isoformat(until),
+        }
+        found.setdefault(provider, []).append(shown)
+    return found
+
+
+def _covered_until(connection: Connection) -> Mapping[tuple[str, str], Any]:
+    """Return up to when each stream was read that covers time."""
+    c = coverage.c
+    latest: Iterable[Any] = connection.execute(
+        select(c.provider, c.stream, func.max(c.end))
+        .where(c.unit == "time", c.outcome == READ, c.end > c.start)
+        .group_by(c.provider, c.stream)
+    )
+    return {
+        (provider, stream): EPOCH + timedelta(microseconds=end) for provider, stream, end in latest
+    }

@@ -1,0 +1,96 @@
+"""New incidents are read again, since what belongs to them may come later."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tocsin import CredentialsRefused, Incident, Page, Severity, TryLater
+from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.storing.intake import store_page
+from tocsin.store.tables import incident_entities, incidents, rereads
+
+AFTER = ("2m", "10m", "30m")
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def incident(number: int) -> Incident:
+    return Incident(
+        external_id=str(number), title=f"number {number}", severity=Severity.HIGH, occurred_at=BEGIN
+    )
+
+
+@pytest.fixture
+def sync(make_archive):
+    return make_archive(reread_after=AFTER)
+
+
+@pytest.fixture
+def store_new(database, clock, sync):
+    async def store(*numbers: int) -> None:
+        page = Page(next_position={}, incidents=tuple(incident(number) for number in numbers))
+        await database.write(
+            store_page,
+            StreamKey(sync.name, "other"),
+            page,
+            revision=0,
+            policy=sync._writer.policy,
+            now=clock.now(),
+        )
+
+    return store
+
+
+async def test_a_new_incident_is_read_again_as_often_as_is_set(sync, store_new, rows, clock):
+    await store_new(1)
+    for minutes, times in ((1, 0), (1, 1), (7, 1), (1, 2), (20, 3), (100, 3)):
+        clock.advance(minutes=minutes)
+        await sync.read_all()
+        assert sync.provider.again == ["1"] * times
+    assert await rows(rereads) == []
+    assert {row["value"] for row in await rows(incident_entities)} == {
+        "10.0.0.1",
+        "10.0.0.2",
+        "10.0.0.3",
+    }
+
+
+async def test_nothing_is_read_again_where_that_is_not_set(make_archive):
+    assert make_archive(reread_after=())._writer.policy.reread_after is None
+
+
+async def test_what_the_siem_is_too_busy_for_stays_due(sync, store_new, rows, clock):
+    await store_new(1, 2)
+    clock.advance(minutes=2)
+    sync.provider.errors = [TryLater("busy")]
+    await sync.read_all()
+    assert len(sync.provider.again) == 1
+    await sync.read_all()
+    assert sorted(sync.provider.again[1:]) == ["1", "2"]
+
+
+async def test_credentials_that_are_refused_end_no_reread(sync, store_new, rows, clock):
+    await store_new(1)
+    clock.advance(minutes=2)
+    sync.provider.errors = [CredentialsRefused("no")]
+    await sync.read_all()
+    assert [row["step"] for row in await rows(rereads)] == [0]
+
+
+async def test_an_incident_that_cannot_be_read_stops_no_other(sync, store_new, rows, clock):
+    await store_new(1, 2)
+    clock.advance(minutes=2)
+    sync.provider.errors = [KeyError("entities")]
+    await sync.read_all()
+    assert sorted(sync.provider.again) == ["1", "2"]
+    assert [row["step"] for row in await rows(rereads)] == [1, 1]
+
+
+async def test_one_that_is_gone_stays_as_it_was(sync, store_new, rows, clock):
+    await store_new(1)
+    sync.provider.gone = {"1"}
+    clock.advance(minutes=2)
+    await sync.read_all()
+    [row] = await rows(incidents)
+    assert (row["title"], await rows(incident_entities)) == ("number 1", [])

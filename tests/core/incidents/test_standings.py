@@ -1,0 +1,101 @@
+"""How each provider does, as everyone can see it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tocsin import Capability, TryLater
+from tocsin.incidents import ProviderFacts, list_providers
+from tocsin.incidents.syncing.lease import take
+
+NODE = 7
+FACTS = ProviderFacts("archive", "archive", frozenset({Capability.BACKFILL}))
+
+
+@pytest.fixture
+async def sync(make_archive, database, clock):
+    sync = make_archive()
+    settings = sync.provider.settings
+    sync._writer.lease = await database.write(take, sync.name, settings, NODE, clock.now())
+    return sync
+
+
+@pytest.fixture
+def show(database):
+    async def show(facts: ProviderFacts = FACTS) -> dict:
+        [shown] = await database.read(list_providers, [facts])
+        return shown
+
+    return show
+
+
+async def test_one_that_was_never_read_waits(show):
+    shown = await show()
+    assert (shown["state"], shown["read_at"], shown["capabilities"]) == (
+        "waiting",
+        None,
+        ["backfill"],
+    )
+
+
+async def test_one_that_is_read_is_healthy_and_says_up_to_when(sync, show):
+    await sync.read_all()
+    shown = await show()
+    assert (shown["state"], shown["outcome"], shown["reason"], shown["node"]) == (
+        "healthy",
+        "read",
+        None,
+        "7",
+    )
+    assert shown["next_read_at"] == "2026-11-21T12:01:00.000Z"
+    [stream] = shown["streams"]
+    assert (stream["name"], stream["covered_until"]) == ("changed", "2026-11-21T12:00:00.000Z")
+
+
+async def test_one_that_fails_says_why_and_since_when(sync, show, clock, monkeypatch):
+    async def fail(stream, position, until):
+        raise TryLater("busy")
+        yield
+
+    await sync.read_all()
+    monkeypatch.setattr(sync.provider, "read", fail)
+    for _ in range(3):
+        clock.advance(minutes=1)
+        await sync.read_all()
+    shown = await show()
+    assert (shown["state"], shown["outcome"], shown["reason"], shown["failures"]) == (
+        "failing",
+        "later",
+        "busy",
+        3,
+    )
+    assert shown["failing_since"] == "2026-11-21T12:01:00.000Z"
+    assert shown["succeeded_at"] == "2026-11-21T12:00:00.000Z"
+    monkeypatch.undo()
+    await sync.read_all()
+    shown = await show()
+    assert (shown["state"], shown["reason"], shown["failing_since"]) == ("healthy", None, None)
+
+
+async def test_the_clock_skew_is_shown(sync, show):
+    sync.provider.clock_skew = timedelta(minutes=5)
+    await sync.read_all()
+    assert (await show())["clock_skew_seconds"] == 300
+
+
+async def test_one_that_was_left_out_says_why(show):
+    shown = await show(ProviderFacts("archive", "archive", frozenset(), "no module named acme"))
+    assert (shown["state"], shown["reason"]) == ("absent", "no module named acme")
+
+
+async def test_one_that_is_sent_to_is_pushed(show):
+    facts = ProviderFacts("alerts", "push", frozenset({Capability.PUSH}))
+    assert (await show(facts))["state"] == "pushed"
+
+
+async def test_one_that_was_removed_is_still_shown(sync, database):
+    await sync.read_all()
+    [shown] = await database.read(list_providers, [])
+    assert (shown["name"], shown["state"]) == ("archive", "removed")
