@@ -8,6 +8,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 from bench import backlog, delivery, flood, paged, reading, sync
+from tocsin import collector
 from tocsin.logs import configure_logs
 
 PARTS = {
@@ -37,6 +38,7 @@ def main() -> None:
 
 def _run(wanted: argparse.Namespace) -> None:
     chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | ON_REQUEST)[wanted.part]}
+    collector.spare()  # as a node does
     for run in chosen.values():
         run(wanted.rounds)
 

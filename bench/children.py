@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
+from tocsin import collector
+
 
 @contextmanager
 def child(run: Callable[..., None], *args: Any) -> Iterator[Any]:
     """Run `run(send, *args)` in a process of its own, and yield what it sends first."""
     context = get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(target=run, args=(sending.send, *args), daemon=True)
+    process = context.Process(target=_run, args=(run, sending.send, *args), daemon=True)
     process.start()
     sending.close()
     try:
@@ -22,6 +24,11 @@ def child(run: Callable[..., None], *args: Any) -> Iterator[Any]:
     finally:
         process.terminate()
         process.join()
+
+
+def _run(run: Callable[..., None], *args: Any) -> None:
+    collector.spare()  # as a node does
+    run(*args)
 
 
 def free_port() -> int:

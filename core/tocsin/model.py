@@ -41,7 +41,10 @@ class Severity(Vocabulary):
     @property
     def rank(self) -> int:
         """0 for Informational to 4 for Critical."""
-        return list(Severity).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class IncidentStatus(Vocabulary):

@@ -14,6 +14,7 @@ import structlog
 from aiohttp import web
 from sqlalchemy import URL
 
+from tocsin import collector
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import open_proven_vault
 from tocsin.delivery import (
@@ -37,7 +38,7 @@ from tocsin.delivery import (
 )
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.events import Bells
-from tocsin.incidents import ProviderSync, Surroundings, SyncMeters
+from tocsin.incidents import Inbox, ProviderSync, Surroundings, SyncMeters, facts_of
 from tocsin.loops import run_forever
 from tocsin.registry import (
     Absent,
@@ -82,6 +83,7 @@ class Node:
     router: Router
     fleet: Fleet
     syncs: list[ProviderSync]
+    inbox: Inbox
     app: web.Application
     door: Door
     started: dict[str, bool] = field(
@@ -212,8 +214,10 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 clock,
                 registrar=Registrar(channels, vault.encrypt, configuration.receivers),
                 samples=Samples(channels, renderer, clock, settings.public_url),
+                inbox=lambda: node.inbox,
                 is_shared=not is_sqlite(url),
                 roles=lambda: node.started,
+                providers=facts_of(configuration, plugins.absent),
                 differing=lambda: node.differing,
             )
         )
@@ -300,6 +304,7 @@ def _compose(
         router=Router(queue, database, clock, bells, metrics.routed),
         fleet=fleet,
         syncs=syncs,
+        inbox=Inbox(plugins.providers.values(), around, read.of),
         app=make_app(door.services),
         door=door,
     )
@@ -308,4 +313,5 @@ def _compose(
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Build a node and run it until `stop` is set; raises OperatorError."""
     async with open_node(settings) as node:
+        collector.spare()
         await node.run(stop)

@@ -16,6 +16,8 @@ def clean(text: str | None, limit: int) -> str | None:
     """Return `text` shortened visibly to `limit` characters, without NUL and lone surrogates."""
     if text is None:
         return None
+    if len(text) <= limit and text.isascii() and "\0" not in text:
+        return text
     text = text if len(text) <= limit else text[: limit - 1] + "…"
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 

@@ -22,6 +22,8 @@ ENTITY_BYTES = 2_000
 
 def _clean_entity(entity: Entity) -> Entity:
     value = clean(entity.value, ENTITY_BYTES)
+    if value is entity.value:
+        return entity
     return Entity(entity.kind, value.encode()[:ENTITY_BYTES].decode("utf-8", "ignore"))
 
 
