@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from tocsin import Capability, TryLater
-from tocsin.incidents import ProviderFacts, list_providers
+from tocsin import Capability, TryLater, Window
+from tocsin.incidents import Origin, ProviderFacts, create_backfill, list_providers
 from tocsin.incidents.syncing.lease import take
 
 NODE = 7
@@ -83,6 +83,16 @@ async def test_the_clock_skew_is_shown(sync, show):
     sync.provider.clock_skew = timedelta(minutes=5)
     await sync.read_all()
     assert (await show())["clock_skew_seconds"] == 300
+
+
+async def test_a_backfill_says_nothing_of_up_to_when_it_was_read(sync, show, database, clock):
+    await sync.read_all()
+    window = Window(clock.now() + timedelta(hours=1), clock.now() + timedelta(hours=2))
+    members = {"alert": False, "origin": Origin.OPERATOR, "by": "ana", "now": clock.now()}
+    await database.write(create_backfill, "archive", window, **members)
+    await sync.read_the_past()
+    [stream] = (await show())["streams"]
+    assert stream["covered_until"] == "2026-11-21T12:00:00.000Z"
 
 
 async def test_one_that_was_left_out_says_why(show):

@@ -132,7 +132,7 @@ def _covered_until(connection: Connection) -> Mapping[tuple[str, str], Any]:
     c = coverage.c
     latest: Iterable[Any] = connection.execute(
         select(c.provider, c.stream, func.max(c.end))
-        .where(c.unit == "time", c.outcome == READ, c.end > c.start)
+        .where(c.unit == "time", c.outcome == READ, c.end > c.start, c.past.is_(False))
         .group_by(c.provider, c.stream)
     )
     return {
