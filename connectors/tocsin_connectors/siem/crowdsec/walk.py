@@ -1,0 +1,62 @@
+"""Walking back through alerts that a server lists newest first, without pages or tokens.
+
+The Local API takes no lower bound for the time of creation (`since` bounds the time of a bucket's
+first event, which may be hours or, for a log that is replayed, months before). What it has is
+`created_before`, as an age, and `limit`. A limit of 100 or more above what there is keeps CrowdSec
+1.4.6 busy for ever; no step comes near that, since each is at most 50 larger than what the step
+before has found. Its filters are no help against blocklists, each update of which is one large
+alert: `include_capi=false` also hides alerts without decisions and what was imported by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from tocsin import Window
+
+SECOND = timedelta(seconds=1)
+_MOST_GROWTH = 50
+_SMALL = 20  # times smaller is the first step: it is made at every read, new alerts or not
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to ask for: the newest `size` alerts created before `until`."""
+
+    until: datetime
+    size: int
+
+    @classmethod
+    def first(cls, window: Window, limit: int) -> Self:
+        """Return the step to begin a window with."""
+        return cls(window.end, max(1, limit // _SMALL))
+
+    def following(
+        self, created: Sequence[datetime | None], window: Window, limit: int
+    ) -> Step | None:
+        """Return the next step, given when what was found was created; None at the window's end.
+
+        Where all that was found is of one moment, the next step takes more at once.
+        """
+        if len(created) < self.size:
+            return None
+        larger = self.size + min(self.size, _MOST_GROWTH)
+        oldest = min((moment for moment in created if moment), default=self.until)
+        if oldest < window.start:
+            return None
+        if oldest < self.until - SECOND:  # moments are shown cut to the second
+            return Step(oldest + SECOND, min(larger, limit))
+        return Step(self.until, larger)
+
+    def encode(self) -> list[Any]:
+        """Return the token that `decode` turns back into this."""
+        return [self.until.isoformat(), self.size]
+
+    @classmethod
+    def decode(cls, token: Any) -> Self:
+        """Return the step that `encode` made the token of."""
+        until, size = token
+        return cls(datetime.fromisoformat(until), size)

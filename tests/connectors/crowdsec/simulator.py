@@ -1,0 +1,148 @@
+"""A Local API without CrowdSec: what of it the provider uses, and where it surprises."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from aiohttp import web
+
+from tocsin import EntityKind, IncidentStatus, Window
+from tocsin.testing import Case, Refusal, Simulator
+
+BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
+FILTERS = {"limit", "created_before", "since", "until", "sort"}
+STEP = 100
+_TICK = timedelta(microseconds=1)
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+META = {
+    EntityKind.IP: "source_ip",
+    EntityKind.USER: "target_user",
+    EntityKind.HOST: "machine",
+    EntityKind.DOMAIN: "target_fqdn",
+}
+
+
+def go_time(moment: datetime) -> str:
+    """Return a time as Go writes it."""
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".") + " +0000 UTC"
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the length of what Go reads as a duration."""
+    match = _DURATION.fullmatch(text)
+    if not text or match is None:
+        raise Refusal(500, f"while parsing duration: time: invalid duration {text!r}")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds)
+
+
+def number_of(case: Case) -> int:
+    """Return the id of a case's alert: the case's own, where that is a number."""
+    return int(case.id) if case.id.isdecimal() else case.number
+
+
+class LocalApiSimulator(Simulator):
+    """An alert for each version of a case, created when that changed: alerts do not change."""
+
+    machine: ClassVar = {"machine_id": "tocsin", "password": "a secret"}
+    open_paths = ("/v1/watchers/login",)
+    newest_first = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.spins = 0
+        """How often it was asked for something that would have kept CrowdSec busy for ever."""
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/watchers/login", self.sign_in),
+            web.get("/v1/alerts", self.list_alerts),
+            web.get("/v1/alerts/{number}", self.get_alert),
+        ]
+
+    def is_signed(self, request: web.Request) -> bool:
+        return self._is_known(request) and super().is_signed(request)
+
+    @staticmethod
+    def _is_known(request: web.Request) -> bool:
+        return request.headers.get("User-Agent", "").count("/") == 1
+
+    async def sign_in(self, request: web.Request) -> web.Response:
+        if await request.json() != self.machine or not self._is_known(request):
+            raise Refusal(401, "incorrect Username or Password")
+        ends = self.siem.now() + self.session_lifetime
+        expire = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self.json({"code": 200, "expire": expire, "token": self.begin_session()})
+
+    async def list_alerts(self, request: web.Request) -> web.Response:
+        if unknown := request.query.keys() - FILTERS:
+            raise Refusal(500, f"Filter parameter {min(unknown)!r} is unknown: invalid filter")
+        age = parse_duration(request.query.get("created_before", "0s"))
+        window = Window(BEGINNING, self.siem.now() - age + _TICK)
+        cases = await self._newest(window, int(request.query.get("limit", STEP)))
+        return self.json([self.show(case) for case in cases] or None)
+
+    async def _newest(self, window: Window, limit: int) -> Sequence[Case]:
+        """Return the newest cases, found in steps; the loop of CrowdSec 1.4.6 ends no better."""
+        found: list[Case] = []
+        while chunk := self.slice(window, limit=(limit or 10**9) - len(found), offset=len(found)):
+            found += chunk
+        if limit < 0 or (len(found) >= STEP and limit - len(found) >= STEP):
+            self.spins += 1
+            await asyncio.Event().wait()
+        return found
+
+    async def get_alert(self, request: web.Request) -> web.Response:
+        number = request.match_info["number"]
+        if not number.isdecimal():
+            raise Refusal(400, "alert_id must be valid integer")
+        for case in self.siem.changed(Window(BEGINNING, self.siem.now() + timedelta(days=1))):
+            if number_of(case) == int(number):
+                return self.json(self.show(case))
+        raise Refusal(404, "object not found")
+
+    def render(self, case: Case) -> dict[str, Any]:
+        created = case.changed_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        addresses = [it.value for it in case.entities if it.kind is EntityKind.IP]
+        meta = [{"key": META[it.kind], "value": it.value} for it in case.entities]
+        event = {"meta": meta, "timestamp": go_time(case.created_at)}
+        return {
+            "capacity": 5,
+            "created_at": created,
+            "decisions": [self._decision(case)],
+            "events": [event] if meta else None,
+            "events_count": 6,
+            "id": number_of(case),
+            "labels": None,
+            "leakspeed": "10s",
+            "machine_id": "sensor-1",
+            "message": case.description,
+            "scenario": case.title,
+            "scenario_hash": "",
+            "scenario_version": "0.1",
+            "simulated": False,
+            "source": {"scope": "Ip", "value": addresses[0], "ip": addresses[0]}
+            if addresses
+            else {"scope": "Username", "value": ""},
+            "start_at": go_time(case.created_at),
+            "stop_at": go_time(case.changed_at),
+        }
+
+    def _decision(self, case: Case) -> dict[str, Any]:
+        """Return a ban of a month, lifted in a case that is closed."""
+        left = case.changed_at + timedelta(days=30) - self.siem.now()
+        lifted = case.status is IncidentStatus.CLOSED
+        return {
+            "duration": "-12m3.391815714s" if lifted else f"{left.total_seconds():.9f}s",
+            "id": number_of(case),
+            "origin": "crowdsec",
+            "scenario": case.title,
+            "scope": "Ip",
+            "simulated": False,
+            "type": "ban",
+            "value": "203.0.113.7",
+        }

@@ -1,0 +1,217 @@
+"""What becomes of an alert."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.crowdsec.alerts import incident_of, is_blocklist, settled
+from tocsin_connectors.siem.crowdsec.times import go_duration, parse_time
+
+from .simulator import go_time, parse_duration
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def alert(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": 7,
+        "created_at": "2026-11-20T09:20:21Z",
+        "scenario": "crowdsecurity/ssh-bf",
+        "machine_id": "bastion",
+        "message": "Ip 203.0.113.7 performed crowdsecurity/ssh-bf (6 events over 30s)",
+        "labels": None,
+        "simulated": False,
+        "start_at": "2026-11-20 09:19:51 +0000 UTC",
+        "stop_at": "2026-11-20 09:20:21 +0000 UTC",
+        "source": {"scope": "Ip", "value": "203.0.113.7", "ip": "203.0.113.7"},
+        "decisions": None,
+        "events": None,
+    } | changes
+
+
+def ban(duration: str = "3h59m59.391815714s", **changes: Any) -> dict[str, Any]:
+    return {"id": 1, "origin": "crowdsec", "type": "ban", "duration": duration} | changes
+
+
+def read(**changes: Any) -> Incident:
+    return incident_of(settled(alert(**changes)))
+
+
+def entities(**changes: Any) -> set[tuple[str, str]]:
+    return {(it.kind.value, it.value) for it in read(**{"source": None} | changes).entities}
+
+
+def test_an_alert_is_an_incident():
+    source = {"scope": "Ip", "value": "203.0.113.7", "cn": "ZZ", "as_name": "TEST-NET"}
+    incident = read(source=source, decisions=[ban()])
+    assert incident.external_id == "7@2026-11-20T09:20:21Z"
+    assert incident.external_number == "7"
+    assert incident.title == "crowdsecurity/ssh-bf"
+    assert incident.description == (
+        "Ip 203.0.113.7 performed crowdsecurity/ssh-bf (6 events over 30s)\n"
+        "Network: TEST-NET ZZ\nSeen by: bastion\nDecided: ban"
+    )
+    assert (incident.severity, incident.severity_assumed) == (Severity.MEDIUM, True)
+    assert incident.occurred_at == datetime(2026, 11, 20, 9, 19, 51, tzinfo=UTC)
+    assert incident.changed_at == datetime(2026, 11, 20, 9, 20, 21, tzinfo=UTC)
+    assert incident.entities == (Entity(EntityKind.IP, "203.0.113.7"),)
+    assert [it.external_id for it in incident.alerts] == [incident.external_id]
+
+
+@pytest.mark.parametrize(
+    ("changes", "severity"),
+    [
+        ({"simulated": True}, Severity.INFORMATIONAL),
+        ({"decisions": [ban(origin="cscli")]}, Severity.INFORMATIONAL),
+        ({"decisions": [ban(origin="cscli-import")]}, Severity.INFORMATIONAL),
+        ({"decisions": [ban(origin="cscli"), ban()]}, Severity.MEDIUM),
+        ({"scenario": "crowdsecurity/http-cve-2021-41773"}, Severity.HIGH),
+        ({"scenario": "crowdsecurity/jira_cve-2021-26086"}, Severity.HIGH),
+        ({"scenario": "crowdsecurity/CVE-2022-26134", "simulated": True}, Severity.INFORMATIONAL),
+        ({"scenario": None}, Severity.MEDIUM),
+    ],
+)
+def test_severities_are_assumed(changes, severity):
+    incident = read(**changes)
+    assert (incident.severity, incident.severity_assumed) == (severity, True)
+
+
+@pytest.mark.parametrize(
+    ("durations", "status"),
+    [
+        (None, IncidentStatus.NEW),
+        ([], IncidentStatus.NEW),
+        (["3h59m59.391815714s"], IncidentStatus.NEW),
+        (["-2.12s", "500ms"], IncidentStatus.NEW),
+        (["-2.12s", "-12m"], IncidentStatus.CLOSED),
+        ([None], IncidentStatus.NEW),
+    ],
+)
+def test_an_incident_is_closed_when_all_its_decisions_have_ended(durations, status):
+    decisions = durations and [ban(duration) for duration in durations]
+    assert read(decisions=decisions).status is status
+
+
+def test_an_alert_is_the_same_while_its_decision_lasts():
+    earlier, later = (settled(alert(decisions=[ban(left)])) for left in ("4h0m0s", "3h59m0s"))
+    ended = settled(alert(decisions=[ban("-1s")]))
+    assert earlier == later != ended
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"source": {"scope": "Ip", "value": "2001:db8::0001"}}, {("ip", "2001:db8::1")}),
+        (
+            {"source": {"scope": "Range", "value": "198.51.100.0/24", "ip": "198.51.100.0/24"}},
+            set(),
+        ),
+        ({"source": {"scope": "username", "value": "bob", "ip": "bob"}}, {("user", "bob")}),
+        ({"source": {"scope": "AS", "value": "64500"}}, set()),
+        (
+            {"scenario": "a/vmware-cve-2022-22954"},
+            {("cve", "CVE-2022-22954")},
+        ),
+    ],
+)
+def test_entities_of_the_source(changes, found):
+    assert entities(**changes) == found
+
+
+def test_entities_of_events():
+    meta = {
+        "source_ip": "203.0.113.7",
+        "target_user": "John Doe",
+        "machine": "bastion",
+        "target_fqdn": "Shop.Example.",
+        "http_path": "/login",
+        "username": "",
+    }
+    pairs = [{"key": key, "value": value} for key, value in meta.items()]
+    assert entities(events=[{"meta": pairs}, {"meta": None}]) == {
+        ("ip", "203.0.113.7"),
+        ("user", "John Doe"),
+        ("host", "bastion"),
+        ("domain", "shop.example"),
+    }
+
+
+def test_labels_name_techniques():
+    labels = ["attack.T1110", "attack:t1595.002", "behavior:ssh:bruteforce", 7]
+    assert read(labels=labels).techniques == ("T1110", "T1595.002")
+
+
+@pytest.mark.parametrize("start", [None, "soon", "0001-01-01 00:00:00 +0000 UTC"])
+def test_an_alert_without_a_beginning_began_when_it_was_created(start):
+    assert read(start_at=start).occurred_at == datetime(2026, 11, 20, 9, 20, 21, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"id": None}, "id is missing"),
+        ({"id": "7"}, "id is of the wrong kind"),
+        ({"created_at": None}, "created_at is no time: None"),
+        ({"created_at": "2026-11-20T09:20:21"}, "created_at is no time"),
+    ],
+)
+def test_what_is_essential(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        read(**changes)
+
+
+@given(changes=st.dictionaries(st.sampled_from(sorted(alert())), JSON, max_size=4))
+def test_any_field_may_have_any_type(changes):
+    record = alert(**changes)
+    assert is_blocklist(record) in (True, False)
+    with contextlib.suppress(ValueError):  # a record may be rejected, and nothing else
+        assert incident_of(settled(record)) == incident_of(settled(record))
+
+
+@given(
+    scope=st.sampled_from(["crowdsecurity/community-blocklist", "lists:x", "Ip", "list", ""]),
+)
+def test_blocklists_are_told_by_their_scope(scope):
+    assert is_blocklist(alert(source={"scope": scope})) is (len(scope) > 4)
+
+
+@given(moment=st.datetimes(timezones=st.just(UTC), min_value=datetime(1000, 1, 1)))  # noqa: DTZ001
+def test_times_are_read_as_go_writes_them(moment):
+    assert parse_time(go_time(moment)) == moment
+    assert parse_time(moment.isoformat()) == moment
+
+
+@pytest.mark.parametrize(
+    ("text", "microsecond"),
+    [
+        ("2026-11-20 09:19:51.123456789 +0000 UTC", 123456),
+        ("2026-11-20 10:19:51.5 +0100 CET", 500000),
+        ("2026-11-20 09:19:51.5 +0000 UTC m=+0.001", 500000),
+        ("2026-11-20T09:19:51.123456789Z", 123456),
+        ("2026-11-20T10:19:51+01:00", 0),
+    ],
+)
+def test_all_shapes_of_a_time(text, microsecond):
+    assert parse_time(text) == datetime(2026, 11, 20, 9, 19, 51, microsecond, UTC)
+
+
+@given(text=st.text() | st.from_regex(r"[\d-]{8,11} [\d:.]{6,12} [+-]\d{4} \w+", fullmatch=True))
+def test_what_is_no_time_is_a_value_error(text):
+    with contextlib.suppress(ValueError):
+        assert parse_time(text).tzinfo is UTC
+
+
+@given(length=st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=36_500)))
+def test_durations_are_written_as_go_reads_them(length):
+    assert abs(parse_duration(go_duration(length)) - length) <= timedelta(microseconds=1)

@@ -1,0 +1,250 @@
+"""Against a real CrowdSec, 1.4.6 or what `.ci/components` finds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+
+from crowdsec_server import MACHINE, PASSWORD, LocalApi, decision, detection, sshd_log
+from tocsin import (
+    CredentialsRefused,
+    Entity,
+    EntityKind,
+    Incident,
+    IncidentStatus,
+    Severity,
+    TryLater,
+    Window,
+)
+from tocsin.clock import SystemClock
+from tocsin.testing import ManualClock, open_provider
+from tocsin_connectors.siem.crowdsec import CrowdSec
+
+
+class WrongClock(SystemClock):
+    """The machine's clock, and so much more."""
+
+    def __init__(self, ahead: timedelta) -> None:
+        self._ahead = ahead
+
+    def now(self) -> datetime:
+        return super().now() + self._ahead
+
+
+class Feed:
+    """Reads as the core does, and keeps what it got."""
+
+    def __init__(self, provider: CrowdSec) -> None:
+        self.provider = provider
+        self.position: dict[str, Any] | None = None
+        self.incidents: list[Incident] = []
+
+    async def read(self) -> None:
+        until = self.provider.tools.clock.now()
+        async with aclosing(self.provider.read("changed", self.position, until)) as pages:
+            async for page in pages:
+                assert not page.rejected
+                self.position = orjson.loads(orjson.dumps(page.next_position))
+                self.incidents += page.incidents
+
+    async def read_until(self, count: int) -> list[Incident]:
+        """Read until there are so many, and then once more, and return all that came.
+
+        What was created in this second is read in the next one, by the server's clock.
+        """
+        async with asyncio.timeout(20):
+            while len(self.incidents) < count:
+                await self._read_on()
+            await self._read_on()
+        return self.incidents
+
+    async def _read_on(self) -> None:
+        """Read, as soon as there is another second to read."""
+        before = self.position
+        while self.position == before:
+            await self.read()
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def settings(local_api: LocalApi) -> dict[str, Any]:
+    return {
+        "url": local_api.url,
+        "machine_id": MACHINE,
+        "password": PASSWORD,
+        "settle_delay": "0s",
+    }
+
+
+@pytest.fixture
+async def provider(settings: dict[str, Any]) -> AsyncIterator[CrowdSec]:
+    async with open_provider(CrowdSec, clock=SystemClock(), **settings) as provider:
+        yield provider
+
+
+@pytest.fixture
+def feed(provider: CrowdSec) -> Feed:
+    return Feed(provider)
+
+
+async def test_a_real_detection_becomes_an_incident_once(local_api, feed):
+    await local_api.detect(sshd_log("203.0.113.7", ["root", "admin", "oracle"] * 4))
+    (incident,) = await feed.read_until(1)
+    assert incident.title == "crowdsecurity/ssh-bf"
+    assert (incident.severity, incident.severity_assumed) == (Severity.MEDIUM, True)
+    assert (incident.status, incident.external_number) == (IncidentStatus.NEW, "1")
+    assert "Ip 203.0.113.7 performed 'crowdsecurity/ssh-bf'" in incident.description
+    assert "Decided: ban" in incident.description
+    assert {
+        Entity(EntityKind.IP, "203.0.113.7"),
+        Entity(EntityKind.USER, "root"),
+        Entity(EntityKind.USER, "admin"),
+        Entity(EntityKind.HOST, "bastion"),
+    } <= set(incident.entities)
+
+
+async def test_a_replayed_log_of_last_month_is_a_detection_of_today(local_api, feed):
+    then = datetime.now(UTC) - timedelta(days=30)
+    await local_api.detect(sshd_log("203.0.113.7", ["root"] * 12, at=then))
+    (incident,) = await feed.read_until(1)
+    assert abs(incident.occurred_at - then) < timedelta(minutes=1)
+
+
+async def test_no_alerts_are_no_incidents(provider, feed):
+    assert (await provider.check()).problems == ()
+    await feed.read()
+    assert feed.incidents == []
+
+
+async def test_more_alerts_of_one_moment_than_are_asked_for_at_once_arrive_once(local_api, feed):
+    await local_api.send(*(detection(number) for number in range(300)))
+    incidents = await feed.read_until(300)
+    assert {it.title for it in incidents} == {f"test/detection-{n}" for n in range(300)}
+    assert len(incidents) == 300
+
+
+async def test_alerts_without_a_decision_count_and_updates_of_blocklists_do_not(local_api, feed):
+    community = {"scope": "crowdsecurity/community-blocklist", "value": ""}
+    lists = {"scope": "lists:firehol", "value": ""}
+    await local_api.send(
+        detection(1, source=community, decisions=[decision(origin="CAPI")]),
+        detection(2, source=lists, decisions=[decision(origin="lists")]),
+        detection(3, decisions=None),
+    )
+    (incident,) = await feed.read_until(1)
+    assert incident.title == "test/detection-3"
+
+
+async def test_a_decision_by_hand_is_informational(local_api, feed):
+    await local_api.cscli("decisions", "add", "--ip", "198.51.100.9", "--duration", "1h")
+    (incident,) = await feed.read_until(1)
+    assert incident.severity is Severity.INFORMATIONAL
+    assert incident.entities == (Entity(EntityKind.IP, "198.51.100.9"),)
+
+
+async def test_an_incident_is_closed_when_its_last_decision_ends(local_api, provider, feed):
+    await local_api.send(detection(decisions=[decision(), decision(type="captcha")]))
+    (incident,) = await feed.read_until(1)
+    again = await provider.incident(incident.external_id)
+    await local_api.cscli("decisions", "delete", "--id", "1")
+    one_left = await provider.incident(incident.external_id)
+    await local_api.cscli("decisions", "delete", "--id", "2")
+    ended = await provider.incident(incident.external_id)
+    assert again == one_left == incident
+    assert ended.status is IncidentStatus.CLOSED
+    assert feed.incidents == [incident]
+    assert await feed.read_until(2) == [incident, ended]
+
+
+async def test_an_alert_that_is_gone_is_no_incident_any_more(local_api, provider, feed):
+    await local_api.send(detection())
+    (incident,) = await feed.read_until(1)
+    await local_api.cscli("alerts", "delete", "--all")
+    assert await provider.incident(incident.external_id) is None
+    assert await provider.incident("no number@2026-11-20T12:00:00Z") is None
+
+
+async def test_ids_that_begin_anew_are_other_incidents(local_api, provider, feed):
+    await local_api.send(detection(1))
+    (old,) = await feed.read_until(1)
+    await local_api.kill()
+    await local_api.begin_anew()
+    await local_api.start()
+    await local_api.send(detection(2))
+    old, new = await feed.read_until(2)
+    assert old.external_number == new.external_number == "1"
+    assert old.external_id != new.external_id
+    assert await provider.incident(old.external_id) is None
+    assert await provider.incident(new.external_id) == new
+
+
+async def test_a_wrong_password_is_named(settings):
+    wrong = settings | {"password": "wrong"}
+    async with open_provider(CrowdSec, clock=SystemClock(), **wrong) as provider:
+        with pytest.raises(CredentialsRefused, match=r"machine_id or password: .*incorrect"):
+            await provider.check()
+
+
+async def test_a_machine_that_nobody_has_validated_is_named(local_api, settings):
+    other = {"machine_id": "other", "password": PASSWORD}
+    await local_api.register(**other)
+    async with open_provider(CrowdSec, clock=SystemClock(), **settings | other) as provider:
+        with pytest.raises(CredentialsRefused, match="machine other not validated"):
+            await provider.check()
+
+
+async def test_a_restart_of_the_local_api_costs_nothing(local_api, feed):
+    await local_api.send(detection(1))
+    await feed.read_until(1)
+    await local_api.kill()
+    with pytest.raises(TryLater):
+        await feed.provider.check()
+    await local_api.start()  # and it knows none of its tokens any more
+    await local_api.send(detection(2))
+    assert [it.title for it in await feed.read_until(2)] == [
+        "test/detection-1",
+        "test/detection-2",
+    ]
+
+
+async def test_a_session_is_renewed_before_it_ends_whatever_our_clock_says(local_api, settings):
+    clock = ManualClock(datetime(2001, 1, 1, tzinfo=UTC))
+    async with open_provider(CrowdSec, clock=clock, **settings) as provider:
+        for _ in range(2):
+            assert (await provider.check()).problems == ()
+        assert local_api.log.read_text().count("/v1/watchers/login") == 1
+        clock.advance(minutes=59, seconds=30)
+        assert (await provider.check()).problems == ()
+        assert local_api.log.read_text().count("/v1/watchers/login") == 2
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+async def test_a_clock_that_is_wrong_by_hours_hides_nothing(local_api, settings, hours):
+    clock = WrongClock(timedelta(hours=hours))
+    await local_api.send(*(detection(number) for number in range(12)))
+    async with open_provider(CrowdSec, clock=clock, **settings) as provider:
+        await provider.check()
+        feed = Feed(provider)
+        incidents = await feed.read_until(12)
+    assert len({it.external_id for it in incidents}) == len(incidents) == 12
+
+
+async def test_a_backfill_brings_what_was_created_in_its_window(local_api, provider, feed):
+    await local_api.send(*(detection(number) for number in range(12)))
+    incidents = await feed.read_until(12)
+    assert incidents[0].changed_at
+    hour = timedelta(hours=1)
+    created = [it.changed_at for it in incidents]
+    window = Window(min(created) - hour, max(created) + timedelta(seconds=1))
+    async with aclosing(provider.backfill("changed", None, window)) as pages:
+        found = [it async for page in pages for it in page.incidents]
+    assert sorted(it.external_id for it in found) == sorted(it.external_id for it in incidents)
+    earlier = Window(window.start, min(created))
+    async with aclosing(provider.backfill("changed", None, earlier)) as pages:
+        assert [it async for page in pages for it in page.incidents] == []

@@ -1,0 +1,61 @@
+"""How alerts are walked back through, newest first."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Window
+from tocsin_connectors.siem.crowdsec.walk import Step
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SLACK = timedelta(seconds=3)
+"""So much later than asked for an alert may be that the server shows."""
+
+bursts = st.lists(st.tuples(st.integers(-3_600, 3_600), st.integers(1, 400)), max_size=6)
+
+
+def cut(moment: datetime) -> datetime:
+    return moment.replace(microsecond=0)
+
+
+@given(bursts=bursts, limit=st.sampled_from([1, 10, 100]), hour=st.integers(-1, 1))
+def test_everything_in_the_window_is_found_without_a_step_too_large(bursts, limit, hour):
+    created = sorted(
+        (
+            START + timedelta(seconds=second, milliseconds=number)
+            for second, size in bursts
+            for number in range(size)
+        ),
+        reverse=True,
+    )
+    window = Window(START + hour * timedelta(hours=1), START + (hour + 1) * timedelta(hours=1))
+    step: Step | None = Step.first(window, limit)
+    found: set[datetime] = set()
+    while step is not None:
+        matching = [moment for moment in created if moment < step.until + SLACK]
+        assert step.size - len(matching) < 100 or step.size <= 100
+        shown = matching[: step.size]
+        found.update(shown)
+        following = step.following([cut(moment) for moment in shown], window, limit)
+        assert following is None or (-following.until.timestamp(), following.size) > (
+            -step.until.timestamp(),
+            step.size if following.until == step.until else 0,
+        )
+        assert following is None or Step.decode(following.encode()) == following
+        step = following
+    assert {moment for moment in created if moment in window} <= found
+
+
+def test_a_quiet_window_costs_five_alerts():
+    window = Window(START, START + timedelta(hours=1))
+    step = Step.first(window, 100)
+    assert step == Step(window.end, 5)
+    assert step.following([START - timedelta(hours=n) for n in range(1, 6)], window, 100) is None
+
+
+def test_alerts_that_do_not_say_when_they_were_created_end_no_walk():
+    window = Window(START, START + timedelta(hours=1))
+    assert Step(window.end, 5).following([None] * 5, window, 100) == Step(window.end, 10)

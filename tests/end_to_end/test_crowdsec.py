@@ -1,0 +1,75 @@
+"""A real detection's whole way: from a log of sshd through a real CrowdSec to the receiver."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from crowdsec_server import MACHINE, PASSWORD, LocalApi, sshd_log
+
+from .service import Receiver, Service, until
+
+on_sqlite_at_least = pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True
+)
+
+
+@pytest.fixture
+async def local_api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with LocalApi(tmp_path / "crowdsec") as local_api:
+        yield local_api
+
+
+@pytest.fixture
+def reading_it(service: Service, local_api: LocalApi, receiver: Receiver) -> Service:
+    """A service that reads the Local API."""
+    (service.folder / "password").write_text(PASSWORD)
+    (service.folder / "plugins.toml").write_text(
+        f"""
+        enabled = ["crowdsec", "webhook"]
+        [providers.edge]
+        plugin = "crowdsec"
+        url = "{local_api.url}"
+        machine_id = "{MACHINE}"
+        password = {{ file = "password" }}
+        settle_delay = "0s"
+        poll_interval = "100ms"
+        """
+        + receiver.destination
+    )
+    return service
+
+
+@on_sqlite_at_least
+async def test_each_detection_is_told_once_across_kills_of_either_side(
+    reading_it, local_api, receiver
+):
+    service = reading_it
+    addresses = ["203.0.113.7", "203.0.113.8", "203.0.113.9"]
+
+    async def detect(address: str) -> None:
+        await local_api.detect(sshd_log(address, ["root", "admin"] * 6))
+
+    await service.start()
+    await detect(addresses[0])
+    await until(lambda: len(receiver.ids) == 1)
+    await service.kill()
+    await detect(addresses[1])
+    await local_api.kill()
+    await service.start()
+    await local_api.start()
+    await until(lambda: len(receiver.ids) == 2)
+    await detect(addresses[2])
+    await service.kill()
+    await service.start()
+    await until(lambda: len(receiver.ids) == 3)
+    key = await service.make_key()
+    listed = await service.get("/api/v1/incidents", key)
+    details = [await service.get(f"/api/v1/incidents/{number}", key) for number in (1, 2, 3)]
+    assert listed["total"] == 3
+    assert [it["title"] for it in details] == ["crowdsecurity/ssh-bf"] * 3
+    for address, detail in zip(addresses, details, strict=True):
+        assert {"kind": "ip", "value": address} in detail["entities"]
+    assert len(receiver.ids) == len(receiver.numbers) == 3
