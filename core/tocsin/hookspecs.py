@@ -36,6 +36,7 @@ from tocsin.model import (
 
 hookspec = pluggy.HookspecMarker("tocsin")
 hookimpl = pluggy.HookimplMarker("tocsin")
+"""Marks the functions of a plugin's module that implement hooks."""
 
 
 @hookspec

@@ -64,8 +64,8 @@ async def test_the_provider_of_the_page_works(database, clock):
     import structlog
 
     from tocsin import Tools
-    from tocsin.events import Bell
-    from tocsin.incidents import ProviderSync
+    from tocsin.events import Bells
+    from tocsin.incidents import ProviderSync, Surroundings
 
     [source] = re.findall(r"```python\n(.*?)```", page("plugin-authors/seams.md"), re.DOTALL)
     namespace: dict = {"__name__": "acme"}
@@ -73,7 +73,8 @@ async def test_the_provider_of_the_page_works(database, clock):
     kind = namespace["tocsin_providers"]()
     tools = Tools(name="acme", http=None, clock=clock, log=structlog.get_logger())
     provider = kind(kind.Settings(plugin="acme"), tools)
-    sync = ProviderSync(provider, database, clock, Bell(), "https://tocsin.example.org")
+    around = Surroundings(database, clock, Bells(), "https://tocsin.example.org")
+    sync = ProviderSync(provider, around)
     await sync.read_all()
     await sync.read_all()
 

@@ -21,8 +21,10 @@ from tocsin.cli import (
     keys,
     plugins,
     prove,
+    providers,
     quarantine,
     serve,
+    sync,
     trace,
     webhooks,
 )
@@ -39,10 +41,12 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.command("apply")(apply.apply)
+app.command("providers")(providers.providers)
 app.command("coverage")(coverage.coverage)
 app.command("quarantine")(quarantine.quarantine)
 app.command("trace")(trace.trace)
 app.command("prove")(prove.prove)
+app.add_typer(sync.app, name="sync")
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(destinations.app, name="destinations")
 app.add_typer(database.app, name="db")

@@ -1,33 +1,156 @@
-"""`tocsin plugins`: what is installed."""
+"""`tocsin plugins`: what is installed, what one of them is, and how to begin another."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import structlog
 import typer
 
 from tocsin.cli.output import AsJson, print_records
-from tocsin.registry import installed_plugins, read_plugins_file
+from tocsin.cli.scaffold import Scaffold
+from tocsin.logs import configure_logs
+from tocsin.registry import InstalledPlugin, PluginsFile, installed_plugins, read_plugins_file
+from tocsin.registry.describing import Description, Kind, describe, why_absent
+from tocsin.registry.installed import by_name
+from tocsin.registry.settings_schema import Setting
 from tocsin.settings import load_settings
 
 app = typer.Typer(no_args_is_help=True, help="What is installed, and what of it is used.")
 
 
-@app.callback()
-def _root() -> None:
-    pass
+class Offering(StrEnum):
+    """What a new plugin can be."""
+
+    PROVIDER = "provider"
+    CHANNEL = "channel"
 
 
 @app.command("list")
 def list_plugins(as_json: AsJson = False) -> None:
-    """List every installed plugin and whether it is enabled; imports none of them."""
+    """List every plugin that is installed or enabled; imports none of them."""
     file, _ = read_plugins_file(load_settings().plugins_file)
-    records = [
-        {
-            "name": plugin.name,
-            "offers": "providers" if plugin.group == "tocsin.providers" else "delivery and more",
-            "enabled": file.enables(plugin.name),
-            "distribution": plugin.distribution,
-            "version": plugin.version,
-        }
-        for plugin in installed_plugins()
-    ]
-    print_records(records, as_json=as_json)
+    print_records(list(_listed(file)), as_json=as_json)
+
+
+def _listed(file: PluginsFile) -> Iterator[dict[str, Any]]:
+    known = by_name(installed_plugins())
+    for name in dict.fromkeys((*known, *file.enabled)):
+        enabled = file.enables(name)
+        plugins: Sequence[InstalledPlugin | None] = known.get(name) or [None]
+        for plugin in plugins:
+            yield {
+                "name": name,
+                "offers": _offers(plugin),
+                "enabled": enabled,
+                "distribution": plugin and plugin.distribution,
+                "version": plugin and plugin.version,
+                "absent": why_absent(name, known, file) if enabled else None,
+            }
+
+
+def _offers(plugin: InstalledPlugin | None) -> str | None:
+    """Return what can be told of it by the group of its entry point."""
+    if plugin is None:
+        return None
+    return "providers" if plugin.group == "tocsin.providers" else "delivery and more"
+
+
+@app.command()
+def explain(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name.")],
+    *,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Show where its import failed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a plugin offers, takes and needs, and why it is absent; imports that plugin.
+
+    Ends with status 1 where it could not be used if it were enabled.
+    """
+    settings = load_settings()
+    configure_logs(settings.log_format)
+    if not traceback:
+        structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    file, _ = read_plugins_file(settings.plugins_file)
+    found = asyncio.run(describe(name, file, installed_plugins()))
+    if as_json:
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_records(list(_parts(found)), as_json=False)
+    if found.broken:
+        raise typer.Exit(1)
+
+
+def _parts(found: Description) -> Iterator[dict[str, str | None]]:
+    state = "enabled" if found.enabled else "not enabled"
+    yield _part("plugin", found.name, f"{found.distribution} {found.version}", state)
+    if found.absent:
+        yield _part("absent", found.name, None, found.absent)
+    for table in found.used_by:
+        yield _part("used by", table)
+    for hook in found.hooks:
+        yield _part("hook", hook)
+    for kind in found.kinds:
+        yield from _kind(kind)
+
+
+def _kind(kind: Kind) -> Iterator[dict[str, str | None]]:
+    yield _part("offers", kind.name, f"for [{kind.section}.<name>]", kind.summary)
+    for capability in kind.capabilities:
+        yield _part("capability", capability)
+    for stream in kind.streams or ():
+        yield _part("stream", stream)
+    for permission in kind.permissions:
+        yield _part("permission", permission)
+    for setting in kind.settings:
+        yield _setting(setting)
+
+
+def _setting(setting: Setting) -> dict[str, str | None]:
+    part = "common setting" if setting.common else "setting"
+    default = "required" if setting.required else setting.default
+    value = setting.type if default is None else f"{setting.type}; {default}"
+    return _part(part, setting.name, value, setting.description)
+
+
+def _part(
+    part: str, name: str, value: str | None = None, detail: str | None = None
+) -> dict[str, str | None]:
+    return {"part": part, "name": name, "value": value, "detail": detail}
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What operators will call it.")],
+    *,
+    kind: Annotated[Offering, typer.Option(help="What it will offer.")],
+    folder: Annotated[Path, typer.Option(help="Where to make its folder.")] = Path(),
+) -> None:
+    """Make a distribution with a plugin that works, its tests and its README.
+
+    Prints the folder that was made, and on standard error how to go on.
+    """
+    scaffold = Scaffold(name, kind.value)
+    made = scaffold.make(folder, [plugin.name for plugin in installed_plugins()])
+    print(made)
+    print(_NEXT.format(folder=made, lines=scaffold.lines()), end="", file=sys.stderr)
+
+
+_NEXT = """
+Its tests run as it is:
+
+  cd {folder}
+  pip install --editable '.[test]'
+  python -m pytest
+
+Two lines enable it; they stand in its plugins.toml:
+
+{lines}"""

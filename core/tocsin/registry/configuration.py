@@ -167,11 +167,17 @@ class _Reading:
 
     def _unusable(self, section: str, plugin: str, kinds: list[str]) -> tuple[str, str]:
         if plugin in self.file.enabled and plugin in self.installed:
-            return f"{plugin!r} offers no {section}", f"name one of: {', '.join(kinds)}"
+            return (
+                f"{plugin!r} offers no {section}",
+                f"name one of: {', '.join(kinds) or 'none yet'}",
+            )
         if plugin in self.installed:
             return f"{plugin!r} is installed but not enabled", f"add {plugin!r} to `enabled`"
         hint = nearest(plugin, [*kinds, *sorted(self.installed)])
-        return f"no plugin {plugin!r} is installed", f"name one of: {', '.join(kinds)}{hint}"
+        return (
+            f"no plugin {plugin!r} is installed",
+            f"name one of: {', '.join(kinds) or 'none yet'}{hint}",
+        )
 
     def _settings(
         self, key: str, table: dict[str, Any], model: type[PluginSettings]

@@ -1,0 +1,49 @@
+"""`tocsin providers`: how the SIEMs are read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tocsin.cli.answers import print_columns
+from tocsin.cli.existing import run_on_database
+from tocsin.cli.output import AsJson
+from tocsin.incidents import ProviderFacts, facts_of, list_providers
+from tocsin.registry import load_configuration
+from tocsin.settings import Settings, load_settings
+
+_COLUMNS = (
+    "name",
+    "plugin",
+    "state",
+    "outcome",
+    "reason",
+    "failures",
+    "read_at",
+    "covered_until",
+    "next_read_at",
+    "clock_skew_seconds",
+)
+
+
+def providers(as_json: AsJson = False) -> None:
+    """List the providers: how each does, its last error, and up to when everything was read."""
+    settings = load_settings()
+    facts = configured_providers(settings)
+    records = run_on_database(settings, lambda database: database.read(list_providers, facts))
+    if not as_json:
+        records = [{**record, "covered_until": _covered_until(record)} for record in records]
+    print_columns(records, _COLUMNS, as_json=as_json)
+
+
+def configured_providers(settings: Settings) -> list[ProviderFacts]:
+    """Return what `plugins.toml` says of the providers; OperatorError where it is wrong."""
+    loading = load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
+    configuration = asyncio.run(loading)
+    return facts_of(configuration, configuration.absent)
+
+
+def _covered_until(record: dict[str, Any]) -> str | None:
+    """Return up to when every stream of a provider was read."""
+    ends = [stream["covered_until"] for stream in record["streams"]]
+    return min(filter(None, ends), default=None)

@@ -1,0 +1,98 @@
+"""The distribution of a new plugin, made of the files beside this module.
+
+Each is a `string.Template` and ends in `.tmpl`, so that no tool takes it for code. `provider`
+gives what is in `examples/tocsin-example-provider`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+
+import tocsin
+from tocsin.errors import OperatorError
+
+_TEMPLATES = Path(__file__).parent
+_SUFFIX = ".tmpl"
+_NAME = re.compile(r"(?=.{1,40}$)[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Scaffold:
+    """A distribution that is to be made: `kind` is `provider` or `channel`."""
+
+    name: str
+    kind: str
+
+    @property
+    def distribution(self) -> str:
+        """What is installed, and the name of its folder."""
+        return f"tocsin-{self.name}"
+
+    @property
+    def module(self) -> str:
+        """What is imported."""
+        return self.distribution.replace("-", "_")
+
+    @property
+    def title(self) -> str:
+        """The plugin's name in sentences, and what the names of its classes begin with."""
+        return "".join(map(str.capitalize, self.name.split("-")))
+
+    def files(self) -> Mapping[str, str]:
+        """Return the text of each file, by its path in the folder of the distribution."""
+        folder = _TEMPLATES / self.kind
+        return {
+            self._path(file.relative_to(folder)): self._fill(file)
+            for file in sorted(folder.rglob(f"*{_SUFFIX}"))
+        }
+
+    def make(self, parent: Path, installed: Iterable[str]) -> Path:
+        """Write the files into a folder of their own in `parent`, and return it.
+
+        Raises OperatorError where the name cannot be used or the folder is there already.
+        """
+        self._check(set(installed))
+        folder = parent / self.distribution
+        try:
+            folder.mkdir(parents=True)
+            for path, text in self.files().items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(text, encoding="utf-8")
+        except FileExistsError:
+            raise OperatorError(f"{folder} is there already; nothing was written") from None
+        except OSError as error:
+            raise OperatorError(f"{folder} cannot be written: {error.strerror}") from error
+        return folder
+
+    def lines(self) -> str:
+        """Return the two lines of `plugins.toml` that enable the plugin."""
+        return self._fill(_TEMPLATES / self.kind / f"plugins.toml{_SUFFIX}")
+
+    def _path(self, path: Path) -> str:
+        return path.as_posix().removesuffix(_SUFFIX).replace("/package/", f"/{self.module}/")
+
+    def _fill(self, file: Path) -> str:
+        words = {
+            "name": self.name,
+            "distribution": self.distribution,
+            "module": self.module,
+            "title": self.title,
+            "variable": self.module.removeprefix("tocsin_").upper(),
+        }
+        return Template(file.read_text(encoding="utf-8")).substitute(words)
+
+    def _check(self, installed: set[str]) -> None:
+        if not _NAME.fullmatch(self.name):
+            found = f"found the name {self.name!r}"
+            expected = "use small letters, digits and single hyphens, a letter first, 40 at most"
+            raise OperatorError(f"{found}; {expected}")
+        if self.name in installed:
+            raise OperatorError(f"a plugin {self.name!r} is installed already; give another name")
+        kind = f"{self.title}{self.kind.capitalize()}"
+        if kind in tocsin.__all__ or find_spec(self.module) is not None:
+            raise OperatorError(f"{self.name!r} is taken by Tocsin itself; give another name")

@@ -1,0 +1,161 @@
+"""`tocsin sync`: reading stretches of the past."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+from sqlalchemy import Connection
+
+from tocsin import incidents
+from tocsin.cli.answers import print_columns
+from tocsin.cli.existing import run_on_database
+from tocsin.cli.local import record, whoami
+from tocsin.cli.moments import parse_moment
+from tocsin.cli.output import AsJson
+from tocsin.cli.providers import configured_providers
+from tocsin.clock import SystemClock
+from tocsin.errors import OperatorError
+from tocsin.hookspecs import Capability
+from tocsin.incidents import BackfillState, Origin
+from tocsin.model import Window
+from tocsin.settings import Settings, load_settings
+from tocsin.store import Database
+from tocsin.validation import nearest
+
+app = typer.Typer(no_args_is_help=True, help="Read stretches of the past.")
+
+_COLUMNS = (
+    "id",
+    "provider",
+    "origin",
+    "state",
+    "from",
+    "to",
+    "progress",
+    "records",
+    "new",
+    "changed",
+    "rejected",
+    "reason",
+)
+_LOOKED_AGAIN = timedelta(seconds=1)
+_PATIENCE = timedelta(seconds=30)
+_NOBODY = "nobody has begun with it yet; it is done as soon as `tocsin serve` reads the provider"
+
+
+@app.command()
+def backfill(
+    *,
+    provider: Annotated[str, typer.Option(help="Its name in plugins.toml.")],
+    from_: Annotated[
+        str, typer.Option("--from", help="The beginning, such as 7d or 2026-11-01T00:00:00Z.")
+    ],
+    to: Annotated[str | None, typer.Option(help="The end; by default now.")] = None,
+    alert: Annotated[bool, typer.Option("--alert", help="Send alerts for what is new.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for the end.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have what changed in a stretch of the past read, and show how far that is.
+
+    The service does it. Interrupting this ends nothing, and neither does a restart of the service.
+    Ends with status 1 where the backfill has failed.
+    """
+    settings, now = load_settings(), SystemClock().now()
+    start = parse_moment("--from", from_, now)
+    end = now if to is None else parse_moment("--to", to, now)
+    if start >= end:
+        raise OperatorError(f"--from: found {from_!r}; give a time before --to")
+    _require_able(settings, provider)
+    window = Window(start, end)
+    found = run_on_database(settings, lambda it: _fill(it, provider, window, alert, detach))
+    print_columns([found], _COLUMNS, as_json=as_json)
+    if found["state"] == BackfillState.FAILED:
+        raise typer.Exit(1)
+
+
+@app.command()
+def backfills(
+    provider: Annotated[str | None, typer.Option(help="Only this provider's.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest backfills, those of what was lost as well, and how far each is."""
+    page = run_on_database(
+        load_settings(),
+        lambda it: it.read(_list, limit, provider),
+    )
+    print_columns(page.backfills, _COLUMNS, as_json=as_json)
+
+
+@app.command()
+def cancel(
+    backfill_id: Annotated[str, typer.Argument(metavar="ID", help="The backfill's id.")],
+) -> None:
+    """End a backfill where it is; what it has read stays."""
+    run_on_database(load_settings(), lambda it: it.write(_cancel, backfill_id))
+
+
+def _require_able(settings: Settings, name: str) -> None:
+    known = {facts.name: facts for facts in configured_providers(settings)}
+    if name not in known:
+        names = ", ".join(known) or "none yet"
+        hint = nearest(name, sorted(known))
+        raise OperatorError(f"--provider: found {name!r}; name one of: {names}{hint}")
+    if Capability.BACKFILL not in known[name].capabilities:
+        raise OperatorError(f"--provider: the plugin {known[name].plugin!r} cannot read the past")
+
+
+async def _fill(
+    database: Database, provider: str, window: Window, alert: bool, detach: bool
+) -> dict[str, Any]:
+    made = await database.write(_create, provider, window, alert)
+    return made if detach else await _follow(database, made)
+
+
+def _create(connection: Connection, provider: str, window: Window, alert: bool) -> dict[str, Any]:
+    now, by = SystemClock().now(), whoami()
+    made = incidents.create_backfill(
+        connection, provider, window, alert=alert, origin=Origin.OPERATOR, by=by, now=now
+    )
+    details = {name: made[name] for name in ("provider", "from", "to", "alert")}
+    record(connection, now, "backfill.create", target=f"backfill:{made['id']}", details=details)
+    return made
+
+
+async def _follow(database: Database, made: dict[str, Any]) -> dict[str, Any]:
+    """Return the backfill once it has ended, saying meanwhile how far it is."""
+    found, waited = made, timedelta(0)
+    while found["state"] == BackfillState.RUNNING:
+        await asyncio.sleep(_LOOKED_AGAIN.total_seconds())
+        waited += _LOOKED_AGAIN
+        now_found = await database.read(incidents.load_backfill, made["id"])
+        found = now_found or found
+        if waited == _PATIENCE and not found["pages"]:
+            print(found["reason"] or _NOBODY, file=sys.stderr)
+        if sys.stderr.isatty():
+            print(f"\r{_words(found)}", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return found
+
+
+def _words(found: dict[str, Any]) -> str:
+    share = "" if found["progress"] is None else f"{found['progress']:.0%}, "
+    return f"{share}{found['records']} records, {found['new']} new, {found['changed']} changed"
+
+
+def _list(connection: Connection, limit: int, provider: str | None) -> incidents.BackfillPage:
+    return incidents.list_backfills(connection, limit=limit, provider=provider)
+
+
+def _cancel(connection: Connection, backfill_id: str) -> None:
+    now = SystemClock().now()
+    if not incidents.end_backfill(connection, backfill_id, BackfillState.CANCELLED, now):
+        if incidents.load_backfill(connection, backfill_id) is None:
+            raise OperatorError(f"there is no backfill {backfill_id!r}")
+        return
+    record(connection, now, "backfill.cancel", target=f"backfill:{backfill_id}", details={})

@@ -1,0 +1,132 @@
+"""What the settings of a plugin are, in words for the person who writes `plugins.toml`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+
+from tocsin.fields import PluginSettings
+
+_UNITS = {
+    "w": timedelta(weeks=1),
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+}
+_SECRET = 'secret: { env = "NAME" } or { file = "path" }'  # noqa: S105 - says how to write one
+_WORDS = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "object": "table",
+}
+_BOUNDS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of a table [providers.<name>] or [destinations.<name>]."""
+
+    name: str
+    type: str
+    required: bool
+    default: str | None
+    """As it would be written in TOML; None where leaving it out means that there is none."""
+    secret: bool
+    common: bool
+    """Whether every provider, or every destination, can be told it."""
+    description: str
+
+
+class _Lenient(GenerateJsonSchema):
+    """Leaves out what has no JSON Schema, and the titles that only repeat the names of fields."""
+
+    ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {  # type: ignore[misc]
+        "skipped-choice",
+        "non-serializable-default",
+    }
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - its signature
+        return False
+
+    def handle_invalid_for_json_schema(self, schema: object, error_info: str) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+
+def settings_schema(model: type[PluginSettings]) -> dict[str, Any]:
+    """Return the JSON Schema of a plugin's settings; what has none is `{}`, which is anything."""
+    return model.model_json_schema(schema_generator=_Lenient)
+
+
+def list_settings(model: type[PluginSettings], base: type[PluginSettings]) -> Iterator[Setting]:
+    """Yield the settings of `model`: first its own, then those that it has from `base`."""
+    schema = settings_schema(model)
+    names = sorted(model.model_fields, key=lambda name: name in base.model_fields)
+    for name in names:
+        field = model.model_fields[name]
+        secret = name in model.secret_fields()
+        yield Setting(
+            name=name,
+            type=_type(schema["properties"][name], schema.get("$defs", {})),
+            required=field.is_required(),
+            default=_default(field),
+            secret=secret,
+            common=name in base.model_fields,
+            description=field.description or "",
+        )
+
+
+def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        return _type(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if schema.get("format") == "password":
+        return _SECRET
+    for several in ("anyOf", "oneOf", "allOf"):
+        if several in schema:
+            kinds = (_type(it, definitions) for it in schema[several] if it != {"type": "null"})
+            return " or ".join(dict.fromkeys(kinds))
+    if "enum" in schema or "const" in schema:
+        return "one of " + ", ".join(map(_toml, schema.get("enum", [schema.get("const")])))
+    return _plain_type(schema, definitions)
+
+
+def _plain_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    kind = schema.get("type")
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {}), definitions)}"
+    if kind == "object" and "additionalProperties" in schema:
+        return f"table of {_type(schema['additionalProperties'], definitions)}"
+    bounds = "".join(f" {sign} {schema[name]}" for name, sign in _BOUNDS.items() if name in schema)
+    example = f" such as {_toml(schema['examples'][0])}" if schema.get("examples") else ""
+    return _WORDS.get(str(kind), "anything") + bounds + example
+
+
+def _default(field: FieldInfo) -> str | None:
+    nothing = field.is_required() or field.default_factory or field.default is None
+    return None if nothing else _toml(field.default)
+
+
+def _toml(value: object) -> str:
+    """Return a value as TOML has it; of text, numbers and lists that is what JSON has."""
+    return json.dumps(value, default=_written, ensure_ascii=False)
+
+
+def _written(value: object) -> str:
+    return _duration(value) if isinstance(value, timedelta) else str(value)
+
+
+def _duration(value: timedelta) -> str:
+    """Return the length of time in the largest unit that gives a whole number."""
+    for unit, length in _UNITS.items():
+        if value and not value % length:
+            return f"{value // length}{unit}"
+    return "0s"

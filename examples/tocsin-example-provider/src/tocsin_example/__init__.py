@@ -1,0 +1,12 @@
+"""Reads incidents from Example into Tocsin."""
+
+from __future__ import annotations
+
+from tocsin import Provider, hookimpl
+from tocsin_example.provider import ExampleProvider
+
+
+@hookimpl
+def tocsin_providers() -> type[Provider]:
+    """Offer Example."""
+    return ExampleProvider

@@ -1,0 +1,97 @@
+"""What a case of Example is, and the incident that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, model_validator
+
+from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity
+
+SEVERITIES = {
+    "info": Severity.INFORMATIONAL,
+    "low": Severity.LOW,
+    "medium": Severity.MEDIUM,
+    "high": Severity.HIGH,
+    "critical": Severity.CRITICAL,
+}
+STATUSES = {
+    "open": IncidentStatus.NEW,
+    "in_progress": IncidentStatus.ACTIVE,
+    "closed": IncidentStatus.CLOSED,
+    "merged": IncidentStatus.CLOSED,
+}
+ENTITIES = {
+    "ip": EntityKind.IP,
+    "host": EntityKind.HOST,
+    "user": EntityKind.USER,
+    "domain": EntityKind.DOMAIN,
+}
+
+
+def _in_utc_if_unsaid(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc_if_unsaid)]
+
+
+class Record(BaseModel):
+    """Something that Example wrote; what is null is left out, and what is left out is not known."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, members: Any) -> Any:
+        if not isinstance(members, Mapping):
+            return members
+        return {name: value for name, value in members.items() if value is not None}
+
+
+class Observable(Record):
+    """What a case is about."""
+
+    type: str = ""
+    value: str = ""
+
+
+class Case(Record):
+    """A case; without an id and its times it cannot be told from others."""
+
+    id: str = Field(min_length=1)
+    created_at: Moment
+    changed_at: Moment
+    number: int | None = None
+    title: str = ""
+    description: str = ""
+    severity: str = ""
+    status: str = ""
+    merged_into: str | None = None
+    entities: tuple[Observable, ...] = ()
+
+
+def incident_of(record: Mapping[str, Any], server: str) -> Incident:
+    """Return the incident that a case of this server is; ValueError for what is no case."""
+    case = Case.model_validate(record)
+    severity = SEVERITIES.get(case.severity.lower())
+    return Incident(
+        external_id=case.id,
+        external_number=None if case.number is None else str(case.number),
+        title=case.title,
+        description=case.description,
+        severity=severity or Severity.MEDIUM,
+        severity_assumed=severity is None,
+        raw_severity=case.severity or None,
+        status=STATUSES.get(case.status.lower(), IncidentStatus.NEW),
+        raw_status=case.status or None,
+        merged_into=case.merged_into,
+        occurred_at=case.created_at,
+        changed_at=case.changed_at,
+        source_url=None if case.number is None else f"{server}/cases/{case.number}",
+        entities=tuple(
+            Entity(ENTITIES[it.type], it.value)
+            for it in case.entities
+            if it.type in ENTITIES and it.value
+        ),
+    )

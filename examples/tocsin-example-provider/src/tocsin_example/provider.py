@@ -1,0 +1,102 @@
+"""Example: what changed is asked for by time, and signed in for with a client's secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr
+
+from tocsin import (
+    Api,
+    ApiSettings,
+    Broken,
+    Grant,
+    Health,
+    Incident,
+    Listing,
+    Refused,
+    Tools,
+    Window,
+    WindowedProvider,
+)
+from tocsin_example.cases import incident_of
+
+NOT_FOUND = 404
+
+
+class ExampleProvider(WindowedProvider):
+    """Reads cases, with their updates, from one Example server."""
+
+    class Settings(WindowedProvider.Settings, ApiSettings):
+        """What an operator can set under [providers.<name>]."""
+
+        client_id: str = Field(description="The id of an API client at Example.")
+        client_secret: SecretStr = Field(description="Its secret.")
+
+    permissions = ("cases:read",)
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._api = Api(tools, settings, sign_in=self._sign_in)
+
+    async def check(self) -> Health:
+        """Return whether cases can be listed."""
+        await self._api.get("/api/v1/cases", limit=1)
+        return Health(detail="cases can be read")
+
+    async def list_changes(
+        self,
+        stream: str,  # noqa: ARG002 - there is one
+        window: Window,
+        token: Any,
+        limit: int,
+    ) -> Listing:
+        """Return a page of the cases that changed in the window, the oldest first."""
+        answer = await self._api.get(
+            "/api/v1/cases",
+            changed_from=window.start.isoformat(),
+            changed_to=window.end.isoformat(),
+            limit=limit,
+            page_token=token,
+        )
+        match answer.json:
+            case {"cases": list(records), "next_page_token": str() | None as next_token}:
+                return Listing(
+                    records=records, next_token=next_token, server_time=answer.server_time
+                )
+        raise Broken("GET /api/v1/cases answered without `cases` and `next_page_token`")
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident:
+        """Return the incident that a case is; ValueError for what is no case."""
+        return incident_of(record, self.settings.url)
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the case as it is now, None where it was deleted."""
+        try:
+            answer = await self._api.get(f"/api/v1/cases/{quote(external_id, safe='')}")
+        except Refused as refused:
+            if refused.status == NOT_FOUND:
+                return None
+            raise
+        return self.to_incident(answer.json)
+
+    async def _sign_in(self) -> Grant:
+        answer = await self._api.request(
+            "POST",
+            "/oauth/token",
+            form={
+                "grant_type": "client_credentials",
+                "client_id": self.settings.client_id,
+                "client_secret": self.settings.client_secret.get_secret_value(),
+            },
+            signed=False,
+        )
+        match answer.json:
+            case {"access_token": str(token), "expires_in": int(seconds)}:
+                ends = self.tools.clock.now() + timedelta(seconds=seconds)
+                return Grant(f"Bearer {token}", ends)
+        raise Broken("POST /oauth/token answered without `access_token` and `expires_in`")

@@ -1,0 +1,170 @@
+"""The page `docs/plugin-authors/reference.md`, out of the docstrings of what authors import."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import tocsin
+import tocsin.testing.conformance
+from tocsin import PluginSettings
+from tocsin.registry.settings_schema import list_settings
+
+MODULES = (tocsin, tocsin.testing, tocsin.testing.conformance)
+Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+HEAD = """\
+# Reference
+
+Every name that a plugin may import, with what the code says of it.
+`python -m tests.author_pages`, in the repository's folder, writes this page.
+"""
+MARKER = """\
+Marks a function as a plugin's implementation of the hook of its name; [the seams](seams.md#hooks)
+has them all.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [HEAD]
+    for module in MODULES:
+        parts.append(f"## `{module.__name__}`\n")
+        parts += [entry(module, name) for name in sorted(module.__all__, key=str.casefold)]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
+
+
+def entry(module: ModuleType, name: str) -> str:
+    """Return what is told of one name."""
+    value = getattr(module, name)
+    if value is tocsin.hookimpl:
+        return f"### `@{name}`\n\n{MARKER}"
+    if inspect.isclass(value):
+        return "\n".join(of_class(name, value))
+    if inspect.isfunction(value):
+        [node] = ast.parse(inspect.getsource(value)).body
+        return f"### `{signature(node, name)}`\n\n{words(value.__doc__)}\n"
+    return f"### `{name}`\n\n{documented_value(module, name)}\n"
+
+
+def of_class(name: str, kind: type) -> Iterator[str]:
+    """Yield the parts of what is told of a class."""
+    bases = ", ".join(
+        base.__name__ for base in kind.__bases__ if base is not object and not is_hidden(base)
+    )
+    yield f"### `{name}({bases})`\n" if bases else f"### `{name}`\n"
+    yield f"{words(kind.__doc__)}\n"
+    yield from of_settings(kind)
+    nodes = [definition(base) for base in kind.__mro__ if base is kind or is_hidden(base)]
+    yield from of_members(nodes)
+
+
+def is_hidden(kind: type) -> bool:
+    """Return whether a class is ours, and only known by those that derive from it."""
+    ours = kind.__module__.startswith("tocsin.")
+    return ours and not any(kind is getattr(it, kind.__name__, None) for it in MODULES)
+
+
+def definition(kind: type) -> ast.ClassDef:
+    [node] = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(node, ast.ClassDef)
+    return node
+
+
+def of_settings(kind: Any) -> Iterator[str]:
+    """Yield the table of the settings that a class brings, its own `Settings` or itself."""
+    model = kind if issubclass(kind, PluginSettings) else vars(kind).get("Settings")
+    if not inspect.isclass(model) or not model.model_fields:
+        return
+    base = model.__bases__[0]
+    known = base.model_fields if issubclass(base, PluginSettings) else {}
+    yield "| Setting | Is | Default | Meaning |\n|---|---|---|---|"
+    for setting in list_settings(model, PluginSettings):
+        if setting.name not in known or model.model_fields[setting.name] != known[setting.name]:
+            default = f"`{setting.default}`" if setting.default else "none"
+            default = "required" if setting.required else default
+            yield f"| `{setting.name}` | {setting.type} | {default} | {setting.description} |"
+    yield ""
+
+
+def of_members(nodes: Sequence[ast.ClassDef]) -> Iterator[str]:
+    """Yield what a class holds, then what it does, as both stand in the source."""
+    holds = dict(pair for node in reversed(nodes) for pair in attributes(node))
+    if holds:
+        yield "\n".join(holds.values()) + "\n"
+    methods = {
+        member.name: member
+        for node in reversed(nodes)
+        for member in node.body
+        if isinstance(member, Function) and is_public(member)
+    }
+    for name, member in methods.items():
+        yield f"#### `{signature(member, name)}`\n"
+        yield f"{marks(member)}{words(ast.get_docstring(member))}\n"
+
+
+def attributes(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for member, following in zip(node.body, [*node.body[1:], None], strict=True):
+        match member:
+            case ast.AnnAssign(value=ast.Call(func=ast.Name(id="Field"))):
+                continue  # a setting: the table has it
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                if not name.startswith(("_", "model_")) and name != "settings":
+                    yield name, f"- `{ast.unparse(member)}`{told(following)}"
+
+
+def told(following: ast.stmt | None) -> str:
+    match following:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return f": {words(text)}"
+    return ""
+
+
+def words(text: str | None) -> str:
+    """Return a docstring as Markdown, in which `<name>` would be taken for HTML."""
+    parts = inspect.cleandoc(text or "").replace("\n::\n", "\n").split("`")
+    return "`".join(
+        part if index % 2 else part.replace("<", "\\<") for index, part in enumerate(parts)
+    )
+
+
+def is_public(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return not function.name.startswith(("_", "test_")) or function.name == "__init__"
+
+
+def marks(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    marked = {"abstractmethod": "To be written. ", "property": "A property. "}
+    names = (ast.unparse(decorator) for decorator in function.decorator_list)
+    return "".join(marked.get(name, "") for name in names)
+
+
+def signature(node: Any, name: str) -> str:
+    """Return the signature as it stands in the source."""
+    coroutine = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
+    returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{coroutine}{name}({ast.unparse(node.args)}){returned}"
+
+
+def documented_value(module: ModuleType, name: str) -> str:
+    """Return the words below the assignment of a value, in the module that it comes from."""
+    for source in {it for it in sys.modules.values() if it.__name__.startswith("tocsin")}:
+        if getattr(source, name, None) is getattr(module, name) and hasattr(source, "__file__"):
+            text = told_below(ast.parse(inspect.getsource(source)), name)
+            if text is not None:
+                return text
+    raise LookupError(f"{name} has no words below it")
+
+
+def told_below(tree: ast.Module, name: str) -> str | None:
+    for statement, following in zip(tree.body, tree.body[1:], strict=False):
+        match statement, following:
+            case (
+                ast.Assign(targets=[ast.Name(id=found)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ) if found == name:
+                return words(text)
+    return None

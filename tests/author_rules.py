@@ -1,0 +1,46 @@
+"""The page `docs/plugin-authors/rules.md`, out of the docstrings of the conformance suites."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+from tocsin.testing.conformance import (
+    FileProviderConformance,
+    ProviderConformance,
+    PushProviderConformance,
+)
+
+SUITES = (ProviderConformance, FileProviderConformance, PushProviderConformance)
+SUITES_PAGE = "[conformance suites](testing.md#the-conformance-suites)"
+HEAD = f"""\
+# The rules
+
+What must hold for every provider, and why. Each rule is a test of the {SUITES_PAGE}.
+`python -m tests.author_pages`, in the repository's folder, writes this page.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    groups = dict.fromkeys(group for suite in SUITES for group in suite.__bases__)
+    return "\n".join([HEAD, *(part for group in groups for part in of_group(group))])
+
+
+def of_group(group: type) -> Iterator[str]:
+    """Yield the rules that belong together."""
+    subject = (inspect.getmodule(group).__doc__ or "").partition("\n")[0]
+    suites = [f"`{suite.__name__}`" for suite in SUITES if group in suite.__bases__]
+    where = "every suite" if len(suites) == len(SUITES) else " and ".join(suites)
+    yield f"## {group.__name__.removesuffix('Rules')}\n"
+    yield f"{subject} In {where}.\n"
+    yield "| Rule | Why |\n|---|---|"
+    for name, test in vars(group).items():
+        if name.startswith("test_"):
+            sentence, _, reason = inspect.getdoc(test).partition("\n\n")
+            yield f"| {in_one_line(sentence)} | {in_one_line(reason)} |"
+    yield ""
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

@@ -1,0 +1,67 @@
+"""`tocsin providers` and `tocsin sync`, as an operator sees them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+FILE = """
+enabled = ["suricata", "push"]
+
+[providers.edge]
+plugin = "suricata"
+path = "eve.json"
+
+[providers.scripts]
+plugin = "push"
+format = "incident"
+token = { env = "PUSH_TOKEN" }
+"""
+SECRETS = {"PUSH_TOKEN": "a-token-of-our-scripts"}
+ASKED = ["--from", "2026-11-01T00:00:00Z", "--to", "2026-11-08T00:00:00Z", "--detach"]
+
+
+@pytest.fixture(autouse=True)
+def configured(tocsin, tmp_path: Path) -> None:
+    (tmp_path / "plugins.toml").write_text(FILE)
+    assert tocsin("db", "upgrade")[0] == 0
+
+
+def test_providers_are_listed_before_anything_was_read(tocsin):
+    status, out, _ = tocsin("providers", **SECRETS)
+    assert status == 0
+    assert [line.split("\t")[:3] for line in out.splitlines()] == [
+        ["edge", "suricata", "waiting"],
+        ["scripts", "push", "pushed"],
+    ]
+
+
+def test_a_backfill_is_asked_for_listed_and_cancelled(tocsin):
+    status, out, _ = tocsin("sync", "backfill", "--provider", "edge", *ASKED, **SECRETS)
+    id_, *rest = out.rstrip("\n").split("\t")
+    assert (status, rest[:5]) == (
+        0,
+        ["edge", "operator", "running", "2026-11-01T00:00:00.000Z", "2026-11-08T00:00:00.000Z"],
+    )
+    assert tocsin("sync", "cancel", id_) == (0, "", "")
+    [record] = json.loads(tocsin("sync", "backfills", "--provider", "edge", "--json")[1])
+    assert (record["id"], record["state"]) == (id_, "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("provider", "words"),
+    [
+        ("egde", "--provider: found 'egde'; name one of: edge, scripts"),
+        ("scripts", "--provider: the plugin 'push' cannot read the past"),
+    ],
+)
+def test_a_provider_that_has_no_past_is_refused(tocsin, provider, words):
+    status, out, errors = tocsin("sync", "backfill", "--provider", provider, *ASKED, **SECRETS)
+    assert (status, out) == (2, "")
+    assert words in errors
+
+
+def test_what_is_not_there_cannot_be_cancelled(tocsin):
+    assert tocsin("sync", "cancel", "bkf_1") == (2, "", "there is no backfill 'bkf_1'\n")

@@ -1,0 +1,107 @@
+"""The pages for authors of plugins are whole, current, and do what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from author_pages import PAGES as GENERATED
+from author_reference import MODULES
+from tocsin import Capability, WindowedProvider
+from tocsin.cli.scaffold import Scaffold
+from tocsin.providers.cursor import MOST_SEEN
+from tocsin.providers.reading import MOST_PAGES
+
+FOLDER = Path(__file__).parents[2] / "docs" / "plugin-authors"
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
+each_page = pytest.mark.parametrize("name", PAGES)
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_page_that_is_made_of_docstrings_is_current(name):
+    assert PAGES[name] == GENERATED[name](), "run `python -m tests.author_pages`"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda it: it.__name__)
+def test_the_reference_has_every_name_that_may_be_imported(module):
+    headings = re.findall(r"^### `(?:async )?@?(\w+)", PAGES["reference.md"], re.MULTILINE)
+    assert set(module.__all__) <= set(headings)
+
+
+def test_every_page_is_named_in_the_first():
+    assert set(re.findall(r"\(([a-z-]+\.md)\)", PAGES["README.md"])) == PAGES.keys() - {"README.md"}
+
+
+def anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@each_page
+def test_every_link_leads_somewhere(name):
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", PAGES[name]):
+        target = FOLDER / path if path else FOLDER / name
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), anchor
+
+
+@each_page
+def test_every_sample_is_in_a_language_that_is_run(name):
+    languages = set(re.findall(r"^```(\w+)$", PAGES[name], re.MULTILINE))
+    run = {"seams.md": {"python"}, "first-provider.md": {"sh", "console"}}
+    assert languages <= run.get(name, {"python", "toml", "jinja"})
+
+
+@each_page
+def test_every_toml_is_valid(name):
+    for sample in re.findall(r"^```toml\n(.*?)^```$", PAGES[name], re.DOTALL | re.MULTILINE):
+        tomllib.loads(sample)
+
+
+def test_the_page_of_the_seams_tells_every_capability():
+    told = re.findall(r"^\| `(\w+)` \| `\w+` \|", PAGES["seams.md"], re.MULTILINE)
+    assert told == list(Capability)
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        ("`overlap` (10 minutes)", "overlap", timedelta(minutes=10)),
+        ("`settle_delay` (30 seconds)", "settle_delay", timedelta(seconds=30)),
+        ("`first_fetch` (24 hours)", "first_fetch", timedelta(hours=24)),
+        (
+            "`reread_after` (2, 10 and 30 minutes)",
+            "reread_after",
+            tuple(timedelta(minutes=minutes) for minutes in (2, 10, 30)),
+        ),
+    ],
+)
+def test_the_page_of_windows_tells_the_defaults(words, name, value):
+    assert words in PAGES["windows.md"]
+    assert WindowedProvider.Settings.model_fields[name].default == value
+
+
+def test_the_page_of_windows_tells_the_limits():
+    assert f"the newest {MOST_SEEN:,} are kept" in PAGES["windows.md"]
+    assert f"more than {MOST_PAGES:,} pages" in PAGES["windows.md"]
+
+
+def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
+    folder = Scaffold("acme", "provider").make(tmp_path, [])
+    samples = re.findall(r"^```python\n(.*?)^```$", PAGES["testing.md"], re.DOTALL | re.MULTILINE)
+    (folder / "tests" / "test_of_the_page.py").write_text("\n".join(samples), encoding="utf-8")
+    only = "not conformance and not TestAcme or empty_members"
+    command = [sys.executable, "-m", "pytest", "-q", "-k", only, "-p", "no:schemathesis"]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    result = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout
+    assert "5 passed" in result.stdout
