@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import structlog
 from aiohttp.test_utils import TestClient, TestServer
 from argon2 import PasswordHasher
 from cryptography.fernet import Fernet
@@ -31,6 +32,10 @@ from tocsin.credentials import (
 )
 from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, _private_pem, _public_pem
 from tocsin.delivery import Channels, Registrar, Renderer, Samples
+from tocsin.events import Bells
+from tocsin.fields import Origin
+from tocsin.hookspecs import Capability, Tools
+from tocsin.incidents import Inbox, ProviderFacts, Surroundings
 from tocsin.registry import Configuration, Maker
 from tocsin.settings import Settings
 from tocsin.store import Database
@@ -38,6 +43,7 @@ from tocsin.store.tables import signing_keys
 from tocsin.web import Door, make_app, open_door
 from tocsin.web.calls import Services
 from tocsin.web.problems import Problem
+from tocsin_connectors.siem.push import Push
 from tocsin_plugins.webhook import Webhook
 
 URL = "https://tocsin.example"
@@ -52,6 +58,15 @@ CONFIGURATION = Configuration(
     strict=False,
 )
 """What a `plugins.toml` comes to that enables the plugin `webhook`, and nothing else."""
+PROVIDERS = (
+    ProviderFacts("edge", "crowdsec", frozenset({Capability.BACKFILL, Capability.REREAD})),
+    ProviderFacts("sensors", "simple", frozenset()),
+)
+"""What the API takes for configured."""
+PUSHED = "our-scripts"
+"""The provider of every API, which takes incidents as they are."""
+PUSH_TOKEN = "a-token-of-our-scripts"
+PUSH_SECRET = "whsec_" + "QUJD" * 10
 ENCRYPTION_KEY = Fernet.generate_key().decode()  # one, since nodes of one database share it
 
 # A hash says by itself what verifying it takes; that of the tests' own secrets is next to nothing
@@ -161,6 +176,16 @@ def destination_parts(
     }
 
 
+async def make_inbox(database: Database, clock) -> Inbox:
+    """Return what takes pushes to one provider."""
+    written = {"plugin": "push", "format": "incident", "token": PUSH_TOKEN, "secret": PUSH_SECRET}
+    settings = Push.Settings.model_validate(written, context=Origin().context())
+    tools = Tools(name=PUSHED, http=None, clock=clock, log=structlog.get_logger(), public_url=URL)
+    provider = Push(settings, tools)
+    await provider.start()
+    return Inbox([provider], Surroundings(database, clock, Bells(), URL))
+
+
 @asynccontextmanager
 async def open_api(
     database: Database, clock, configuration: Configuration = CONFIGURATION, **settings: object
@@ -173,8 +198,17 @@ async def open_api(
     vault = Vault(ENCRYPTION_KEY, source="test")
     await database.write(_store_signing_key, clock.now())
     parts = destination_parts(made, vault, clock, configuration)
+    inbox = await make_inbox(database, clock)
     async with open_door(
-        made, database, vault, clock, **parts, is_shared=False, roles=lambda: roles
+        made,
+        database,
+        vault,
+        clock,
+        **parts,
+        inbox=lambda: inbox,
+        is_shared=False,
+        roles=lambda: roles,
+        providers=PROVIDERS,
     ) as door:
         api = Api(door, roles)
         async with TestClient(TestServer(make_app(door.services))) as client:

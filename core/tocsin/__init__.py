@@ -22,6 +22,7 @@ from tocsin.hookspecs import (
     Tools,
     hookimpl,
 )
+from tocsin.mapping import MappingTemplate
 from tocsin.model import (
     Alert,
     Covered,
@@ -76,6 +77,7 @@ __all__ = [
     "IncidentStatus",
     "Listing",
     "LocalPath",
+    "MappingTemplate",
     "Misconfigured",
     "OperatorError",
     "Page",

@@ -18,7 +18,7 @@ from tocsin.settings import Settings
 
 OPERATORS = Path(__file__).parents[2] / "docs" / "operators"
 PAGE = (OPERATORS / "metrics.md").read_text(encoding="utf-8")
-DASHBOARD = json.loads((OPERATORS / "grafana-delivery.json").read_text(encoding="utf-8"))
+DASHBOARD = json.loads((OPERATORS / "grafana.json").read_text(encoding="utf-8"))
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 NAME = re.compile(r"\b(?:tocsin|process)_[a-z_]+[a-z]\b(?![-:])")
 SERIES = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"], "gauge": [""]}

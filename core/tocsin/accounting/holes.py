@@ -56,6 +56,10 @@ class _Run:
         self.stretches.append(stretch)
         self.reach = max(self.reach, stretch.end)
 
+    def leads_on_to(self, stretch: Stretch) -> bool:
+        """Whether it begins where one of these ends; else it is rather of another content."""
+        return any(it.end == stretch.start for it in self.stretches)
+
     def holes(self) -> Iterator[Hole]:
         """Yield what lies before each stretch, unless it was the earliest when it was read."""
         ordered = sorted(self.stretches, key=attrgetter("start", "id"))
@@ -96,7 +100,7 @@ def _runs_of_files(stretches: Sequence[Stretch], judged: Container[int]) -> list
     for place, stretch in enumerate(stretches):
         is_known = stretch.id not in judged or stretch.start in ends
         run = latest.get(stretch.source)
-        if run is None or stretch.start == 0 or stretch.start > run.reach:
+        if run is None or not run.leads_on_to(stretch):
             if is_known or _leads_on(stretches[:place], stretch):
                 run = _Run()
             elif run is None:

@@ -21,10 +21,10 @@ from tocsin.accounting.stretches import (
     overlapping,
     point,
     rows_of_time,
-    still_lost,
     stretches_of,
 )
 from tocsin.clock import isoformat
+from tocsin.incidents.coverage.gaps import still_lost
 from tocsin.incidents.coverage.ledger import LOST, PASSED_OVER, ROW_SPAN
 from tocsin.incidents.coverage.positions import StreamKey
 

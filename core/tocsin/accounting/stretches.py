@@ -10,8 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 
 from tocsin.accounting.holes import BYTES, Stretch
 from tocsin.clock import isoformat
-from tocsin.incidents.coverage.gaps import Span, subtract
-from tocsin.incidents.coverage.ledger import ACCOUNTED, READ
+from tocsin.incidents.coverage.ledger import ACCOUNTED
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.store.tables import EPOCH, coverage
 
@@ -66,21 +65,6 @@ def ending_at(connection: Connection, key: StreamKey, ends: Sequence[int]) -> li
         some = ends[start : start + _AT_ONCE]
         found += _read(connection, _stretches(key, _c.unit == BYTES, _c.end.in_(some)))
     return found
-
-
-def still_lost(connection: Connection, lost: RowMapping) -> list[Span]:
-    """Return what of a stretch of time that was lost has not been read since, by start and end."""
-    begin, end = lost["start"], lost["end"]
-    read = select(_c.start, _c.end).where(
-        _c.provider == lost["provider"],
-        _c.stream == lost["stream"],
-        _c.source == lost["source"],
-        _c.id > lost["id"],
-        _c.outcome == READ,
-        _c.start < end,
-        _c.end > begin,
-    )
-    return subtract([(begin, end)], [(start, end) for start, end in connection.execute(read)])
 
 
 def _stretches(key: StreamKey, *conditions: ColumnElement[bool]) -> Select[Any]:

@@ -42,6 +42,7 @@ from tocsin.credentials.formats import (
     parse_key,
 )
 from tocsin.credentials.hashing import BusyError, Hasher
+from tocsin.credentials.memo import Memo
 from tocsin.credentials.oidc import IssuerUnavailable, OidcAdmin, OidcIssuer
 from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage
 from tocsin.credentials.scopes import Scope
@@ -66,6 +67,7 @@ __all__ = [
     "IssuerUnavailable",
     "KeyStatus",
     "KeyValue",
+    "Memo",
     "NoSuchRecordError",
     "NotActiveError",
     "OidcAdmin",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Self
 
 from tocsin.incidents.coverage.ledger import Counts
@@ -33,6 +34,12 @@ class SyncMeters:
             "outcome",
         )
 
+        self.succeeded = metrics.gauge(
+            "tocsin_provider_succeeded_timestamp_seconds",
+            "When this node last read every stream of a provider to its end",
+            "provider",
+        )
+
     def of(self, provider: str) -> SyncMeter:
         """Return the meter of one provider."""
         return SyncMeter(self, provider)
@@ -57,6 +64,11 @@ class SyncMeter:
         """Count reads of a stream that ended so."""
         if self._meters is not None:
             self._meters.reads.labels(self._provider, outcome).inc(times)
+
+    def note_success(self, at: datetime) -> None:
+        """Note that every stream was read to its end."""
+        if self._meters is not None:
+            self._meters.succeeded.labels(self._provider).set(at.timestamp())
 
     def count_stored(self, counts: Counts) -> None:
         """Count what a page brought."""

@@ -84,6 +84,8 @@ class ProviderSync:
         errors = [end for end in ended if isinstance(end, BaseException)]
         await self._rereader.work()
         self._failures = self._failures + 1 if errors else 0
+        if not errors:
+            self._writer.meter.note_success(self._clock.now())
         pause = self._pause(errors, has_more=False in ended)
         await self._note(errors, pause)
         return pause
@@ -156,7 +158,8 @@ class ProviderSync:
             self._noted = failure, now
 
     def _is_noted(self, failure: Failure | None, now: datetime) -> bool:
-        if self._noted is None:
+        """Whether the last round ended well, like this one, and was noted a moment ago."""
+        if failure is not None or self._noted is None:
             return False
         noted, at = self._noted
-        return noted == failure is None and now - at < QUIET
+        return noted is None and now - at < QUIET

@@ -58,7 +58,9 @@ def failure_of(response: HttpResponse, what: str, now: datetime) -> PluginFailur
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return None
     if status in _PASSING:
-        after, throttled = retry_after(response.headers, now), status in _THROTTLING
+        # A date is by the server's clock, which need not agree with ours
+        after = retry_after(response.headers, server_time(response.headers) or now)
+        throttled = status in _THROTTLING
         return TryLater(words, after=after, throttled=throttled, status=status, response=body)
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return CredentialsRefused(words, status=status, response=body)

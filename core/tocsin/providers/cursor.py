@@ -56,6 +56,11 @@ class Cursor:
         """Return where to begin so that nothing that changed since `start` is left out."""
         return cls(whole_second(start))
 
+    @classmethod
+    def exactly(cls, start: datetime) -> Self:
+        """Return where to begin so that nothing is asked for that changed before `start`."""
+        return cls(whole_second(start), floor=whole_second(start))
+
     def towards(self, end: datetime, overlap: timedelta, longest: timedelta) -> Self:
         """Return the cursor with the window to read next; with none where all up to `end` is."""
         if self.window is not None or end <= self.watermark:

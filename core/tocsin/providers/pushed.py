@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 from abc import abstractmethod
@@ -25,7 +25,11 @@ _REFUSED = "the request does not prove that it may push to this provider"
 
 
 class PushProvider(Provider):
-    """A provider that is not read but sent to; derive and say what a request holds."""
+    """A provider that is not read but sent to; derive and say what a request holds.
+
+    A signed request can be sent again within `TOLERANCE` by whoever got hold of it. That is
+    harmless: what is stored goes by the incidents' ids, so the same again is nothing new.
+    """
 
     class Settings(Provider.Settings):
         """What every provider that is sent to can be told; a token, a secret, or both."""
@@ -79,16 +83,19 @@ class PushProvider(Provider):
     async def receive(self, request: PushRequest) -> Received:
         """Return what was sent, by someone who may.
 
-        Raises `CredentialsRefused` where neither token nor signature is right, and whatever
-        `unpack` raises.
+        Raises `CredentialsRefused` where neither token nor signature is right, before the body is
+        looked into, and whatever `unpack` raises.
         """
         if not (self._shows_token(request) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)
-        return self.unpack(request.body)
+        return await asyncio.to_thread(self.unpack, request.body)
 
     @abstractmethod
     def unpack(self, body: bytes) -> Received:
-        """Return what a request holds; `Refused` where it is nothing that can be understood."""
+        """Return what a request holds; `Refused` where it is nothing that can be understood.
+
+        It is called in a thread, since a large body takes its time.
+        """
 
     def _shows_token(self, request: PushRequest) -> bool:
         if self.settings.token is None:
@@ -105,10 +112,10 @@ class PushProvider(Provider):
         if not identifier or not self._is_recent(timestamp):
             return False
         key = signing_key(self.settings.secret.get_secret_value())
-        signed = f"{identifier}.{timestamp}.".encode() + request.body
+        signed = _bytes(f"{identifier}.{timestamp}.") + request.body
         expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
         given = (part.removeprefix("v1,") for part in signatures.split() if part.startswith("v1,"))
-        return any(hmac.compare_digest(one.encode(), expected) for one in given)
+        return any(hmac.compare_digest(_bytes(one), expected) for one in given)
 
     def _is_recent(self, timestamp: str) -> bool:
         if not (timestamp.isascii() and timestamp.isdigit()):
@@ -119,10 +126,7 @@ class PushProvider(Provider):
 
 def signing_key(secret: str) -> bytes:
     """Return the key that a `whsec_` secret stands for; ValueError where it is none."""
-    try:
-        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-    except binascii.Error:
-        key = b""
+    key = _decoded(secret.removeprefix(_PREFIX))
     if not secret.startswith(_PREFIX) or not 24 <= len(key) <= 64:  # noqa: PLR2004 - the standard's
         raise ValueError("give whsec_ and 24 to 64 bytes in base64")
     return key
@@ -133,10 +137,19 @@ def _shown(authorization: str) -> bytes:
     scheme, _, value = authorization.partition(" ")
     match scheme.lower():
         case "bearer":
-            return value.strip().encode()
+            return _bytes(value.strip())
         case "basic":
-            try:
-                return base64.b64decode(value.strip(), validate=True).partition(b":")[2]
-            except binascii.Error:
-                return b""
+            return _decoded(value.strip()).partition(b":")[2]
     return b""
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
+
+
+def _bytes(field: str) -> bytes:
+    """Return a header field as it was sent: what was not UTF-8 in it are surrogates here."""
+    return field.encode("utf-8", "surrogateescape")

@@ -146,9 +146,7 @@ class WindowReader:
         if cursor.token is not None:
             try:
                 return await self._list(window, cursor.token, size), cursor
-            except Misconfigured:
-                raise
-            except (Broken, Refused):
+            except Broken:
                 cursor = cursor.restarted()
         listing = await self._list(window, None, size)
         ready = self._ready(listing)
@@ -166,7 +164,14 @@ class WindowReader:
         return whole_second(listing.server_time - self._source.settings.settle_delay)
 
     async def _list(self, window: Window, token: Json, size: int) -> Listing:
-        listing = await self._source.list_changes(self._stream, window, token, max(size, 1))
+        try:
+            listing = await self._source.list_changes(self._stream, window, token, max(size, 1))
+        except Misconfigured:
+            raise
+        except Refused as refused:
+            if token is None:
+                raise
+            raise Broken(f"the page token is not accepted any more: {refused}") from None
         if listing.server_time is not None:
             self._source.clock_skew = listing.server_time - self._source.tools.clock.now()
         return listing

@@ -105,7 +105,7 @@ class WindowedProvider(Provider):
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
         """Yield what last changed in a window of the past."""
-        cursor = Cursor.first(window.start) if position is None else decode(position)
+        cursor = Cursor.exactly(window.start) if position is None else decode(position)
         reader = self._reader(stream, past=True)
         async with aclosing(reader.pages(cursor, next_second(window.end), SECOND)) as pages:
             async for page in pages:

@@ -16,11 +16,13 @@ from tocsin.audit import Refusals
 from tocsin.clock import Clock
 from tocsin.credentials import AccessTokens, Admins, Authenticator, Hasher, Principal, Scope
 from tocsin.delivery import Registrar, Samples
+from tocsin.incidents import Inbox, ProviderFacts
 from tocsin.metrics import Metrics
 from tocsin.model import Json
 from tocsin.store import Database
 from tocsin.web.addresses import Addresses
 from tocsin.web.parsing import Body, Query
+from tocsin.web.senders import Senders
 from tocsin.web.throttle import Throttle
 
 
@@ -30,6 +32,8 @@ class Role(Enum):
     ADMIN = "admin"
     CLIENT = "client"
     """Whoever sends an API client's id and secret, as OAuth 2.0 has it (RFC 6749 section 2.3)."""
+    SENDER = "sender"
+    """Whoever proves to the provider in the path that it may push to it."""
     PUBLIC = "public"
 
 
@@ -51,6 +55,9 @@ class Services:
     addresses: Addresses
     registrar: Registrar
     samples: Samples
+    inbox: Callable[[], Inbox]
+    """Returns what takes pushes on this node."""
+    senders: Senders
     metrics: Metrics
     metrics_token: str | None
     """What admits to the metrics; None where only callers on this machine are."""
@@ -62,6 +69,8 @@ class Services:
     cors_origins: tuple[str, ...]
     roles: Callable[[], Mapping[str, bool]]
     """Returns the roles that this node has, and whether each was started."""
+    providers: Sequence[ProviderFacts] = ()
+    """What this node's `plugins.toml` says of its providers."""
     differing: Callable[[], Sequence[str]] = tuple
     """Returns what this node's `plugins.toml` has otherwise than what was applied."""
 

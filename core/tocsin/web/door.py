@@ -25,6 +25,7 @@ from tocsin.credentials import (
     open_tokens,
 )
 from tocsin.delivery import Registrar, Samples
+from tocsin.incidents import Inbox, ProviderFacts
 from tocsin.limits import Quota, Sharing
 from tocsin.loops import run_forever
 from tocsin.metrics import Metrics
@@ -34,6 +35,7 @@ from tocsin.store import Database
 from tocsin.web.addresses import Addresses
 from tocsin.web.calls import Services
 from tocsin.web.routes.metrics import read_token
+from tocsin.web.senders import Senders
 from tocsin.web.throttle import Throttle
 
 _log = structlog.get_logger()
@@ -89,8 +91,10 @@ async def open_door(
     *,
     registrar: Registrar,
     samples: Samples,
+    inbox: Callable[[], Inbox],
     is_shared: bool,
     roles: Callable[[], Mapping[str, bool]],
+    providers: Sequence[ProviderFacts] = (),
     differing: Callable[[], Sequence[str]] = tuple,
 ) -> AsyncIterator[Door]:
     """Return the services, ready to issue tokens, and close what they hold afterwards."""
@@ -109,7 +113,9 @@ async def open_door(
             issuer=issuer,
             registrar=registrar,
             samples=samples,
+            inbox=inbox,
             roles=roles,
+            providers=providers,
             differing=differing,
         )
         await database.write(services.access_tokens.prepare)
@@ -129,12 +135,16 @@ def _make_services(
     issuer: OidcIssuer | None,
     registrar: Registrar,
     samples: Samples,
+    inbox: Callable[[], Inbox],
     roles: Callable[[], Mapping[str, bool]],
+    providers: Sequence[ProviderFacts],
     differing: Callable[[], Sequence[str]],
 ) -> Services:
     admins = Admins(vault, clock)
     tokens = open_tokens(settings, vault, clock)
     failures = Quota(settings.auth_failure_limit, burst=settings.auth_failure_limit)
+    throttle = Throttle(Quota(settings.rate_limit, settings.rate_burst), failures, clock)
+    addresses = Addresses(settings.trusted_proxies)
     return Services(
         database=database,
         clock=clock,
@@ -149,11 +159,13 @@ def _make_services(
             clock=clock,
             issuer=issuer,
         ),
-        throttle=Throttle(Quota(settings.rate_limit, settings.rate_burst), failures, clock),
+        throttle=throttle,
         refusals=Refusals(clock),
-        addresses=Addresses(settings.trusted_proxies),
+        addresses=addresses,
         registrar=registrar,
         samples=samples,
+        inbox=inbox,
+        senders=Senders(throttle, addresses, clock),
         metrics=Metrics(clock),
         metrics_token=read_token(settings),
         public_url=settings.public_url,
@@ -161,6 +173,7 @@ def _make_services(
         key_prefix=settings.key_prefix,
         cors_origins=settings.cors_origins,
         roles=roles,
+        providers=providers,
         differing=differing,
     )
 

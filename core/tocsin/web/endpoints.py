@@ -14,10 +14,13 @@ from tocsin.web.routes import (
     api_clients,
     api_keys,
     audit,
+    backfills,
     deliveries,
     destinations,
     incidents,
     oauth,
+    providers,
+    push,
     replays,
     service,
 )
@@ -55,6 +58,8 @@ _DELIVERIES = "/api/admin/deliveries"
 _DELIVERY = f"{_DELIVERIES}/{{delivery_id}}"
 _REPLAYS = "/api/admin/replays"
 _REPLAY = f"{_REPLAYS}/{{replay_id}}"
+_BACKFILLS = "/api/admin/backfills"
+_BACKFILL = f"{_BACKFILLS}/{{backfill_id}}"
 
 ENDPOINTS = (
     Endpoint(
@@ -333,6 +338,55 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="GET",
+        path="/api/admin/providers",
+        access=Role.ADMIN,
+        summary="List the providers, and how each does",
+        handler=providers.list_providers,
+        answer=providers.ProviderList,
+    ),
+    Endpoint(
+        method="POST",
+        path=_BACKFILLS,
+        access=Role.ADMIN,
+        summary="Have a stretch of a provider's past read, in the background",
+        handler=backfills.create_backfill,
+        body=backfills.NewBackfill,
+        answer=backfills.BackfillItem,
+        action="backfill.create",
+        idempotent=True,
+        status=202,
+    ),
+    Endpoint(
+        method="GET",
+        path=_BACKFILLS,
+        access=Role.ADMIN,
+        summary="List backfills, the newest first",
+        handler=backfills.list_backfills,
+        query=backfills.BackfillQuery,
+        answer=backfills.BackfillList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_BACKFILL,
+        access=Role.ADMIN,
+        summary="Read one backfill, with how far it has come",
+        handler=backfills.get_backfill,
+        is_brief=True,
+        answer=backfills.BackfillItem,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_BACKFILL}/cancel",
+        access=Role.ADMIN,
+        summary="End a backfill where it is",
+        handler=backfills.cancel_backfill,
+        answer=backfills.BackfillItem,
+        action="backfill.cancel",
+        errors=(404,),
+    ),
+    Endpoint(
+        method="GET",
         path="/api/admin/audit",
         access=Role.ADMIN,
         summary="List what admins did and how often callers were refused, the newest first",
@@ -423,6 +477,16 @@ ENDPOINTS = (
         handler=incidents.get_incident,
         is_brief=True,
         answer=incidents.Incident,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/push/{provider}",
+        access=Role.SENDER,
+        summary="Push incidents to a provider",
+        handler=push.push,
+        body=push.Pushed,
+        answer=push.Taken,
         errors=(404,),
     ),
     Endpoint(

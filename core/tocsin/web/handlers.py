@@ -101,7 +101,7 @@ class _Answered(_Handler):
         """Return what the handler answers."""
         answer = cast("Answering", self._endpoint.handler)
         principal = _NOBODY
-        if self._endpoint.access is not Role.PUBLIC:
+        if self._endpoint.access not in {Role.PUBLIC, Role.SENDER}:
             principal = await self._gate.admit(request, self._endpoint.access, _itself)
         return self._respond(request, await answer(self._call(request, principal)))
 

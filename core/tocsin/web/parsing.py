@@ -80,10 +80,7 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
     """
     if not required and not request.can_read_body:
         return model()
-    if not any(name in request.headers for name in _FRAMING):
-        raise CallerError(411, "Send a body, with Content-Length or in chunks.")
-    if request.content_type != "application/json":
-        raise CallerError(415, "Send the body as application/json.", headers=dict(_ACCEPT))
+    require_json(request)
     content = await read_body(request)
     try:
         return model.model_validate_json(content)
@@ -92,6 +89,14 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
         if first["type"] == "json_invalid":
             raise CallerError(400, f"The body is not JSON: {first['ctx']['error']}.") from None
         raise invalid("body", _mistakes(error, model)) from None
+
+
+def require_json(request: web.Request) -> None:
+    """Return where the request says that it has a JSON body; CallerError (411, 415) elsewhere."""
+    if not any(name in request.headers for name in _FRAMING):
+        raise CallerError(411, "Send a body, with Content-Length or in chunks.")
+    if request.content_type != "application/json":
+        raise CallerError(415, "Send the body as application/json.", headers=dict(_ACCEPT))
 
 
 async def read_body(request: web.Request) -> bytes:

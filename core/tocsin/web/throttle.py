@@ -17,9 +17,12 @@ PARKED = 1_000
 """How many answers are held back at once; beyond that they are given at once."""
 SECRETS = Quota(per_minute=20, burst=20)
 """Secrets tried for one identifier by one address; each costs an Argon2id."""
+PUSHES = Quota(per_minute=6_000, burst=1_000)
+"""Requests to one provider. Many senders give up what is refused, so it only keeps floods away."""
 
 _TOO_MANY_REQUESTS = "Too many requests; try again in {seconds} s."
 _TOO_MANY_FAILURES = "Too many failed authentications from this address; try again in {seconds} s."
+_TOO_MANY_PUSHES = "Too much is pushed to this provider; try again in {seconds} s."
 
 
 class Throttle:
@@ -29,13 +32,14 @@ class Throttle:
         self._requests = Buckets("credential", requests, clock)
         self._failures = Buckets("authentication", failures, clock)
         self._secrets = Buckets("secrets-tried", SECRETS, clock)
+        self._pushes = Buckets("push", PUSHES, clock)
         self._clock = clock
         self._parked = 0
 
     @property
     def buckets(self) -> tuple[Buckets, ...]:
         """Every limit, for nodes to share."""
-        return self._requests, self._failures, self._secrets
+        return self._requests, self._failures, self._secrets, self._pushes
 
     def count_request(self, principal_id: str) -> Mapping[str, str]:
         """Return the header fields that say where the caller stands; CallerError (429)."""
@@ -68,6 +72,22 @@ class Throttle:
     def give_back_secret(self, identifier: str, address: str) -> None:
         """Take nothing for a secret that was right."""
         self._secrets.give_back(f"{identifier} {limited_as(address)}")
+
+    def count_push(self, provider: str) -> Mapping[str, str]:
+        """Return the header fields that say how many more the provider takes; CallerError (503).
+
+        Not 429: Alertmanager and Datadog send again what was answered 5xx, and nothing else.
+        """
+        standing = self._pushes.take(provider)
+        fields = rate_limit_fields(self._pushes.name, self._pushes.quota, standing)
+        if not standing.allowed:
+            words = _TOO_MANY_PUSHES.format(seconds=standing.retry_after)
+            raise CallerError(503, words, headers=fields)
+        return fields
+
+    def give_back_push(self, provider: str) -> None:
+        """Take nothing for what a provider does not let in, or anyone could use up its limit."""
+        self._pushes.give_back(provider)
 
     async def _hold_back(self) -> None:
         if self._parked >= PARKED:

@@ -84,7 +84,20 @@ async def test_an_incident_that_cannot_be_read_stops_no_other(sync, store_new, r
     sync.provider.errors = [KeyError("entities")]
     await sync.read_all()
     assert sorted(sync.provider.again) == ["1", "2"]
+    assert [row["step"] for row in await rows(rereads)] == [0, 1]
+    clock.advance(minutes=2)
+    await sync.read_all()
     assert [row["step"] for row in await rows(rereads)] == [1, 1]
+
+
+async def test_one_that_always_breaks_is_left_as_it_is_in_the_end(sync, store_new, rows, clock):
+    await store_new(1)
+    sync.provider.errors = [KeyError("entities") for _ in range(100)]
+    for _ in range(60):
+        clock.advance(hours=1)
+        await sync.read_all()
+    assert await rows(rereads) == []
+    assert len(sync.provider.errors) > 80
 
 
 async def test_one_that_is_gone_stays_as_it_was(sync, store_new, rows, clock):

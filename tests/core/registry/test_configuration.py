@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tocsin import PushProvider
 from tocsin.clock import SystemClock
 from tocsin.errors import ConfigurationError
 from tocsin.model import EventType, Severity
@@ -104,7 +105,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
     assert sorted(found) == sorted(
         [
             "plugins.toml: enabled: no plugin 'suricatta' is installed; "
-            "known: ocsf, suricata, templates, webhook; did you mean 'suricata'?",
+            "known: crowdsec, ocsf, push, suricata, templates, webhook; did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
             "it says: The file to follow, or a glob; rotated siblings are followed with it.",
             "plugins.toml: providers.edge.poll_interval: found '5 parsecs'; "
@@ -288,16 +289,31 @@ async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, 
     for name in ("soar", "soar.old"):
         (tmp_path / "secrets" / name).write_text(SECRET)
         (tmp_path / "secrets" / name.replace("soar", "soar.key")).write_text(SIGNING_KEY)
-    text = shipped().replace("enabled = []", 'enabled = ["suricata", "ocsf", "webhook"]')
+    for name in ("crowdsec", "alertmanager"):
+        (tmp_path / "secrets" / name).write_text("a password or a token")
+    (tmp_path / "secrets" / "alertmanager.signing").write_text(SECRET)
+    (tmp_path / "mappings").mkdir()
+    (tmp_path / "mappings" / "acme.json.j2").write_text('{"incidents": []}')
+    enabled = '["suricata", "crowdsec", "ocsf", "push", "webhook"]'
+    text = shipped().replace("enabled = []", f"enabled = {enabled}")
     text = re.sub(r"(?m)^# (?=\[\w+\.[\w-]+\]$|\w+ = )", "", text)
+    everything = tomllib.loads(text)
+    text = re.sub(r"(?m)^mapping_file = .*\n", "", text)  # it stands for `format`
     monkeypatch.setenv("SOAR_AUTHORIZATION", "Bearer x")
     configuration = await load_configuration(write(text))
-    assert [item.name for item in configuration.providers] == ["edge-sensors", "findings"]
-    tables = tomllib.loads(text)
+    assert [item.name for item in configuration.providers] == [
+        "edge-sensors",
+        "edge",
+        "findings",
+        "alertmanager",
+    ]
     for item in (*configuration.providers, *configuration.destinations):
         section = "providers" if item in configuration.providers else "destinations"
-        written = set(tables[section][item.name])
-        assert written == set(item.kind.Settings.model_fields), item.name
+        written = set(everything[section][item.name])
+        known = set(item.kind.Settings.model_fields)
+        if issubclass(item.kind, PushProvider):  # nothing is read of it
+            known -= {"poll_interval", "quiet_first_fetch"}
+        assert written == known, item.name
 
 
 def test_every_entry_point_is_named_in_the_shipped_file():

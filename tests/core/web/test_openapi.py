@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -9,7 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from administering import GOOD_DESTINATION
 from delivery_rows import add_delivery
 from incident_rows import add_incidents
-from running_api import URL, open_api
+from running_api import PUSH_TOKEN, PUSHED, URL, open_api
 from tocsin.credentials import Scope, generate_key
 from tocsin.model import EventType
 from tocsin.web.calls import Role
@@ -18,6 +20,8 @@ from tocsin.web.endpoints import ENDPOINTS
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 ADMIN = "/api/admin"
+PUSH = "/api/push/{provider}"
+SENDER = {"Authorization": f"Bearer {PUSH_TOKEN}"}
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 
@@ -137,6 +141,10 @@ REFUSED = [
     ("POST", KEYS, {"data": {"name": "night"}}, 415),
     ("POST", KEYS, {"headers": {"Idempotency-Key": ""}}, 400),
     ("GET", "/healthz", {"params": {"verbose": "1"}}, 422),
+    ("POST", PUSH, {"headers": {"Authorization": "Bearer wrong"}, "json": {}}, 401),
+    ("POST", PUSH, {"json": {}}, 422),
+    ("POST", PUSH, {"data": {"name": "night"}}, 415),
+    ("POST", PUSH, {"data": BytesIO(b" " * 1_048_577), "headers": {"Content-Type": JSON}}, 413),
     ("POST", "/oauth/token", {"data": {"grant_type": "password"}}, 400),
     ("POST", "/oauth/token", {"data": b"a=1&a=2", "headers": {"Content-Type": FORM}}, 400),
     ("POST", "/oauth/token", {"data": b" " * 65_537, "headers": {"Content-Type": FORM}}, 413),
@@ -147,12 +155,17 @@ REFUSED = [
 async def test_a_refusal_is_told_in_its_own_words(api, document, refused):
     method, path, sent, status = refused
     own = await api.reader() if "{number}" in path else await api.admin()
+    own = SENDER if path == PUSH else own
     headers = {} if path.startswith("/oauth/") else own
     if CREDENTIALS.keys() & sent.get("headers", {}).keys():
         headers = {}
     headers |= sent.get("headers", {})
     address = path.format(
-        number=1, key_id="0a1B2c3D4e5F6g7H", client_id="cl_0a1B2c3D4e5F6g7H", name="soar"
+        number=1,
+        key_id="0a1B2c3D4e5F6g7H",
+        client_id="cl_0a1B2c3D4e5F6g7H",
+        name="soar",
+        provider=PUSHED,
     )
     response = await api.client.request(method, address, **sent | {"headers": headers})
     assert response.status == status, await response.text()
@@ -189,6 +202,8 @@ ON_OCCASION = {"Link", "Idempotency-Replayed"}
 TOLD_ONCE = ("key_id", "client_id", "client_secret", "access_token")
 NEW = {"name": "night", "scopes": ["incidents:read"]}
 GRANT = {"grant_type": "client_credentials"}
+BACKFILL = {"provider": "edge", "from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"}
+MADE = {"/api/admin/replays": "replay_id", "/api/admin/backfills": "backfill_id"}
 CALLS = [
     ("POST", "/api/admin/api-keys", {"json": NEW}),
     ("GET", "/api/admin/api-keys", {}),
@@ -212,6 +227,11 @@ CALLS = [
     ("POST", "/api/admin/destinations/{name}/resume", {}),
     ("POST", "/api/admin/destinations/{name}/test", {}),
     ("DELETE", "/api/admin/destinations/{name}", {}),
+    ("GET", "/api/admin/providers", {}),
+    ("POST", "/api/admin/backfills", {"json": BACKFILL}),
+    ("GET", "/api/admin/backfills", {}),
+    ("GET", "/api/admin/backfills/{backfill_id}", {}),
+    ("POST", "/api/admin/backfills/{backfill_id}/cancel", {}),
     ("GET", "/api/admin/deliveries", {}),
     ("GET", "/api/admin/deliveries/{delivery_id}", {}),
     ("POST", "/api/admin/replays", {"json": {"state": "dead"}}),
@@ -222,6 +242,7 @@ CALLS = [
     ("GET", "/api/admin/trace/{number}", {}),
     ("GET", "/api/admin/proof", {}),
     ("GET", "/api/admin/audit", {}),
+    ("POST", PUSH, {"json": {"external_id": "case-17"}}),
     ("GET", "/api/v1/incidents", {}),
     ("GET", "/api/v1/incidents/{number}", {}),
     ("GET", "/.well-known/jwks.json", {}),
@@ -241,9 +262,10 @@ async def test_every_answer_is_as_described(api, document):
     await api.services.database.write(add_incidents, entities=[("ip", "192.0.2.1")])
     admin, reader = await api.admin(), await api.reader()
     delivery = await api.services.database.write(add_delivery)
-    known: dict = {"number": 1, "name": "soar", "delivery_id": delivery}
+    known: dict = {"number": 1, "name": "soar", "delivery_id": delivery, "provider": PUSHED}
     for method, path, request in CALLS:
         headers = admin if path.startswith(ADMIN) else reader if "/v1/" in path else {}
+        headers = SENDER if path == PUSH else headers
         if "data" in request:
             credentials = {name: known[name] for name in ("client_id", "client_secret")}
             fields = {name: known.get(value, value) for name, value in request["data"].items()}
@@ -260,5 +282,5 @@ async def test_every_answer_is_as_described(api, document):
             answer = await response.json()
             validate(document, content["schema"], answer)
             known |= {name: answer[name] for name in answer if name in TOLD_ONCE}
-            if path == "/api/admin/replays" and method == "POST":
-                known["replay_id"] = answer["id"]
+            if method == "POST" and path in MADE:
+                known[MADE[path]] = answer["id"]

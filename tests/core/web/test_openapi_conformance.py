@@ -16,7 +16,7 @@ from ulid import ULID
 
 from administering import DESTINATIONS, GOOD_DESTINATION
 from incident_rows import add_incidents
-from running_api import Api
+from running_api import PUSH_TOKEN, PUSHED, Api
 from tocsin.credentials import Scope
 from tocsin.web.cursor import Cursor, Place
 from tocsin.web.endpoints import ENDPOINTS
@@ -30,11 +30,13 @@ CURSORS = {
     "/api/admin/audit": Place(audit.LIST, "0").encode(),
     "/api/admin/deliveries": Place("v", "0").encode(),
     "/api/admin/replays": Place("r", "0").encode(),
+    "/api/admin/backfills": Place("b", "0").encode(),
     "/api/admin/destinations": Place.at_name(destinations.LIST, "0").encode(),
     "/api/v1/incidents": Cursor.START.encode(),
 }
 # RFC 3339 has years and months too, which are refused here
 DURATIONS = strategies.integers(1, 3650).map("P{}D".format)
+BACKFILL = {"provider": "edge", "from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"}
 # A deleted credential can still be read: it is disabled, and stays for the record
 NOT_MEANT = {"use_after_free": {"enabled": False}}
 
@@ -62,6 +64,10 @@ def before_call(_context: object, case: schemathesis.Case, _request: object) -> 
             case.body["plugin"] = GOOD_DESTINATION["plugin"]
         if case.body.keys() & {"plugin", "settings"}:
             case.body["settings"] = GOOD_DESTINATION["settings"]
+    if case.operation.path == "/api/admin/backfills" and isinstance(case.body, dict):
+        case.body |= BACKFILL  # whose provider is there, and whose ends are in order
+    if case.operation.path.startswith("/api/push/"):
+        case.body = {"external_id": "case-17"}  # what a body holds is the provider's to say
     if case.operation.path.startswith("/oauth/") and isinstance(case.body, dict):
         for name in ("client_id", "client_secret"):
             case.body.pop(name, None)
@@ -98,6 +104,8 @@ async def rightful(api: Api) -> dict[str, Any]:
         "apiKey": {"api_key": await api.key(*Scope)},
         "adminToken": {"bearer": await api.token()},
         "clientSecret": {"username": client["client_id"], "password": client["client_secret"]},
+        "pushToken": {"bearer": PUSH_TOKEN},
+        "pushPassword": {"username": PUSHED, "password": PUSH_TOKEN},
     }
     return {"auth": {"openapi": schemes}}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,7 @@ from sqlalchemy import URL, make_url
 from conftest import migrate
 from oauth_answers import oauth_error
 from postgres import Postgres
-from running_api import problem
+from running_api import PUSH_TOKEN, PUSHED, problem
 
 
 @pytest.fixture
@@ -49,3 +50,14 @@ async def test_the_token_endpoint_says_so_in_its_own_form(api, server):
     assert int(response.headers["Retry-After"]) > 0
     await asyncio.to_thread(server.start)
     assert (await api.client.post("/oauth/token", data=form)).status == 200
+
+
+async def test_what_is_pushed_meanwhile_is_to_be_sent_again(api, server):
+    headers = {"Authorization": f"Bearer {PUSH_TOKEN}"}
+    send = partial(api.client.post, f"/api/push/{PUSHED}", json={"external_id": "1"})
+    await asyncio.to_thread(server.stop)
+    response = await send(headers=headers)
+    await problem(response, 503)
+    assert int(response.headers["Retry-After"]) > 0
+    await asyncio.to_thread(server.start)
+    assert (await (await send(headers=headers)).json())["new"] == 1

@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from oauth_answers import GRANT, TOKEN, oauth_error
-from running_api import ENCRYPTION_KEY, Api, destination_parts, open_api, problem
+from running_api import ENCRYPTION_KEY, Api, destination_parts, make_inbox, open_api, problem
 from tocsin.credentials import (
     Scope,
     Vault,
@@ -429,8 +429,18 @@ async def open_node(stack: AsyncExitStack, database_url, clock, settings: Settin
     stack.push_async_callback(database.close)
     vault = Vault(ENCRYPTION_KEY, source="test")
     parts = destination_parts(settings, vault, clock)
+    inbox = await make_inbox(database, clock)
     door = await stack.enter_async_context(
-        open_door(settings, database, vault, clock, **parts, is_shared=True, roles=dict)
+        open_door(
+            settings,
+            database,
+            vault,
+            clock,
+            **parts,
+            inbox=lambda: inbox,
+            is_shared=True,
+            roles=dict,
+        )
     )
     node = Api(door, {})
     server = TestServer(make_app(door.services))

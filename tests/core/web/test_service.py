@@ -133,5 +133,6 @@ def test_the_reference_lists_every_endpoint_with_its_scope():
         assert f"`{endpoint.access.value}`" in section
         for name in endpoint.query.model_fields:
             assert f"`{name}`" in section
-        for name in endpoint.body.model_fields if endpoint.body else ():
-            assert f"`{name}`" in section
+        fields = endpoint.body.model_fields if endpoint.body else {}
+        for name, field in fields.items():
+            assert f"`{field.alias or name}`" in section

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, RowMapping, Select, select
 
 from tocsin.incidents.coverage.ledger import LOST, READ
 from tocsin.incidents.coverage.positions import StreamKey
@@ -44,38 +46,52 @@ def merge(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def lost_windows(connection: Connection, key: StreamKey, since: datetime) -> list[Window]:
-    """Return the stretches of time of a stream that were lost and not read since, the oldest first.
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A stretch of time that was lost and not read since."""
 
-    Only what was lost after `since` is looked at.
-    """
-    lost = _spans(connection, key, LOST, since=since)
-    if not lost:
-        return []
-    read = _spans(connection, key, READ, after=min(start for start, _ in lost))
-    return [Window(_moment(start), _moment(end)) for start, end in subtract(lost, read)]
+    window: Window
+    lost_at: datetime
 
 
-def _spans(
-    connection: Connection,
-    key: StreamKey,
-    outcome: str,
-    *,
-    since: datetime | None = None,
-    after: int | None = None,
-) -> Sequence[Span]:
-    rows = select(coverage.c.start, coverage.c.end).where(
-        coverage.c.provider == key.provider,
-        coverage.c.stream == key.stream,
-        coverage.c.unit == "time",
-        coverage.c.outcome == outcome,
-        coverage.c.end > coverage.c.start,
+def losses(connection: Connection, key: StreamKey, since: datetime) -> list[Loss]:
+    """Return what of a stream was lost after `since` and not read since, the oldest first."""
+    lost = (
+        connection.execute(_rows(key, LOST).where(coverage.c.finished_at >= since)).mappings().all()
     )
-    if since is not None:
-        rows = rows.where(coverage.c.finished_at >= since)
-    if after is not None:
-        rows = rows.where(coverage.c.end > after)
-    return [(start, end) for start, end in connection.execute(rows)]
+    return [
+        Loss(Window(_moment(start), _moment(end)), row["finished_at"])
+        for row in lost
+        for start, end in still_lost(connection, row)
+    ]
+
+
+def still_lost(connection: Connection, lost: RowMapping) -> list[Span]:
+    """Return what of a stretch of time that was lost has not been read since, by start and end."""
+    begin, end = lost["start"], lost["end"]
+    key = StreamKey(lost["provider"], lost["stream"])
+    read = _rows(key, READ).where(
+        coverage.c.source == lost["source"],
+        coverage.c.id > lost["id"],
+        coverage.c.start < end,
+        coverage.c.end > begin,
+    )
+    spans = [(row["start"], row["end"]) for row in connection.execute(read).mappings()]
+    return subtract([(begin, end)], spans)
+
+
+def _rows(key: StreamKey, outcome: str) -> Select[Any]:
+    return (
+        select(coverage)
+        .where(
+            coverage.c.provider == key.provider,
+            coverage.c.stream == key.stream,
+            coverage.c.unit == "time",
+            coverage.c.outcome == outcome,
+            coverage.c.end > coverage.c.start,
+        )
+        .order_by(coverage.c.id)
+    )
 
 
 def _moment(number: int) -> datetime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -105,16 +105,36 @@ def _extend(
     connection: Connection, row: Mapping[str, Any], now: datetime, *, adjacent: bool = True
 ) -> int | None:
     """Make a late row longer and return its id, or None where this continues none of them."""
-    latest = connection.execute(_latest, row).mappings()
-    continued = (it for it in latest if _continues(it, row, now, adjacent=adjacent))
-    if (found := next(continued, None)) is None:
+    latest = connection.execute(_latest, row).mappings().all()
+    found = next(
+        (it for it in _since_a_loss(latest) if _continues(it, row, now, adjacent=adjacent)), None
+    )
+    if found is None:
         return None
     connection.execute(
         update(coverage)
         .where(coverage.c.id == found["id"])
-        .values(end=row["end"], finished_at=now, pages=coverage.c.pages + 1)
+        .values(
+            start=row["start"] if adjacent and _is_moment(found) else found["start"],
+            end=row["end"],
+            finished_at=now,
+            pages=coverage.c.pages + 1,
+        )
     )
     return int(found["id"])
+
+
+def _since_a_loss(latest: Sequence[RowMapping]) -> Iterator[RowMapping]:
+    """Yield the rows that may grow, the latest first: none from before something was lost.
+
+    So what was read since a loss is in rows with greater ids, and known from what was before.
+    """
+    for place, row in enumerate(latest):
+        if row["outcome"] == LOST:
+            if place == 0:
+                yield row
+            return
+        yield row
 
 
 def _continues(
@@ -123,8 +143,14 @@ def _continues(
     same_hour = timedelta(0) <= now - latest["started_at"] and _hour(now) == _hour(
         latest["started_at"]
     )
-    fits = not adjacent or latest["end"] == row["start"]
+    # What is pushed covers moments alone, of which a row holds the latest
+    are_moments = _is_moment(latest) and _is_moment(row)
+    fits = not adjacent or are_moments or latest["end"] == row["start"]
     return same_hour and fits and all(latest[it] == row[it] for it in _ALIKE)
+
+
+def _is_moment(row: Mapping[Any, Any]) -> bool:
+    return bool(row["unit"] == "time" and row["start"] == row["end"])
 
 
 def _hour(moment: datetime) -> int:

@@ -51,6 +51,14 @@ def due_rereads(connection: Connection, provider: str, most: int, now: datetime)
     return [Reread(*row) for row in rows]
 
 
+def put_off_reread(
+    connection: Connection, provider: str, reread: Reread, *, due_at: datetime
+) -> None:
+    """Have an incident that could not be read again read later."""
+    one = (rereads.c.provider == provider, rereads.c.external_id == reread.external_id)
+    connection.execute(update(rereads).where(*one).values(due_at=due_at))
+
+
 def end_reread(
     connection: Connection, provider: str, reread: Reread, after: Sequence[timedelta]
 ) -> None:

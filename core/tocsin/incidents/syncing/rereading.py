@@ -10,7 +10,12 @@ from sqlalchemy import Connection
 from tocsin.errors import Misconfigured, TryLater
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.storing.intake import Stored, store_received
-from tocsin.incidents.storing.rereads import Reread, due_rereads, end_reread
+from tocsin.incidents.storing.rereads import (
+    Reread,
+    due_rereads,
+    end_reread,
+    put_off_reread,
+)
 from tocsin.incidents.syncing.writing import Writer
 from tocsin.model import Incident, Received
 
@@ -18,6 +23,8 @@ STREAM = "reread"
 MOST = 50
 """So many incidents are read again at once."""
 _SHORTEST = timedelta(seconds=5)
+_SHORTEST_PAUSE = timedelta(minutes=1)
+_PATIENCE = timedelta(days=1)
 _log = structlog.get_logger()
 
 
@@ -39,26 +46,29 @@ class Rereader:
         writer = self._writer
         if writer.policy.reread_after is None:
             return
-        for reread in await writer.database.read(
-            due_rereads, writer.name, MOST, writer.clock.now()
-        ):
+        now = writer.clock.now()
+        for reread in await writer.database.read(due_rereads, writer.name, MOST, now):
             try:
-                incident = await self._read(reread)
+                incident = await self._provider.incident(reread.external_id)
             except (TryLater, Misconfigured, OSError) as error:
                 _log.info("incidents are read again later", provider=writer.name, reason=str(error))
                 return
-            await self._store(reread, incident)
+            except Exception as error:  # noqa: BLE001 - one incident must not stop the others
+                await self._put_off(reread, error)
+            else:
+                await self._store(reread, incident)
 
-    async def _read(self, reread: Reread) -> Incident | None:
-        """Return the incident as it is now; None where it cannot be had."""
-        try:
-            return await self._provider.incident(reread.external_id)
-        except (TryLater, Misconfigured, OSError):
-            raise
-        except Exception as error:  # noqa: BLE001 - one incident must not stop the others
-            facts = {"provider": self._writer.name, "external_id": reread.external_id}
-            _log.warning("an incident could not be read again", **facts, reason=repr(error))
-            return None
+    async def _put_off(self, reread: Reread, error: Exception) -> None:
+        """Try one that breaks again later; after a day it is left as it is."""
+        writer, now = self._writer, self._writer.clock.now()
+        facts = {"provider": writer.name, "external_id": reread.external_id}
+        _log.warning("an incident could not be read again", **facts, reason=repr(error))
+        age = now - reread.created_at
+        if age > _PATIENCE + self._provider.settings.reread_after[-1]:
+            await self._store(reread, None)
+        else:
+            due_at = now + max(_SHORTEST_PAUSE, age)
+            await writer.database.write(put_off_reread, writer.name, reread, due_at=due_at)
 
     async def _store(self, reread: Reread, incident: Incident | None) -> None:
         writer = self._writer

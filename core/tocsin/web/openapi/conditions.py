@@ -20,6 +20,11 @@ def is_scoped(endpoint: Endpoint) -> bool:
     return not isinstance(endpoint.access, Role)
 
 
+def is_pushed_to(endpoint: Endpoint) -> bool:
+    """Return whether a provider judges who may call it."""
+    return endpoint.access is Role.SENDER
+
+
 def is_guarded(endpoint: Endpoint) -> bool:
     """Return whether it takes a key or a bearer token."""
     return is_admins(endpoint) or is_scoped(endpoint)
@@ -38,6 +43,11 @@ def is_ours(endpoint: Endpoint) -> bool:
 def takes_json(endpoint: Endpoint) -> bool:
     """Return whether it takes a JSON body."""
     return endpoint.body is not None and is_ours(endpoint)
+
+
+def parses_json(endpoint: Endpoint) -> bool:
+    """Return whether it takes a JSON body that is read against a model, within the usual bound."""
+    return takes_json(endpoint) and not is_pushed_to(endpoint)
 
 
 def needs_json(endpoint: Endpoint) -> bool:

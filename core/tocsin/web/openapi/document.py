@@ -22,7 +22,8 @@ Send an API key in `X-API-Key`, or the access token of an API client as `Authori
 Each endpoint asks for one scope; those under `/api/admin` take an admin token instead.
 
 Errors are problem documents (RFC 9457), those of the OAuth 2.0 endpoints as RFC 6749 has them. \
-Unknown parameters and members are errors. Times are ISO 8601 in UTC. Bodies hold 64 KiB at most. \
+Unknown parameters and members are errors. Times are ISO 8601 in UTC. Bodies hold 64 KiB at most, \
+and 1 MiB where incidents are pushed. \
 Members may be added to any answer: ignore those that you do not know.
 
 An API client obtains its access token by `POST /oauth/token`, keeps it until a minute before it \

@@ -15,10 +15,13 @@ from tocsin.web.routes import (
     api_clients,
     api_keys,
     audit,
+    backfills,
     deliveries,
     destinations,
     incidents,
     oauth,
+    providers,
+    push,
     replays,
     service,
 )
@@ -27,6 +30,8 @@ KEY_ID = "0a1B2c3D4e5F6g7H"
 CLIENT_ID = "cl_0a1B2c3D4e5F6g7H"
 DELIVERY_ID = "dlv_01KAJD9V3P0Q2R4S6T8V0W2X4Y"
 REPLAY_ID = "rpl_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
+BACKFILL_ID = "bkf_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
+PROVIDER = "our-scripts"
 
 _URL = "https://tocsin.example.com"
 _ULID = "01KAJD9V3N8Q4R5S6T7V8W9X0Y"
@@ -160,6 +165,27 @@ _replay: dict[str, Json] = {
     "updated_at": _USED,
     "finished_at": None,
 }
+_backfill: dict[str, Json] = {
+    "id": BACKFILL_ID,
+    "provider": "edge",
+    "origin": "operator",
+    "alert": False,
+    "state": "running",
+    "pages": 12,
+    "records": 1180,
+    "new": 37,
+    "changed": 4,
+    "rejected": 0,
+    "from": "2026-11-01T00:00:00.000Z",
+    "to": "2026-11-08T00:00:00.000Z",
+    "progress": 0.25,
+    "reason": None,
+    "created_by": "ana",
+    "created_at": _USED,
+    "updated_at": _USED,
+    "finished_at": None,
+    "reached": "2026-11-02T18:00:00.000Z",
+}
 _no_outcomes: dict[str, Json] = dict.fromkeys(OUTCOMES, 0)
 _methods: list[Json] = ["client_secret_basic", "client_secret_post"]
 _run: dict[str, Json] = {
@@ -266,6 +292,34 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
     },
     replays.Replay: _replay,
     replays.ReplayList: {"replays": [_replay], "total": 1, "next_cursor": None},
+    backfills.NewBackfill: {
+        "provider": "edge",
+        "from": "2026-11-01T00:00:00Z",
+        "to": "2026-11-08T00:00:00Z",
+    },
+    backfills.BackfillItem: _backfill,
+    backfills.BackfillList: {"backfills": [_backfill], "total": 1, "next_cursor": None},
+    providers.ProviderList: {
+        "providers": [
+            {
+                "name": "edge",
+                "plugin": "crowdsec",
+                "state": "healthy",
+                "outcome": "read",
+                "reason": None,
+                "failures": 0,
+                "read_at": _USED,
+                "succeeded_at": _USED,
+                "failing_since": None,
+                "next_read_at": _USED,
+                "clock_skew_seconds": 0.4,
+                "node": "8173530148173502",
+                "capabilities": ["backfill", "reread"],
+                "streams": [{"name": "alerts", "read_at": _USED, "covered_until": _CREATED}],
+            }
+        ],
+        "total": 1,
+    },
     audit.AuditList: {
         "entries": [_entry],
         "total": 1,
@@ -328,6 +382,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         ],
         "holes": [],
         "lost": [],
+        "passed_over": [],
         "failures": [],
         "silent": [],
         "quarantined": 0,
@@ -349,6 +404,14 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "not_arrived_total": 1,
         "unaccounted": [],
     },
+    push.Pushed: {
+        "external_id": "case-17",
+        "title": "Many failed sign-ins, then one that succeeded",
+        "severity": "High",
+        "occurred_at": _CREATED,
+        "entities": [{"kind": "ip", "value": "203.0.113.7"}],
+    },
+    push.Taken: {"provider": PROVIDER, "received": 1, "new": 1, "changed": 0, "rejected": 0},
     oauth.TokenRequest: {
         "grant_type": oauth.GRANT,
         "client_id": CLIENT_ID,

@@ -12,7 +12,13 @@ from pydantic import BaseModel
 
 from tocsin.web.calls import Endpoint, Role
 from tocsin.web.client_authentication import FORM
-from tocsin.web.openapi.examples import DELIVERY_ID, EXAMPLES, REPLAY_ID
+from tocsin.web.openapi.examples import (
+    BACKFILL_ID,
+    DELIVERY_ID,
+    EXAMPLES,
+    PROVIDER,
+    REPLAY_ID,
+)
 from tocsin.web.openapi.headers import request_headers, response_headers
 from tocsin.web.openapi.refusals import Refusal, refusals_of
 from tocsin.web.openapi.schemas import query_schema, reference
@@ -32,6 +38,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "The replay's identifier.",
         "example": REPLAY_ID,
     },
+    "backfill_id": {
+        "schema": {"type": "string", "pattern": "^bkf_[0-9A-Z]{26}$"},
+        "description": "The backfill's identifier.",
+        "example": BACKFILL_ID,
+    },
     "number": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
         "description": "Tocsin's own number.",
@@ -41,6 +52,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
         "description": "The destination's name.",
         "example": "soar",
+    },
+    "provider": {
+        "schema": {"type": "string", "minLength": 1, "maxLength": 100},
+        "description": "The provider's name in `plugins.toml`.",
+        "example": PROVIDER,
     },
     "key_id": {
         "schema": {"type": "string", "pattern": "^[0-9A-Za-z]{16}$"},

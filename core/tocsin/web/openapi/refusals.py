@@ -21,17 +21,28 @@ from tocsin.web.openapi.conditions import (
     is_idempotent,
     is_oauth,
     is_ours,
+    is_pushed_to,
     is_scoped,
     names,
     needs_json,
+    parses_json,
     reads_store,
     shows_secret,
     takes_json,
 )
-from tocsin.web.openapi.examples import CLIENT_ID, DELIVERY_ID, KEY_ID, REPLAY_ID
+from tocsin.web.openapi.examples import (
+    BACKFILL_ID,
+    CLIENT_ID,
+    DELIVERY_ID,
+    KEY_ID,
+    PROVIDER,
+    REPLAY_ID,
+)
 from tocsin.web.problems import CONTENT_TYPE, Kind, OAuthProblem, Problem
 from tocsin.web.routes.destinations import NewDestination
 from tocsin.web.routes.oauth import REVOCATION_PATH, TOKEN_PATH
+from tocsin.web.routes.push import TOO_LARGE
+from tocsin.web.senders import REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,12 @@ class Refusal:
             "status": self.status,
             "detail": self.detail.format(**words),
             "instance": endpoint.path.format(
-                number=4711, key_id=KEY_ID, client_id=CLIENT_ID, name="soar", **_IDS
+                number=4711,
+                key_id=KEY_ID,
+                client_id=CLIENT_ID,
+                name="soar",
+                provider=PROVIDER,
+                **_IDS,
             ),
             **members,
         }
@@ -87,7 +103,7 @@ class OAuthRefusal(Refusal):
         return {"error": self.name, "error_description": self.detail}
 
 
-_IDS = {"delivery_id": DELIVERY_ID, "replay_id": REPLAY_ID}
+_IDS = {"delivery_id": DELIVERY_ID, "replay_id": REPLAY_ID, "backfill_id": BACKFILL_ID}
 
 
 def refusals_of(endpoint: Endpoint) -> Iterator[Refusal]:
@@ -104,7 +120,7 @@ _REFUSALS = (
         "Send one credential: X-API-Key or Authorization, once.",
         is_guarded,
     ),
-    Refusal("not-json", 400, "The body is not JSON: EOF while parsing an object.", takes_json),
+    Refusal("not-json", 400, "The body is not JSON: EOF while parsing an object.", parses_json),
     Refusal(
         "invalid-scope",
         400,
@@ -132,6 +148,7 @@ _REFUSALS = (
     ),
     Refusal("wrong", 401, "The API key is not valid.", is_scoped),
     Refusal("wrong", 401, "The bearer token is not valid.", is_admins),
+    Refusal("wrong", 401, REFUSED, is_pushed_to),
     OAuthRefusal("invalid_client", 401, "The client id or secret is not valid.", is_oauth),
     Refusal(
         "missing-scope",
@@ -148,6 +165,8 @@ _REFUSALS = (
     Refusal("unknown", 404, "There is no destination of this identifier.", names("name")),
     Refusal("unknown", 404, "There is no delivery of this identifier.", names("delivery_id")),
     Refusal("unknown", 404, "There is no replay of this identifier.", names("replay_id")),
+    Refusal("unknown", 404, "There is no backfill of this identifier.", names("backfill_id")),
+    Refusal("unknown", 404, "There is nothing at this path.", names("provider")),
     Refusal("not-acceptable", 406, "What is here comes as {media_type} alone.", is_ours),
     Refusal(
         "not-active",
@@ -207,7 +226,8 @@ _REFUSALS = (
     ),
     Refusal("slow-body", 408, "The body did not come within 30 seconds.", takes_json),
     Refusal("no-length", 411, "Send a body, with Content-Length or in chunks.", needs_json),
-    Refusal("too-large", 413, "A body holds 65536 bytes at most.", takes_json),
+    Refusal("too-large", 413, "A body holds 65536 bytes at most.", parses_json),
+    Refusal("too-large", 413, TOO_LARGE, is_pushed_to),
     OAuthRefusal("invalid_request", 413, "A body holds 65536 bytes at most.", is_oauth),
     Refusal("media-type", 415, "Send the body as application/json.", takes_json),
     Refusal(
@@ -217,6 +237,12 @@ _REFUSALS = (
         is_ours,
         Kind.INVALID_REQUEST,
         {"errors": [{"path": "verbose", "detail": "unknown key; remove it"}]},
+    ),
+    Refusal(
+        "not-understood",
+        422,
+        "Nothing of it could be understood: incident 1 of 1: external_id: missing; give it a value",
+        is_pushed_to,
     ),
     Refusal(
         "key-reused",
@@ -232,9 +258,22 @@ _REFUSALS = (
         is_guarded,
         Kind.TOO_MANY_REQUESTS,
     ),
+    Refusal(
+        "too-many-requests",
+        429,
+        "Too many failed authentications from this address; try again in 5 s.",
+        is_pushed_to,
+        Kind.TOO_MANY_REQUESTS,
+    ),
     OAuthRefusal("temporarily_unavailable", 429, "Too many requests; try again in 5 s.", is_oauth),
     Refusal("fault", 500, _FAULT, is_ours),
     OAuthRefusal("server_error", 500, _FAULT, is_oauth),
     Refusal("no-database", 503, _NO_DATABASE, reads_store),
+    Refusal(
+        "too-much",
+        503,
+        "Too much is pushed to this provider; try again in 1 s.",
+        is_pushed_to,
+    ),
     OAuthRefusal("temporarily_unavailable", 503, _NO_DATABASE, is_oauth),
 )

@@ -47,6 +47,23 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "description": "An API client's `client_id` and `client_secret`. They may be sent as "
             "fields of the form instead, but not in both places.",
         },
+        "pushToken": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The provider's `token`.",
+        },
+        "pushPassword": {
+            "type": "http",
+            "scheme": "basic",
+            "description": "The provider's `token` as the password; any user name will do.",
+        },
+        "pushSignature": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "webhook-signature",
+            "description": "Standard Webhooks 1.0.0: `v1,` and the HMAC-SHA256 by the provider's "
+            "`secret`, beside `webhook-id` and `webhook-timestamp`.",
+        },
     }
 
 
@@ -59,5 +76,7 @@ def security_of(access: Access) -> list[dict[str, list[str]]]:
             return [{"adminToken": []}]
         case Role.CLIENT:
             return [{"clientSecret": []}, {}]
+        case Role.SENDER:
+            return [{"pushToken": []}, {"pushPassword": []}, {"pushSignature": []}]
         case scope:
             return [{"apiKey": [scope.value]}, {"oauth2": [scope.value]}]

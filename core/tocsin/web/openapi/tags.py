@@ -38,10 +38,16 @@ TAGS = (
         "Clients that obtain short-lived access tokens, administered by admins.",
         ("/api/admin/api-clients",),
     ),
+    Tag("Push", "Where others send incidents by themselves.", ("/api/push/",)),
     Tag(
         "Accounting",
         "What became of one incident, and of everything in a period.",
         ("/api/admin/trace", "/api/admin/proof"),
+    ),
+    Tag(
+        "Providers",
+        "How the SIEMs are read, and reading stretches of the past.",
+        ("/api/admin/providers", "/api/admin/backfills"),
     ),
     Tag(
         "Destinations",

@@ -126,8 +126,8 @@ class Hole(_Extent):
     found_at: datetime
 
 
-class Lost(_Extent):
-    """What could not be read and never will be."""
+class Unread(_Extent):
+    """What was not read, and why."""
 
     reason: str
     found_at: datetime
@@ -146,7 +146,7 @@ class StreamFailure(_Account):
 
 
 class SilentStream(_Account):
-    """A stream that was not read for an hour, without a failure that says why."""
+    """A stream that was not read for long, without a failure that says why."""
 
     provider: str
     stream: str
@@ -189,7 +189,8 @@ class Proof(_Account):
     until: datetime
     coverage: list[CoveredSource]
     holes: list[Hole]
-    lost: list[Lost]
+    lost: list[Unread] = Field(description="What could not be read, and has not been since.")
+    passed_over: list[Unread] = Field(description="What was not meant to be read.")
     failures: list[StreamFailure]
     silent: list[SilentStream]
     quarantined: int = Field(description="Records that could not be understood.")

@@ -13,6 +13,7 @@ _CREDENTIALS = {
     "apiKey": '-H "X-API-Key: $API_KEY"',
     "adminToken": '-H "Authorization: Bearer $ADMIN_TOKEN"',
     "clientSecret": '-u "$CLIENT_ID:$CLIENT_SECRET"',
+    "pushToken": '-H "Authorization: Bearer $PUSH_TOKEN"',
 }
 
 Schema = Mapping[str, Any]
@@ -41,6 +42,8 @@ class Operation:
                 return "admin"
             case [{"clientSecret": _}, *_]:
                 return "client"
+            case [{"pushToken": _}, *_]:
+                return "sender"
             case [{"apiKey": [scope]}, *_]:
                 return str(scope)
         raise LookupError(f"{self.anchor} is guarded by something that this page has no name for")

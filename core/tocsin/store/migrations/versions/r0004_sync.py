@@ -14,7 +14,8 @@ MOMENT = sa.BigInteger
 
 
 def upgrade() -> None:
-    past = sa.Column("past", sa.Boolean(), nullable=False, server_default=sa.false())
+    of_now = sa.false()
+    past: sa.Column[bool] = sa.Column("past", sa.Boolean(), nullable=False, server_default=of_now)
     with op.batch_alter_table("coverage") as coverage:
         coverage.add_column(past)
     with op.batch_alter_table("coverage") as coverage:

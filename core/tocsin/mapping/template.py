@@ -1,0 +1,186 @@
+"""Mapping templates: what others send in a shape of their own becomes incidents.
+
+A mapping is a Jinja2 template in the sandbox of all templates. It sees `body`, the JSON that was
+sent, and renders JSON: `{"incidents": [...], "missing": [...]}`. Whatever it writes is serialised,
+so no value can break out of its place. What the body does not have is null, but cannot be gone
+through: a body of another shape is refused and never taken for an empty one.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import orjson
+from jinja2 import ChainableUndefined, Template, TemplateSyntaxError, Undefined, nodes
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tocsin.errors import Refused
+from tocsin.mapping.incident import MappedIncident
+from tocsin.model import Incident, Json, Received, Rejected
+from tocsin.sandbox import Allowance, BoundedEnvironment, spend
+from tocsin.validation import explain
+
+VARIABLE = "body"
+LARGEST = 32 * 1024  # compiling more than that would hold up everything else
+MAX_UNITS = 20_000_000
+MAX_SECONDS = 2.0
+_MOST_MISTAKES = 5
+_JINJAS_OWN = ("caller", "kwargs", "loop", "varargs")
+
+
+class MappingTemplate:
+    """Makes incidents of JSON; ValueError where the text is no mapping.
+
+    `source` is what records that cannot be read are said to come from.
+    """
+
+    def __init__(self, text: str, source: str) -> None:
+        self._source = source
+        self._template = _compile(text)
+
+    def read(self, content: bytes, now: datetime) -> Received:
+        """Return the incidents that the content holds, and what of it cannot be understood.
+
+        An incident without a time of its own happened `now`. Takes its time, so it is best called
+        in a thread. Raises `Refused` where the content is not JSON, where the mapping fails, and
+        where not a single one of its incidents can be understood.
+        """
+        rendered = self._render(_parse(content))
+        incidents, rejected = [], []
+        for number, value in enumerate(rendered.incidents, 1):
+            place = f"incident {number} of {len(rendered.incidents)}"
+            try:
+                incidents.append(_incident(value, now))
+            except ValueError as error:
+                rejected.append(self._rejected(place, str(error), orjson.dumps(value)))
+        if rejected and not incidents:
+            raise Refused(f"{rejected[0].location}: {rejected[0].reason}")
+        missing = [self._rejected("not sent", words, content) for words in rendered.missing]
+        return Received(
+            incidents=tuple(incidents),
+            rejected=(*rejected, *missing),
+            records=len(rendered.incidents),
+        )
+
+    def _rejected(self, location: str, reason: str, content: bytes) -> Rejected:
+        return Rejected(source=self._source, location=location, reason=reason, content=content)
+
+    def _render(self, body: Json) -> _Rendered:
+        try:
+            with Allowance(MAX_UNITS, MAX_SECONDS):
+                text = self._template.render({VARIABLE: body})
+        except Exception as error:
+            reason = error.__cause__ or error
+            raise Refused(f"the mapping fails{_line(error)}: {reason}") from error
+        try:
+            return _Rendered.model_validate(orjson.loads(text.encode()))
+        except orjson.JSONDecodeError as error:
+            raise Refused(f"the mapping does not give JSON: {error}") from None
+        except ValidationError as error:
+            raise Refused(f"the mapping gives something else: {_words(error, _Rendered)}") from None
+
+
+class _Rendered(BaseModel):
+    """What a mapping renders."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    incidents: list[Json]
+    missing: list[str] = []
+    """What the sender left out, each in words; it is kept with the records that cannot be read."""
+
+
+class _Missing(ChainableUndefined):
+    """What the body does not have."""
+
+    __iter__ = __len__ = Undefined._fail_with_undefined_error  # noqa: SLF001 - meant for this
+
+
+class _Written(str):
+    """What the template has rendered already: the result of a macro or a block `set`."""
+
+    __slots__ = ()
+
+
+class _Environment(BoundedEnvironment):
+    # Jinja joins with this whatever a template renders into a value of its own
+    @staticmethod
+    def concat(parts: Iterable[str]) -> str:
+        return _Written(BoundedEnvironment.concat(parts))
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, _Written):
+        return value
+    text = orjson.dumps(value, default=_null).decode()
+    spend(len(text))
+    return text
+
+
+def _null(value: object) -> None:
+    if not isinstance(value, Undefined):
+        raise TypeError(f"{type(value).__name__} is not a value that JSON can hold")
+
+
+_environment = _Environment(
+    undefined=_Missing, finalize=_write, trim_blocks=True, lstrip_blocks=True
+)
+
+
+def _compile(text: str) -> Template:
+    if len(text) > LARGEST:
+        raise ValueError(f"a mapping has {LARGEST // 1024} KiB at most")
+    try:
+        unknown = sorted(_unknown_names(_environment.parse(text)))
+        template = _environment.from_string(text)
+    except TemplateSyntaxError as error:
+        raise ValueError(f"line {error.lineno}: {error.message}") from None
+    except Exception:  # noqa: BLE001 - of Python's compiler, which has limits of its own
+        raise ValueError("this mapping is nested too deeply") from None
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not known; a mapping sees {VARIABLE!r} alone")
+    return template
+
+
+def _unknown_names(tree: nodes.Template) -> set[str]:
+    """Return the names that the template uses and nobody gives it."""
+    names = list(tree.find_all(nodes.Name))
+    known = {VARIABLE, *_JINJAS_OWN, *_environment.globals}
+    known |= {name.name for name in names if name.ctx != "load"}
+    known |= {macro.name for macro in tree.find_all(nodes.Macro)}
+    return {name.name for name in names} - known
+
+
+def _line(error: BaseException) -> str:
+    """Return where in the template it went wrong, nothing where that is not known."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename == "<template>":
+            return f" in line {frame.lineno}"
+    return ""
+
+
+def _parse(content: bytes) -> Json:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise Refused(f"it is not JSON: {error}") from None
+
+
+def _incident(value: Json, now: datetime) -> Incident:
+    """Return the incident; ValueError names each wrong field."""
+    try:
+        return MappedIncident.model_validate(value).incident(now)
+    except ValidationError as error:
+        raise ValueError(_words(error, MappedIncident)) from None
+
+
+def _words(error: ValidationError, model: type[BaseModel]) -> str:
+    mistakes = [
+        ": ".join(filter(None, (".".join(mistake.path), f"{mistake.found}; {mistake.expected}")))
+        for mistake in explain(error, model)
+    ]
+    more = len(mistakes) - _MOST_MISTAKES
+    return ", ".join(mistakes[:_MOST_MISTAKES]) + (f" and {more} more" if more > 0 else "")

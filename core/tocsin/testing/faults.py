@@ -1,0 +1,127 @@
+"""What goes wrong between a provider and its SIEM, each to be injected with `Simulator.fail`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+from enum import StrEnum, auto
+
+from aiohttp import web
+
+Answer = Callable[[], Awaitable[web.Response]]
+"""Returns what the request would have been answered."""
+
+
+class Fault(StrEnum):
+    """One way in which one request goes wrong."""
+
+    THROTTLED = auto()
+    """429, with Retry-After in seconds."""
+    THROTTLED_UNTIL = auto()
+    """429, with Retry-After as a date by the SIEM's clock."""
+    UNAVAILABLE = auto()
+    """503, with Retry-After in seconds."""
+    BAD_GATEWAY = auto()
+    """502, with HTML."""
+    ERROR = auto()
+    """500."""
+    UNAUTHORIZED = auto()
+    """401, however the request is signed."""
+    FORBIDDEN = auto()
+    """403."""
+    PARTIAL = auto()
+    """206, with half of the page's records."""
+    LOGIN_PAGE = auto()
+    """200, with the HTML of a login page."""
+    EMPTY = auto()
+    """200, with no body at all."""
+    UNEXPECTED = auto()
+    """200, with JSON that has none of the expected members."""
+    TRUNCATED = auto()
+    """200, with JSON that ends in the middle."""
+    CUT = auto()
+    """A connection that ends in the middle of the answer."""
+    SLOW = auto()
+    """No answer until the client gives up."""
+    REVOKED = auto()
+    """Every session has ended early: 401 until the next sign-in."""
+    RESTARTED = auto()
+    """A connection that ends without an answer; sessions and page tokens are forgotten."""
+    EXPIRED_PAGE = auto()
+    """The next page token that is shown has expired: 400."""
+    REPEATED_PAGE = auto()
+    """The answer to the next page token leads to the same page again."""
+
+
+OF_PAGES = frozenset({Fault.EXPIRED_PAGE, Fault.REPEATED_PAGE, Fault.PARTIAL})
+"""What goes wrong with a page and not with just any request."""
+
+_HTML = b"<!doctype html><title>Sign in</title><form><input name=password></form>"
+_STATUSES = {
+    Fault.THROTTLED: 429,
+    Fault.THROTTLED_UNTIL: 429,
+    Fault.UNAVAILABLE: 503,
+    Fault.BAD_GATEWAY: 502,
+    Fault.ERROR: 500,
+    Fault.UNAUTHORIZED: 401,
+    Fault.FORBIDDEN: 403,
+    Fault.LOGIN_PAGE: 200,
+    Fault.EMPTY: 200,
+    Fault.UNEXPECTED: 200,
+}
+_HTML_FAULTS = (Fault.BAD_GATEWAY, Fault.LOGIN_PAGE)
+
+
+async def spoil(
+    fault: Fault, request: web.Request, answer: Answer, now: datetime, delay: timedelta
+) -> web.StreamResponse:
+    """Return what the request is answered instead; `delay` is what Retry-After asks for."""
+    match fault:
+        case Fault.TRUNCATED:
+            right = await answer()
+            return web.Response(body=_half(right), content_type="application/json")
+        case Fault.CUT:
+            return await _cut(request, await answer(), now)
+        case Fault.RESTARTED:
+            return _hang_up(request)
+        case Fault.SLOW:
+            await asyncio.Event().wait()
+        case Fault.REVOKED:
+            return await answer()
+    headers = _retry_after(fault, now, delay)
+    if fault is Fault.EMPTY:
+        return web.Response(status=200)
+    body, kind = (_HTML, "text/html") if fault in _HTML_FAULTS else (b"{}", "application/json")
+    return web.Response(status=_STATUSES[fault], body=body, content_type=kind, headers=headers)
+
+
+def _retry_after(fault: Fault, now: datetime, delay: timedelta) -> dict[str, str]:
+    match fault:
+        case Fault.THROTTLED | Fault.UNAVAILABLE:
+            return {"Retry-After": str(int(delay.total_seconds()))}
+        case Fault.THROTTLED_UNTIL:
+            return {"Retry-After": format_datetime(now + delay, usegmt=True)}
+    return {}
+
+
+def _half(right: web.Response) -> bytes:
+    body = right.body if isinstance(right.body, bytes) else b""
+    return body[: max(1, len(body) // 2)] or b"{"
+
+
+async def _cut(request: web.Request, right: web.Response, now: datetime) -> web.StreamResponse:
+    half = _half(right)
+    response = web.StreamResponse(headers={"Date": format_datetime(now, usegmt=True)})
+    response.content_length = 2 * len(half) + 1
+    await response.prepare(request)
+    await response.write(half)
+    _hang_up(request)
+    return response
+
+
+def _hang_up(request: web.Request) -> web.StreamResponse:
+    if request.transport is not None:
+        request.transport.close()
+    return web.Response()

@@ -1,0 +1,43 @@
+"""Serving an aiohttp application on loopback for the length of a test."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiohttp import web
+
+
+class LoopbackServer:
+    """An application on a port of its own, which it keeps over restarts."""
+
+    def __init__(self, app: web.Application) -> None:
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0, handler_cancellation=True
+        )
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        """The address of the server, without a slash at the end."""
+        return f"http://127.0.0.1:{self._port}"
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        await self.listen()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def listen(self) -> None:
+        """Take connections, again on the same port."""
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def hang_up(self) -> None:
+        """Close every connection, and take no more until `listen`."""
+        for site in list(self._runner.sites):
+            await site.stop()
+        if self._runner.server is not None:
+            await self._runner.server.shutdown(0)

@@ -1,0 +1,297 @@
+"""A vendor's API on loopback, for the tests of its provider.
+
+Derive from `Simulator` and say only what is the vendor's: its routes, how it signs in, how it shows
+an incident. Sessions, paging, throttling and everything that can go wrong are here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+from itertools import count
+from typing import Any, ClassVar, Self
+
+import orjson
+from aiohttp import web
+
+from tocsin.model import Window
+from tocsin.testing.faults import OF_PAGES, Fault, spoil
+from tocsin.testing.server import LoopbackServer
+from tocsin.testing.siem import Case, Siem
+
+_MINUTE = timedelta(minutes=1)
+
+
+class Refusal(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
+    """Raise it for a request that the vendor answers with an error."""
+
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.headers = headers or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that came."""
+
+    at: datetime
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page of what the vendor lists."""
+
+    cases: Sequence[Case]
+    next_token: str | None
+    """What the next page is asked for with; None at the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a page token leads to, and until when."""
+
+    key: tuple[datetime, str]
+    expires_at: datetime
+
+
+class Simulator(ABC):
+    """The API of one SIEM; `async with` serves it, at `url`."""
+
+    open_paths: ClassVar[tuple[str, ...]] = ()
+    """The paths that are answered without a session, such as that of the sign-in."""
+    most_per_page: ClassVar[int] = 100
+    """The vendor's limit; whoever asks for more gets so many."""
+    newest_first: ClassVar[bool] = False
+    session_lifetime: ClassVar[timedelta] = timedelta(hours=1)
+    page_token_lifetime: ClassVar[timedelta] = timedelta(minutes=10)
+
+    def __init__(self, siem: Siem) -> None:
+        self.siem = siem
+        self.requests: list[Asked] = []
+        """Every request that came, in order."""
+        self.most_per_minute: int | None = None
+        """More requests than these are answered 429."""
+        self.retry_after = timedelta(seconds=30)
+        """What the faults ask for that name a delay."""
+        self.before_each: Callable[[], None] = lambda: None
+        """Called before each request is answered, so that things happen while pages are read."""
+        self._sessions: dict[str, datetime] = {}
+        self._places: dict[str, _Place] = {}
+        self._numbers = count(1)
+        self._faults: list[tuple[Fault, str]] = []
+        self._page_fault: Fault | None = None
+        app = web.Application(middlewares=[self._answer])
+        app.add_routes(self.routes())
+        self._server = LoopbackServer(app)
+
+    # what a vendor's simulator says
+
+    @abstractmethod
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the vendor's routes, whose handlers return `self.json(...)`."""
+
+    @abstractmethod
+    def render(self, case: Case) -> dict[str, Any]:
+        """Return an incident in the vendor's shape."""
+
+    def is_signed(self, request: web.Request) -> bool:
+        """Return whether a request may be answered: by default, whether it shows a session."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        ends = self._sessions.get(token)
+        return scheme == "Bearer" and ends is not None and ends > self.siem.clock.now()
+
+    # what its handlers use
+
+    def begin_session(self) -> str:
+        """Return a new bearer token, good for `session_lifetime`."""
+        token = f"session-{next(self._numbers)}"
+        self._sessions[token] = self.siem.clock.now() + self.session_lifetime
+        return token
+
+    def page(self, window: Window, *, limit: int, token: str | None = None) -> Shown:
+        """Return the page that a token leads to, or the first one, of what changed in a window.
+
+        A token leads to behind the last incident of the page before, so that what changes
+        meanwhile moves nothing. Raises `Refusal` for a token that has expired and where an
+        incident is poisoned.
+        """
+        cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
+        start = 0 if token is None else self._place(cases, token)
+        end = start + min(limit, self.most_per_page)
+        page, more = cases[start:end], end < len(cases)
+        if any(case.id in self.siem.poisoned for case in page):
+            raise Refusal(500, "an incident cannot be shown")
+        if self._takes(Fault.PARTIAL):
+            page = page[: len(page) // 2]
+        elif token is not None and self._takes(Fault.REPEATED_PAGE):
+            return Shown(page, token)
+        return Shown(page, self._token(_key(cases[end - 1])) if more else None)
+
+    def slice(self, window: Window, *, limit: int, offset: int = 0) -> Sequence[Case]:
+        """Return the incidents from `offset` on of what changed in a window, for other paging."""
+        cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
+        page = cases[offset : offset + min(limit, self.most_per_page)]
+        if any(case.id in self.siem.poisoned for case in page):
+            raise Refusal(500, "an incident cannot be shown")
+        return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
+
+    def get(self, identifier: str) -> Case:
+        """Return the incident as the API shows it now; `Refusal` 404 where it shows none."""
+        if (case := self.siem.get(identifier)) is None:
+            raise Refusal(404, "there is no such incident")
+        return case
+
+    def show(self, case: Case) -> dict[str, Any]:
+        """Return what the API shows of an incident: its shape, or nonsense for a malformed one."""
+        record = self.render(case)
+        if not case.malformed:
+            return record
+        return {name: {"unexpected": value} for name, value in record.items()}
+
+    @staticmethod
+    def json(content: Any, status: int = 200) -> web.Response:
+        """Return an answer in JSON."""
+        body = orjson.dumps(content)
+        return web.Response(body=body, status=status, content_type="application/json")
+
+    # what a test uses
+
+    @property
+    def url(self) -> str:
+        """The address of the API, without a slash at the end."""
+        return self._server.url
+
+    def fail(self, *faults: Fault, times: int = 1, where: str = "") -> None:
+        """Have the next requests go wrong, one for each fault, and that so many times over.
+
+        Only requests are meant whose path contains `where`.
+        """
+        self._faults += [(fault, where) for _ in range(times) for fault in faults]
+
+    @property
+    def faults_left(self) -> int:
+        """How many faults have not been met yet."""
+        return len(self._faults)
+
+    def recover(self) -> None:
+        """Take back the faults that have not been met yet."""
+        self._faults.clear()
+
+    def forget(self) -> None:
+        """End every session and every page token, as a restart does."""
+        self._sessions.clear()
+        self._places.clear()
+
+    async def hang_up(self) -> None:
+        """Be away: connections are refused until `listen`."""
+        await self._server.hang_up()
+
+    async def listen(self) -> None:
+        """Be back, with nothing remembered."""
+        self.forget()
+        await self._server.listen()
+
+    async def __aenter__(self) -> Self:
+        await self._server.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._server.__aexit__()
+
+    # how requests are answered
+
+    @web.middleware
+    async def _answer(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]
+    ) -> web.StreamResponse:
+        self.before_each()
+        now = self.siem.clock.now()
+        query, headers = dict(request.query), dict(request.headers)
+        self.requests.append(Asked(now, request.method, request.path, query, headers))
+        fault = self._next_fault(request.path)
+        if fault in (Fault.REVOKED, Fault.RESTARTED):
+            self._sessions.clear()
+        if fault is Fault.RESTARTED:
+            self._places.clear()
+
+        async def answer() -> web.Response:
+            return await self._handle(request, handler)
+
+        if fault is None:
+            response: web.StreamResponse = await answer()
+        else:
+            response = await spoil(fault, request, answer, self.siem.now(), self.retry_after)
+        if not response.prepared:
+            response.headers["Date"] = format_datetime(self.siem.now(), usegmt=True)
+        return response
+
+    async def _handle(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]
+    ) -> web.Response:
+        try:
+            self._admit(request)
+            self._page_fault = None
+            response: web.Response = await handler(request)
+        except Refusal as refusal:
+            error = {"error": str(refusal)}
+            response = self.json(error, refusal.status)
+            response.headers.update(refusal.headers)
+        except web.HTTPException as error:
+            response = self.json({"error": error.reason}, error.status)
+        else:
+            if self._page_fault is Fault.PARTIAL:
+                response.set_status(206)
+        return response
+
+    def _admit(self, request: web.Request) -> None:
+        since = self.siem.clock.now() - _MINUTE
+        if self.most_per_minute is not None:
+            first = bisect_right(self.requests, since, key=lambda asked: asked.at)
+            if len(self.requests) - first > self.most_per_minute:
+                raise Refusal(429, "too many requests", {"Retry-After": "60"})
+        if request.path not in self.open_paths and not self.is_signed(request):
+            raise Refusal(401, "the session has ended, or never began")
+
+    def _next_fault(self, path: str) -> Fault | None:
+        for index, (fault, where) in enumerate(self._faults):
+            if where in path and fault not in OF_PAGES:
+                del self._faults[index]
+                return fault
+        return None
+
+    def _takes(self, fault: Fault) -> bool:
+        """Return whether this fault is the next of a page's, and take it if so."""
+        for index, (next_fault, _) in enumerate(self._faults):
+            if next_fault is fault:
+                del self._faults[index]
+                self._page_fault = fault
+                return True
+        return False
+
+    def _token(self, key: tuple[datetime, str]) -> str:
+        token = f"page-{next(self._numbers)}"
+        self._places[token] = _Place(key, self.siem.clock.now() + self.page_token_lifetime)
+        return token
+
+    def _place(self, cases: Sequence[Case], token: str) -> int:
+        """Return the index of the first incident behind the one that a token remembers."""
+        place = self._places.get(token)
+        expired = place is None or place.expires_at <= self.siem.clock.now()
+        if place is None or expired or self._takes(Fault.EXPIRED_PAGE):
+            raise Refusal(400, "the page token has expired")
+        if self.newest_first:
+            return len(cases) - bisect_left(cases[::-1], place.key, key=_key)
+        return bisect_right(cases, place.key, key=_key)
+
+
+def _key(case: Case) -> tuple[datetime, str]:
+    return case.changed_at, case.id

@@ -1,0 +1,65 @@
+"""Providers: how the SIEMs are read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from tocsin import incidents
+from tocsin.web.calls import Answer, Call
+
+
+class _Shown(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class StreamStanding(_Shown):
+    """What a provider reads separately, and how far it has come."""
+
+    name: str
+    read_at: datetime = Field(description="When its position last moved.")
+    covered_until: datetime | None = Field(
+        description="Everything that changed before was read; null where it does not tell by time."
+    )
+
+
+class ProviderItem(_Shown):
+    """One provider, and how it does."""
+
+    name: str
+    plugin: str
+    state: str = Field(
+        description="`waiting`: not read yet. `pushed`: it is sent to, not read. `absent`: left "
+        "out, with the reason. `removed`: it is in this node's `plugins.toml` no more.",
+        json_schema_extra={"enum": [*incidents.STATES]},
+    )
+    outcome: str | None = Field(description="How the last read ended, in the ledger's words.")
+    reason: str | None = Field(description="The last error, while it lasts.")
+    failures: int = Field(description="How many rounds in a row have failed.")
+    read_at: datetime | None
+    succeeded_at: datetime | None
+    failing_since: datetime | None
+    next_read_at: datetime | None
+    clock_skew_seconds: float | None = Field(
+        description="How far the SIEM's clock is ahead of ours; null where that is not known."
+    )
+    node: str | None = Field(description="The number of the node that reads it.")
+    capabilities: list[str] = Field(
+        description="What it can do beside reading on: `reread`, `backfill`, `push`."
+    )
+    streams: list[StreamStanding]
+
+
+class ProviderList(_Shown):
+    """Every provider."""
+
+    providers: list[ProviderItem]
+    total: int
+
+
+def list_providers(connection: Connection, call: Call) -> Answer:
+    """Answer every provider, and how it does."""
+    found = incidents.list_providers(connection, call.services.providers)
+    return Answer({"providers": found, "total": len(found)})

@@ -1,0 +1,59 @@
+"""A provider takes one shape: that of a format, or one that a mapping of the operator's reads."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from tocsin import Capability, CredentialsRefused, PushRequest
+from tocsin.fields import Origin
+from tocsin_connectors.siem.push import Push
+
+SIGN_IN = {"Authorization": "Bearer a-token-of-the-sender"}
+
+
+async def test_a_mapping_of_ones_own_reads_any_shape(make, tmp_path):
+    mapping = tmp_path / "own.json.j2"
+    mapping.write_text('{"incidents": [{"external_id": {{ body.case.no }} }]}')
+    provider = await make(mapping_file=str(mapping))
+    request = PushRequest(headers=SIGN_IN, body=b'{"case": {"no": 17}}')
+    [found] = (await provider.receive(request)).incidents
+    assert found.external_id == "17"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "give either a format or a mapping_file"),
+        ({"format": "graylog", "mapping_file": "own.json.j2"}, "give either"),
+        ({"format": "splunk"}, "'alertmanager'"),
+        ({"mapping_file": "none.json.j2"}, r"make .*/none.json.j2 readable \(No such file"),
+        ({"mapping_file": "bad.json.j2"}, "line 2: "),
+        ({"mapping_file": "latin.json.j2"}, "in UTF-8"),
+    ],
+)
+async def test_what_is_wrong_with_the_settings_is_told_at_once(
+    tmp_path, monkeypatch, settings, words
+):
+    monkeypatch.setenv("PUSH_TOKEN", "a-token-of-the-sender")
+    (tmp_path / "own.json.j2").write_text("{}")
+    (tmp_path / "bad.json.j2").write_text("\n{{ body.")
+    (tmp_path / "latin.json.j2").write_bytes(b"\xe9")
+    written = {"plugin": "push", "token": {"env": "PUSH_TOKEN"}} | settings
+    with pytest.raises(ValidationError, match=words):
+        Push.Settings.model_validate(written, context=Origin(tmp_path).context())
+
+
+async def test_it_can_be_pushed_to_and_is_never_read(make):
+    provider = await make(format="incident")
+    assert provider.capabilities() == {Capability.PUSH}
+    assert provider.streams() == ()
+    with pytest.raises(CredentialsRefused):
+        await provider.receive(PushRequest(headers={}, body=b"{}"))
+
+
+async def test_a_check_says_where_to_send(make):
+    health = await (await make(format="graylog")).check()
+    assert health.problems == ()
+    assert "https://tocsin.example/api/push/alerts" in health.detail
+    assert "graylog" in health.detail

@@ -1,0 +1,220 @@
+"""A mapping makes incidents of JSON, says what of it it cannot understand, and runs no further."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Entity, EntityKind, Incident, IncidentStatus, MappingTemplate, Refused, Severity
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+PLAIN = '{"incidents": {{ body }}}'
+LEAST = {"external_id": "1"}
+
+
+def read(text: str, body: object):
+    return MappingTemplate(text, source="push").read(json.dumps(body).encode(), NOW)
+
+
+def incident(**members: object) -> Incident:
+    [one] = read(PLAIN, [LEAST | members]).incidents
+    return one
+
+
+def test_an_incident_has_what_the_mapping_says_of_it():
+    found = incident(
+        external_number=17,
+        title="Odd sign-in",
+        severity="high",
+        status="closed",
+        occurred_at="2026-11-21T11:00:00.123456789+01:00",
+        changed_at=1795255200,
+        description="From afar",
+        source_url="https://siem.example/1",
+        merged_into="2",
+        techniques=["T1078", None],
+        entities=[{"kind": "IP", "value": "192.0.2.1"}, {"kind": "user", "value": None}, None],
+        alerts=[{"external_id": "a", "severity": "Low"}, {"external_id": "b", "title": "b"}],
+    )
+    assert (found.external_id, found.external_number, found.merged_into) == ("1", "17", "2")
+    assert (found.severity, found.raw_severity) == (Severity.HIGH, "high")
+    assert (found.status, found.raw_status) == (IncidentStatus.CLOSED, "closed")
+    assert found.occurred_at == datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=UTC)
+    assert found.changed_at == datetime.fromtimestamp(1795255200, UTC)
+    assert found.source_url == "https://siem.example/1"
+    assert found.techniques == ("T1078",)
+    assert found.entities == (Entity(EntityKind.IP, "192.0.2.1"),)
+    assert [alert.severity for alert in found.alerts] == [Severity.LOW, Severity.HIGH]
+    assert [alert.occurred_at for alert in found.alerts] == [found.occurred_at] * 2
+
+
+def test_little_is_needed():
+    found = incident()
+    assert (found.severity, found.severity_assumed) == (Severity.MEDIUM, True)
+    assert (found.status, found.occurred_at, found.changed_at) == (IncidentStatus.NEW, NOW, None)
+
+
+def test_words_of_others_are_kept():
+    found = incident(severity="Sev-1", status="Triage")
+    assert (found.severity, found.severity_assumed, found.raw_severity) == (
+        Severity.MEDIUM,
+        True,
+        "Sev-1",
+    )
+    assert (found.status, found.raw_status) == (IncidentStatus.NEW, "Triage")
+    found = incident(severity="High", raw_severity="P2", status="Active", raw_status="Triage")
+    assert (found.raw_severity, found.raw_status) == ("P2", "Triage")
+
+
+@pytest.mark.parametrize("text", ["2026-11-21T12:00:00", "2026-11-21 12:00:00.000", 1795262400])
+def test_a_time_without_a_zone_is_utc(text):
+    assert incident(occurred_at=text).occurred_at == NOW
+
+
+def test_a_time_that_is_empty_is_none():
+    assert incident(occurred_at="").occurred_at == NOW
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "/relative", "", None])
+def test_only_a_web_address_is_a_link(address):
+    assert incident(source_url=address).source_url is None
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        ({"external_id": ""}, "external_id: found ''"),
+        ({"external_id": None}, "external_id: found None"),
+        ({"severity": []}, "severity: found a list"),
+        ({"occurred_at": "yesterday"}, "occurred_at: found 'yesterday'"),
+        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "a time that calendars hold"),
+        ({"entities": [{"kind": "ipv4", "value": "x"}]}, "entities.0.kind: found 'ipv4'; give one"),
+        ({"titel": "x"}, "titel: unknown key; remove it; did you mean 'title'?"),
+    ],
+)
+def test_what_cannot_be_understood_is_kept_aside_with_its_place_and_reason(member, words):
+    received = read(PLAIN, [LEAST, {"external_id": "2"} | member, {"external_id": "3"}])
+    assert [one.external_id for one in received.incidents] == ["1", "3"]
+    [rejected] = received.rejected
+    assert (rejected.source, rejected.location) == ("push", "incident 2 of 3")
+    assert words in rejected.reason
+    assert json.loads(rejected.content) == {"external_id": "2"} | member
+    assert received.records == 3
+
+
+def test_many_mistakes_are_told_in_short():
+    with pytest.raises(Refused, match=r"titel.* and 3 more$"):
+        read(PLAIN, [{"titel": "x"} | {f"x{number}": 1 for number in range(6)}])
+
+
+def test_what_is_said_to_be_missing_is_kept_aside_with_all_that_came():
+    received = read('{"incidents": [], "missing": [{{ "cut: " ~ body.cut }}]}', {"cut": 3})
+    [rejected] = received.rejected
+    assert (rejected.location, rejected.reason) == ("not sent", "cut: 3")
+    assert rejected.content == b'{"cut": 3}'
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "reason"),
+    [
+        (PLAIN, [{}, {}], "incident 1 of 2: external_id: missing"),
+        (PLAIN, {"external_id": "1"}, "the mapping gives something else: incidents: found several"),
+        ("{}", {}, "incidents: missing"),
+        ("[]", {}, "the mapping gives something else"),
+        ('{"incidents": []', {}, "the mapping does not give JSON"),
+        ("{% for one in body.alerts %}{% endfor %}", {}, "in line 1: .* no attribute 'alerts'"),
+        ("\n{{ body.alerts|length }}", {}, "in line 2: .* no attribute 'alerts'"),
+        ("{{ 1 // 0 }}", {}, "the mapping fails in line 1"),
+        ("{{ body.split }}", "x", "not a value that JSON can hold"),
+    ],
+)
+def test_a_body_of_another_shape_is_refused_and_never_taken_for_an_empty_one(text, body, reason):
+    with pytest.raises(Refused, match=reason):
+        read(text, body)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 5_000, b'{"a": NaN}', b"[1]x"])
+def test_what_is_not_json_is_refused(content):
+    with pytest.raises(Refused, match="it is not JSON"):
+        MappingTemplate(PLAIN, source="push").read(content, NOW)
+
+
+def test_what_the_body_does_not_have_is_null_however_deep_it_would_be():
+    text = '{"incidents": [{"external_id": {{ body.id }}, "title": {{ body.a.b["c"].d }} }]}'
+    [found] = read(text, {"id": "1"}).incidents
+    assert found.title == ""
+
+
+def test_no_value_breaks_out_of_its_place():
+    title = '"}], "missing": ["x"], "incidents": [{"external_id": "2'
+    received = read('{"incidents": [{"external_id": "1", "title": {{ body }} }]}', title)
+    assert [one.title for one in received.incidents] == [title]
+    assert received.rejected == ()
+
+
+def test_a_macro_gives_json_as_well():
+    text = (
+        '{% macro id(it) %}{{ it }}{% endmacro %}{"incidents": [{"external_id": {{ id(body) }} }]}'
+    )
+    assert read(text, 'a"b').incidents[0].external_id == 'a"b'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{{ bdoy.x }}", "'bdoy' is not known; a mapping sees 'body' alone"),
+        ("\n{{ body.", "line 2: "),
+        ("{{ body|shout }}", "line 1: No filter named 'shout'"),
+        ("x" * 32_769, "32 KiB at most"),
+        ("{{ " + "-" * 2_000 + "1 }}", "nested too deeply"),
+    ],
+)
+def test_what_is_no_mapping_is_refused_in_words(text, reason):
+    with pytest.raises(ValueError, match=reason):
+        MappingTemplate(text, source="push")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ ''.__class__.__mro__ }}",
+        "{{ body.__init__ }}",
+        "{{ 'x' * 1000000000 }}",
+        "{% for _ in range(99999) %}{% for _ in range(99999) %}{% endfor %}{% endfor %}",
+        "{% include 'secrets' %}",
+    ],
+)
+def test_a_hostile_mapping_only_refuses(text):
+    with pytest.raises(Refused):
+        read(text, {})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+members = st.sampled_from(sorted(Incident.__dataclass_fields__)) | st.text()
+
+
+@given(st.lists(st.dictionaries(members, json_values, max_size=5) | json_values, max_size=4))
+def test_whatever_is_sent_is_an_incident_or_kept_aside_or_refused(body):
+    content = json.dumps(body).encode()
+    try:
+        received = MappingTemplate(PLAIN, source="push").read(content, NOW)
+    except Refused:
+        return
+    assert len(received.incidents) + len(received.rejected) == received.records == len(body)
+
+
+offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+@given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=offsets))  # noqa: DTZ001
+def test_times_come_back_as_they_were(moment):
+    found = incident(occurred_at=moment.isoformat()).occurred_at
+    assert (found, found.tzinfo) == (moment, UTC)

@@ -1,0 +1,87 @@
+"""How the SIEMs are read, over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from running_api import problem
+from tocsin.credentials import Scope
+from tocsin.hookspecs import Provider
+from tocsin.incidents.syncing.lease import take
+from tocsin.web.routes.backfills import BackfillItem, BackfillList
+from tocsin.web.routes.providers import ProviderList
+
+PROVIDERS = "/api/admin/providers"
+BACKFILLS = "/api/admin/backfills"
+ASKED = {
+    "provider": "edge",
+    "from": "2026-11-01T01:00:00+01:00",
+    "to": "2026-11-08T00:00:00Z",
+}
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+async def test_every_provider_is_listed_with_how_it_does(api, admin, clock):
+    settings = Provider.Settings(plugin="crowdsec")
+    await api.services.database.write(take, "edge", settings, 7, clock.now())
+    listed = await admin.read(PROVIDERS)
+    ProviderList.model_validate(listed)
+    shown = [
+        (it["name"], it["state"], it["node"], it["capabilities"]) for it in listed["providers"]
+    ]
+    assert shown == [
+        ("edge", "waiting", "7", ["backfill", "reread"]),
+        ("sensors", "waiting", None, []),
+    ]
+
+
+async def test_a_backfill_is_asked_for_shown_and_cancelled(admin):
+    made = await admin.ask("POST", BACKFILLS, 202, json=ASKED)
+    BackfillItem.model_validate(made)
+    assert (made["state"], made["from"], made["alert"], made["created_by"]) == (
+        "running",
+        "2026-11-01T00:00:00.000Z",
+        False,
+        "ana",
+    )
+    path = f"{BACKFILLS}/{made['id']}"
+    assert await admin.read(path) == made
+    listed = await admin.read(f"{BACKFILLS}?provider=edge")
+    BackfillList.model_validate(listed)
+    assert listed["backfills"] == [made]
+    assert (await admin.read(f"{BACKFILLS}?provider=sensors"))["total"] == 0
+    for _ in range(2):
+        cancelled = await admin.ask("POST", f"{path}/cancel")
+        assert cancelled["state"] == "cancelled"
+    assert len(await admin.audited(action="backfill.cancel")) == 1
+    [entry] = await admin.audited(action="backfill.create")
+    assert entry["details"] == {name: made[name] for name in ("provider", "from", "to", "alert")}
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"provider": "egde"}, "did you mean"),
+        ({"provider": "sensors"}, "cannot read the past"),
+        ({"to": "2026-10-01T00:00:00Z"}, "before"),
+        ({"to": "2026-11-08T00:00:00"}, "zone"),
+    ],
+)
+async def test_a_backfill_that_cannot_be_is_refused_with_the_reason(api, admin, change, words):
+    response = await admin.send("POST", BACKFILLS, json=ASKED | change)
+    document = await problem(response, 422)
+    assert words in str(document)
+
+
+@on_sqlite
+async def test_a_backfill_that_is_not_there_is_not_found(admin):
+    for method, path in (("GET", f"{BACKFILLS}/bkf_1"), ("POST", f"{BACKFILLS}/bkf_1/cancel")):
+        await problem(await admin.send(method, path), 404)
+
+
+@on_sqlite
+async def test_no_key_opens_them(api):
+    key = await api.key(*Scope)
+    for path in (PROVIDERS, BACKFILLS):
+        await problem(await api.client.get(path, headers={"X-API-Key": key}), 403)
