@@ -10,7 +10,7 @@ from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.crowdsec.times import parse_time
-from tocsin_connectors.siem.files.records import (
+from tocsin_connectors.siem.records import (
     child,
     children,
     described,

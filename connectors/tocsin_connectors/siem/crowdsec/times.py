@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from tocsin_connectors.siem.files.records import utc
+from tocsin_connectors.siem.records import utc
 
 # https://pkg.go.dev/time#Time.String
 _GO_TIME = re.compile(r"([\d-]+) ([\d:.]+) ([+-]\d{4}) \S+(?: m=\S+)?")

@@ -6,8 +6,8 @@ from typing import Any
 
 from tocsin import Incident, Provider, hookimpl
 from tocsin_connectors.siem.files import FileProvider
-from tocsin_connectors.siem.files.records import described, number
 from tocsin_connectors.siem.ocsf.findings import CLASSES, incident_of
+from tocsin_connectors.siem.records import described, number
 
 
 class Ocsf(FileProvider):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.files.records import child, children, named, number, text, texts
+from tocsin_connectors.siem.records import child, children, named, number, text, texts
 
 _DEEPEST = 12  # lists count too
 

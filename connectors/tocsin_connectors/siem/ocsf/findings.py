@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tocsin import Alert, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.files.records import child, children, number, text, union, utc
 from tocsin_connectors.siem.ocsf.entities import entities_of, techniques_of
+from tocsin_connectors.siem.records import child, children, number, text, union, utc
 
 _DETECTION_FINDING, _INCIDENT_FINDING = 2004, 2005
 _CLOSE = 3  # the value of activity_id

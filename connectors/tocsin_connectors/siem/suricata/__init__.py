@@ -10,7 +10,7 @@ from pydantic import Field
 
 from tocsin import Duration, Incident, Provider, hookimpl
 from tocsin_connectors.siem.files import FileProvider
-from tocsin_connectors.siem.files.records import described, union
+from tocsin_connectors.siem.records import described, union
 from tocsin_connectors.siem.suricata.alerts import incident_of
 
 

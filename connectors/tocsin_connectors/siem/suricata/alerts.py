@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tocsin import Alert, Incident, Severity
-from tocsin_connectors.siem.files.records import (
+from tocsin_connectors.siem.records import (
     address,
     child,
     described,

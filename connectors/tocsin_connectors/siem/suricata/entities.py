@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.files.records import child, children, named, number, text, texts
+from tocsin_connectors.siem.records import child, children, named, number, text, texts
 
 _CVE = re.compile(r"(?:CVE[_-])?(\d{4})[_-](\d{4,})", re.IGNORECASE)
 _TECHNIQUE = re.compile(r"(T\d{4})(?:[._](\d{3}))?", re.IGNORECASE)
