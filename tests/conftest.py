@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +15,7 @@ import pytest
 from sqlalchemy import URL, make_url
 
 from tocsin.store import Database, open_database, upgrade
+from tocsin.testing import ManualClock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -28,22 +28,6 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("tocsin")
 
 _numbers = count()
-
-
-class ManualClock:
-    """A clock that stands still until it is moved; whoever sleeps on it moves it."""
-
-    def __init__(self, now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)) -> None:
-        self._now = now
-
-    def now(self) -> datetime:
-        return self._now
-
-    def advance(self, **duration: float) -> None:
-        self._now += timedelta(**duration)
-
-    async def sleep(self, duration: timedelta) -> None:
-        self._now += duration
 
 
 def migrate(url: URL) -> None:

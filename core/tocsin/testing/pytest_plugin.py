@@ -1,1 +1,26 @@
-"""The pytest plugin that comes with Tocsin: what it brings is imported when a test asks for it."""
+"""The pytest plugin that comes with Tocsin: it reports a broken rule in the rule's own words.
+
+It imports nothing of Tocsin, so that it costs nothing where no provider is tested.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from traceback import format_exception
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Return the report; of a broken rule with what it says, and what the provider has raised."""
+    report = yield
+    rules = sys.modules.get("tocsin.testing.conformance.rules")
+    error = call.excinfo.value if call.excinfo else None
+    if rules is not None and isinstance(error, rules.RuleBroken):
+        cause = format_exception(error.__cause__) if error.__cause__ else []
+        report.longrepr = "\n".join([str(error), *([""] if cause else []), "".join(cause)]).strip()
+    return report

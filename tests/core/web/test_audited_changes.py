@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from sqlalchemy import text, update
 
@@ -16,7 +18,9 @@ from administering import (
 from delivery_rows import NOW, add_delivery
 from incident_rows import add_incidents
 from running_api import problem
+from tocsin import Window
 from tocsin.delivery import Filter, create, create_replay, measure_replay
+from tocsin.incidents import Origin, create_backfill
 from tocsin.store.tables import destinations
 from tocsin.web.calls import Role
 from tocsin.web.endpoints import ENDPOINTS
@@ -33,6 +37,11 @@ BODIES = {
     "destination.create": GOOD_DESTINATION | {"name": "desk"},
     "destination.change": {"settings": {"timeout": "9s"}},
     "deliveries.replay": {"state": "dead"},
+    "backfill.create": {
+        "provider": "edge",
+        "from": "2026-11-01T00:00:00Z",
+        "to": "2026-11-08T00:00:00Z",
+    },
 }
 
 
@@ -56,6 +65,7 @@ async def paths(admin) -> dict[str, str]:
         "name": name,
         "delivery_id": delivery,
         "replay_id": replay,
+        "backfill_id": await database.write(add_backfill),
         "number": str((await database.write(add_incidents))[0]),
     }
 
@@ -63,6 +73,12 @@ async def paths(admin) -> dict[str, str]:
 def add_replay(connection) -> str:
     extent = measure_replay(connection, "dead", Filter())
     return create_replay(connection, extent, "ana", NOW)["id"]
+
+
+def add_backfill(connection) -> str:
+    window = Window(NOW - timedelta(days=1), NOW)
+    members = {"alert": False, "origin": Origin.OPERATOR, "by": "ana", "now": NOW}
+    return create_backfill(connection, "edge", window, **members)["id"]
 
 
 async def add_paused_destination(services) -> str:
@@ -93,6 +109,7 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     assert entry["action"] == endpoint.action
     named = {"destination": answer.get("name", paths["name"]), "delivery": answer.get("id")}
     named |= {"key": identifier, "client": identifier, "replay": answer.get("id")}
+    named |= {"backfill": answer.get("id")}
     assert entry["target"] in {f"{kind}:{name}" for kind, name in named.items()}
     assert entry["address"] == "127.0.0.1"
     assert entry["request_id"] == "req-7"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from running_api import problem
+from running_api import PUSHED, problem
 from tocsin.credentials import Scope
 from tocsin.web.calls import Endpoint, Role
 from tocsin.web.endpoints import ENDPOINTS
@@ -70,7 +70,7 @@ def requests(*roles: type) -> Iterator[tuple[str, str, Endpoint]]:
     """Yield each method and path, HEAD included, of the endpoints with such an access."""
     for endpoint in ENDPOINTS:
         if isinstance(endpoint.access, roles):
-            path = re.sub(r"{\w+}", "1", endpoint.path)
+            path = re.sub(r"{\w+}", "1", endpoint.path.replace("{provider}", PUSHED))
             yield endpoint.method, path, endpoint
             if endpoint.method == "GET":
                 yield "HEAD", path, endpoint
@@ -129,7 +129,7 @@ async def test_no_scope_opens_an_admin_endpoint(api, kind):
 async def test_the_admin_role_opens_every_admin_endpoint_and_no_scope(api):
     headers = await api.admin()
     for method, path, endpoint in requests(Role, Scope):
-        if endpoint.access in {Role.CLIENT, Role.PUBLIC}:
+        if endpoint.access in {Role.CLIENT, Role.SENDER, Role.PUBLIC}:
             continue
         response = await api.client.request(method, path, headers=headers)
         refused = endpoint.access is not Role.ADMIN
@@ -142,6 +142,6 @@ async def test_without_a_credential_only_what_is_public_opens(api):
         response = await api.client.request(method, path)
         if endpoint.access is Role.PUBLIC:
             assert response.status not in {401, 403}, f"{method} {path}"
-        elif endpoint.access is not Role.CLIENT:
+        elif endpoint.access not in {Role.CLIENT, Role.SENDER}:
             assert response.status == 401, f"{method} {path}"
             assert response.headers["WWW-Authenticate"]

@@ -1,0 +1,128 @@
+"""Rules of what a provider can do beside reading on, where it can: reread, and fill in the past."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tocsin.hookspecs import Capability
+from tocsin.model import Entity, EntityKind, Window
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.paging import PAGE
+from tocsin.testing.conformance.reader import Reader
+from tocsin.testing.conformance.rules import Seen, does_not_apply, expect, rule
+from tocsin.testing.siem import Case
+
+_MOST_PAGES = 50
+_ADDRESS = Entity(EntityKind.IP, "198.51.100.99")
+
+
+class AbilityRules(HttpConformance):
+    """`incident` and `backfill`."""
+
+    @rule
+    async def test_an_incident_is_read_again_as_it_is_now(self) -> None:
+        """`incident` returns the same `external_id` and the version of this moment.
+
+        What comes back under another id is a second incident, what is old undoes what was read.
+        """
+        async with self.lab() as lab:
+            self._can(Capability.REREAD)
+            case = lab.put()
+            await lab.arrive()
+            case = lab.change(case, title="New title")
+            found = await lab.provider.incident(self.external_id(case))
+            if found is None:
+                raise Seen("None for an incident that there is")
+            expect(found.external_id == self.external_id(case), f"the id {found.external_id}")
+            expect(self.is_version(found, case), f"{found}")
+
+    @rule
+    async def test_entities_that_come_later_are_read_again(self) -> None:
+        """`incident` returns entities that the SIEM has only found since.
+
+        They lag behind in many SIEMs, by minutes, and that does not count as a change there.
+        """
+        async with self.lab() as lab:
+            self._can(Capability.REREAD)
+            lab.differing("what an incident is about", entities=(_ADDRESS,))
+            soon = lab.clock.now() + timedelta(minutes=10)
+            case = lab.put(entities=(_ADDRESS,), entities_at=soon)
+            await lab.arrive()
+            lab.clock.advance(minutes=10)
+            found = await lab.provider.incident(self.external_id(case))
+            expect(found and _ADDRESS in found.entities, f"{found and found.entities}")
+
+    @rule
+    async def test_an_incident_that_is_gone_is_none(self) -> None:
+        """`incident` returns None for one that the SIEM has no more.
+
+        An error would be taken for one of the SIEM's, and be asked again and again.
+        """
+        async with self.lab() as lab:
+            self._can(Capability.REREAD)
+            found = await lab.provider.incident(self.external_id(lab.case()))
+            expect(found is None, f"{found}")
+
+    @rule
+    async def test_a_backfill_brings_its_window(self) -> None:
+        """`backfill` brings all that changed in its window, and nothing else.
+
+        Operators fill a hole that they know of; more would raise alerts of long ago.
+        """
+        async with self.lab(most_per_page=PAGE) as lab:
+            window, inside, outside = _past(self, lab)
+            await lab.reader.fill(window)
+            for case in inside:
+                lab.incident(case)
+            names = {self.external_id(case) for case in outside} & lab.store.incidents.keys()
+            expect(not names, f"{len(names)} incidents from outside of the window")
+
+    @rule
+    async def test_a_backfill_goes_on_after_any_page(self) -> None:
+        """`backfill` goes on from its position in a process that remembers nothing.
+
+        It may be one of weeks, over which processes end.
+        """
+        async with self.lab(most_per_page=PAGE) as lab:
+            window, inside, _ = _past(self, lab)
+            pages = 0
+            while await lab.reader.fill(window, 1):
+                await lab.restart()
+                pages += 1
+                expect(pages < _MOST_PAGES, f"it is not at its end after {pages} pages")
+            for case in inside:
+                lab.incident(case)
+
+    @rule
+    async def test_a_backfill_leaves_the_reading_alone(self) -> None:
+        """Reading goes on as if no backfill had taken place in between.
+
+        One that moves the position, or remembers what it saw, makes a hole while it fills another.
+        """
+        async with self.lab(most_per_page=PAGE) as lab:
+            await lab.arrive()
+            window, _, _ = _past(self, lab)
+            cases = lab.put_many(2 * PAGE)
+            lab.settle()
+            await Reader(lab.provider).fill(Window(window.start, lab.clock.now()))
+            await lab.arrive()
+            for case in cases:
+                lab.incident(case)
+
+    def _can(self, capability: Capability) -> None:
+        if capability not in self.provider.capabilities():
+            does_not_apply(f"it does not offer {capability}")
+
+
+def _past(suite: AbilityRules, lab: HttpLab) -> tuple[Window, list[Case], list[Case]]:
+    """Return a window of the past, with what changed in it, and before and after it."""
+    suite._can(Capability.BACKFILL)  # noqa: SLF001 - it is of the same house
+    start = lab.clock.now() - timedelta(hours=30)
+    window = Window(start, start + timedelta(hours=2))
+
+    def put(minutes: int) -> Case:
+        moment = start + timedelta(minutes=minutes)
+        return lab.put(created_at=moment, changed_at=moment)
+
+    inside = [put(minutes) for minutes in range(5, 115, 10)]
+    return window, inside, [put(-60), put(180)]

@@ -1,0 +1,71 @@
+"""The suites, each made of the rules that concern it."""
+
+from __future__ import annotations
+
+from tocsin.testing.conformance.abilities import AbilityRules
+from tocsin.testing.conformance.coverage import CoverageRules
+from tocsin.testing.conformance.failures import FailureRules
+from tocsin.testing.conformance.files import FileRules
+from tocsin.testing.conformance.identity import IdentityRules
+from tocsin.testing.conformance.manners import MannerRules
+from tocsin.testing.conformance.paging import PagingRules
+from tocsin.testing.conformance.positions import PositionRules
+from tocsin.testing.conformance.pushes import PushRules
+from tocsin.testing.conformance.records import RecordRules
+from tocsin.testing.conformance.sessions import SessionRules
+from tocsin.testing.conformance.settings import SettingsRules
+from tocsin.testing.conformance.texts import TextRules
+from tocsin.testing.conformance.times import TimeRules
+
+
+class SharedRules(SettingsRules, RecordRules, IdentityRules, TextRules, TimeRules):
+    """What concerns every provider, however it comes to its records."""
+
+
+class ProviderConformance(
+    SharedRules,
+    PagingRules,
+    PositionRules,
+    FailureRules,
+    SessionRules,
+    CoverageRules,
+    AbilityRules,
+    MannerRules,
+):
+    """The contract of a provider of an HTTP API.
+
+    ::
+
+        class TestAcme(ProviderConformance):
+            provider = Acme
+            simulator = AcmeSimulator
+
+            def settings(self, url):
+                return {"url": url, "client_secret": "a secret"}
+    """
+
+
+class FileProviderConformance(SharedRules, FileRules):
+    """The contract of a provider that follows files.
+
+    ::
+
+        class TestAcme(FileProviderConformance):
+            provider = Acme
+
+            def record(self, case):
+                return {"id": case.id, "severity": case.severity, "at": case.created_at.isoformat()}
+    """
+
+
+class PushProviderConformance(SharedRules, PushRules):
+    """The contract of a provider that is sent to.
+
+    ::
+
+        class TestAcme(PushProviderConformance):
+            provider = Acme
+
+            def record(self, case):
+                return {"id": case.id, "severity": case.severity, "at": case.created_at.isoformat()}
+    """

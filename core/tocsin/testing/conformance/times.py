@@ -1,0 +1,95 @@
+"""Rules of how times are written: any number of digits, any zone, or none."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from unittest.mock import patch
+
+from tocsin.testing.conformance.base import Conformance
+from tocsin.testing.conformance.lab import Lab
+from tocsin.testing.conformance.records import PRECISION
+from tocsin.testing.conformance.rules import does_not_apply, expect, rule
+from tocsin.testing.conformance.shapes import (
+    change_texts,
+    moment_of,
+    texts_of,
+    with_digits,
+    with_offset,
+    without_zone,
+)
+from tocsin.testing.siem import Case
+
+_NEW_YORK = "EST5EDT,M3.2.0,M11.1.0"
+
+
+class TimeRules(Conformance):
+    """How a provider reads times."""
+
+    @rule
+    async def test_fractions_of_any_length_are_read(self) -> None:
+        """Times with seven and nine digits of a second are read, and mean what they say.
+
+        Vendors write 100 ns or 1 ns; what cannot read that loses the whole record.
+        """
+        async with self.lab() as lab:
+            _has_times(lab)
+            for digits in (7, 9):
+                lab.alter = change_texts(with_digits(digits))
+                await _expect_time(lab)
+
+    @rule
+    async def test_times_of_other_zones_are_read(self) -> None:
+        """A time is read with the offset that it is written with.
+
+        Some SIEMs write their local time: without the offset all is off by hours.
+        """
+        async with self.lab() as lab:
+            _has_times(lab)
+            lab.alter = change_texts(with_offset(timedelta(hours=5, minutes=45)))
+            await _expect_time(lab)
+
+    @rule
+    async def test_times_without_a_zone_are_never_local(self) -> None:
+        """A time without a zone is taken for UTC or rejected, wherever this machine stands.
+
+        Taken for local time, everything moves by hours, and twice a year by one more.
+        """
+        async with self.lab() as lab:
+            _has_times(lab)
+            lab.alter = change_texts(without_zone)
+            with _in_new_york():
+                case = lab.put()
+                await lab.arrive()
+            found = lab.store.incidents.get(self.external_id(case))
+            expect(found or lab.store.rejected, "the record is neither read nor rejected")
+            if found:
+                _expect_same(case, found.occurred_at)
+
+
+def _has_times(lab: Lab) -> None:
+    if not any(moment_of(text) for text in texts_of(lab.render(lab.case()))):
+        does_not_apply("its records have no times in ISO 8601")
+
+
+async def _expect_time(lab: Lab) -> None:
+    case = lab.put(created_at=lab.clock.now() - timedelta(minutes=7, microseconds=123_456))
+    await lab.arrive()
+    _expect_same(case, lab.incident(case).occurred_at)
+
+
+def _expect_same(case: Case, moment: datetime) -> None:
+    expect(moment.tzinfo is not None, f"{moment} without a zone")
+    expect(abs(moment - case.created_at) < PRECISION, f"{moment} for {case.created_at}")
+
+
+@contextmanager
+def _in_new_york() -> Iterator[None]:
+    """Have this machine stand in New York."""
+    with patch.dict(os.environ, TZ=_NEW_YORK):
+        time.tzset()
+        yield
+    time.tzset()

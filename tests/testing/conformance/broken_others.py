@@ -1,0 +1,165 @@
+"""Broken in what it says was read, in what it can do beside, and in its manners."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from broken import Incidents, Lists, Pages, breaks
+from tocsin_example.provider import ExampleProvider
+
+from tocsin import Broken, Covered, Window
+
+DOOMSDAY = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+# what is covered, and clocks
+
+
+@breaks("test_what_was_read_is_covered_without_gaps")
+class LeavesOutASecond(Pages):
+    def changed_page(self, page):
+        later = (replace(it, start=it.start + timedelta(seconds=1)) for it in page.covered)
+        return replace(page, covered=tuple(it for it in later if it.start <= it.end or it.lost))
+
+
+@breaks("test_only_what_was_read_is_covered")
+class CoversTheWindowAtOnce(Pages):
+    def changed_page(self, page):
+        position = page.next_position
+        if position["window"] is None:
+            return page
+        start, end = map(datetime.fromisoformat, (position["watermark"], position["window"][1]))
+        return replace(page, covered=(Covered(source="changed", start=start, end=end),))
+
+
+@breaks("test_nothing_is_covered_before_it_happens")
+class CoversTheNextHour(Pages):
+    def changed_page(self, page):
+        recently = self.tools.clock.now() - timedelta(minutes=5)
+        hour = timedelta(hours=1)
+        later = (replace(it, end=it.end + hour) for it in page.covered if it.end > recently)
+        return replace(page, covered=(*page.covered, *later))
+
+
+@breaks("test_a_siem_whose_clock_is_ahead_is_read")
+class TrustsItsOwnClock(Lists):
+    async def listed(self, ask, window, token):
+        return replace(await ask(), server_time=None)
+
+
+@breaks("test_a_siem_whose_clock_is_behind_is_read")
+class ExpectsTheSameClock(Lists):
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        if listing.server_time < self.tools.clock.now() - timedelta(minutes=2):
+            raise Broken("the SIEM's clock is behind")
+        return listing
+
+
+@breaks("test_time_is_that_of_its_clock")
+class KnowsOnlyThisDecade(ExampleProvider):
+    async def read(self, stream, position, until):
+        async for page in super().read(stream, position, min(until, DOOMSDAY)):
+            yield page
+
+
+# what it can do beside
+
+
+@breaks("test_an_incident_is_read_again_as_it_is_now")
+class RemembersTheTitle(Incidents):
+    def __init__(self, settings, tools):
+        super().__init__(settings, tools)
+        self._titles = {}
+
+    def make(self, incident, record):
+        self._titles.setdefault(incident.external_id, incident.title)
+        return incident
+
+    async def incident(self, external_id):
+        found = await super().incident(external_id)
+        return found and replace(found, title=self._titles.get(external_id, found.title))
+
+
+@breaks("test_entities_that_come_later_are_read_again")
+class RereadsNoEntities(ExampleProvider):
+    async def incident(self, external_id):
+        found = await super().incident(external_id)
+        return found and replace(found, entities=())
+
+
+@breaks("test_an_incident_that_is_gone_is_none")
+class MissesWhatIsGone(ExampleProvider):
+    async def incident(self, external_id):
+        found = await super().incident(external_id)
+        if found is None:
+            raise Broken("there is no such incident")
+        return found
+
+
+@breaks("test_a_backfill_brings_its_window")
+class FillsTooMuch(ExampleProvider):
+    async def backfill(self, stream, position, window):
+        wider = Window(window.start, window.end + timedelta(hours=3))
+        async for page in super().backfill(stream, position, wider):
+            yield page
+
+
+# manners
+
+
+@breaks("test_an_idle_read_makes_few_requests")
+class AsksAgainWhereNothingIsNew(Lists):
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        is_short = window.end - window.start < timedelta(minutes=15)
+        if is_short and len(listing.records) == 3 and listing.next_token is token is None:
+            for _ in range(15):
+                await ask()
+        return listing
+
+
+@breaks("test_requests_are_in_proportion")
+class AsksForEachAgainAndAgain(Lists):
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        if len(listing.records) == 30:
+            for _ in range(5 * 30):
+                await self.incident("1001")
+        return listing
+
+
+@breaks("test_only_the_guarded_client_is_used")
+class HasAWayOfItsOwn(ExampleProvider):
+    async def check(self):
+        health = await super().check()
+        with suppress(OSError):
+            await asyncio.to_thread(urllib.request.urlopen, self.settings.url, timeout=5)
+        return health
+
+
+@breaks("test_a_read_can_be_cancelled")
+class EndsWhenCancelled(Lists):
+    async def listed(self, ask, window, token):
+        try:
+            return await ask()
+        except asyncio.CancelledError:
+            raise Broken("interrupted") from None
+
+
+@breaks("test_a_read_that_is_left_leaves_nothing")
+class GoesOnByItself(ExampleProvider):
+    async def read(self, stream, position, until):
+        pages = super().read(stream, position, until)
+        try:
+            async for page in pages:
+                yield page
+        except GeneratorExit:
+            self._going_on = asyncio.create_task(asyncio.sleep(3600))
+            raise
+        finally:
+            await pages.aclose()

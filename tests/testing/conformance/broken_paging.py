@@ -1,0 +1,397 @@
+"""Broken in paging, and in what a position is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import timedelta
+
+from broken import NOTHING, Incidents, Lists, Pages, breaks, is_past
+from tocsin_example.provider import ExampleProvider
+
+from tocsin import Broken, Page, Refused, TryLater
+from tocsin.providers.cursor import Cursor, decode, whole_second
+
+A_MILLISECOND = timedelta(milliseconds=1)
+
+
+# paging
+
+
+@breaks("test_every_page_is_read")
+class ReadsTwelvePages(Lists):
+    _count = 0
+
+    async def listed(self, ask, window, token):
+        self._count = self._count + 1 if token else 1
+        listing = await ask()
+        return replace(listing, next_token=None) if self._count == 12 else listing
+
+
+@breaks("test_a_short_page_is_not_the_last")
+class StopsAtAShortPage(Lists):
+    _length = 0
+
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        before, self._length = (self._length if token else 0), len(listing.records)
+        return replace(listing, next_token=None) if self._length < before else listing
+
+
+@breaks("test_a_page_that_brings_nothing_is_not_the_last")
+class StopsWhereNothingCanBeRead(Lists):
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        readable = any(isinstance(record.get("id"), str) for record in listing.records)
+        return listing if readable else replace(listing, next_token=None)
+
+
+@breaks("test_one_moment_may_have_several_pages")
+class GoesOnBehindTheMoment(Lists):
+    _moment = ""
+
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        left = [it for it in listing.records if not token or it["changed_at"] != self._moment]
+        if listing.records:
+            self._moment = listing.records[-1]["changed_at"]
+        return replace(listing, records=left)
+
+
+@breaks("test_numbers_need_not_be_in_the_order_of_time")
+class GoesByNumbers(Incidents):
+    _highest = 0
+
+    def make(self, incident, record):
+        number = int(incident.external_number or self._highest)
+        self._highest = max(self._highest, number)
+        return incident if number > self._highest - 400 else None
+
+
+class Remembering(Incidents):
+    """Remembers which incidents it has made."""
+
+    def __init__(self, settings, tools):
+        super().__init__(settings, tools)
+        self.made = set()
+
+    def is_known(self, incident):
+        known = incident.external_id in self.made
+        self.made.add(incident.external_id)
+        return known
+
+
+@breaks("test_what_changes_while_pages_are_read_arrives")
+class ReadsAListOnce(Remembering):
+    def make(self, incident, record):
+        age = (incident.changed_at - incident.occurred_at).total_seconds()
+        return incident if self.is_known(incident) or not 30 < age < 300 else None
+
+
+@breaks("test_what_moves_behind_a_page_shifts_nothing")
+class PagesByOffset(Lists):
+    """What of the earlier pages has left the window counts no more."""
+
+    _ids = ()
+
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        if token is None:
+            self._ids = []
+        moved = 0
+        for name in self._ids[:2]:
+            found = await self.incident(name)
+            moved += found is None or found.changed_at >= window.end
+        names = (record.get("id") for record in listing.records)
+        self._ids = [*self._ids, *(name for name in names if isinstance(name, str))]
+        return replace(listing, records=listing.records[moved:])
+
+
+@breaks("test_a_read_ends_though_the_siem_never_rests")
+class ReadsAsLongAsThereIsMore(ExampleProvider):
+    async def read(self, stream, position, until):
+        more = True
+        while more:
+            more = False
+            async for page in super().read(stream, position, self.tools.clock.now()):
+                yield page
+                position, more = page.next_position, True
+
+
+@breaks("test_the_same_page_again_ends_the_read")
+class TakesTheSamePageForTheLast(Lists):
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        again = token is not None and listing.next_token == token
+        return replace(listing, next_token=None) if again else listing
+
+
+class Forgiving(Lists):
+    """Takes some refusals of a page token for the end of the list."""
+
+    def __init__(self, settings, tools):
+        super().__init__(settings, tools)
+        self._own = set()
+
+    def forgives(self, is_own):
+        return False
+
+    async def listed(self, ask, window, token):
+        try:
+            listing = await ask()
+        except Refused:
+            if token is None or not self.forgives(token in self._own):
+                raise
+            return NOTHING
+        self._own.add(listing.next_token)
+        return listing
+
+
+@breaks("test_an_expired_page_token_loses_nothing")
+class TakesAnExpiredTokenForTheEnd(Forgiving):
+    def forgives(self, is_own):
+        return not is_own
+
+
+@breaks("test_a_restart_of_the_siem_is_survived")
+class TakesAForgottenTokenForTheEnd(Forgiving):
+    def forgives(self, is_own):
+        return is_own
+
+
+@breaks("test_an_error_on_a_later_page_holds_the_position")
+class TakesALaterErrorForTheEnd(Lists):
+    async def listed(self, ask, window, token):
+        try:
+            return await ask()
+        except TryLater as error:
+            if token is None or error.status != 503:
+                raise
+            return NOTHING
+
+
+# positions
+
+
+@breaks("test_a_position_survives_json")
+class KeepsATuple(Pages):
+    def given(self, position):
+        return position and {name: it for name, it in position.items() if name != "place"}
+
+    def changed_page(self, page):
+        return replace(page, next_position={**page.next_position, "place": (1, 2)})
+
+
+class Resumed(Lists):
+    """Leaves out a record where it goes on within a list that another object began."""
+
+    past = False
+    _has_begun = False
+
+    async def listed(self, ask, window, token):
+        listing = await ask()
+        resumed = token is not None and not self._has_begun
+        self._has_begun = True
+        skips = resumed and is_past(self, window) is self.past
+        return replace(listing, records=listing.records[skips:])
+
+
+@breaks("test_reading_may_stop_after_any_page")
+class GoesOnTooFar(Resumed):
+    past = False
+
+
+@breaks("test_a_backfill_goes_on_after_any_page")
+class FillsOnTooFar(Resumed):
+    past = True
+
+
+class Skipping(ExampleProvider):
+    """Leaves out of its pages what is in `skipped`."""
+
+    def skipped(self):
+        return set()
+
+    def note(self, page):
+        pass
+
+    async def read(self, stream, position, until):
+        async for page in super().read(stream, position, until):
+            left = [it for it in page.incidents if _version(it) not in self.skipped()]
+            self.note(page)
+            yield replace(page, incidents=tuple(left))
+
+
+def _version(incident):
+    return incident.external_id, incident.changed_at
+
+
+@breaks("test_a_page_that_was_not_stored_is_read_again")
+class AcknowledgesWhatItYields(Skipping):
+    """As if the SIEM remembered what each process had fetched."""
+
+    def skipped(self):
+        fetched = vars(self.tools.clock).get("fetched", {})
+        return set().union(*(it for owner, it in fetched.items() if owner is not self))
+
+    def note(self, page):
+        fetched = vars(self.tools.clock).setdefault("fetched", defaultdict(set))
+        fetched[self].update(map(_version, page.incidents))
+
+
+@breaks("test_two_reads_from_one_position_agree")
+class RemembersWhatItYielded(Skipping):
+    def __init__(self, settings, tools):
+        super().__init__(settings, tools)
+        self._yielded = set()
+
+    def skipped(self):
+        return self._yielded
+
+    def note(self, page):
+        self._yielded.update(map(_version, page.incidents))
+
+
+@breaks("test_a_backfill_leaves_the_reading_alone")
+class SkipsWhatWasFilled(Skipping):
+    def __init__(self, settings, tools):
+        super().__init__(settings, tools)
+        self._filled = set()
+
+    def skipped(self):
+        return self._filled
+
+    async def backfill(self, stream, position, window):
+        async for page in super().backfill(stream, position, window):
+            self._filled.update(map(_version, page.incidents))
+            yield page
+
+
+@breaks("test_an_empty_first_read_loses_nothing")
+class HasNoPositionOfNothing(ExampleProvider):
+    async def read(self, stream, position, until):
+        async for page in super().read(stream, position, until):
+            if position is not None or page.incidents or any(it.lost for it in page.covered):
+                yield page
+
+
+@breaks("test_the_first_read_goes_as_far_back_as_it_is_told")
+class BeginsTooEarly(ExampleProvider):
+    async def read(self, stream, position, until):
+        if position is None:
+            start = until - self.settings.first_fetch - timedelta(minutes=90)
+            position = Cursor.first(start).encode()
+            yield Page(next_position=position)
+        async for page in super().read(stream, position, until):
+            yield page
+
+
+@breaks("test_reading_on_brings_only_what_changed")
+class BringsTheLastOneAgain(ExampleProvider):
+    _last = ()
+
+    async def read(self, stream, position, until):
+        brought = False
+        async for page in super().read(stream, position, until):
+            brought = brought or page.incidents or position is None
+            self._last = page.incidents[-1:] or self._last
+            position = page.next_position
+            yield page
+        if self._last and not brought:
+            yield Page(next_position=position, incidents=self._last)
+
+
+@breaks("test_what_shows_late_arrives")
+class LooksBackTooLittle(ExampleProvider):
+    async def read(self, stream, position, until):
+        settings = self.settings
+        end = whole_second(until + (self.clock_skew or timedelta(0)) - settings.settle_delay)
+        cursor = decode(position) if position else Cursor.first(until - settings.first_fetch)
+        if position is None:
+            yield Page(next_position=cursor.encode())
+        reading = self._reader(stream).pages(cursor, end, timedelta(minutes=3))
+        async with aclosing(reading) as pages:
+            async for page in pages:
+                yield page
+
+
+@breaks("test_the_same_moment_may_bring_more")
+class GoesOnBehindTheLastOne(Remembering):
+    """By the time of the last one that an earlier read made."""
+
+    _latest = _before = None
+
+    async def read(self, stream, position, until):
+        self._before = self._latest
+        async for page in super().read(stream, position, until):
+            yield page
+
+    def make(self, incident, record):
+        changed_at = incident.changed_at
+        self._latest = max(changed_at, self._latest or changed_at)
+        same = self._before and abs(changed_at - self._before) < A_MILLISECOND
+        return incident if self.is_known(incident) or not same else None
+
+
+@breaks("test_an_old_incident_that_changes_arrives")
+class GoesByTheBeginning(Incidents):
+    def make(self, incident, record):
+        age = self.tools.clock.now() - incident.occurred_at
+        return incident if age < timedelta(days=7) else None
+
+
+@breaks("test_a_larger_overlap_brings_nothing_new")
+class KnowsOnlyItsOwnOverlap(Pages):
+    def given(self, position):
+        overlap = self.settings.overlap.total_seconds()
+        if position and position["overlap"] != overlap:
+            raise Refused("the stored position is of other settings")
+        return position and {name: it for name, it in position.items() if name != "overlap"}
+
+    def changed_page(self, page):
+        overlap = self.settings.overlap.total_seconds()
+        return replace(page, next_position={**page.next_position, "overlap": overlap})
+
+
+class TwoStreams(Lists):
+    """Has the cases with even and with odd numbers apart."""
+
+    def streams(self):
+        return ("even", "odd")
+
+    async def list_changes(self, stream, window, token, limit):
+        listing = await super().list_changes(stream, window, token, limit)
+        odd = stream == "odd"
+        left = [it for it in listing.records if _is_odd(it) is odd]
+        return replace(listing, records=left)
+
+
+def _is_odd(record):
+    number = record.get("number")
+    return isinstance(number, int) and number % 2 == 1
+
+
+@breaks("test_each_stream_has_a_position_of_its_own")
+class SharesOnePosition(TwoStreams):
+    """Begins a stream where another one has come to, if that was a while ago."""
+
+    _came_to = None
+
+    async def read(self, stream, position, until):
+        if position is None and self._came_to and until - self._came_to > timedelta(minutes=30):
+            position = Cursor.first(self._came_to).encode()
+        async for page in super().read(stream, position, until):
+            yield page
+        self._came_to = until
+
+
+@breaks("test_a_poison_record_does_not_stop_the_rest")
+class WaitsForAPoisonedPage(Lists):
+    async def listed(self, ask, window, token):
+        try:
+            return await ask()
+        except Broken as error:
+            if "cannot be shown" in str(error):
+                raise TryLater(str(error)) from None
+            raise

@@ -1,0 +1,203 @@
+"""A provider that is sent to, broken in one way after the other."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from broken import Broken
+
+from tocsin import (
+    CredentialsRefused,
+    Entity,
+    EntityKind,
+    Health,
+    Incident,
+    IncidentStatus,
+    PushProvider,
+    Received,
+    Refused,
+    Rejected,
+    Severity,
+)
+from tocsin.testing.conformance import PushProviderConformance
+
+
+class Sent(PushProvider):
+    """Takes JSON lists of what the suite's `record` makes."""
+
+    async def check(self):
+        return Health(detail="it waits")
+
+    def unpack(self, body):
+        try:
+            records = json.loads(body)
+        except (ValueError, RecursionError):
+            raise Refused("the body is not JSON") from None
+        if not isinstance(records, list):
+            raise Refused("the body is not a list")
+        return self.received(records)
+
+    def received(self, records):
+        incidents, rejected = [], []
+        for place, record in enumerate(records):
+            try:
+                incidents.append(incident_of(record))
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                content = json.dumps(record).encode()
+                reason = f"the record is not whole: {error!r}"
+                location = f"record {place}"
+                rejected.append(
+                    Rejected(source="body", location=location, reason=reason, content=content)
+                )
+        return Received(incidents=tuple(incidents), rejected=tuple(rejected), records=len(records))
+
+
+def incident_of(record):
+    severity = _word(Severity, record.get("severity"))
+    return Incident(
+        external_id=_text(record["id"]),
+        title=_text(record.get("title") or ""),
+        severity=severity or Severity.MEDIUM,
+        severity_assumed=severity is None,
+        raw_severity=_text(record.get("severity") or "") or None,
+        status=_word(IncidentStatus, record.get("status")) or IncidentStatus.NEW,
+        raw_status=_text(record.get("status") or "") or None,
+        merged_into=_text(record.get("merged_into") or "") or None,
+        occurred_at=_moment(record["created_at"]),
+        changed_at=_moment(record["changed_at"]),
+        entities=tuple(Entity(EntityKind.IP, _text(it)) for it in record.get("addresses") or ()),
+    )
+
+
+def _text(value):
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _word(words, text):
+    return next((it for it in words if it.casefold() == str(text).casefold()), None)
+
+
+def _moment(text):
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+class SentConformance(PushProviderConformance):
+    provider = Sent
+
+    def record(self, case):
+        return {
+            "id": case.id,
+            "title": case.title,
+            "severity": str(case.severity),
+            "status": str(case.status),
+            "merged_into": case.merged_into,
+            "created_at": case.created_at.isoformat(),
+            "changed_at": case.changed_at.isoformat(),
+            "addresses": [entity.value for entity in case.entities],
+        }
+
+
+PUSHES = Broken(SentConformance)
+breaks = PUSHES.breaks
+
+
+class Doors(Sent):
+    """Opens otherwise: override `opens`."""
+
+    def opens(self, request):
+        return False
+
+    def shuts(self, request):
+        return False
+
+    async def receive(self, request):
+        if self.shuts(request):
+            raise CredentialsRefused("not so")
+        if self.opens(request):
+            return self.unpack(request.body)
+        return await super().receive(request)
+
+
+@breaks("test_a_token_opens")
+class KnowsNoPasswords(Doors):
+    def shuts(self, request):
+        return request.headers.get("Authorization", "").startswith("Basic")
+
+
+@breaks("test_a_wrong_token_is_refused")
+class ComparesTheBeginning(Doors):
+    def opens(self, request):
+        token = self.settings.token.get_secret_value()
+        shown = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return len(shown) > len(token) and shown.startswith(token)
+
+
+@breaks("test_a_signature_opens")
+class KnowsNoSignatures(Doors):
+    def shuts(self, request):
+        return "webhook-signature" in request.headers
+
+
+@breaks("test_a_body_that_was_changed_is_refused")
+class TrustsASignatureOfAnything(Doors):
+    def opens(self, request):
+        return self._is_recent(request.headers.get("webhook-timestamp", ""))
+
+
+@breaks("test_an_old_signature_is_refused")
+class TakesOldSignatures(Sent):
+    def _is_recent(self, timestamp):
+        return True
+
+
+@breaks("test_a_body_that_is_nothing_is_refused")
+class TakesAnythingForNothing(Sent):
+    def unpack(self, body):
+        try:
+            return super().unpack(body)
+        except Refused:
+            return Received()
+
+
+@breaks("test_a_request_that_comes_twice_is_one")
+class CountsRequests(Sent):
+    def __init__(self, settings, tools):
+        super().__init__(settings, tools)
+        self._bodies = Counter()
+
+    def unpack(self, body):
+        received = super().unpack(body)
+        suffix = "+" * self._bodies[body]
+        self._bodies[body] += 1
+        renamed = (replace(it, external_id=it.external_id + suffix) for it in received.incidents)
+        return replace(received, incidents=tuple(renamed))
+
+
+@breaks("test_a_bad_record_leaves_the_others")
+class RefusesThemAll(Sent):
+    def received(self, records):
+        received = super().received(records)
+        if received.rejected and received.incidents:
+            raise Refused("one of the records is not whole")
+        return received
+
+
+@breaks("test_no_secret_is_told")
+class TellsWhatItWasShown(Sent):
+    async def receive(self, request):
+        try:
+            return await super().receive(request)
+        except CredentialsRefused as error:
+            raise CredentialsRefused(f"{error}: {request.headers.get('Authorization')}") from None
+
+
+@breaks("test_check_says_that_all_is_well")
+class HasNothingYet(Sent):
+    async def check(self):
+        return Health(detail="", problems=("nothing was sent yet",))

@@ -1,0 +1,94 @@
+"""What an author is told of a broken rule."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from broken import ExampleConformance
+from tocsin_example.provider import ExampleProvider
+
+from tocsin.testing.conformance import exempt
+from tocsin.testing.conformance.rules import RuleBroken
+
+SUITE = """
+from broken import ExampleConformance
+from broken_records import RejectsNul
+
+
+class TestBroken(ExampleConformance):
+    provider = RejectsNul
+
+
+class TestOdd(ExampleConformance):
+    class provider(ExampleConformance.provider):
+        async def check(self):
+            return 1 / 0
+"""
+
+
+def run(path: Path, rule: str) -> str:
+    """Return what pytest says of one rule, with nothing else loaded than what Tocsin brings."""
+    path.joinpath("test_suite.py").write_text(SUITE)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-k", rule]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("PYTEST_ADDOPTS", None)
+    done = subprocess.run(
+        [*command, "--rootdir", path, "-c", os.devnull, path / "test_suite.py"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
+def test_a_broken_rule_is_reported_in_its_own_words(tmp_path):
+    told = run(tmp_path, "TestBroken and hostile")
+    assert "Rule: An incident arrives whatever its title holds" in told
+    assert "Why: Attackers write titles" in told
+    assert "Seen: incident 1001 never came; rejected were: NUL in the title" in told
+    assert "rules.py" not in told
+
+
+def test_a_bug_of_the_provider_is_reported_with_its_traceback(tmp_path):
+    told = run(tmp_path, "TestOdd and check_says")
+    assert "Seen: ZeroDivisionError: division by zero" in told
+    assert "return 1 / 0" in told
+
+
+def test_a_provider_that_never_ends_is_told_of(monkeypatch):
+    class Endless(ExampleProvider):
+        async def check(self):
+            while True:
+                await self.tools.http.request("GET", self.settings.url)
+
+    class Suite(ExampleConformance):
+        provider = Endless
+
+    with pytest.raises(RuleBroken, match="more than 2,000 requests"):
+        Suite().test_check_says_that_all_is_well()
+
+
+def test_a_rule_that_need_not_be_kept_is_skipped_with_the_reason():
+    class Suite(ExampleConformance):
+        test_entities_are_read = exempt("it has none")
+
+    with pytest.raises(pytest.skip.Exception, match="it has none"):
+        Suite().test_entities_are_read()
+
+
+def test_what_a_simulator_does_not_show_is_skipped():
+    class Simulator(ExampleConformance.simulator):
+        def render(self, case):
+            return {**super().render(case), "entities": []}
+
+    class Suite(ExampleConformance):
+        simulator = Simulator
+
+    with pytest.raises(pytest.skip.Exception, match="what an incident is about"):
+        Suite().test_entities_are_read()

@@ -1,0 +1,107 @@
+"""What it takes to live through a day: a SIEM, a node, and what must be known at the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tocsin import Entity, IncidentStatus, Provider, Severity
+from tocsin.events import Bells
+from tocsin.incidents import ProviderSync, Surroundings
+from tocsin.store import Database
+from tocsin.testing import Case, Day, ManualClock, open_provider
+
+PUBLIC_URL = "https://tocsin.example.org"
+
+Turn = Callable[[], Awaitable[timedelta]]
+"""Has a node do what there is to do, and returns how long it waits then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is to be known of one incident."""
+
+    title: str
+    severity: Severity
+    status: IncidentStatus = IncidentStatus.NEW
+    description: str = ""
+    merged_into: str | None = None
+    changed_at: datetime | None = None
+    entities: frozenset[Entity] = frozenset()
+    alerts: int = 0
+
+
+@dataclass
+class Course:
+    """One day of one SIEM, under way."""
+
+    settings: dict[str, Any]
+    unfold: Callable[[], None]
+    """Lets happen what is due."""
+    truth: Callable[[], dict[str, Known]]
+    """What is to be known once all is settled, by the incidents' external ids."""
+    unreadable: Callable[[], set[bytes]]
+    """What the quarantine is to hold: of each record that cannot be read, a part that tells it."""
+    crash: Callable[[], object] = field(default=lambda: None)
+    """Set by who runs the node: called now and then in the middle of a turn, which it ends."""
+
+
+class Entrant(ABC):
+    """A provider that lives through a day."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def begin(self, day: Day, clock: ManualClock, folder: Path) -> Any:
+        """Return a context manager that yields the course of the day."""
+
+    @abstractmethod
+    def open_node(
+        self, course: Course, database: Database, clock: ManualClock
+    ) -> AbstractAsyncContextManager[Turn]:
+        """Return a context manager that yields the turn of a node that has just started."""
+
+
+class ReadEntrant(Entrant):
+    """A provider that is read."""
+
+    kind: ClassVar[type[Provider]]
+
+    @asynccontextmanager
+    async def open_node(self, course, database, clock) -> AsyncIterator[Turn]:
+        around = Surroundings(database, clock, Bells(), PUBLIC_URL, jitter=lambda: 0.5)
+        opening = open_provider(self.kind, clock=clock, name=self.name, **course.settings)
+        async with opening as provider:
+            sync = ProviderSync(provider, around)
+
+            async def turn() -> timedelta:
+                pause = await sync.read_all()
+                await sync.read_the_past()
+                return pause
+
+            yield turn
+
+
+def known_of(case: Case, **differently: Any) -> Known:
+    """Return what is to be known of a case, where its provider says all of it."""
+    known = {
+        "title": stored(case.title),
+        "description": case.description.replace("\0", "\N{REPLACEMENT CHARACTER}"),
+        "severity": case.severity if isinstance(case.severity, Severity) else Severity.MEDIUM,
+        "status": case.status,
+        "merged_into": case.merged_into,
+        "changed_at": case.changed_at,
+        "entities": frozenset(case.entities),
+    }
+    return Known(**known | differently)
+
+
+def stored(title: str) -> str:
+    """Return a title as both databases hold it: without NUL, and not too long."""
+    title = title.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return title if len(title) <= 1_000 else title[:999] + "…"
