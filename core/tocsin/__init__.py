@@ -22,6 +22,7 @@ from tocsin.hookspecs import (
     Tools,
     hookimpl,
 )
+from tocsin.json_text import parse_json
 from tocsin.mapping import MappingTemplate
 from tocsin.model import (
     Alert,
@@ -98,5 +99,6 @@ __all__ = [
     "Window",
     "WindowedProvider",
     "hookimpl",
+    "parse_json",
     "retry_after",
 ]

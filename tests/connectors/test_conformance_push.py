@@ -29,7 +29,6 @@ class TestOwnShape(PushProviderConformance):
     provider = Push
 
     test_unknown_members_are_passed_over = exempt("a member that is not known is refused")
-    test_empty_members_lose_nothing = exempt("null in the place of a list is refused")
 
     def settings(self) -> dict:
         return {**super().settings(), "format": "incident"}

@@ -66,6 +66,7 @@ async def check_truth(entrant, day, database, folder, **settings):
             prove, Period(START - timedelta(days=2), clock.now()), clock.now()
         )
         assert (account["holes"], account["lost"], account["silent"]) == ([], [], [])
+        assert sum(source["new"] for source in account["coverage"]) == len(truth)
 
 
 async def live_through(entrant, course, database, clock, end):

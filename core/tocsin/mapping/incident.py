@@ -32,7 +32,9 @@ def _utc(moment: datetime) -> datetime:
 
 
 def _without_nulls(values: Any) -> Any:
-    """Return a list without what the body did not have."""
+    """Return a list without what the body did not have; an empty one where there was none."""
+    if values is None:
+        return []
     if isinstance(values, list):
         return [value for value in values if value is not None]
     return values

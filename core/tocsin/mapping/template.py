@@ -18,6 +18,7 @@ from jinja2 import ChainableUndefined, Template, TemplateSyntaxError, Undefined,
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tocsin.errors import Refused
+from tocsin.json_text import parse_json
 from tocsin.mapping.incident import MappedIncident
 from tocsin.model import Incident, Json, Received, Rejected
 from tocsin.sandbox import Allowance, BoundedEnvironment, spend
@@ -164,8 +165,8 @@ def _line(error: BaseException) -> str:
 
 def _parse(content: bytes) -> Json:
     try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError as error:
+        return parse_json(content)
+    except ValueError as error:
         raise Refused(f"it is not JSON: {error}") from None
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 from tocsin.errors import Broken, CredentialsRefused
 from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings, ServerUrl
 from tocsin.hookspecs import HttpResponse, Tools
+from tocsin.json_text import parse_json
 from tocsin.model import Json
 from tocsin.providers.answers import failure_of, server_time
 
@@ -180,7 +181,7 @@ def _parse(response: HttpResponse, what: str) -> Json:
     if not response.body.strip():
         return None
     try:
-        return orjson.loads(response.body)
-    except orjson.JSONDecodeError:
+        return parse_json(response.body)
+    except ValueError:
         kind = response.headers.get("Content-Type", "something without a type")
         raise Broken(f"{what} answered {response.status} with {kind:.80}, not JSON") from None

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import orjson
-
-from tocsin import Covered, Incident, Page, Rejected
+from tocsin import Covered, Incident, Page, Rejected, parse_json
 from tocsin_connectors.siem.files.known import KIB
 from tocsin_connectors.siem.files.lines import KEPT_OF_A_LINE, LONGEST_LINE, Line, Lines
 
@@ -97,8 +95,8 @@ def _record(line: Line) -> dict[str, Any]:
     if line.too_long:
         raise ValueError(f"the line is longer than {LONGEST_LINE} bytes")
     try:
-        record = orjson.loads(line.content)
-    except orjson.JSONDecodeError as error:
+        record = parse_json(line.content)
+    except ValueError as error:
         raise ValueError(f"not JSON: {error}") from None
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - the record is wrong, not the code

@@ -16,11 +16,12 @@ def fold(page: Iterable[Incident]) -> dict[str, Incident]:
     folded: dict[str, Incident] = {}
     for version in map(clean_incident, page):
         known = folded.get(version.external_id)
-        folded[version.external_id] = version if known is None else _combine(known, version)
+        folded[version.external_id] = version if known is None else combine(known, version)
     return folded
 
 
-def _combine(known: Incident, version: Incident) -> Incident:
+def combine(known: Incident, version: Incident) -> Incident:
+    """Return one incident of two versions: the newest words, all entities and alerts."""
     newest = known if is_older(version.changed_at, known.changed_at) else version
     return replace(
         newest,

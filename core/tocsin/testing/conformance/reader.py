@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from tocsin.hookspecs import Provider
+from tocsin.incidents.storing.folding import combine
 from tocsin.model import Covered, Incident, Page, Received, Rejected, Window
 from tocsin.testing.conformance.rules import Seen
 
@@ -54,7 +55,7 @@ class Store:
                 version.external_id
             )  # whatever it is: a rule of its own says that it is text
             known = self.incidents.get(name)
-            self.incidents[name] = version if known is None else fold(known, version)
+            self.incidents[name] = version if known is None else combine(known, version)
 
     @property
     def delivered(self) -> list[Incident]:
@@ -153,22 +154,6 @@ async def _bounded(pages: AsyncGenerator[Page, None]) -> AsyncGenerator[Page, No
         count += 1
         if count >= MOST_PAGES:
             raise Seen(f"the read went on after {MOST_PAGES:,} pages")
-
-
-def fold(known: Incident, version: Incident) -> Incident:
-    """Return one incident of two versions: the newest words, all entities and alerts."""
-    newest = known if _is_older(version.changed_at, known.changed_at) else version
-    return replace(
-        newest,
-        occurred_at=min(known.occurred_at, version.occurred_at),
-        techniques=tuple(sorted({*known.techniques, *version.techniques})),
-        entities=tuple(dict.fromkeys((*known.entities, *version.entities))),
-        alerts=(*known.alerts, *version.alerts),
-    )
-
-
-def _is_older(version: datetime | None, known: datetime | None) -> bool:
-    return version is not None and known is not None and version < known
 
 
 def as_json(position: Mapping[str, Any]) -> bytes:
