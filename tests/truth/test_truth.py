@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter, defaultdict
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 from sqlalchemy import func, select
@@ -23,6 +24,8 @@ from tocsin.store.tables import (
 from tocsin.testing import Day, ManualClock
 from truth.entrant import Known
 from truth.entrants import ENTRANTS
+from truth.of_simulators import Example
+from truth.pushing import Pushed
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 AFTERWARDS = timedelta(hours=3)
@@ -31,16 +34,30 @@ RESTART_EVERY = 40
 """So many turns are taken before the service is started anew."""
 
 
-@pytest.fixture(params=ENTRANTS, ids=lambda entrant: entrant.name)
+FULL = list(product(ENTRANTS, ("sqlite", "postgresql")))
+# In each run: every entrant, and on PostgreSQL one that is read and one that is pushed to
+ORDINARY = [
+    (it, database) for it, database in FULL if database == "sqlite" or it in (Example, Pushed)
+]
+
+
+def on(pairs):
+    ids = [f"{entrant.name}-{database}" for entrant, database in pairs]
+    return pytest.mark.parametrize(("entrant", "database_url"), pairs, ids=ids, indirect=True)
+
+
+@pytest.fixture
 def entrant(request):
     return request.param()
 
 
+@on(ORDINARY)
 async def test_a_day_of_500_changes_ends_with_the_truth(entrant, database, tmp_path):
     day = Day(START, changes=500)
     await check_truth(entrant, day, database, tmp_path, poll_interval="5m")
 
 
+@on(FULL)
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 async def test_a_day_of_20_000_changes_ends_with_the_truth(entrant, database, tmp_path):
