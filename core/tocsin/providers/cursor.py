@@ -16,7 +16,7 @@ from tocsin.errors import Refused
 from tocsin.model import Json, Window
 
 VERSION = 1
-MOST_SEEN = 5_000
+MOST_SEEN = 2_000
 """So many records are remembered; what is forgotten is stored again, which changes nothing."""
 SECOND = timedelta(seconds=1)
 
@@ -46,6 +46,8 @@ class Cursor:
     """Whatever changed before is stored."""
     window: Window | None = None
     token: Json = None
+    pages: int = 0
+    """How many pages of the window were read."""
     floor: datetime | None = None
     """Nothing before is asked for again: what broke there would break it again."""
     seen: Mapping[str, int] = field(default_factory=dict)
@@ -67,26 +69,29 @@ class Cursor:
             return self
         start = max(self.watermark - overlap, self.floor or self.watermark - overlap)
         until = min(end, self.watermark + max(longest, SECOND))
-        return replace(self, window=Window(start, whole_second(until)), token=None)
+        return replace(self, window=Window(start, whole_second(until)), token=None, pages=0)
 
     def restarted(self) -> Self:
         """Return the cursor at the beginning of its window."""
-        return replace(self, token=None)
+        return replace(self, token=None, pages=0)
+
+    def turned(self, token: Json) -> Self:
+        """Return the cursor at the next page of its window."""
+        return replace(self, token=token, pages=self.pages + 1)
 
     def remembering(self, brought: Mapping[str, int]) -> Self:
-        """Return the cursor that knows these records as well."""
-        return replace(self, seen={**self.seen, **brought}) if brought else self
+        """Return the cursor that knows these records as well, the latest if they are too many."""
+        seen = {**self.seen, **brought}
+        return replace(self, seen=dict(list(seen.items())[-MOST_SEEN:])) if brought else self
 
     def finished(self, reached: datetime, kept: timedelta) -> Self:
         """Return the cursor after its window, of which all up to `reached` is stored."""
         watermark = max(self.watermark, reached)
         oldest = (watermark - kept).timestamp()
         recent = sorted((it for it in self.seen.items() if it[1] >= oldest), key=lambda it: it[1])
-        return replace(
-            self, watermark=watermark, window=None, token=None, seen=dict(recent[-MOST_SEEN:])
-        )
+        return replace(self, watermark=watermark, window=None, token=None, seen=dict(recent))
 
-    def past(self, end: datetime) -> Self:
+    def giving_up(self, end: datetime) -> Self:
         """Return the cursor after a stretch that is given up."""
         reached = max(self.watermark, end)
         return replace(self, watermark=reached, floor=end, window=None, token=None)
@@ -101,6 +106,7 @@ class Cursor:
             if window is None
             else [window.start.isoformat(), window.end.isoformat()],
             "token": self.token,
+            "pages": self.pages,
             "floor": self.floor.isoformat() if self.floor else None,
             "seen": dict(self.seen),
         }
@@ -113,6 +119,7 @@ class _Stored:
     token: Any
     floor: AwareDatetime | None
     seen: dict[str, int]
+    pages: int = 0
 
 
 _STORED = TypeAdapter(_Stored)
@@ -130,6 +137,7 @@ def decode(position: Mapping[str, Any]) -> Cursor:
     try:
         stored = _STORED.validate_python(members)
     except ValidationError as error:
-        raise Refused(f"the stored position is malformed: {error}") from error
+        words = "this version cannot read the position that was stored, so it is left as it is"
+        raise Refused(f"{words}: {error.errors(include_url=False, include_input=False)}") from error
     window = Window(*stored.window) if stored.window else None
-    return Cursor(stored.watermark, window, stored.token, stored.floor, stored.seen)
+    return Cursor(stored.watermark, window, stored.token, stored.pages, stored.floor, stored.seen)

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Protocol
 
 import orjson
 
-from tocsin.errors import Broken, Misconfigured, Refused
-from tocsin.hookspecs import Tools
-from tocsin.model import Covered, Incident, Json, Page, Rejected, Window
-from tocsin.providers.cursor import SECOND, Cursor, digest, whole_second
+from tocsin.errors import Broken, Misconfigured, Refused, TryLater
+from tocsin.model import Covered, Json, Page, Window
+from tocsin.providers.cursor import SECOND, Cursor, whole_second
+from tocsin.providers.taking import Records, Taker
 
 PATIENCE = 2
 """After so many reads that broke in a row, it is found out where."""
 MOST_PIECES = 200
 """So many pieces of a window are tried in one read to find that."""
-MOST_PAGES = 10_000
-_SMALL_PAGE = 10  # times smaller than usual
-_LONGEST_REASON = 300
-_KEPT = 16_384
+MOST_GIVEN_UP = 30
+"""Where so many seconds in a row break, it is an outage, of which nothing is given up."""
+MOST_PAGES = 1_000
+"""A window has fewer pages, or the SIEM does not end them."""
+MOST_PAGES_OF_A_PIECE = 200
+SMALL_PAGE = 10
+"""So much smaller than usual are pages while it is found out what breaks."""
+LATE = timedelta(minutes=15)
+"""A SIEM whose clock is further behind what was read already has lost it."""
 # Whether the SIEM answers at all is asked of other times, which may have been given up as well
 _ELSEWHERE = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
 
@@ -40,45 +45,14 @@ class Listing:
     """What time the SIEM had; None if it did not say."""
 
 
-class Source(Protocol):
+class Source(Records, Protocol):
     """What is read: a `WindowedProvider`."""
 
-    page_size: ClassVar[int]
-    settings: Any
-    tools: Tools
     clock_skew: timedelta | None
 
     async def list_changes(self, stream: str, window: Window, token: Json, limit: int) -> Listing:
         """Return a page of what changed in the window."""
         ...
-
-    def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
-        """Return the incident of a record."""
-        ...
-
-    async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:
-        """Return the incident with what the list does not say of it."""
-        ...
-
-
-@dataclass(slots=True)
-class _Taken:
-    """What the records of one page came to."""
-
-    incidents: list[Incident] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
-    brought: dict[str, int] = field(default_factory=dict)
-    records: int = 0
-
-    def page(self, cursor: Cursor, *covered: Covered) -> Page:
-        """Return the page that is stored with this cursor."""
-        return Page(
-            next_position=cursor.encode(),
-            incidents=tuple(self.incidents),
-            rejected=tuple(self.rejected),
-            covered=covered,
-            records=self.records,
-        )
 
 
 class WindowReader:
@@ -87,6 +61,7 @@ class WindowReader:
     def __init__(self, source: Source, stream: str) -> None:
         self._source = source
         self._stream = stream
+        self._taker = Taker(source, stream)
         self._breaks = 0
 
     async def pages(
@@ -107,7 +82,11 @@ class WindowReader:
         # Of a single second nothing is left to find out: whoever asked for it asks again later
         is_divisible = window is not None and window.end - window.start > SECOND
         often = self._breaks >= PATIENCE and is_divisible
-        reading = self._around(cursor) if often else self._drain(cursor, self._source.page_size)
+        reading = (
+            self._around(cursor)
+            if often
+            else self._drain(cursor, self._source.page_size, MOST_PAGES)
+        )
         try:
             async with aclosing(reading) as steps:
                 async for step in steps:
@@ -117,21 +96,23 @@ class WindowReader:
             raise
         self._breaks = 0
 
-    async def _drain(self, cursor: Cursor, size: int) -> AsyncGenerator[Step, None]:
+    async def _drain(self, cursor: Cursor, size: int, most: int) -> AsyncGenerator[Step, None]:
         """Yield the pages of the cursor's window; nothing where the SIEM has not come to it yet."""
         listing, cursor = await self._begin(cursor, size)
-        tokens: set[bytes] = set()
-        window = cursor.window
+        window, before = cursor.window, cursor.watermark
+        turning = _Turning(most)
         while window is not None:
-            taken = await self._take(listing, cursor, window)
+            taken = await self._taker.take(listing.records, cursor.seen, window)
             cursor = cursor.remembering(taken.brought)
-            before = cursor.watermark
+            if taken.stopped is not None:
+                if taken.brought:  # so that it is not taken again
+                    yield cursor, taken.page(cursor, self._covered(before, before))
+                raise taken.stopped
             if listing.next_token is None:
-                kept = 2 * self._source.settings.overlap
-                cursor = cursor.finished(window.end, kept)
+                cursor = cursor.finished(window.end, 2 * self._source.settings.overlap)
                 yield cursor, taken.page(cursor, self._covered(before, cursor.watermark))
                 return
-            cursor = replace(cursor, token=_turn(listing.next_token, tokens))
+            cursor = turning.turn(cursor, listing.next_token, taken.digests)
             yield cursor, taken.page(cursor, self._covered(before, before))
             listing = await self._list(window, cursor.token, size)
 
@@ -153,6 +134,9 @@ class WindowReader:
         if ready is None or ready >= window.end:
             return listing, cursor
         if ready <= cursor.watermark:
+            if cursor.watermark - ready > LATE:
+                words = f"the SIEM says that it is {listing.server_time}, but what changed up to"
+                raise TryLater(f"{words} {cursor.watermark} was read already")
             return listing, replace(cursor, window=None)
         window = Window(window.start, ready)
         return await self._list(window, None, size), replace(cursor, window=window)
@@ -176,86 +160,56 @@ class WindowReader:
             self._source.clock_skew = listing.server_time - self._source.tools.clock.now()
         return listing
 
-    async def _take(self, listing: Listing, cursor: Cursor, window: Window) -> _Taken:
-        """Return what the records say that were not seen before."""
-        taken = _Taken(records=len(listing.records))
-        for record in listing.records:
-            name = digest(record)
-            if name in cursor.seen or name in taken.brought:
-                continue
-            incident = self._parse(record, window, taken.rejected)
-            changed_at = window.end
-            if incident is not None:
-                changed_at = incident.changed_at or changed_at
-                taken.incidents.append(await self._complete(incident, record))
-            taken.brought[name] = int(changed_at.timestamp())
-        return taken
-
-    def _parse(
-        self, record: Mapping[str, Json], window: Window, rejected: list[Rejected]
-    ) -> Incident | None:
-        try:
-            return self._source.to_incident(record)
-        except ValueError as error:
-            reason = str(error)
-        except Exception as error:  # noqa: BLE001 - a record that meets a bug must not stop the feed
-            reason = f"it met a bug: {error!r}"
-        rejected.append(
-            Rejected(
-                source=self._stream,
-                location=f"changed from {window.start.isoformat()} to {window.end.isoformat()}",
-                reason=reason[:_LONGEST_REASON],
-                content=orjson.dumps(record)[:_KEPT],
-            )
-        )
-        return None
-
-    async def _complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:
-        try:
-            return await self._source.complete(incident, record)
-        except Broken as error:
-            words = "an incident is kept without its details for now"
-            self._source.tools.log.warning(
-                words, external_id=incident.external_id, reason=str(error)
-            )
-            return incident
-
     async def _around(self, cursor: Cursor) -> AsyncGenerator[Step, None]:
         """Yield the window's pages piece by piece, giving up the seconds that break each time.
 
-        Nothing is given up while nothing else can be read either.
+        Nothing is given up while nothing else can be read either, be it behind those seconds.
         """
         assert cursor.window is not None  # noqa: S101 - there is one to read
-        place, end = cursor.window.start, cursor.window.end
-        span, works = end - place, False
+        search = _Search(cursor.window)
         for _ in range(MOST_PIECES):
-            if place >= end:
-                return
-            piece = replace(cursor, window=Window(place, min(place + span, end)), token=None)
+            if search.is_over:
+                break
             try:
-                async with aclosing(
-                    self._drain(piece, self._source.page_size // _SMALL_PAGE)
-                ) as steps:
+                async with aclosing(self._piece(cursor, search)) as steps:
                     async for reached, page in steps:
                         cursor = reached
-                        yield reached, page
+                        yield cursor, page
             except Broken as error:
-                if span > SECOND:
-                    span = timedelta(seconds=int(span.total_seconds()) // 2)
-                    continue
-                if not (works or await self._answers(place)):
-                    raise
-                lost = Covered(
-                    source=self._stream, start=place, end=place + SECOND, lost=str(error)
-                )
-                place = place + SECOND
-                cursor = cursor.past(place)
-                yield cursor, Page(next_position=cursor.encode(), covered=(lost,))
+                search.narrow(self._stream, error)
             else:
-                place, span, works = min(place + span, end), span * 2, True
+                if cursor.watermark < search.piece.end:  # the SIEM has not come to it yet
+                    return
+                search.widen()
+        else:
+            raise Broken(f"{MOST_PIECES} pieces of a window were not enough to find what breaks")
+        if search.lost:
+            if not (search.works or await self._answers(search.lost[0])):
+                raise Broken(str(search.lost[0].lost))
+            yield self._give_up(cursor, search)
 
-    async def _answers(self, place: datetime) -> bool:
+    async def _piece(self, cursor: Cursor, search: _Search) -> AsyncGenerator[Step, None]:
+        size = self._source.page_size // SMALL_PAGE
+        if search.lost:  # before these are given up, something behind them has to be there
+            await self._list(search.piece, None, size)
+            cursor, page = self._give_up(cursor, search)
+            yield cursor, page
+        at_piece = replace(cursor, window=search.piece, token=None, pages=0)
+        async with aclosing(self._drain(at_piece, size, MOST_PAGES_OF_A_PIECE)) as steps:
+            async for step in steps:
+                yield step
+
+    def _give_up(self, cursor: Cursor, search: _Search) -> Step:
+        lost, search.lost = tuple(search.lost), []
+        end = lost[-1].end
+        assert isinstance(end, datetime)  # noqa: S101 - it was made of a window
+        cursor = cursor.giving_up(end)
+        return cursor, Page(next_position=cursor.encode(), covered=lost)
+
+    async def _answers(self, lost: Covered) -> bool:
         """Return whether the SIEM can list anything at all."""
+        place = lost.start
+        assert isinstance(place, datetime)  # noqa: S101 - it was made of a window
         for ago in _ELSEWHERE:
             with suppress(Broken):
                 await self._list(Window(place - ago, place - ago + SECOND), None, 1)
@@ -266,12 +220,63 @@ class WindowReader:
         return Covered(source=self._stream, start=start, end=end)
 
 
-def _turn(token: Json, tokens: set[bytes]) -> Json:
-    """Return the token of the next page; Broken where the pages would never end."""
-    name = orjson.dumps(token)
-    if name in tokens:
-        raise Broken(f"the SIEM leads to the same page again: {name[:80]!r}")
-    tokens.add(name)
-    if len(tokens) > MOST_PAGES:
-        raise Broken(f"the SIEM has more than {MOST_PAGES:,} pages of one window")
-    return token
+class _Search:
+    """Looks for the seconds of a window that break, by reading ever smaller pieces of it."""
+
+    def __init__(self, window: Window) -> None:
+        self._end = window.end
+        self._span = window.end - window.start
+        self.piece = window
+        self.works = False
+        """Whether any piece could be read."""
+        self.lost: list[Covered] = []
+        """The seconds that broke, before those that were not tried yet."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the window was tried to its end."""
+        return self.piece.start >= self._end
+
+    def widen(self) -> None:
+        """Go on behind a piece that was read."""
+        self.works = True
+        self._span *= 2
+        self._begin(self.piece.end)
+
+    def narrow(self, source: str, error: Broken) -> None:
+        """Take less at once or, where it was a second, note it as lost.
+
+        Raises the error where too many in a row are.
+        """
+        if self._span > SECOND:
+            self._span = timedelta(seconds=int(self._span.total_seconds()) // 2)
+            self._begin(self.piece.start)
+            return
+        if len(self.lost) >= MOST_GIVEN_UP:
+            raise error
+        start, end = self.piece.start, self.piece.end
+        self.lost.append(Covered(source=source, start=start, end=end, lost=str(error)))
+        self._begin(end)
+
+    def _begin(self, place: datetime) -> None:
+        self.piece = Window(place, min(place + self._span, self._end))
+
+
+class _Turning:
+    """Turns the pages of one window, as long as they lead on."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._tokens: set[bytes] = set()
+        self._digests: frozenset[str] = frozenset()
+
+    def turn(self, cursor: Cursor, token: Json, digests: frozenset[str]) -> Cursor:
+        """Return the cursor at the next page; Broken where the pages would never end."""
+        name = orjson.dumps(token)
+        if name in self._tokens or (digests and digests == self._digests):
+            raise Broken(f"the SIEM gives the same page again: {name[:80]!r}")
+        if cursor.pages >= self._most:
+            raise Broken(f"the SIEM has more than {self._most:,} pages of one window")
+        self._tokens.add(name)
+        self._digests = digests
+        return cursor.turned(token)

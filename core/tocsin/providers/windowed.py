@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tocsin.errors import TryLater
 from tocsin.fields import Duration
 from tocsin.hookspecs import Provider
 from tocsin.model import Incident, Json, Page, Window
@@ -83,8 +84,21 @@ class WindowedProvider(Provider):
         Raises ValueError with the reason for a record that cannot be understood: it is kept aside.
         """
 
+    def version_of(self, record: Mapping[str, Json]) -> Json:
+        """Return what is the same in each answer until the incident changes: all of the record.
+
+        Leave out of it what differs in every answer, such as a score of the search or a remaining
+        time; else all of the overlap is stored anew at each read.
+        """
+        return record
+
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
-        """Return the incident with what the list does not say of it, such as its entities."""
+        """Return the incident with what the list does not say of it, such as its entities.
+
+        Only asked for versions that were not seen before. Where it raises `TryLater`, what came
+        before is stored, and reading goes on from there; where it raises anything else, the
+        incident is stored as the list has it.
+        """
         return incident
 
     async def read(
@@ -92,7 +106,7 @@ class WindowedProvider(Provider):
     ) -> AsyncGenerator[Page, None]:
         """Yield what changed from `position` up to `until`, less the settle delay."""
         settings = self.settings
-        end = whole_second(until + (self.clock_skew or timedelta(0)) - settings.settle_delay)
+        end = whole_second(until - settings.settle_delay)
         start = until - settings.first_fetch
         cursor = Cursor.first(start) if position is None else decode(position)
         if position is None:  # so that a first read that brings nothing is not the first again
@@ -106,10 +120,13 @@ class WindowedProvider(Provider):
     ) -> AsyncGenerator[Page, None]:
         """Yield what last changed in a window of the past."""
         cursor = Cursor.exactly(window.start) if position is None else decode(position)
-        reader = self._reader(stream, past=True)
-        async with aclosing(reader.pages(cursor, next_second(window.end), SECOND)) as pages:
+        reader, end = self._reader(stream, past=True), next_second(window.end)
+        async with aclosing(reader.pages(cursor, end, SECOND)) as pages:
             async for page in pages:
+                cursor = decode(page.next_position)
                 yield page
+        if cursor.watermark < end:
+            raise TryLater(f"the SIEM has not come to the window's end, but to {cursor.watermark}")
 
     def _reader(self, stream: str, *, past: bool = False) -> WindowReader:
         """Return the stream's reader, which remembers what has broken."""
