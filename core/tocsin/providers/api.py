@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
 from pydantic import Field
@@ -23,6 +23,7 @@ RENEWED_BEFORE = timedelta(seconds=60)
 """A grant that ends sooner than this is renewed before it is used."""
 MOST_BYTES = 16 * 1024 * 1024
 """The longest answer that is read."""
+_SHOWN = 80
 
 
 class ApiSettings(PluginSettings):
@@ -65,6 +66,8 @@ class Answer:
 
     json: Json
     """None where there was no body."""
+    status: int
+    """From 200 to 299."""
     headers: Mapping[str, str]
     """Names match in any case."""
     server_time: datetime | None
@@ -107,6 +110,9 @@ class Api:
         signed: bool = True,
     ) -> Answer:
         """Return the answer, which was a success and JSON, or empty.
+
+        `path` begins with a slash, or is an address of the same server, such as a link to the next
+        page; the grant is sent nowhere else.
 
         Raises `TryLater` for what passes (a server that is away or busy, partial answers), with its
         delay; `CredentialsRefused` for 401 and 403; `Refused` for other mistakes of the request and
@@ -169,12 +175,35 @@ class Api:
             raise failure
         if response.truncated:
             raise Broken(f"{what} answered more than {MOST_BYTES:,} bytes")
-        return Answer(_parse(response, what), response.headers, server_time(response.headers))
+        return Answer(
+            json=_parse(response, what),
+            status=response.status,
+            headers=response.headers,
+            server_time=server_time(response.headers),
+        )
 
     def _url(self, path: str, query: Mapping[str, Any] | None) -> str:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         encoded = urlencode(given, doseq=True)
-        return f"{self._settings.url}{path}" + (f"?{encoded}" if encoded else "")
+        url = path if "://" in path else f"{self._settings.url}{path}"
+        if not _is_below(url, self._settings.url):
+            raise Broken(f"{path[:_SHOWN]!r} leads to somewhere else than {self._settings.url}")
+        return url + (f"?{encoded}" if encoded else "")
+
+
+def _is_below(url: str, server: str) -> bool:
+    """Whether an address is of this server, and does not climb out of its path."""
+    try:
+        return _origin(url) == _origin(server) and ".." not in unquote(urlsplit(url).path).split(
+            "/"
+        )
+    except ValueError:  # something after the port
+        return False
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
 
 
 def _parse(response: HttpResponse, what: str) -> Json:

@@ -86,7 +86,8 @@ async def test_details_under_a_rate_limit_go_on_where_they_stopped(reading, worl
     assert len([name for name in asked if name != "busy"]) == 100
 
 
-async def test_a_list_that_ignores_where_to_go_on_is_broken(reading, world):
+async def test_a_list_that_ignores_where_to_go_on_is_broken(world):
+    reading = world.reading(first_fetch="10m")
     world.put("a", ago=60)
 
     async def list_changes(stream, window, token, limit):

@@ -200,3 +200,25 @@ async def test_a_server_that_is_away_is_tried_later(client, vendor):
         await client.api.get(THINGS)
     await vendor.listen()
     await client.api.get(THINGS)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".evil.example/x",
+        "@evil.example/x",
+        "https://evil.example/x",
+        "http://127.0.0.1:1/x",
+        "/v1/alerts/../../admin",
+        "/v1/alerts/%2e%2e/admin",
+    ],
+)
+async def test_the_grant_is_sent_nowhere_else(client, vendor, path):
+    with pytest.raises(Broken, match="leads to somewhere else"):
+        await client.api.get(path)
+    assert vendor.requests == []
+
+
+async def test_a_link_to_the_next_page_may_be_a_whole_address(client, vendor):
+    answer = await client.api.get(f"{vendor.url}{THINGS}")
+    assert answer.status == 200
