@@ -91,6 +91,10 @@ class Cursor:
         recent = sorted((it for it in self.seen.items() if it[1] >= oldest), key=lambda it: it[1])
         return replace(self, watermark=watermark, window=None, token=None, seen=dict(recent))
 
+    def rewound(self, end: datetime) -> Self:
+        """Return the cursor where a clock that was ahead has been set back to `end`."""
+        return replace(self, watermark=end, floor=None, window=None, token=None)
+
     def giving_up(self, end: datetime) -> Self:
         """Return the cursor after a stretch that is given up."""
         reached = max(self.watermark, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Protocol
 
 import orjson
 
-from tocsin.errors import Broken, Misconfigured, Refused, TryLater
+from tocsin.errors import Broken, Misconfigured, Refused
 from tocsin.model import Covered, Json, Page, Window
 from tocsin.providers.cursor import SECOND, Cursor, whole_second
 from tocsin.providers.taking import Records, Taker
@@ -20,14 +21,18 @@ PATIENCE = 2
 MOST_PIECES = 200
 """So many pieces of a window are tried in one read to find that."""
 MOST_GIVEN_UP = 30
-"""Where so many seconds in a row break, it is an outage, of which nothing is given up."""
+"""Where so many seconds in a row break it is an outage, and nothing is given up for a while."""
+STUBBORN = 8
+"""After so many reads that broke in a row, not even an outage holds up what is behind it."""
 MOST_PAGES = 1_000
 """A window has fewer pages, or the SIEM does not end them."""
 MOST_PAGES_OF_A_PIECE = 200
 SMALL_PAGE = 10
 """So much smaller than usual are pages while it is found out what breaks."""
-LATE = timedelta(minutes=15)
-"""A SIEM whose clock is further behind what was read already has lost it."""
+SET_BACK = timedelta(minutes=15)
+"""A clock further behind what was read already was ahead when that was read."""
+MEASURED = 2
+"""So many answers in a row have to agree that the SIEM's clock is ahead."""
 # Whether the SIEM answers at all is asked of other times, which may have been given up as well
 _ELSEWHERE = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
 
@@ -63,12 +68,21 @@ class WindowReader:
         self._stream = stream
         self._taker = Taker(source, stream)
         self._breaks = 0
+        self._skews: deque[timedelta] = deque(maxlen=MEASURED)
+
+    @property
+    def lead(self) -> timedelta:
+        """How far the SIEM's clock is certainly ahead of ours."""
+        certain = min(self._skews) if len(self._skews) == MEASURED else timedelta(0)
+        return max(certain, timedelta(0))
 
     async def pages(
         self, cursor: Cursor, end: datetime, overlap: timedelta
     ) -> AsyncGenerator[Page, None]:
         """Yield what changed from the cursor on up to `end`, or as far as the SIEM's clock goes."""
         longest = self._source.settings.longest_window
+        if cursor.window is None and cursor.watermark - end > SET_BACK:
+            cursor = cursor.rewound(end - overlap - SECOND)
         while (window := (cursor := cursor.towards(end, overlap, longest)).window) is not None:
             async with aclosing(self._window(cursor)) as steps:
                 async for reached, page in steps:
@@ -97,9 +111,11 @@ class WindowReader:
         self._breaks = 0
 
     async def _drain(self, cursor: Cursor, size: int, most: int) -> AsyncGenerator[Step, None]:
-        """Yield the pages of the cursor's window; nothing where the SIEM has not come to it yet."""
+        """Yield the pages of the cursor's window; none where the SIEM has not come to it yet."""
         listing, cursor = await self._begin(cursor, size)
         window, before = cursor.window, cursor.watermark
+        if window is None:
+            yield cursor, Page(next_position=cursor.encode())
         turning = _Turning(most)
         while window is not None:
             taken = await self._taker.take(listing.records, cursor.seen, window)
@@ -112,7 +128,7 @@ class WindowReader:
                 cursor = cursor.finished(window.end, 2 * self._source.settings.overlap)
                 yield cursor, taken.page(cursor, self._covered(before, cursor.watermark))
                 return
-            cursor = turning.turn(cursor, listing.next_token, taken.digests)
+            cursor = turning.turn(cursor, listing.next_token)
             yield cursor, taken.page(cursor, self._covered(before, before))
             listing = await self._list(window, cursor.token, size)
 
@@ -133,10 +149,9 @@ class WindowReader:
         ready = self._ready(listing)
         if ready is None or ready >= window.end:
             return listing, cursor
+        if cursor.watermark - ready > SET_BACK:
+            return listing, cursor.rewound(ready)
         if ready <= cursor.watermark:
-            if cursor.watermark - ready > LATE:
-                words = f"the SIEM says that it is {listing.server_time}, but what changed up to"
-                raise TryLater(f"{words} {cursor.watermark} was read already")
             return listing, replace(cursor, window=None)
         window = Window(window.start, ready)
         return await self._list(window, None, size), replace(cursor, window=window)
@@ -157,7 +172,9 @@ class WindowReader:
                 raise
             raise Broken(f"the page token is not accepted any more: {refused}") from None
         if listing.server_time is not None:
-            self._source.clock_skew = listing.server_time - self._source.tools.clock.now()
+            skew = listing.server_time - self._source.tools.clock.now()
+            self._source.clock_skew = skew
+            self._skews.append(skew)
         return listing
 
     async def _around(self, cursor: Cursor) -> AsyncGenerator[Step, None]:
@@ -166,7 +183,8 @@ class WindowReader:
         Nothing is given up while nothing else can be read either, be it behind those seconds.
         """
         assert cursor.window is not None  # noqa: S101 - there is one to read
-        search = _Search(cursor.window)
+        patient = self._breaks < STUBBORN
+        search = _Search(cursor.window, MOST_GIVEN_UP if patient else MOST_PIECES)
         for _ in range(MOST_PIECES):
             if search.is_over:
                 break
@@ -181,12 +199,12 @@ class WindowReader:
                 if cursor.watermark < search.piece.end:  # the SIEM has not come to it yet
                     return
                 search.widen()
-        else:
-            raise Broken(f"{MOST_PIECES} pieces of a window were not enough to find what breaks")
         if search.lost:
             if not (search.works or await self._answers(search.lost[0])):
                 raise Broken(str(search.lost[0].lost))
             yield self._give_up(cursor, search)
+        if not search.is_over:
+            raise Broken(f"{MOST_PIECES} pieces of a window were not enough to find what breaks")
 
     async def _piece(self, cursor: Cursor, search: _Search) -> AsyncGenerator[Step, None]:
         size = self._source.page_size // SMALL_PAGE
@@ -223,8 +241,9 @@ class WindowReader:
 class _Search:
     """Looks for the seconds of a window that break, by reading ever smaller pieces of it."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, most: int) -> None:
         self._end = window.end
+        self._most = most
         self._span = window.end - window.start
         self.piece = window
         self.works = False
@@ -252,7 +271,7 @@ class _Search:
             self._span = timedelta(seconds=int(self._span.total_seconds()) // 2)
             self._begin(self.piece.start)
             return
-        if len(self.lost) >= MOST_GIVEN_UP:
+        if len(self.lost) >= self._most:
             raise error
         start, end = self.piece.start, self.piece.end
         self.lost.append(Covered(source=source, start=start, end=end, lost=str(error)))
@@ -268,15 +287,13 @@ class _Turning:
     def __init__(self, most: int) -> None:
         self._most = most
         self._tokens: set[bytes] = set()
-        self._digests: frozenset[str] = frozenset()
 
-    def turn(self, cursor: Cursor, token: Json, digests: frozenset[str]) -> Cursor:
+    def turn(self, cursor: Cursor, token: Json) -> Cursor:
         """Return the cursor at the next page; Broken where the pages would never end."""
         name = orjson.dumps(token)
-        if name in self._tokens or (digests and digests == self._digests):
-            raise Broken(f"the SIEM gives the same page again: {name[:80]!r}")
+        if name in self._tokens:
+            raise Broken(f"the SIEM leads to the same page again: {name[:80]!r}")
         if cursor.pages >= self._most:
             raise Broken(f"the SIEM has more than {self._most:,} pages of one window")
         self._tokens.add(name)
-        self._digests = digests
         return cursor.turned(token)

@@ -46,8 +46,7 @@ class Taken:
     rejected: list[Rejected] = field(default_factory=list)
     brought: dict[str, int] = field(default_factory=dict)
     """The digests of what was not seen before, and the seconds at which it changed."""
-    digests: frozenset[str] = frozenset()
-    """Those of the whole page."""
+    records: int = 0
     stopped: PluginFailure | None = None
     """What kept the rest of the page from being taken."""
 
@@ -58,7 +57,7 @@ class Taken:
             incidents=tuple(self.incidents),
             rejected=tuple(self.rejected),
             covered=covered,
-            records=len(self.digests),
+            records=self.records,
         )
 
 
@@ -73,9 +72,9 @@ class Taker:
         self, records: Sequence[Mapping[str, Json]], seen: Mapping[str, int], window: Window
     ) -> Taken:
         """Return what those records say that were not seen before."""
-        names = [digest(self._source.version_of(record)) for record in records]
-        taken = Taken(digests=frozenset(names))
-        for name, record in zip(names, records, strict=True):
+        taken = Taken(records=len(records))
+        for record in records:
+            name = digest(self._source.version_of(record))
             if name in seen or name in taken.brought:
                 continue
             try:

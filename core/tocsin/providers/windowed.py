@@ -106,12 +106,13 @@ class WindowedProvider(Provider):
     ) -> AsyncGenerator[Page, None]:
         """Yield what changed from `position` up to `until`, less the settle delay."""
         settings = self.settings
-        end = whole_second(until - settings.settle_delay)
+        reader = self._reader(stream)
+        end = whole_second(until + reader.lead - settings.settle_delay)
         start = until - settings.first_fetch
         cursor = Cursor.first(start) if position is None else decode(position)
         if position is None:  # so that a first read that brings nothing is not the first again
             yield Page(next_position=cursor.encode())
-        async with aclosing(self._reader(stream).pages(cursor, end, settings.overlap)) as pages:
+        async with aclosing(reader.pages(cursor, end, settings.overlap)) as pages:
             async for page in pages:
                 yield page
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import orjson
 import pytest
 
 from tocsin import Broken, Listing, Refused, TryLater, Window
-
-from .conftest import record_of
 
 HOUR = timedelta(hours=1)
 
@@ -44,13 +43,33 @@ async def test_one_answer_with_a_wrong_date_loses_nothing(reading, world, monkey
     assert len(reading.latest) == 30
 
 
-async def test_a_clock_that_was_set_back_for_good_is_said(reading, world, monkeypatch):
-    await reading.read()
-    real = world.siem.now
-    monkeypatch.setattr(world.siem, "now", lambda: real() - timedelta(days=1))
-    world.clock.advance(minutes=1)
-    with pytest.raises(TryLater, match="the SIEM says that it is"):
-        await reading.read()
+@pytest.mark.parametrize("days", [-1, 1])
+async def test_a_clock_of_the_siem_that_is_set_for_good_is_followed(reading, world, days):
+    await read_for(reading, 5)
+    for skew in (timedelta(days=days), timedelta(0)):
+        world.siem.skew = skew
+        await read_for(reading, 5)
+        world.put(f"at-{skew}", ago=45)
+        await read_for(reading, 5)
+    assert len(reading.latest) == 2
+
+
+async def test_a_clock_of_ours_that_was_ahead_hides_nothing(reading, world):
+    listed = reading.provider.list_changes
+
+    async def without_time(*asked):
+        return replace(await listed(*asked), server_time=None)
+
+    reading.provider.list_changes = without_time
+    await read_for(reading, 2)
+    world.clock.advance(days=1)
+    world.siem.skew = -timedelta(days=1)
+    await read_for(reading, 2)
+    world.clock.advance(days=-1)
+    world.siem.skew = timedelta(0)
+    world.put("after", ago=45)
+    await read_for(reading, 2)
+    assert "after" in reading.latest
 
 
 @pytest.mark.parametrize("error", [Refused("404"), KeyError("entities"), Broken("500")])
@@ -84,19 +103,6 @@ async def test_details_under_a_rate_limit_go_on_where_they_stopped(reading, worl
     await read_for(reading, 8)
     assert len(reading.latest) == 100
     assert len([name for name in asked if name != "busy"]) == 100
-
-
-async def test_a_list_that_ignores_where_to_go_on_is_broken(world):
-    reading = world.reading(first_fetch="10m")
-    world.put("a", ago=60)
-
-    async def list_changes(stream, window, token, limit):
-        records = [record_of(case) for case in world.siem.changed(window)]
-        return Listing(records=records, next_token=(token or 0) + 1)
-
-    reading.provider.list_changes = list_changes
-    with pytest.raises(Broken, match="the same page again"):
-        await reading.read()
 
 
 async def test_pages_without_end_are_broken(reading, world):
@@ -171,7 +177,7 @@ async def test_an_outage_of_what_is_new_is_not_given_up(reading, world):
         return await listed(stream, window, token, limit)
 
     reading.provider.list_changes = list_changes
-    await read_for(reading, 30)
+    await read_for(reading, 8)  # an hour, with the pauses between
     assert reading.lost == []
     world.put("during", ago=120)
     reading.provider.list_changes = listed
