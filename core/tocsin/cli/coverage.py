@@ -8,6 +8,7 @@ import typer
 
 from tocsin.cli.existing import run_on_database
 from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.providers import require_known
 from tocsin.incidents import list_coverage
 from tocsin.settings import load_settings
 
@@ -18,7 +19,10 @@ def coverage(
     as_json: AsJson = False,
 ) -> None:
     """List the newest stretches of the ledger: what was read, what was lost, what failed."""
+    settings = load_settings()
+    if provider is not None:
+        require_known(settings, provider)
     records = run_on_database(
-        load_settings(), lambda database: database.read(list_coverage, provider, limit)
+        settings, lambda database: database.read(list_coverage, provider, limit)
     )
     print_records(records, as_json=as_json)

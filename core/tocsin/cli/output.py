@@ -39,8 +39,9 @@ def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
         print("nothing to show")
         return
     table = Table(box=None, pad_edge=False)
-    for name in records[0]:
-        table.add_column(name.replace("_", " "), overflow="fold")
+    for place, name in enumerate(records[0]):
+        # The first is what a record is called by, to be copied in one piece
+        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=place == 0)
     for record in records:
         table.add_row(*map(_escaped, record.values()))
     Console().print(table)

@@ -8,9 +8,11 @@ from typing import Any
 from tocsin.cli.answers import print_columns
 from tocsin.cli.existing import run_on_database
 from tocsin.cli.output import AsJson
+from tocsin.errors import OperatorError
 from tocsin.incidents import ProviderFacts, facts_of, list_providers
-from tocsin.registry import load_configuration
+from tocsin.registry import load_configuration, read_plugins_file
 from tocsin.settings import Settings, load_settings
+from tocsin.validation import nearest
 
 _COLUMNS = (
     "name",
@@ -41,6 +43,16 @@ def configured_providers(settings: Settings) -> list[ProviderFacts]:
     loading = load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
     configuration = asyncio.run(loading)
     return facts_of(configuration, configuration.absent)
+
+
+def require_known(settings: Settings, name: str) -> None:
+    """Raise OperatorError where no provider of this name is configured or was ever read."""
+    file, _ = read_plugins_file(settings.plugins_file)
+    shown = run_on_database(settings, lambda database: database.read(list_providers, []))
+    known = sorted({*file.providers, *(record["name"] for record in shown)})
+    if name not in known:
+        words = f"--provider: found {name!r}; name one of: {', '.join(known) or 'none yet'}"
+        raise OperatorError(words + nearest(name, known))
 
 
 def _covered_until(record: dict[str, Any]) -> str | None:

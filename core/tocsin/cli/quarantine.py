@@ -8,6 +8,7 @@ import typer
 
 from tocsin.cli.existing import run_on_database
 from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.providers import require_known
 from tocsin.incidents import list_quarantine
 from tocsin.settings import load_settings
 
@@ -18,7 +19,10 @@ def quarantine(
     as_json: AsJson = False,
 ) -> None:
     """List the newest records that could not be read, with the reason and where they stand."""
+    settings = load_settings()
+    if provider is not None:
+        require_known(settings, provider)
     records = run_on_database(
-        load_settings(), lambda database: database.read(list_quarantine, provider, limit)
+        settings, lambda database: database.read(list_quarantine, provider, limit)
     )
     print_records(records, as_json=as_json)
