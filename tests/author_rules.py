@@ -23,14 +23,21 @@ What must hold for every provider, and why. Each rule is a test of the {SUITES_P
 
 def page() -> str:
     """Return the page."""
-    groups = dict.fromkeys(group for suite in SUITES for group in suite.__bases__)
+    groups = dict.fromkeys(group for suite in SUITES for group in groups_of(suite))
     return "\n".join([HEAD, *(part for group in groups for part in of_group(group))])
+
+
+def groups_of(suite: type) -> Iterator[type]:
+    """Yield the classes that the rules of a suite stand in."""
+    for group in suite.__mro__:
+        if any(name.startswith("test_") for name in vars(group)):
+            yield group
 
 
 def of_group(group: type) -> Iterator[str]:
     """Yield the rules that belong together."""
     subject = (inspect.getmodule(group).__doc__ or "").partition("\n")[0]
-    suites = [f"`{suite.__name__}`" for suite in SUITES if group in suite.__bases__]
+    suites = [f"`{suite.__name__}`" for suite in SUITES if issubclass(suite, group)]
     where = "every suite" if len(suites) == len(SUITES) else " and ".join(suites)
     yield f"## {group.__name__.removesuffix('Rules')}\n"
     yield f"{subject} In {where}.\n"

@@ -14,6 +14,7 @@ import pytest
 
 from author_pages import PAGES as GENERATED
 from author_reference import MODULES
+from author_rules import SUITES, in_one_line
 from tocsin import Capability, WindowedProvider
 from tocsin.cli.scaffold import Scaffold
 from tocsin.providers.cursor import MOST_SEEN
@@ -27,6 +28,17 @@ each_page = pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_page_that_is_made_of_docstrings_is_current(name):
     assert PAGES[name] == GENERATED[name](), "run `python -m tests.author_pages`"
+
+
+def test_the_page_of_rules_has_every_rule_of_every_suite():
+    rows = re.findall(r"^\| (?!Rule \|)(.+?) \| .+ \|$", PAGES["rules.md"], re.MULTILINE)
+    rules = {
+        getattr(suite, name): in_one_line(getattr(suite, name).__doc__.partition("\n\n")[0])
+        for suite in SUITES
+        for name in dir(suite)
+        if name.startswith("test_")
+    }
+    assert sorted(rows) == sorted(rules.values())
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda it: it.__name__)

@@ -80,7 +80,7 @@ async def _ask_made(destination: Destination, channels: Channels) -> bool:
     """Return whether a destination that was made over HTTP is well."""
     try:
         live = await channels.make(destination)
-    except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
         print(f"destinations.{destination.name}: left out: {error}", file=sys.stderr)
         return False
     try:
@@ -102,10 +102,13 @@ async def _ask(plugin: Provider | Channel) -> bool:
 async def _health(plugin: Provider | Channel) -> Health:
     try:
         async with asyncio.timeout(_SECONDS):
-            return await plugin.check()
+            health = await plugin.check()
     except PluginFailure as error:
         return Health(detail="", problems=(str(error),))
     except TimeoutError:
         return Health(detail="", problems=(f"no answer within {_SECONDS} seconds",))
-    except Exception as error:  # noqa: BLE001 - a plugin's bug costs only itself
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's bug costs only itself
         return Health(detail="", problems=(f"its check failed: {error!r}",))
+    if isinstance(health, Health):
+        return health
+    return Health(detail="", problems=(f"its check returned {health!r}, not a `Health`",))

@@ -112,9 +112,10 @@ class WindowReader:
 
     async def _drain(self, cursor: Cursor, size: int, most: int) -> AsyncGenerator[Step, None]:
         """Yield the pages of the cursor's window; none where the SIEM has not come to it yet."""
+        asked_from = cursor.watermark
         listing, cursor = await self._begin(cursor, size)
         window, before = cursor.window, cursor.watermark
-        if window is None:
+        if before < asked_from:
             yield cursor, Page(next_position=cursor.encode())
         turning = _Turning(most)
         while window is not None:

@@ -66,12 +66,33 @@ class Maker:
         )
         try:
             made = kind(settings, tools)
+            _expect_kept(made, settings, tools)
             async with asyncio.timeout(_START_SECONDS):
                 await made.start()
+            if isinstance(made, Provider):
+                _expect_streams(made)
         except BaseException:
             await client.close()
             raise
         return Live(made, client)
+
+
+def _expect_kept(made: Provider | Channel, settings: PluginSettings, tools: Tools) -> None:
+    """Raise TypeError, in words for its author, where a plugin has not what its base class has."""
+    kept = getattr(made, "tools", None) is tools and getattr(made, "settings", None) is settings
+    if not kept:
+        place = f"{type(made).__name__}.__init__"
+        raise TypeError(f"call `super().__init__(settings, tools)` in `{place}`")
+
+
+def _expect_streams(provider: Provider) -> None:
+    """Raise TypeError, in words for its author, where a provider's streams are no list of names."""
+    names: object = provider.streams()
+    match names:
+        case [*several] if all(isinstance(name, str) for name in several):
+            return
+    place = f"{type(provider).__name__}.streams"
+    raise TypeError(f"return a tuple of names from `{place}`, not {names!r}")
 
 
 @dataclass(slots=True)
@@ -123,7 +144,7 @@ async def _start_all(
         hosts = item.settings.own_hosts() if section == "providers" else ()
         try:
             made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
             reason = f"it could not be started: {error!r}"
             live.absent.append(Absent(f"{section}.{item.name}", reason))
             _log.warning("left out", section=section, name=item.name, exc_info=True)

@@ -23,6 +23,10 @@ _HOOK_SECONDS = 10
 _log = structlog.get_logger()
 
 
+class _Unfit(Exception):  # noqa: N818 - a verdict, in words for the plugin's author
+    """A plugin does not offer what its hooks promise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Absent:
     """Something that was left out, and why."""
@@ -81,21 +85,50 @@ async def load(plugins: Iterable[InstalledPlugin]) -> Offers:
     offers = Offers()
     for plugin in plugins:
         try:
-            manager.register(plugin.entry_point.load(), plugin.name)
-            manager.check_pending()
+            module = plugin.entry_point.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
+            _leave_out(offers, plugin.name, f"it could not be imported: {error!r}")
+            continue
+        try:
+            manager.register(module, plugin.name)
+            _check_names(manager, plugin.name)
             await _collect(manager, plugin.name, offers)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
             manager.unregister(name=plugin.name)
-            offers.absent[plugin.name] = Absent(plugin.name, f"it could not be imported: {error!r}")
-            _log.warning("plugin left out", plugin=plugin.name, exc_info=True)
+            _leave_out(offers, plugin.name, f"it was imported, but {_words(error)}")
     return offers
+
+
+def _leave_out(offers: Offers, name: str, reason: str) -> None:
+    offers.absent[name] = Absent(name, reason)
+    _log.warning("plugin left out", plugin=name, exc_info=True)
+
+
+def _check_names(manager: pluggy.PluginManager, name: str) -> None:
+    """Raise `_Unfit` where a plugin marks a function that has not the name of a hook."""
+    hooks = vars(manager.hook)
+    known = [it for it, caller in hooks.items() if getattr(caller, "spec", None)]
+    for hook, caller in hooks.items():
+        if hook not in known and list(_implementations(caller, name)):
+            raise _Unfit(f"{hook!r} is no hook{nearest(hook, known)}")
+
+
+def _words(error: BaseException) -> str:
+    match error:
+        case _Unfit():
+            return str(error)
+        case pluggy.PluginValidationError():
+            return f"a hook of it does not fit: {' '.join(str(error).split())}"
+        case TimeoutError():
+            return f"a hook of it did not return within {_HOOK_SECONDS} seconds"
+    return f"a hook of it failed: {error!r}"
 
 
 async def _collect(manager: pluggy.PluginManager, name: str, offers: Offers) -> None:
     for hook in _implementations(manager.hook.tocsin_providers, name):
-        offers.providers[name] = _of_kind(await _call(hook), Provider)
+        offers.providers[name] = _of_kind(hook, await _call(hook), Provider)
     for hook in _implementations(manager.hook.tocsin_channels, name):
-        offers.channels[name] = _of_kind(await _call(hook), Channel)
+        offers.channels[name] = _of_kind(hook, await _call(hook), Channel)
     for hook in _implementations(manager.hook.tocsin_event, name):
         offers.observers[name] = hook
     for hook in _implementations(manager.hook.tocsin_template_paths, name):
@@ -113,7 +146,16 @@ async def _call(hook: Callable[[], Any]) -> Any:
         return await result if inspect.isawaitable(result) else result
 
 
-def _of_kind(offered: Any, kind: type[Any]) -> Any:
+def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:
+    """Return the class that a hook returned; raises `_Unfit` for what is none of this kind."""
+    returned = f"its hook `{hook.__name__}` returned"
+    if isinstance(offered, kind):
+        name = type(offered).__name__
+        raise _Unfit(f"{returned} an instance of {name}; return the class itself: `return {name}`")
     if not (isinstance(offered, type) and issubclass(offered, kind)):
-        raise TypeError(f"its hook returned {offered!r}, not a subclass of {kind.__name__}")
+        raise _Unfit(f"{returned} {offered!r}, not a subclass of {kind.__name__}")
+    settings: object = getattr(offered, "Settings", None)
+    if not (isinstance(settings, type) and issubclass(settings, kind.Settings)):
+        base = f"{kind.__name__}.Settings"
+        raise _Unfit(f"the `Settings` of {offered.__name__} do not derive from `{base}`")
     return offered

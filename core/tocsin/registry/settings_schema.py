@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
@@ -76,7 +77,7 @@ def list_settings(model: type[PluginSettings], base: type[PluginSettings]) -> It
         secret = name in model.secret_fields()
         yield Setting(
             name=name,
-            type=_type(schema["properties"][name], schema.get("$defs", {})),
+            type=_type(_property(schema, name, field), schema.get("$defs", {})),
             required=field.is_required(),
             default=_default(field),
             secret=secret,
@@ -85,9 +86,19 @@ def list_settings(model: type[PluginSettings], base: type[PluginSettings]) -> It
         )
 
 
-def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+def _property(schema: Mapping[str, Any], name: str, field: FieldInfo) -> Any:
+    """Return what the schema says of a field, which it knows by the name that operators write."""
+    properties = schema.get("properties", {})
+    return properties.get(name, properties.get(field.alias, {}))
+
+
+def _type(schema: Any, definitions: Mapping[str, Any]) -> str:
+    if not isinstance(schema, Mapping):  # `true` stands for anything
+        return "anything"
     if "$ref" in schema:
-        return _type(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+        name = schema["$ref"].rpartition("/")[2]
+        others = {key: value for key, value in definitions.items() if key != name}  # may be within
+        return _type(definitions.get(name, {}), others)
     if schema.get("format") == "password":
         return _SECRET
     for several in ("anyOf", "oneOf", "allOf"):
@@ -103,7 +114,7 @@ def _plain_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> st
     kind = schema.get("type")
     if kind == "array":
         return f"list of {_type(schema.get('items', {}), definitions)}"
-    if kind == "object" and "additionalProperties" in schema:
+    if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
         return f"table of {_type(schema['additionalProperties'], definitions)}"
     bounds = "".join(f" {sign} {schema[name]}" for name, sign in _BOUNDS.items() if name in schema)
     example = f" such as {_toml(schema['examples'][0])}" if schema.get("examples") else ""
@@ -117,11 +128,21 @@ def _default(field: FieldInfo) -> str | None:
 
 def _toml(value: object) -> str:
     """Return a value as TOML has it; of text, numbers and lists that is what JSON has."""
-    return json.dumps(value, default=_written, ensure_ascii=False)
+    try:
+        return json.dumps(value, default=_written, ensure_ascii=False)
+    except (TypeError, ValueError):  # names that are no text, or a table within itself
+        return str(value)
 
 
-def _written(value: object) -> str:
-    return _duration(value) if isinstance(value, timedelta) else str(value)
+def _written(value: object) -> Any:
+    match value:
+        case timedelta():
+            return _duration(value)
+        case BaseModel():
+            return value.model_dump()
+        case set() | frozenset():
+            return list(value)
+    return str(value)
 
 
 def _duration(value: timedelta) -> str:

@@ -84,6 +84,8 @@ class Simulator(ABC):
         """What the faults ask for that name a delay."""
         self.before_each: Callable[[], None] = lambda: None
         """Called before each request is answered, so that things happen while pages are read."""
+        self.mistakes: list[Exception] = []
+        """What its own handlers have raised, which is answered 500."""
         self._sessions: dict[str, datetime] = {}
         self._places: dict[str, _Place] = {}
         self._numbers = count(1)
@@ -143,6 +145,10 @@ class Simulator(ABC):
         if any(case.id in self.siem.poisoned for case in page):
             raise Refusal(500, "an incident cannot be shown")
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
+
+    def leads_on(self, text: str) -> bool:
+        """Return whether a text holds a page token that was given out, such as a link does."""
+        return any(token in text for token in self._places)
 
     def get(self, identifier: str) -> Case:
         """Return the incident as the API shows it now; `Refusal` 404 where it shows none."""
@@ -247,6 +253,9 @@ class Simulator(ABC):
             response.headers.update(refusal.headers)
         except web.HTTPException as error:
             response = self.json({"error": error.reason}, error.status)
+        except Exception as mistake:
+            self.mistakes.append(mistake)
+            raise
         else:
             if self._page_fault is Fault.PARTIAL:
                 response.set_status(206)

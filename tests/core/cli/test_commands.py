@@ -68,6 +68,39 @@ def test_check_says_what_is_not_well(tocsin, configured):
     assert not (configured / "data").exists()
 
 
+SHAPELESS = """
+from tocsin import Provider, hookimpl
+
+class Shapeless(Provider):
+    async def check(self): {check}
+    async def read(self, stream, position, until): ...
+
+@hookimpl
+def tocsin_providers(): return Shapeless
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ("return True", "its check returned True, not a `Health`"),
+        ("raise SystemExit(3)", "its check failed: SystemExit(3)"),
+    ],
+)
+def test_check_tells_of_a_check_that_is_none(tocsin, tmp_path, check, words):
+    (tmp_path / "shapeless.py").write_text(SHAPELESS.format(check=check))
+    folder = tmp_path / "shapeless-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: shapeless\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text("[tocsin.providers]\nshapeless = shapeless\n")
+    (tmp_path / "plugins.toml").write_text(
+        'enabled = ["shapeless"]\n[providers.edge]\nplugin = "shapeless"\n'
+    )
+    status, _, errors = tocsin("check")
+    assert status == 1
+    assert f"providers.edge: {words}" in errors
+
+
 def test_check_judges_the_database_too(tocsin, configured):
     status, _, errors = tocsin("check", TOCSIN_DATABASE_URL="postgresql://u:p@127.0.0.1:1/d")
     assert (status, "database: the database cannot be used" in errors) == (1, True)

@@ -257,6 +257,52 @@ async def test_a_plugin_that_fails_to_start_is_left_out_with_its_reason(write, t
     assert (absent.name, "no such device" in absent.reason) == ("destinations.other", True)
 
 
+SHAPELESS = """
+import tocsin
+
+class Shapeless(tocsin.Provider):
+    def __init__(self, settings, tools):
+        {init}
+    def streams(self): return {streams}
+    async def check(self): ...
+    async def read(self, stream, position, until): ...
+
+@tocsin.hookimpl
+def tocsin_providers(): return Shapeless
+"""
+TOOLED = "super().__init__(settings, tools)"
+
+
+@pytest.mark.parametrize(
+    ("init", "streams", "reason"),
+    [
+        (
+            "pass",
+            "('changed',)",
+            "call `super().__init__(settings, tools)` in `Shapeless.__init__`",
+        ),
+        ("self.tools = tools", "('changed',)", "call `super().__init__(settings, tools)`"),
+        (TOOLED, "None", "return a tuple of names from `Shapeless.streams`, not None"),
+        (TOOLED, "'changed'", "return a tuple of names from `Shapeless.streams`, not 'changed'"),
+        (TOOLED, "(1,)", "return a tuple of names from `Shapeless.streams`, not (1,)"),
+        ("raise SystemExit(3)", "()", "SystemExit(3)"),
+    ],
+)
+async def test_a_provider_that_is_not_whole_is_left_out_with_words_for_its_author(
+    write, third_party, init, streams, reason
+):
+    source = SHAPELESS.format(init=init, streams=streams)
+    text = VALID.replace('"webhook"]', '"webhook", "shapeless"]')
+    text += '[providers.other]\nplugin = "shapeless"\n'
+    plugins = [*installed_plugins(), third_party("shapeless", source)]
+    configuration = await load_configuration(write(text), plugins)
+    live = await start_plugins(configuration, Maker(SystemClock()))
+    await live.close()
+    [absent] = [it for it in live.absent if it.name == "providers.other"]
+    assert reason in absent.reason
+    assert sorted(live.channels) == ["soc"]
+
+
 async def test_a_coroutine_hook_is_awaited(write, third_party):
     source = STARTLESS.replace("def tocsin_channels", "async def tocsin_channels")
     text = VALID.replace('"webhook"]', '"webhook", "patient"]')

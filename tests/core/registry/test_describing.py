@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from importlib.metadata import EntryPoint
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
-from pydantic import ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr
 
 from tocsin import Duration, Provider
 from tocsin.errors import OperatorError
@@ -17,7 +18,7 @@ from tocsin.registry.describing import describe
 from tocsin.registry.settings_schema import list_settings
 
 PROVIDER = '''
-from tocsin import Health, Provider, WindowedProvider, hookimpl
+from tocsin import ApiSettings, Health, Provider, WindowedProvider, hookimpl
 
 class Acme(WindowedProvider):
     """Incidents of Acme.
@@ -32,6 +33,11 @@ class Acme(WindowedProvider):
 @hookimpl
 def tocsin_providers(): return Acme
 '''
+
+
+WHOLE = PROVIDER.replace(
+    "    async def check", "    async def read(self): ...\n    async def check"
+)
 
 
 @pytest.fixture
@@ -105,7 +111,28 @@ async def test_of_two_with_one_name_none_is_imported(install):
         ("", "it implements no hook; mark those that it has with `@hookimpl`"),
         ("def tocsin_providers(): ...", "it implements no hook"),
         (PROVIDER.replace("return Acme", "return Health"), "not a subclass of Provider"),
-        (PROVIDER.replace("def tocsin_providers", "def tocsin_povider"), "tocsin_povider"),
+        (
+            PROVIDER.replace("def tocsin_providers", "def tocsin_povider"),
+            "it was imported, but 'tocsin_povider' is no hook; did you mean 'tocsin_providers'?",
+        ),
+        (
+            PROVIDER.replace("def tocsin_providers()", "def tocsin_providers(config)"),
+            "it was imported, but a hook of it does not fit",
+        ),
+        (
+            PROVIDER.replace("return Acme", "raise OSError('no')"),
+            "it was imported, but a hook of it failed: OSError('no')",
+        ),
+        (
+            WHOLE.replace("return Acme", "return Acme(None, None)"),
+            "`tocsin_providers` returned an instance of Acme; return the class itself",
+        ),
+        (
+            PROVIDER.replace(
+                "permissions =", "class Settings(ApiSettings): ...\n    permissions ="
+            ),
+            "the `Settings` of Acme do not derive from `Provider.Settings`",
+        ),
         (PROVIDER.replace("async def check", "async def chek"), "cannot be made: it lacks check"),
     ],
 )
@@ -127,6 +154,13 @@ class Odd:
     """Nothing that JSON Schema knows."""
 
 
+class Inner(BaseModel):
+    """A table within a table, and of itself."""
+
+    size: int = 1
+    more: list[Inner] = []
+
+
 class Settings(Provider.Settings):
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
@@ -140,6 +174,16 @@ class Settings(Provider.Settings):
     network: Network | None = None
     ratio: int | float = 0.5
     odd: Odd | None = None
+    bare: dict = Field(default={})
+    numbers: dict[int, list] = Field(default={})
+    pairs: list[tuple[int, str]] = Field(default=[])
+    inner: Inner = Inner()
+    inners: dict[str, Inner] | bool = False
+    union: int | list[str] | Literal["all"] = "all"
+    whatever: Any = None
+    json_value: JsonValue = None
+    calls: Callable[[], int] | None = None
+    named: frozenset[str] = Field(default=frozenset({"one"}), alias="called")
 
 
 def told(model: type[PluginSettings] = Settings):
@@ -159,6 +203,16 @@ def told(model: type[PluginSettings] = Settings):
         ("network", 'text such as "10.20.0.0/16"', None),
         ("ratio", "whole number or number", "0.5"),
         ("odd", "anything", None),
+        ("bare", "table", "{}"),
+        ("numbers", "table of list of anything", "{}"),
+        ("pairs", "list of list of anything", "[]"),
+        ("inner", "table", '{"size": 1, "more": []}'),
+        ("inners", "table of table or true or false", "false"),
+        ("union", 'whole number or list of text or one of "all"', '"all"'),
+        ("whatever", "anything", None),
+        ("json_value", "anything", None),
+        ("calls", "anything", None),
+        ("named", "list of text", '["one"]'),
         ("quiet_first_fetch", "true or false", "false"),
     ],
 )

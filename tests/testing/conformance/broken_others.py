@@ -7,11 +7,12 @@ import urllib.request
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
-from broken import Incidents, Lists, Pages, breaks
+from broken import Incidents, Lists, Pages, breaks, is_past
 from tocsin_example.provider import ExampleProvider
 
-from tocsin import Broken, Covered, Window
+from tocsin import Broken, Covered, Refused, TryLater, Window
 
 DOOMSDAY = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -92,6 +93,26 @@ class RereadsNoEntities(ExampleProvider):
         return found and replace(found, entities=())
 
 
+@breaks("test_any_id_is_read_again")
+class KeepsSlashesInAPath(ExampleProvider):
+    async def incident(self, external_id):
+        try:
+            answer = await self._api.get(f"/api/v1/cases/{quote(external_id)}")
+        except Refused:
+            return None
+        return self.to_incident(answer.json)
+
+
+@breaks("test_details_that_are_refused_cost_no_incident")
+class WaitsForDetails(ExampleProvider):
+    async def complete(self, incident, record):
+        try:
+            await self._api.get(f"/api/v1/cases/{quote(incident.external_id, safe='')}")
+        except Refused as refused:
+            raise TryLater(str(refused)) from None
+        return incident
+
+
 @breaks("test_an_incident_that_is_gone_is_none")
 class MissesWhatIsGone(ExampleProvider):
     async def incident(self, external_id):
@@ -104,7 +125,8 @@ class MissesWhatIsGone(ExampleProvider):
 @breaks("test_a_backfill_brings_its_window")
 class FillsTooMuch(ExampleProvider):
     async def backfill(self, stream, position, window):
-        wider = Window(window.start, window.end + timedelta(hours=3))
+        more = timedelta(hours=3 if is_past(self, window) else 0)
+        wider = Window(window.start, window.end + more)
         async for page in super().backfill(stream, position, wider):
             yield page
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -201,3 +202,46 @@ class TellsWhatItWasShown(Sent):
 class HasNothingYet(Sent):
     async def check(self):
         return Health(detail="", problems=("nothing was sent yet",))
+
+
+class SentNumbers(Sent):
+    """Takes times in seconds since 1970; what is no such time is rejected."""
+
+    def received(self, records):
+        return super().received([_in_words(record) for record in records])
+
+
+def _in_words(record):
+    if not isinstance(record, dict):
+        return record
+    names = ("created_at", "changed_at")
+    times = {name: _iso(record[name]) for name in names if name in record}
+    return {**record, **times}
+
+
+def _iso(value):
+    with suppress(TypeError, ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(value, UTC).isoformat()
+    return None
+
+
+class NumbersConformance(SentConformance):
+    provider = SentNumbers
+
+    def record(self, case):
+        times = {"created_at": case.created_at, "changed_at": case.changed_at}
+        return super().record(case) | {name: it.timestamp() for name, it in times.items()}
+
+
+NUMBERS = Broken(NumbersConformance)
+
+
+@NUMBERS.breaks("test_odd_numbers_for_times_lose_nothing")
+class PassesOverTheFarFuture(SentNumbers):
+    def received(self, records):
+        return super().received([it for it in records if not _is_far(it)])
+
+
+def _is_far(record):
+    at = record.get("created_at") if isinstance(record, dict) else None
+    return isinstance(at, int) and at > 2**33

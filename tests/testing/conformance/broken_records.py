@@ -181,6 +181,12 @@ class StampsVersionsItself(Incidents):
         return replace(incident, changed_at=self.tools.clock.now())
 
 
+@breaks("test_a_version_has_the_siems_time_of_change")
+class SaysNoTimeOfChange(Incidents):
+    def make(self, incident, record):
+        return replace(incident, changed_at=None)
+
+
 # what stands in a record
 
 

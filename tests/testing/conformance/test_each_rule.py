@@ -11,7 +11,7 @@ import broken_records  # noqa: F401
 import pytest
 from broken import EXAMPLE, Broken, broken_rules, rules_of
 
-TABLES = (EXAMPLE, broken_files.FILES, broken_pushes.PUSHES)
+TABLES = (EXAMPLE, broken_files.FILES, broken_pushes.PUSHES, broken_pushes.NUMBERS)
 SAMPLE = 8
 """Of the other rules, so many are tried in the ordinary tests."""
 
@@ -34,7 +34,7 @@ def test_a_broken_provider_breaks_no_other_rule(table, rules, kind):
     assert broken_rules(table.suite, kind, rules_of(table.suite)) == rules
 
 
-@pytest.mark.parametrize("table", TABLES, ids=["http", "files", "pushes"])
+@pytest.mark.parametrize("table", TABLES, ids=["http", "files", "pushes", "numbers"])
 def test_a_good_provider_breaks_none(table):
     assert broken_rules(table.suite, table.suite.provider, rules_of(table.suite)) == set()
 
@@ -48,7 +48,7 @@ def test_every_rule_has_a_provider_that_breaks_it():
     assert {rule for table in TABLES for rule in rules_of(table.suite)} == broken
 
 
-@pytest.mark.parametrize("table", TABLES, ids=["http", "files", "pushes"])
+@pytest.mark.parametrize("table", TABLES, ids=["http", "files", "pushes", "numbers"])
 def test_every_rule_says_what_it_is_and_why(table: Broken):
     words = {rule: getattr(table.suite, rule).__doc__ for rule in rules_of(table.suite)}
     assert [rule for rule, text in words.items() if len((text or "").split("\n\n")) != 2] == []

@@ -15,12 +15,27 @@ from tocsin.testing.conformance import exempt
 from tocsin.testing.conformance.rules import RuleBroken
 
 SUITE = """
+from tocsin import Provider
 from broken import ExampleConformance
 from broken_records import RejectsNul
 
 
 class TestBroken(ExampleConformance):
     provider = RejectsNul
+
+
+class Confused(ExampleConformance.simulator):
+    async def list_cases(self, request):
+        return self.json({"cases": [{}["changed"]]})
+
+
+class TestConfused(ExampleConformance):
+    simulator = Confused
+
+
+class TestUnfinished(ExampleConformance):
+    class provider(Provider):
+        pass
 
 
 class TestOdd(ExampleConformance):
@@ -59,6 +74,18 @@ def test_a_bug_of_the_provider_is_reported_with_its_traceback(tmp_path):
     told = run(tmp_path, "TestOdd and check_says")
     assert "Seen: ZeroDivisionError: division by zero" in told
     assert "return 1 / 0" in told
+
+
+def test_a_bug_of_the_simulator_is_reported_with_its_traceback(tmp_path):
+    told = run(tmp_path, "TestConfused and every_page")
+    assert "a handler of the simulator raised KeyError: 'changed'" in told
+    assert '{}["changed"]' in told
+
+
+def test_a_provider_that_lacks_methods_is_told_which(tmp_path):
+    told = run(tmp_path, "TestUnfinished and every_page")
+    assert "Seen: provider cannot be made: it lacks check, read" in told
+    assert "Traceback" not in told
 
 
 def test_a_provider_that_never_ends_is_told_of(monkeypatch):

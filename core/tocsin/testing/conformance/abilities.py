@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from tocsin.hookspecs import Capability
 from tocsin.model import Entity, EntityKind, Window
+from tocsin.providers import WindowedProvider
 from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
 from tocsin.testing.conformance.paging import PAGE
 from tocsin.testing.conformance.reader import Reader
@@ -13,6 +14,7 @@ from tocsin.testing.conformance.rules import Seen, does_not_apply, expect, rule
 from tocsin.testing.siem import Case
 
 _MOST_PAGES = 50
+_ODD_IDS = ("7/8", "7?8=9", "7#8", "7%8", "7%2F8", "7 8", "7\N{LATIN SMALL LETTER E WITH ACUTE}8")
 _ADDRESS = Entity(EntityKind.IP, "198.51.100.99")
 
 
@@ -53,6 +55,39 @@ class AbilityRules(HttpConformance):
             expect(found and _ADDRESS in found.entities, f"{found and found.entities}")
 
     @rule
+    async def test_any_id_is_read_again(self) -> None:
+        """`incident` finds an incident whose id has a slash, a space, `?`, `#` or `%` in it.
+
+        An id that is put into a path as it is leads to another incident, or to none.
+        """
+        async with self.lab() as lab:
+            self._can(Capability.REREAD)
+            for odd in _ODD_IDS:
+                case = lab.put(id=odd)
+                await lab.arrive()
+                name = self.external_id(case)
+                if name not in lab.store.incidents:
+                    does_not_apply(f"its ids are never such as {name!r}")
+                found = await lab.provider.incident(name)
+                seen = f"{found and found.external_id!r} for {name!r}"
+                expect(found and found.external_id == name, seen)
+
+    @rule
+    async def test_details_that_are_refused_cost_no_incident(self) -> None:
+        """An incident arrives, and so do the others, though the SIEM refuses its details.
+
+        It was deleted, or is nobody's business but theirs: asked for again, it holds up the rest.
+        """
+        async with self.lab(most_per_page=PAGE) as lab:
+            if getattr(self.provider, "complete", None) in (None, WindowedProvider.complete):
+                does_not_apply("it does not override `complete`")
+            for status in (404, 422):
+                case, *_ = lab.put_many(2 * PAGE)
+                lab.refused[case.id] = status
+                await lab.persist()
+                lab.expect_all()
+
+    @rule
     async def test_an_incident_that_is_gone_is_none(self) -> None:
         """`incident` returns None for one that the SIEM has no more.
 
@@ -76,6 +111,19 @@ class AbilityRules(HttpConformance):
                 lab.incident(case)
             names = {self.external_id(case) for case in outside} & lab.store.incidents.keys()
             expect(not names, f"{len(names)} incidents from outside of the window")
+
+    @rule
+    async def test_a_backfill_begins_on_its_first_second(self) -> None:
+        """`backfill` brings what changed on the very second at which its window begins.
+
+        It is where what was lost begins: operators fill exactly the hole that the ledger shows.
+        """
+        async with self.lab() as lab:
+            window, _, _ = _past(self, lab)
+            start = window.start.replace(microsecond=0)
+            case = lab.put(created_at=start, changed_at=start)
+            await lab.reader.fill(Window(start, window.end))
+            lab.incident(case)
 
     @rule
     async def test_a_backfill_goes_on_after_any_page(self) -> None:
@@ -103,8 +151,9 @@ class AbilityRules(HttpConformance):
             await lab.arrive()
             window, _, _ = _past(self, lab)
             cases = lab.put_many(2 * PAGE)
+            end = lab.clock.now()
             lab.settle()
-            await Reader(lab.provider).fill(Window(window.start, lab.clock.now()))
+            await Reader(lab.provider).fill(Window(window.start, end))
             await lab.arrive()
             for case in cases:
                 lab.incident(case)

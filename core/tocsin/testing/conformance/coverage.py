@@ -9,7 +9,7 @@ from tocsin.model import Covered
 from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
 from tocsin.testing.conformance.paging import PAGE
 from tocsin.testing.conformance.records import PRECISION
-from tocsin.testing.conformance.rules import does_not_apply, expect, rule
+from tocsin.testing.conformance.rules import Seen, does_not_apply, expect, rule
 from tocsin.testing.faults import Fault
 
 _SKEW = timedelta(minutes=5)
@@ -80,7 +80,7 @@ class CoverageRules(HttpConformance):
             await lab.arrive()
             found = lab.incident(case).changed_at
             if found is None:
-                does_not_apply("it says no time of change")
+                raise Seen("no `changed_at`; if the vendor has none, replace the rule by `exempt`")
             expect(found.tzinfo is not None, f"{found} without a zone")
             expect(abs(found - case.changed_at) < PRECISION, f"{found} for {case.changed_at}")
 

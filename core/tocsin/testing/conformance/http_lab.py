@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Self
 
 from aiohttp import web
 
 from tocsin.errors import PluginFailure, TryLater
+from tocsin.model import Json
 from tocsin.testing.conformance.base import Conformance
 from tocsin.testing.conformance.lab import Lab
-from tocsin.testing.conformance.rules import Seen, does_not_apply
+from tocsin.testing.conformance.rules import Seen, described, does_not_apply
 from tocsin.testing.siem import Case
-from tocsin.testing.simulator import Simulator
+from tocsin.testing.simulator import Refusal, Simulator
 
 FIRST_FETCH = timedelta(hours=2)
 _MINUTE = timedelta(minutes=1)
@@ -55,15 +56,24 @@ class HttpLab(Lab):
         super().__init__(suite)
         self._suite = suite
         self.clock.advance(microseconds=123_456)  # vendors' times are seldom whole seconds
+        self.alter_answer: Callable[[Json], Json] = lambda content: content
+        """What is done to each answer before it is written as JSON."""
+        self.refused: dict[str, int] = {}
+        """The ids that are answered so when one incident is asked for."""
         self.simulator = _shown_by(self, suite.simulator, most_per_page)(self.siem)
 
     async def __aenter__(self) -> Self:
         await self.simulator.__aenter__()
         return await super().__aenter__()
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await super().__aexit__()
         await self.simulator.__aexit__()
+        match raised, self.simulator.mistakes:
+            case [_, Exception() as error, _], [mistake, *_]:
+                seen = str(error) if isinstance(error, Seen) else described(error)
+                words = f"a handler of the simulator raised {described(mistake)}"
+                raise Seen(f"{seen}; {words}") from mistake
 
     def settings(self) -> Mapping[str, Any]:
         """Return the settings of the provider, with a short first fetch for speed."""
@@ -124,14 +134,20 @@ class HttpLab(Lab):
         return {"first_fetch": FIRST_FETCH} if "first_fetch" in fields else {}
 
 
-def _shown_by(lab: Lab, kind: type[Simulator], most_per_page: int | None) -> type[Simulator]:
+def _shown_by(lab: HttpLab, kind: type[Simulator], most_per_page: int | None) -> type[Simulator]:
     """Return the simulator with its records altered as the lab says, in any JSON there is."""
 
     def to_json(content: Any, status: int = 200) -> web.Response:
-        body = json.dumps(content).encode()  # which can write half a character
+        body = json.dumps(lab.alter_answer(content)).encode()  # which can write half a character
         return web.Response(body=body, status=status, content_type="application/json")
 
+    def get(simulator: Simulator, identifier: str) -> Case:
+        if identifier in lab.refused:
+            raise Refusal(lab.refused[identifier], "this one is not shown")
+        return kind.get(simulator, identifier)
+
     members: dict[str, Any] = {
+        "get": get,
         "show": lambda _, case: lab.show(case),
         "json": staticmethod(to_json),
     }

@@ -108,7 +108,10 @@ class Lab(ABC):
 
     async def open(self, **changes: Any) -> Provider:
         """Return another provider, which remembers nothing, with these settings changed."""
-        provider = self.suite.provider(self.checked_settings(**changes), self.tools)
+        kind = self.suite.provider
+        if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
+            raise Seen(f"{kind.__name__} cannot be made: it lacks {', '.join(lacking)}")
+        provider = kind(self.checked_settings(**changes), self.tools)
         await provider.start()
         return provider
 

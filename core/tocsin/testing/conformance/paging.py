@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from tocsin.errors import PluginFailure
+from tocsin.model import Json
 from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
 from tocsin.testing.conformance.rules import does_not_apply, expect, expect_failure, rule
+from tocsin.testing.conformance.shapes import Path, paths_of, value_at
 from tocsin.testing.faults import Fault
 from tocsin.testing.siem import Case
 
@@ -153,6 +155,23 @@ class PagingRules(HttpConformance):
             lab.expect_all()
 
     @rule
+    async def test_a_missing_page_token_is_not_the_end(self) -> None:
+        """An answer without the member that leads to the next page raises, and nothing is missed.
+
+        A vendor who renames it would otherwise cut every list after its first page.
+        """
+        async with self.lab(most_per_page=PAGE) as lab:
+            member = await _member_that_leads_on(lab)
+            lab.put_many(3 * PAGE, every=SPREAD)
+            lab.settle()
+            as_it_was = lab.alter_answer
+            lab.alter_answer = _renamed(member)
+            expect_failure(await lab.reader.failure(), PluginFailure)
+            lab.alter_answer = as_it_was
+            await lab.persist()
+            lab.expect_all()
+
+    @rule
     async def test_an_expired_page_token_loses_nothing(self) -> None:
         """Reading goes on where the page token that was stored has expired.
 
@@ -182,6 +201,48 @@ class PagingRules(HttpConformance):
                 lab.simulator.recover()
                 await lab.persist()
                 lab.expect_all()
+
+
+async def _member_that_leads_on(lab: HttpLab) -> Path:
+    """Return where the vendor writes the next page's token; skip where it need not be written."""
+    answers: list[Json] = []
+
+    def keep(content: Json) -> Json:
+        answers.append(content)
+        return content
+
+    as_it_was, lab.alter_answer = lab.alter_answer, keep
+    lab.put_many(2 * PAGE)
+    await lab.arrive()
+    lab.alter_answer = as_it_was
+    for answer in answers:
+        for *way, name in paths_of(answer):
+            holder = value_at(answer, tuple(way))
+            if isinstance(holder[name], str) and lab.simulator.leads_on(holder[name]):
+                others = (value_at(it, tuple(way)) for it in answers)
+                _expect_always(name, holder, others)
+                return (*way, name)
+    return does_not_apply("it does not page by tokens")
+
+
+def _expect_always(name: str | int, holder: dict[str, Json], others: Iterable[Json]) -> None:
+    """Skip the rule where the SIEM leaves out a member, namely on the last page."""
+    rest = holder.keys() - {name}
+    alike = (it for it in others if isinstance(it, dict) and it.keys() >= rest)
+    if not all(name in it for it in alike):
+        does_not_apply(f"the simulator leaves out `{name}` on the last page")
+
+
+def _renamed(path: Path) -> Callable[[Json], Json]:
+    *way, name = path
+
+    def change(content: Json) -> Json:
+        holder = value_at(content, tuple(way))
+        if isinstance(holder, dict) and name in holder:
+            holder["x_renamed"] = holder.pop(name)
+        return content
+
+    return change
 
 
 async def _read_while(lab: HttpLab, action: Callable[[], None]) -> None:

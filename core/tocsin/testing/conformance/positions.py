@@ -164,6 +164,25 @@ class PositionRules(HttpConformance):
             lab.incident(sibling)
 
     @rule
+    async def test_a_change_on_the_second_of_a_bound_is_read(self) -> None:
+        """A change on the very second at which one read ended and the next begins arrives.
+
+        A SIEM that answers only what is later than the bound leaves it out of both.
+        """
+        async with self.lab() as lab:
+            for name in ("overlap", "settle_delay"):
+                lab.setting(name)
+            await lab.restart(overlap=timedelta(0), settle_delay=timedelta(seconds=5))
+            await lab.arrive()
+            for _ in range(3):
+                for _ in range(10):
+                    lab.put(changed_at=lab.clock.now().replace(microsecond=0))
+                    lab.clock.advance(seconds=1)
+                await lab.reader.read()
+            await lab.arrive()
+            lab.expect_all()
+
+    @rule
     async def test_an_old_incident_that_changes_arrives(self) -> None:
         """An incident of last month arrives when it changes: changes are asked for, not births.
 

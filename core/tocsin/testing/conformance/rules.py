@@ -79,7 +79,7 @@ def rule(test: Callable[[S], Awaitable[None]]) -> Callable[[S], None]:
         try:
             asyncio.run(_within_time(test(suite)))
         except Seen as seen:
-            raise RuleBroken(words, str(seen)) from None
+            raise RuleBroken(words, str(seen)) from seen.__cause__
         except Exception as error:
             raise RuleBroken(words, described(error)) from error
 

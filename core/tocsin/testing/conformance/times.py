@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from unittest.mock import patch
 
+from tocsin.model import Json
 from tocsin.testing.conformance.base import Conformance
 from tocsin.testing.conformance.lab import Lab
 from tocsin.testing.conformance.records import PRECISION
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 from tocsin.testing.conformance.shapes import (
+    Path,
     change_texts,
     moment_of,
+    put_at,
     texts_of,
+    value_at,
     with_digits,
     with_offset,
     without_zone,
 )
 from tocsin.testing.siem import Case
 
+_NEVER = (0, -1, 2**31 - 1, 2**63 - 1, 1e300)
 _NEW_YORK = "EST5EDT,M3.2.0,M11.1.0"
 
 
@@ -53,6 +59,22 @@ class TimeRules(Conformance):
             await _expect_time(lab)
 
     @rule
+    async def test_odd_numbers_for_times_lose_nothing(self) -> None:
+        """A record whose times are numbers of another unit, or of no time, is read or rejected.
+
+        Vendors change from seconds to milliseconds, and write 0 or the largest number for never.
+        """
+        async with self.lab() as lab:
+            places = _numbers(lab)
+            for change in _CHANGES:
+                lab.alter = put_at(places, change)
+                case, rejected = lab.put(), len(lab.store.rejected)
+                await lab.arrive()
+                came = self.external_id(case) in lab.store.incidents
+                seen = f"neither read nor rejected: {lab.show(case)}"
+                expect(came or len(lab.store.rejected) > rejected, seen)
+
+    @rule
     async def test_times_without_a_zone_are_never_local(self) -> None:
         """A time without a zone is taken for UTC or rejected, wherever this machine stands.
 
@@ -73,6 +95,29 @@ class TimeRules(Conformance):
 def _has_times(lab: Lab) -> None:
     if not any(moment_of(text) for text in texts_of(lab.render(lab.case()))):
         does_not_apply("its records have no times in ISO 8601")
+
+
+def _numbers(lab: Lab) -> list[Path]:
+    """Return where a record has times that are numbers; skip where it has none."""
+    earlier = lab.clock.now() - timedelta(hours=1)
+    places = lab.differing("when an incident began", created_at=earlier)
+    record = lab.render(lab.case())
+    numbers = [it for it in places if isinstance(value_at(record, it), int | float)]
+    return numbers or does_not_apply("its records have no times that are numbers")
+
+
+def _times(factor: float, value: Json) -> Json:
+    return int(value * factor)
+
+
+def _always(number: float, _: Json) -> Json:
+    return number
+
+
+_CHANGES: tuple[Callable[[Json], Json], ...] = (
+    *(partial(_times, factor) for factor in (1000, 0.001)),
+    *(partial(_always, number) for number in _NEVER),
+)
 
 
 async def _expect_time(lab: Lab) -> None:

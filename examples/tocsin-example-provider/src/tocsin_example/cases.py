@@ -72,7 +72,11 @@ class Case(Record):
 
 
 def incident_of(record: Mapping[str, Any], server: str) -> Incident:
-    """Return the incident that a case of this server is; ValueError for what is no case."""
+    """Return the incident that a case of this server is.
+
+    Raises ValueError for what is no case. The operator is shown its text and, of what pydantic
+    finds, each field with what is wrong, such as `created_at: Field required`.
+    """
     case = Case.model_validate(record)
     severity = SEVERITIES.get(case.severity.lower())
     return Incident(
