@@ -9,6 +9,7 @@ What a day of alerts has instead is decisions, which end: only reading again sho
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,7 +19,7 @@ from typing import Any
 from aiohttp import web
 from tests.connectors.crowdsec.simulator import LocalApiSimulator
 
-from tocsin import Clock, IncidentStatus, Severity
+from tocsin import Clock, IncidentStatus, Severity, Window
 from tocsin.testing import Case, Day, Siem
 from tocsin_connectors.siem.crowdsec import CrowdSec
 from truth.entrant import Known, known_of, stored
@@ -55,11 +56,19 @@ class Alerts(Siem):
             return case
         return self._store(case)
 
+    def changed(self, window: Window) -> list[Case]:
+        """Return the alerts of a window, at once: there is one version of each, of thousands."""
+        now = self.clock.now()
+        first, last = (bisect_left(self._timeline, (end, "")) for end in (window.start, window.end))
+        alerts = (self._versions[name][0] for _, name in self._timeline[first:last])
+        return [it for it in alerts if it.visible_at is None or it.visible_at <= now]
+
     def _begin_anew(self) -> None:
         """Forget every alert, and take what has been waiting."""
         self._versions.clear()
         self._timeline.clear()
-        self._began_at, self._numbers = self._lost_at.popleft(), count(1)
+        self._lost_at.popleft()
+        self._began_at, self._numbers = self.clock.now(), count(1)
         for case in self._spooled:
             self._store(case)
         self._spooled.clear()
