@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,7 +68,7 @@ def account_for_reading(connection: Connection, period: Period) -> Reading:
     return Reading(
         coverage=_sources(row for row in rows if is_accounted(row)),
         holes=_holes(connection, around, period),
-        lost=[lost for row in rows if row["outcome"] == LOST for lost in _lost(connection, row)],
+        lost=_lost(connection, [row for row in rows if row["outcome"] == LOST]),
         passed_over=[_unread(row, row["start"], row["end"]) for row in passed_over],
         failures=[_failure(row, read.get(key_of(row))) for row in failures],
         silent=find_silent(connection, read, failing, period),
@@ -157,13 +157,12 @@ def _hole(key: StreamKey, hole: Hole) -> dict[str, Any]:
     }
 
 
-def _lost(connection: Connection, row: RowMapping) -> Iterator[dict[str, Any]]:
-    """Yield what of a stretch that was lost has not been read since."""
-    if row["unit"] == BYTES:
-        yield _unread(row, row["start"], row["end"])
-        return
-    for start, end in still_lost(connection, row):
-        yield _unread(row, start, end)
+def _lost(connection: Connection, rows: Sequence[RowMapping]) -> list[dict[str, Any]]:
+    """Return what of the stretches that were lost has not been read since, the oldest first."""
+    files = [(row, (row["start"], row["end"])) for row in rows if row["unit"] == BYTES]
+    feeds = still_lost(connection, (row for row in rows if row["unit"] != BYTES))
+    lost = sorted([*files, *feeds], key=lambda it: it[0]["id"])
+    return [_unread(row, *span) for row, span in lost]
 
 
 def _unread(row: RowMapping, start: int, end: int) -> dict[str, Any]:

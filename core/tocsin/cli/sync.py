@@ -44,7 +44,7 @@ _COLUMNS = (
 )
 _LOOKED_AGAIN = timedelta(seconds=1)
 _PATIENCE = timedelta(seconds=30)
-_NOBODY = "nobody has begun with it yet; it is done as soon as `tocsin serve` reads the provider"
+_NOBODY = "nobody has begun with it yet; `tocsin serve` does, once it has read the provider to now"
 
 
 @app.command()
@@ -69,6 +69,8 @@ def backfill(
     end = now if to is None else parse_moment("--to", to, now)
     if start >= end:
         raise OperatorError(f"--from: found {from_!r}; give a time before --to")
+    if end > now:
+        raise OperatorError(f"--to: found {to!r}; give a time that has passed")
     _require_able(settings, provider)
     window = Window(start, end)
     found = run_on_database(settings, lambda it: _fill(it, provider, window, alert, detach))

@@ -10,9 +10,10 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.clock import isoformat
+from tocsin.errors import Misconfigured, TryLater
 from tocsin.hookspecs import Capability, Provider
 from tocsin.incidents.backfills.records import BACKFILLS
-from tocsin.incidents.backfills.refilling import refill
+from tocsin.incidents.backfills.refilling import find_untried, refill
 from tocsin.incidents.backfills.running import Backfiller
 from tocsin.incidents.coverage.ledger import Failure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey
@@ -55,6 +56,7 @@ class ProviderSync:
         self._failing: set[str] = set()
         self._noted: tuple[Failure | None, datetime] | None = None
         self._refilled_at: datetime | None = None
+        self._is_away = False
 
     async def run(self) -> None:
         """Read the provider whenever its lease is to be had, until cancelled."""
@@ -68,24 +70,37 @@ class ProviderSync:
                 await self._step()
 
     async def _step(self) -> None:
-        """Read on and, until it is time to do so again, what is of the past."""
-        again_at = self._clock.now() + await self.read_all()
+        """Read on and, until it is time to do so again, what is of the past.
+
+        A SIEM that asked to be left alone, or refuses us, is not asked for the past either.
+        """
+        pause = await self.read_all()
+        again_at = self._clock.now() + pause
         while (rest := again_at - self._clock.now()) > timedelta(0):
-            await self.read_the_past(again_at)
+            if rest > pause:  # the clock was set back
+                again_at, rest = self._clock.now() + pause, pause
+            if not self._is_away:
+                await self.read_the_past(again_at)
             await self._woken.wait(min(rest, self._rereader.interval, LOOKED_AGAIN))
-            await self._rereader.work()
+            if not self._is_away:
+                await self._rereader.work()
 
     async def read_all(self) -> timedelta:
         """Read every stream once, and return how long to wait before the next time.
 
         Nothing, where a stream has more than is read at once.
         """
+        began_at = self._clock.now()
         ended = [await self._try(stream) for stream in self._provider.streams()]
         errors = [end for end in ended if isinstance(end, BaseException)]
-        await self._rereader.work()
+        self._is_away = any(isinstance(error, TryLater | Misconfigured) for error in errors)
+        if not self._is_away:
+            await self._rereader.work()
         self._failures = self._failures + 1 if errors else 0
         if not errors:
             self._writer.meter.note_success(self._clock.now())
+        if all(end is True for end in ended):
+            self._backfiller.current = began_at
         pause = self._pause(errors, has_more=False in ended)
         await self._note(errors, pause)
         return pause
@@ -103,12 +118,17 @@ class ProviderSync:
     async def read_the_past(self, until: datetime | None = None) -> None:
         """Do the backfills that are due, those of what was lost too, until it is `until`."""
         now = self._clock.now()
-        if self._refilled_at is None or now - self._refilled_at >= REFILL_INTERVAL:
+        if not _is_recent(self._refilled_at, now, REFILL_INTERVAL):
             self._refilled_at = now
             if Capability.BACKFILL in self._provider.capabilities():
-                streams = self._provider.streams()
-                await self._database.write(refill, self.name, streams, now)
+                await self._refill(now)
         await self._backfiller.work(until)
+
+    async def _refill(self, now: datetime) -> None:
+        streams = self._provider.streams()
+        untried = await self._database.read(find_untried, self.name, streams, now)
+        if untried:
+            await self._database.write(refill, self.name, untried, now)
 
     async def _try(self, stream: str) -> bool | BaseException:
         """Read one stream; return whether to its end, or what stopped it."""
@@ -162,4 +182,9 @@ class ProviderSync:
         if failure is not None or self._noted is None:
             return False
         noted, at = self._noted
-        return noted is None and now - at < QUIET
+        return noted is None and _is_recent(at, now, QUIET)
+
+
+def _is_recent(moment: datetime | None, now: datetime, span: timedelta) -> bool:
+    """Whether it was less than `span` ago; not if it is to come, since the clock was set back."""
+    return moment is not None and timedelta(0) <= now - moment < span

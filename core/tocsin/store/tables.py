@@ -133,6 +133,7 @@ stream_positions = Table(
     Column("position", Document),
     Column("revision", BigInteger, nullable=False),
     Column("first_read_done", Boolean, nullable=False),
+    Column("covered_until", Moment),
     Column("updated_at", Moment, nullable=False),
 )
 
@@ -227,6 +228,14 @@ coverage = Table(
     Column("finished_at", Moment, nullable=False),
     Index("ix_coverage_provider_stream_source_id", "provider", "stream", "source", "id"),
     Index("ix_coverage_finished_at", "finished_at"),
+)
+Index(
+    "ix_coverage_lost",
+    coverage.c.provider,
+    coverage.c.stream,
+    coverage.c.id,
+    sqlite_where=coverage.c.outcome == "lost",
+    postgresql_where=coverage.c.outcome == "lost",
 )
 
 quarantine = Table(

@@ -20,7 +20,7 @@ format = "incident"
 token = { env = "PUSH_TOKEN" }
 """
 SECRETS = {"PUSH_TOKEN": "a-token-of-our-scripts"}
-ASKED = ["--from", "2026-11-01T00:00:00Z", "--to", "2026-11-08T00:00:00Z", "--detach"]
+ASKED = ["--from", "2025-11-01T00:00:00Z", "--to", "2025-11-08T00:00:00Z", "--detach"]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_a_backfill_is_asked_for_listed_and_cancelled(tocsin):
     id_, *rest = out.rstrip("\n").split("\t")
     assert (status, rest[:5]) == (
         0,
-        ["edge", "operator", "running", "2026-11-01T00:00:00.000Z", "2026-11-08T00:00:00.000Z"],
+        ["edge", "operator", "running", "2025-11-01T00:00:00.000Z", "2025-11-08T00:00:00.000Z"],
     )
     assert tocsin("sync", "cancel", id_) == (0, "", "")
     [record] = json.loads(tocsin("sync", "backfills", "--provider", "edge", "--json")[1])
@@ -61,6 +61,15 @@ def test_a_provider_that_has_no_past_is_refused(tocsin, provider, words):
     status, out, errors = tocsin("sync", "backfill", "--provider", provider, *ASKED, **SECRETS)
     assert (status, out) == (2, "")
     assert words in errors
+
+
+def test_what_is_yet_to_come_is_not_of_the_past(tocsin):
+    window = ("--from", "7d", "--to", "2999-01-01T00:00:00Z")
+    status, _, errors = tocsin("sync", "backfill", "--provider", "edge", *window, **SECRETS)
+    assert (status, errors) == (
+        2,
+        "--to: found '2999-01-01T00:00:00Z'; give a time that has passed\n",
+    )
 
 
 def test_what_is_not_there_cannot_be_cancelled(tocsin):

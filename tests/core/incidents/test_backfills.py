@@ -6,11 +6,31 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tocsin import Broken, Covered, Refused, TryLater, Window
+from tocsin import (
+    Broken,
+    Covered,
+    CredentialsRefused,
+    Incident,
+    Page,
+    Refused,
+    Severity,
+    TryLater,
+    Window,
+)
 from tocsin.accounting import Period, prove
-from tocsin.incidents import BackfillState, Origin, create_backfill, end_backfill, list_backfills
+from tocsin.clock import isoformat
+from tocsin.incidents import (
+    BackfillState,
+    Origin,
+    ProviderSync,
+    create_backfill,
+    end_backfill,
+    list_backfills,
+    list_coverage,
+)
 from tocsin.incidents.backfills.records import load_backfill
-from tocsin.incidents.backfills.running import RETRIES
+from tocsin.incidents.backfills.running import LATE, RETRIES, UNTIL_MENDED
+from tocsin.incidents.syncing.lease import Lease
 from tocsin.store.tables import backfills, events, incidents
 
 HOUR = timedelta(hours=1)
@@ -35,13 +55,26 @@ def ask(database, clock):
 
 
 @pytest.fixture
+def make_current(make_archive):
+    """Return a sync that has read on up to now, which a quiet backfill waits for."""
+
+    async def make() -> ProviderSync:
+        sync = make_archive()
+        await sync.read_all()
+        sync.provider.asked.clear()
+        return sync
+
+    return make
+
+
+@pytest.fixture
 def load(database):
     return lambda backfill_id: database.read(load_backfill, backfill_id)
 
 
-async def test_a_backfill_reads_its_window_and_alerts_nobody(make_archive, ask, load, rows):
+async def test_a_backfill_reads_its_window_and_alerts_nobody(make_current, ask, load, rows):
     asked = await ask()
-    await make_archive().read_the_past()
+    await (await make_current()).read_the_past()
     found = await load(asked)
     assert (found["state"], found["progress"], found["new"]) == ("completed", 1.0, 3)
     assert [row["alert_outcome"] for row in await rows(incidents)] == ["quiet"] * 3
@@ -55,9 +88,9 @@ async def test_a_backfill_that_is_to_alert_does(make_archive, ask, rows):
 
 
 async def test_one_page_at_least_is_read_and_the_rest_when_there_is_time(
-    make_archive, ask, load, clock
+    make_current, ask, load, clock
 ):
-    asked, sync = await ask(), make_archive()
+    asked, sync = await ask(), await make_current()
     await sync.read_the_past(clock.now())
     found = await load(asked)
     assert (found["state"], found["records"], found["progress"]) == ("running", 1, 0.333)
@@ -65,10 +98,10 @@ async def test_one_page_at_least_is_read_and_the_rest_when_there_is_time(
     assert (await load(asked))["records"] == 3
 
 
-async def test_another_node_goes_on_where_one_has_stopped(make_archive, ask, load, clock):
+async def test_another_node_goes_on_where_one_has_stopped(make_current, ask, load, clock):
     asked = await ask()
-    await make_archive().read_the_past(clock.now())
-    other = make_archive()
+    await (await make_current()).read_the_past(clock.now())
+    other = await make_current()
     await other.read_the_past()
     [(_, position)] = other.provider.asked
     assert position == {"at": (clock.now() - 47 * HOUR).isoformat()}
@@ -76,9 +109,9 @@ async def test_another_node_goes_on_where_one_has_stopped(make_archive, ask, loa
 
 
 async def test_a_failure_puts_it_off_with_the_reason_and_loses_nothing(
-    make_archive, ask, load, clock
+    make_current, ask, load, clock
 ):
-    asked, sync = await ask(), make_archive()
+    asked, sync = await ask(), await make_current()
     sync.provider.errors = [TryLater("busy")]
     await sync.read_the_past()
     found = await load(asked)
@@ -89,8 +122,8 @@ async def test_a_failure_puts_it_off_with_the_reason_and_loses_nothing(
     assert (found["state"], found["reason"], found["new"]) == ("completed", None, 3)
 
 
-async def test_what_keeps_failing_has_failed_in_the_end(make_archive, ask, load, clock):
-    asked, sync = await ask(), make_archive()
+async def test_what_keeps_failing_has_failed_in_the_end(make_current, ask, load, clock):
+    asked, sync = await ask(), await make_current()
     sync.provider.errors = [Broken(f"500, {number}") for number in range(10)]
     for wait in (timedelta(0), *RETRIES):
         clock.advance(seconds=wait.total_seconds())
@@ -100,16 +133,16 @@ async def test_what_keeps_failing_has_failed_in_the_end(make_archive, ask, load,
     assert (found["state"], found["reason"]) == ("failed", "500, 5")
 
 
-async def test_what_is_refused_has_failed_at_once(make_archive, ask, load):
-    asked, sync = await ask(), make_archive()
+async def test_what_is_refused_has_failed_at_once(make_current, ask, load):
+    asked, sync = await ask(), await make_current()
     sync.provider.errors = [Refused("no such window")]
     await sync.read_the_past()
     found = await load(asked)
     assert (found["state"], found["reason"]) == ("failed", "no such window")
 
 
-async def test_a_cancelled_backfill_stops_where_it_is(make_archive, ask, load, database, clock):
-    asked, sync = await ask(), make_archive()
+async def test_a_cancelled_backfill_stops_where_it_is(make_current, ask, load, database, clock):
+    asked, sync = await ask(), await make_current()
     await sync.read_the_past(clock.now())
     await database.write(end_backfill, asked, BackfillState.CANCELLED, clock.now())
     await sync.read_the_past()
@@ -117,9 +150,9 @@ async def test_a_cancelled_backfill_stops_where_it_is(make_archive, ask, load, d
     assert (found["state"], found["records"]) == ("cancelled", 1)
 
 
-async def test_backfills_of_other_providers_are_left_alone(make_archive, ask, load):
+async def test_backfills_of_other_providers_are_left_alone(make_current, ask, load):
     asked = await ask(name="other")
-    await make_archive().read_the_past()
+    await (await make_current()).read_the_past()
     assert (await load(asked))["records"] == 0
 
 
@@ -129,6 +162,85 @@ async def test_the_list_begins_with_the_newest_and_goes_on(ask, database):
     assert ([it["id"] for it in page.backfills], page.total, page.next) == ([second], 2, second)
     page = await database.read(lambda it: list_backfills(it, limit=1, before=second))
     assert ([it["id"] for it in page.backfills], page.next) == ([first], None)
+
+
+async def test_a_quiet_one_waits_until_the_provider_was_read_on(make_archive, ask, load, clock):
+    sync = make_archive()
+    await sync.read_all()
+    clock.advance(minutes=1)
+    asked = await ask()
+    await sync.read_the_past()
+    assert (await load(asked))["records"] == 0
+    await sync.read_all()
+    await sync.read_the_past()
+    assert (await load(asked))["state"] == "completed"
+
+
+async def test_a_quiet_one_leaves_what_may_come_late_to_reading_on(
+    make_current, ask, load, rows, clock
+):
+    asked, sync = await ask(2, ago=2), await make_current()
+    await sync.read_the_past()
+    assert (await load(asked))["to"] == isoformat(clock.now() - LATE)
+    [*_, latest] = await rows(incidents)
+    assert latest["occurred_at"] < clock.now() - LATE
+
+
+async def test_a_quiet_one_takes_no_alert_from_what_is_new(make_archive, ask, rows, clock):
+    """What is new comes after a read, and is there when the past is read."""
+    sync = make_archive()
+    await sync.read_all()
+    clock.advance(minutes=1)
+    new = Incident(external_id="new", title="new", severity=Severity.HIGH, occurred_at=clock.now())
+
+    async def find_new(*_):
+        yield Page(next_position={"at": clock.now().isoformat()}, incidents=(new,), records=1)
+
+    sync.provider.read = sync.provider.backfill = find_new
+    await ask(2, ago=2)
+    await sync.read_the_past()
+    await sync.read_all()
+    await sync.read_the_past()
+    assert [row["alert_outcome"] for row in await rows(incidents)] == ["alerted"]
+    assert len(await rows(events)) == 1
+
+
+async def test_a_failure_heeds_the_delay_that_was_asked_for(make_current, ask, rows, clock):
+    await ask()
+    sync = await make_current()
+    sync.provider.errors = [TryLater("429", after=HOUR)]
+    await sync.read_the_past()
+    [row] = await rows(backfills)
+    assert row["due_at"] == clock.now() + HOUR
+
+
+async def test_refused_credentials_put_it_off_until_they_are_mended(make_current, ask, load, clock):
+    asked, sync = await ask(), await make_current()
+    sync.provider.errors = [CredentialsRefused("401") for _ in range(10)]
+    for _ in range(10):
+        await sync.read_the_past()
+        assert ((found := await load(asked))["state"], found["reason"]) == ("running", "401")
+        clock.advance(seconds=UNTIL_MENDED.total_seconds())
+    await sync.read_the_past()
+    assert (await load(asked))["state"] == "completed"
+
+
+async def test_whoever_lost_the_lease_leaves_them_alone(make_current, ask, load):
+    asked, sync = await ask(), await make_current()
+    sync._writer.lease = Lease("archive", "stale")
+    await sync.read_the_past()
+    assert len(sync.provider.asked) == 1
+    assert (await load(asked))["records"] == 0
+
+
+async def test_the_ledger_tells_what_a_backfill_has_read(make_current, ask, database):
+    await ask()
+    await (await make_current()).read_the_past()
+    newest, *_, first = await database.read(list_coverage, "archive", 10)
+    assert [(it["stream"], it["past"]) for it in (newest, first)] == [
+        ("changed", True),
+        ("changed", False),
+    ]
 
 
 def lost(start: datetime) -> Covered:
@@ -168,3 +280,32 @@ async def test_what_stays_lost_is_tried_again_for_a_while_and_said_to_be_lost(
     [row] = await rows(backfills)
     assert row["state"] == "failed"
     assert len(sync.provider.errors) == 20 - 1 - len(RETRIES)
+
+
+async def test_lost_seconds_that_touch_are_read_again_as_one(make_archive, rows, clock):
+    sync, start = make_archive(), clock.now() - 2 * HOUR
+    seconds = [start + timedelta(seconds=number) for number in (*range(60), *range(100, 160))]
+    sync.provider.lost = [lost(second) for second in seconds]
+    await sync.read_all()
+    await sync.read_the_past()
+    assert [(row["start"], row["end"]) for row in await rows(backfills)] == [
+        (start, start + timedelta(seconds=60)),
+        (start + timedelta(seconds=100), start + timedelta(seconds=160)),
+    ]
+
+
+async def test_what_a_person_failed_to_read_is_tried_again_all_the_same(
+    make_archive, ask, rows, clock
+):
+    sync = make_archive()
+    sync.provider.lost = [lost(clock.now() - 47 * HOUR)]
+    await sync.read_all()
+    clock.advance(minutes=1)
+    await ask(alert=True)
+    sync.provider.errors = [Refused("400")]
+    await sync._backfiller.work()
+    await sync.read_the_past()
+    assert [(row["origin"], row["state"]) for row in await rows(backfills)] == [
+        ("operator", "failed"),
+        ("lost", "completed"),
+    ]

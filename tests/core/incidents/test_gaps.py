@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.incidents.coverage.gaps import merge, subtract
+from tocsin.incidents.coverage.gaps import merge, overlapping, subtract
 
 spans = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda ends: tuple(sorted(ends)))
@@ -31,3 +31,10 @@ def test_what_is_left_is_what_lies_in_no_other(stretches, others):
     left = subtract(stretches, others)
     assert points(left) == points(stretches) - points(others)
     assert left == merge(left)
+
+
+@given(spans, spans)
+def test_a_stretch_is_told_what_overlaps_it(stretches, others):
+    found = overlapping(((*it, it) for it in stretches), ((*it, it) for it in others))
+    for (start, end), near in found:
+        assert sorted(near) == sorted(it for it in others if it[0] < end and it[1] > start)

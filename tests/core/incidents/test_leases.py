@@ -7,9 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from tocsin import TryLater
 from tocsin.incidents.coverage.positions import Superseded
 from tocsin.incidents.syncing.holding import hold
 from tocsin.incidents.syncing.lease import LEASE, confirm, release, renew, take
+from tocsin.loops import was_cancelled
 from tocsin.store.tables import incidents, providers
 
 HERE, THERE = 1, 2
@@ -101,6 +103,23 @@ async def test_whoever_loses_the_lease_is_stopped(provider, take_it, database, c
 
     with pytest.raises(Superseded):
         await read_on()
+
+
+async def test_whoever_makes_an_error_of_that_is_stopped_and_may_go_on(
+    provider, take_it, database, clock
+):
+    async def read_on() -> None:
+        async with hold(provider, database, Patient(clock), HERE):
+            clock.advance(seconds=LEASE.total_seconds())
+            await take_it(THERE)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise TryLater("the connection was closed") from None
+
+    with pytest.raises(Superseded):
+        await read_on()
+    assert not was_cancelled()
 
 
 async def test_the_lease_is_given_back_at_the_end(provider, database, clock, rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tocsin import CredentialsRefused, Incident, Page, Severity, TryLater
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.storing.intake import store_page
-from tocsin.store.tables import incident_entities, incidents, rereads
+from tocsin.store.tables import incident_entities, incidents, quarantine, rereads
 
 AFTER = ("2m", "10m", "30m")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -107,3 +108,30 @@ async def test_one_that_is_gone_stays_as_it_was(sync, store_new, rows, clock):
     await sync.read_all()
     [row] = await rows(incidents)
     assert (row["title"], await rows(incident_entities)) == ("number 1", [])
+
+
+async def test_one_that_cannot_be_kept_is_kept_aside(sync, store_new, rows, clock):
+    async def broken(external_id: str) -> Incident:
+        return replace(incident(int(external_id)), occurred_at=datetime(2026, 1, 1))  # noqa: DTZ001
+
+    await store_new(1)
+    clock.advance(minutes=2)
+    sync.provider.incident = broken
+    await sync.read_all()
+    [kept_aside] = await rows(quarantine)
+    assert "not a time with its zone" in kept_aside["reason"]
+    assert [row["step"] for row in await rows(rereads)] == [1]
+
+
+async def test_slow_ones_do_not_hold_up_the_next_read(sync, store_new, clock):
+    asked = []
+
+    async def slow(external_id: str) -> None:
+        asked.append(external_id)
+        clock.advance(seconds=6)
+
+    await store_new(*range(10))
+    clock.advance(minutes=2)
+    sync.provider.incident = slow
+    await sync.read_all()
+    assert len(asked) == 2

@@ -88,7 +88,7 @@ async def test_the_clock_skew_is_shown(sync, show):
 async def test_a_backfill_says_nothing_of_up_to_when_it_was_read(sync, show, database, clock):
     await sync.read_all()
     window = Window(clock.now() + timedelta(hours=1), clock.now() + timedelta(hours=2))
-    members = {"alert": False, "origin": Origin.OPERATOR, "by": "ana", "now": clock.now()}
+    members = {"alert": True, "origin": Origin.OPERATOR, "by": "ana", "now": clock.now()}
     await database.write(create_backfill, "archive", window, **members)
     await sync.read_the_past()
     [stream] = (await show())["streams"]

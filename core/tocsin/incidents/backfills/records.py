@@ -8,12 +8,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import Connection, RowMapping, func, insert, literal_column, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, literal_column, or_, select, update
 
 from tocsin.clock import isoformat
+from tocsin.errors import TocsinError
 from tocsin.events import new_id
 from tocsin.incidents.coverage.ledger import Counts
-from tocsin.incidents.coverage.positions import Superseded
 from tocsin.model import Window
 from tocsin.store import announce
 from tocsin.store.tables import backfills
@@ -38,6 +38,10 @@ class Origin(StrEnum):
     """Someone asked for it."""
     LOST = "lost"
     """The stretch could not be read when its time came."""
+
+
+class Ended(TocsinError):  # noqa: N818 - a state, not a mistake
+    """The backfill does not run any more."""
 
 
 # Written out, since the databases use a partial index only where they see its condition
@@ -116,11 +120,17 @@ def create_backfill(
     return represent(row)
 
 
-def next_backfill(connection: Connection, provider: str, now: datetime) -> Backfill | None:
-    """Return the oldest backfill of a provider that is due, None where there is none."""
-    due = select(backfills).where(
-        _IS_RUNNING, backfills.c.provider == provider, backfills.c.due_at <= now
-    )
+def next_backfill(
+    connection: Connection, provider: str, now: datetime, current: datetime | None
+) -> Backfill | None:
+    """Return the oldest backfill of a provider that is due, None where there is none.
+
+    `current` is up to when the provider was read on: a quiet one that was asked for later has to
+    wait, or it would bring what is new without an alert. None where it never was.
+    """
+    c = backfills.c
+    may_begin = c.alert if current is None else or_(c.alert, c.created_at <= current)
+    due = select(backfills).where(_IS_RUNNING, c.provider == provider, c.due_at <= now, may_begin)
     row = connection.execute(due.order_by(backfills.c.id).limit(1)).mappings().first()
     if row is None:
         return None
@@ -137,7 +147,7 @@ def next_backfill(connection: Connection, provider: str, now: datetime) -> Backf
 def advance_backfill(
     connection: Connection, backfill: Backfill, done: Advance, now: datetime
 ) -> None:
-    """Note that a page was stored; raises Superseded where the backfill was ended meanwhile."""
+    """Note that a page was stored; raises Ended where the backfill was ended meanwhile."""
     added = {"pages": 1, **asdict(done.counts)}
     values: dict[str, Any] = {name: backfills.c[name] + count for name, count in added.items()}
     values |= {"positions": asdict(done.progress), "failures": 0, "reason": None, "updated_at": now}
@@ -147,16 +157,29 @@ def advance_backfill(
 
 
 def put_off_backfill(
-    connection: Connection, backfill: Backfill, reason: str, *, due_at: datetime, now: datetime
+    connection: Connection,
+    backfill: Backfill,
+    reason: str,
+    *,
+    failures: int,
+    due_at: datetime,
+    now: datetime,
 ) -> None:
-    """Note why a backfill could not go on, and when it is tried again."""
+    """Note why a backfill could not go on, and when it is tried again; raises Ended."""
     values = {
-        "failures": backfill.failures + 1,
+        "failures": failures,
         "reason": reason,
         "due_at": due_at,
         "updated_at": now,
     }
     _update(connection, backfill.id, values)
+
+
+def shorten_backfill(
+    connection: Connection, backfill: Backfill, end: datetime, now: datetime
+) -> None:
+    """Have a backfill end earlier; raises Ended where it was ended meanwhile."""
+    _update(connection, backfill.id, {"end": end, "updated_at": now})
 
 
 def end_backfill(
@@ -175,7 +198,7 @@ def end_backfill(
 def _update(connection: Connection, backfill_id: str, values: Mapping[str, Any]) -> None:
     running = update(backfills).where(backfills.c.id == backfill_id, _IS_RUNNING)
     if connection.execute(running.values(dict(values))).rowcount != 1:
-        raise Superseded(f"the backfill {backfill_id} was ended")
+        raise Ended(f"the backfill {backfill_id} was ended")
 
 
 def load_backfill(connection: Connection, backfill_id: str) -> dict[str, Any] | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, RowMapping, Select, and_, or_, select
 
 from tocsin.incidents.backfills.records import BackfillState, Origin, create_backfill
-from tocsin.incidents.coverage.gaps import Loss, losses
-from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.coverage.gaps import Loss, losses, merge, overlapping
 from tocsin.model import Window
 from tocsin.store.tables import backfills
 
@@ -21,12 +21,44 @@ MOST = 100
 """So many backfills at most are made at once."""
 
 
-def refill(connection: Connection, provider: str, streams: Sequence[str], now: datetime) -> int:
-    """Make a backfill for each stretch that was lost and not tried again yet; return how many."""
-    keys = [StreamKey(provider, stream) for stream in streams]
-    lost = [loss for key in keys for loss in losses(connection, key, now - MEMORY)]
-    wanted = _untried(connection, provider, lost)[:MOST]
-    for window in wanted:
+def find_untried(
+    connection: Connection, provider: str, streams: Sequence[str], now: datetime
+) -> list[Window]:
+    """Return what was lost and not tried again yet, each window as long as it gets."""
+    since = now - MEMORY
+    lost = losses(connection, provider, streams, since)
+    if not lost:
+        return []
+    wanted = _untried(lost, connection.execute(_tries(provider, since)).mappings().all())
+    return [Window(start, end) for start, end in merge(wanted)][:MOST]
+
+
+def _tries(provider: str, since: datetime) -> Select[Any]:
+    """Return the query of the backfills that are a try: what people's have not read is none."""
+    c = backfills.c
+    failed = and_(c.state == BackfillState.FAILED, c.origin == Origin.LOST)
+    tried = or_(c.state.in_((BackfillState.RUNNING, BackfillState.COMPLETED)), failed)
+    return select(c.start, c.end, c.created_at).where(
+        c.provider == provider, c.created_at >= since, tried
+    )
+
+
+def _untried(
+    lost: Iterable[Loss], tries: Iterable[RowMapping]
+) -> Iterator[tuple[datetime, datetime]]:
+    """Yield the ends of what lies in no backfill since it was lost, and in few before."""
+    stretches = ((it.window.start, it.window.end, it) for it in lost)
+    made = ((it["start"], it["end"], it) for it in tries)
+    for loss, around in overlapping(stretches, made):
+        start, end = loss.window.start, loss.window.end
+        tried = [it["created_at"] for it in around if it["start"] <= start and end <= it["end"]]
+        if len(tried) < MOST_TRIES and all(moment < loss.lost_at for moment in tried):
+            yield start, end
+
+
+def refill(connection: Connection, provider: str, windows: Iterable[Window], now: datetime) -> None:
+    """Make a backfill of each window that was lost."""
+    for window in windows:
         create_backfill(
             connection,
             provider,
@@ -36,21 +68,3 @@ def refill(connection: Connection, provider: str, streams: Sequence[str], now: d
             by="tocsin",
             now=now,
         )
-    return len(wanted)
-
-
-def _untried(connection: Connection, provider: str, lost: Iterable[Loss]) -> list[Window]:
-    """Return the windows that lie in no backfill since they were lost, and in few before."""
-    c = backfills.c
-    made = connection.execute(
-        select(c.start, c.end, c.created_at).where(
-            c.provider == provider, c.state != BackfillState.CANCELLED
-        )
-    ).all()
-
-    def is_wanted(loss: Loss) -> bool:
-        window = loss.window
-        tried = [it.created_at for it in made if it.start <= window.start and window.end <= it.end]
-        return len(tried) < MOST_TRIES and all(moment < loss.lost_at for moment in tried)
-
-    return list(dict.fromkeys(loss.window for loss in lost if is_wanted(loss)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,27 +11,33 @@ import structlog
 from sqlalchemy import Connection
 
 from tocsin.clock import isoformat
-from tocsin.errors import Refused
+from tocsin.errors import Misconfigured, Refused, TryLater
 from tocsin.hookspecs import Capability
 from tocsin.incidents.backfills.records import (
     Advance,
     Backfill,
     BackfillState,
+    Ended,
     Progress,
     advance_backfill,
     end_backfill,
     next_backfill,
     put_off_backfill,
+    shorten_backfill,
 )
-from tocsin.incidents.coverage.positions import StreamKey, Superseded
+from tocsin.incidents.coverage.positions import StreamKey, Superseded, load_covered_until
 from tocsin.incidents.storing.intake import Stored, store_received
 from tocsin.incidents.syncing.failures import failure_of
 from tocsin.incidents.syncing.writing import Writer
 from tocsin.loops import was_cancelled
-from tocsin.model import Page
+from tocsin.model import Page, Window
 
 RETRIES = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
 """The wait after each failure in a row; after the last one a backfill has failed."""
+LATE = timedelta(minutes=1)
+"""What is not asked for by time is written so long after it happened, at most."""
+UNTIL_MENDED = timedelta(hours=1)
+"""The wait where the configuration is wrong or the credentials are: often would lock them out."""
 _log = structlog.get_logger()
 
 
@@ -42,16 +49,22 @@ class Backfiller:
         self._provider = writer.provider
         self._database = writer.database
         self._clock = writer.clock
+        self.current: datetime | None = None
+        """When the last read of every stream began that came to its end."""
 
     async def work(self, until: datetime | None = None) -> None:
         """Go on with what is due, until there is nothing more or it is `until`.
 
-        One page at least is read, so that a provider with much to read on comes to it as well.
+        Of what is due, one page at least is read.
         """
         while backfill := await self._database.read(
-            next_backfill, self._writer.name, self._clock.now()
+            next_backfill, self._writer.name, self._clock.now(), self.current
         ):
-            await self._try(backfill, until)
+            try:
+                await self._try(backfill, until)
+            except Superseded as error:
+                _log.info("a backfill is left to another node", reason=str(error))
+                return
             if self._is_time(until):
                 return
 
@@ -64,31 +77,60 @@ class Backfiller:
             return
         try:
             is_done = await self._read(backfill, until)
-        except Superseded:
+        except Ended:
             return
+        except Superseded:
+            raise
         except Exception as error:
             if was_cancelled():
                 raise
-            await self._put_off(backfill, error)
+            with suppress(Ended):
+                await self._put_off(backfill, error)
         else:
             if is_done:
                 await self._end(backfill, BackfillState.COMPLETED)
 
     async def _read(self, backfill: Backfill, until: datetime | None) -> bool:
         """Return whether every stream was read to the end of the window."""
-        progress = Progress.of(backfill)
+        progress, window = Progress.of(backfill), await self._narrow(backfill)
         for stream in self._provider.streams():
-            if stream not in progress.done:
-                if not await self._read_stream(backfill, stream, progress, until):
+            if stream not in progress.done and window.start < window.end:
+                reading = self._provider.backfill(stream, progress.at.get(stream), window)
+                if not await self._store_all(backfill, stream, reading, progress, until):
                     return False
                 progress.done.append(stream)
         return True
 
-    async def _read_stream(
-        self, backfill: Backfill, stream: str, progress: Progress, until: datetime | None
+    async def _narrow(self, backfill: Backfill) -> Window:
+        """Return what to read: of a quiet one, nothing that reading on may still come to.
+
+        It would be stored before it is read on, and never be alerted.
+        """
+        start, end = backfill.window.start, backfill.window.end
+        covered = await self._database.read(load_covered_until, backfill.provider)
+        latest = covered or self.current
+        if backfill.alert or latest is None:
+            return backfill.window
+        window = Window(start, max(start, min(end, latest - self._lateness)))
+        if window.end < end:
+            now = self._clock.now()
+            await self._database.write(shorten_backfill, backfill, window.end, now)
+        return window
+
+    @property
+    def _lateness(self) -> timedelta:
+        late: timedelta = getattr(self._provider.settings, "overlap", LATE)
+        return late
+
+    async def _store_all(
+        self,
+        backfill: Backfill,
+        stream: str,
+        reading: AsyncGenerator[Page, None],
+        progress: Progress,
+        until: datetime | None,
     ) -> bool:
-        """Return whether the stream was read to the end of the window."""
-        reading = self._provider.backfill(stream, progress.at.get(stream), backfill.window)
+        """Return whether the stream was read to its end, rather than until it was time."""
         async with aclosing(reading) as pages:
             async for page in pages:
                 progress.at[stream] = page.next_position
@@ -111,12 +153,18 @@ class Backfiller:
 
     async def _put_off(self, backfill: Backfill, error: Exception) -> None:
         failure, now = failure_of(error), self._clock.now()
-        if isinstance(error, Refused) or backfill.failures >= len(RETRIES):
+        if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the past
+            failures, pause = backfill.failures, UNTIL_MENDED
+        elif isinstance(error, Refused) or backfill.failures >= len(RETRIES):
             await self._end(backfill, BackfillState.FAILED, failure.reason)
             return
-        due_at = now + RETRIES[backfill.failures]
+        else:
+            failures, pause = backfill.failures + 1, RETRIES[backfill.failures]
+        if isinstance(error, TryLater) and error.after is not None:
+            pause = max(pause, error.after)
+        due_at = now + pause
         await self._database.write(
-            put_off_backfill, backfill, failure.reason, due_at=due_at, now=now
+            put_off_backfill, backfill, failure.reason, failures=failures, due_at=due_at, now=now
         )
         facts = {"provider": backfill.provider, "backfill": backfill.id, "reason": failure.reason}
         _log.warning("a backfill goes on later", **facts, again_at=isoformat(due_at))

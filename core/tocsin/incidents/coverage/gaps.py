@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, Select, select
+from sqlalchemy import Connection, RowMapping, Select, literal_column, select
 
 from tocsin.incidents.coverage.ledger import LOST, READ
-from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.model import Window
 from tocsin.store.tables import EPOCH, coverage
 
-Span = tuple[int, int]
+T = TypeVar("T")
+U = TypeVar("U")
+Span = tuple[Any, Any]
+"""Its start and its end, as numbers or as moments."""
+Stretch = tuple[Any, Any, T]
+"""Its start, its end, and what it holds."""
+_START = itemgetter(0)
 _MICROSECOND = timedelta(microseconds=1)
+_c = coverage.c
 
 
 def subtract(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
@@ -46,6 +54,19 @@ def merge(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
+def overlapping(
+    stretches: Iterable[Stretch[T]], others: Iterable[Stretch[U]]
+) -> Iterator[tuple[T, list[U]]]:
+    """Yield what each stretch holds, the earliest first, with what those hold that overlap it."""
+    coming = deque(sorted(others, key=_START))
+    near: list[Stretch[U]] = []
+    for start, end, held in sorted(stretches, key=_START):
+        while coming and coming[0][0] < end:
+            near.append(coming.popleft())
+        near = [other for other in near if other[1] > start]
+        yield held, [other[2] for other in near if other[0] < end]
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """A stretch of time that was lost and not read since."""
@@ -54,44 +75,59 @@ class Loss:
     lost_at: datetime
 
 
-def losses(connection: Connection, key: StreamKey, since: datetime) -> list[Loss]:
-    """Return what of a stream was lost after `since` and not read since, the oldest first."""
-    lost = (
-        connection.execute(_rows(key, LOST).where(coverage.c.finished_at >= since)).mappings().all()
+def losses(
+    connection: Connection, provider: str, streams: Sequence[str], since: datetime
+) -> list[Loss]:
+    """Return what of these streams was lost after `since` and not read since, by its start."""
+    lost = select(coverage).where(
+        _c.provider == provider,
+        _c.stream.in_(streams),
+        # Written out, since the databases use a partial index only where they see its condition
+        literal_column("outcome") == literal_column(f"'{LOST}'"),
+        _c.unit == "time",
+        _c.finished_at >= since,
     )
+    rows = connection.execute(lost).mappings().all()
     return [
         Loss(Window(_moment(start), _moment(end)), row["finished_at"])
-        for row in lost
-        for start, end in still_lost(connection, row)
+        for row, (start, end) in still_lost(connection, rows)
     ]
 
 
-def still_lost(connection: Connection, lost: RowMapping) -> list[Span]:
-    """Return what of a stretch of time that was lost has not been read since, by start and end."""
-    begin, end = lost["start"], lost["end"]
-    key = StreamKey(lost["provider"], lost["stream"])
-    read = _rows(key, READ).where(
-        coverage.c.source == lost["source"],
-        coverage.c.id > lost["id"],
-        coverage.c.start < end,
-        coverage.c.end > begin,
-    )
-    spans = [(row["start"], row["end"]) for row in connection.execute(read).mappings()]
-    return subtract([(begin, end)], spans)
+def still_lost(
+    connection: Connection, lost: Iterable[RowMapping]
+) -> Iterator[tuple[RowMapping, Span]]:
+    """Yield what of each row of time that was lost was not read since, by its start and end."""
+    by_source: dict[tuple[str, ...], list[RowMapping]] = defaultdict(list)
+    for row in lost:
+        by_source[row["provider"], row["stream"], row["source"]].append(row)
+    for source, rows in by_source.items():
+        read = connection.execute(_read_since(source, rows)).mappings().all()
+        for row, around in overlapping(map(_stretch, rows), map(_stretch, read)):
+            later = [_span(it) for it in around if it["id"] > row["id"]]
+            yield from ((row, span) for span in subtract([_span(row)], later))
 
 
-def _rows(key: StreamKey, outcome: str) -> Select[Any]:
-    return (
-        select(coverage)
-        .where(
-            coverage.c.provider == key.provider,
-            coverage.c.stream == key.stream,
-            coverage.c.unit == "time",
-            coverage.c.outcome == outcome,
-            coverage.c.end > coverage.c.start,
-        )
-        .order_by(coverage.c.id)
+def _read_since(source: Sequence[str], lost: Sequence[RowMapping]) -> Select[Any]:
+    provider, stream, name = source
+    return select(_c.id, _c.start, _c.end).where(
+        _c.provider == provider,
+        _c.stream == stream,
+        _c.source == name,
+        _c.id > min(row["id"] for row in lost),
+        _c.unit == "time",
+        _c.outcome == READ,
+        _c.start < max(row["end"] for row in lost),
+        _c.end > min(row["start"] for row in lost),
     )
+
+
+def _span(row: RowMapping) -> Span:
+    return row["start"], row["end"]
+
+
+def _stretch(row: RowMapping) -> Stretch[RowMapping]:
+    return row["start"], row["end"], row
 
 
 def _moment(number: int) -> datetime:

@@ -35,6 +35,7 @@ def _newest(table: Table, provider: str | None, limit: int) -> Select[Any]:
 def _stretch(row: Row[Any]) -> dict[str, Any]:
     return {
         "provider": row.provider,
+        "stream": row.stream,
         "source": row.source,
         "from": _point(row.start, row.unit),
         "to": _point(row.end, row.unit),
@@ -46,6 +47,7 @@ def _stretch(row: Row[Any]) -> dict[str, Any]:
         "changed": row.changed,
         "rejected": row.rejected,
         "finished_at": isoformat(row.finished_at),
+        "past": row.past,
     }
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, case, func, literal, select, update
 
 from tocsin.errors import TocsinError
 from tocsin.store.conflicts import insert_into
-from tocsin.store.tables import stream_positions
+from tocsin.store.tables import Moment, stream_positions
 
 
 class Superseded(TocsinError):  # noqa: N818 - a state, not a mistake
@@ -57,23 +57,46 @@ def advance(
     key: StreamKey,
     revision: int,
     position: Mapping[str, Any],
+    *,
+    covered_until: datetime | None,
     now: datetime,
 ) -> None:
-    """Move on from `revision`; raises Superseded where that is no longer the current one."""
+    """Move on from `revision`; raises Superseded where that is no longer the current one.
+
+    `covered_until` is None where what was read does not tell by time; an earlier one than is known
+    changes nothing.
+    """
     table = stream_positions
     moved = {"position": dict(position), "revision": revision + 1, "updated_at": now}
     result = connection.execute(
         update(table)
         .where(table.c.provider == key.provider, table.c.stream == key.stream)
         .where(table.c.revision == revision)
-        .values(moved)
+        .values(**moved, covered_until=_later(covered_until))
     )
     if result.rowcount == 0 and revision == 0:
         first = {"provider": key.provider, "stream": key.stream, "first_read_done": False, **moved}
+        first["covered_until"] = covered_until
         statement = insert_into(connection, table).values(first)
         result = connection.execute(statement.on_conflict_do_nothing())
     if result.rowcount != 1:
         raise Superseded(f"{key} was read on by another node")
+
+
+def _later(moment: datetime | None) -> ColumnElement[datetime | None]:
+    known = stream_positions.c.covered_until
+    if moment is None:
+        return known
+    new = literal(moment, Moment)
+    return case((known > new, known), else_=new)
+
+
+def load_covered_until(connection: Connection, provider: str) -> datetime | None:
+    """Return up to when all of a provider's streams were read that cover time, None without."""
+    table = stream_positions.c
+    ends = select(func.min(table.covered_until)).where(table.provider == provider)
+    earliest: datetime | None = connection.execute(ends).scalar_one()
+    return earliest
 
 
 def end_first_read(connection: Connection, key: StreamKey, now: datetime) -> None:

@@ -16,6 +16,7 @@ from tocsin.incidents.storing.alerting import ALERTED, AlertPolicy, alert_event,
 from tocsin.incidents.storing.drafts import IDENTITY, Draft, make_drafts
 from tocsin.incidents.storing.folding import fold
 from tocsin.incidents.storing.rereads import schedule_rereads
+from tocsin.incidents.storing.screening import screen
 from tocsin.model import Covered, Event, Page, Received
 from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
 from tocsin.store.tables import incident_alerts, incident_entities, incidents, quarantine
@@ -43,7 +44,8 @@ def store_page(
 
     Raises Superseded where another node has read on from there.
     """
-    advance(connection, key, revision, page.next_position, now)
+    until = _covered_until(page)
+    advance(connection, key, revision, page.next_position, covered_until=until, now=now)
     return store_received(connection, key, page, policy=policy, now=now)
 
 
@@ -58,9 +60,11 @@ def store_received(
 ) -> Stored:
     """Store what came from a SIEM, and return what it brought.
 
-    Where it does not say what of the SIEM it accounts for, it accounts for this moment. `past` says
-    that a backfill brought it.
+    An incident that cannot be kept is kept aside, as a record that could not be read is. Where
+    it does not say what of the SIEM it accounts for, it accounts for this moment. `past` says that
+    a backfill brought it.
     """
+    received = screen(key.stream, received)
     drafts = make_drafts(connection, key.provider, fold(received.incidents))
     new = [draft for draft in drafts if draft.stored is None]
     changed = [draft for draft in drafts if draft.changed]
@@ -78,6 +82,13 @@ def store_received(
         schedule_rereads(connection, key.provider, names, policy.reread_after, now)
     emit(connection, events)
     return Stored(counts, len(events))
+
+
+def _covered_until(page: Page) -> datetime | None:
+    """Return up to when the page was read, None where it covers no time."""
+    read = (it for it in page.covered if it.lost is None and it.passed_over is None)
+    ends = (it.end for it in read if isinstance(it.end, datetime) and it.end != it.start)
+    return max(ends, default=None)
 
 
 def _cover(

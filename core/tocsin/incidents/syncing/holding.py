@@ -44,7 +44,7 @@ async def hold(
     keeping.add_done_callback(end)
     try:
         yield lease
-    except asyncio.CancelledError:
+    except BaseException:  # what was under way may make an error of its own of the cancellation
         if lost and holder.uncancel() == 0:
             raise Superseded(f"{lease.provider}: another node reads it now") from None
         raise

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from tocsin.clock import isoformat
 from tocsin.hookspecs import Capability, Provider
-from tocsin.incidents.coverage.ledger import READ
 from tocsin.incidents.syncing.standings import load_standings
 from tocsin.registry import Absent, Configuration
-from tocsin.store.tables import EPOCH, coverage, stream_positions
+from tocsin.store.tables import stream_positions
 
 STATES = ("healthy", "failing", "waiting", "pushed", "absent", "removed")
 
@@ -113,11 +111,10 @@ def _ordered(
 
 
 def _streams(connection: Connection) -> dict[str, list[dict[str, Any]]]:
-    table, covered = stream_positions.c, _covered_until(connection)
+    table = stream_positions.c
     found: dict[str, list[dict[str, Any]]] = {}
-    rows = select(table.provider, table.stream, table.updated_at)
-    for provider, stream, updated_at in connection.execute(rows.order_by(table.stream)):
-        until = covered.get((provider, stream))
+    rows = select(table.provider, table.stream, table.updated_at, table.covered_until)
+    for provider, stream, updated_at, until in connection.execute(rows.order_by(table.stream)):
         shown = {
             "name": stream,
             "read_at": isoformat(updated_at),
@@ -125,16 +122,3 @@ def _streams(connection: Connection) -> dict[str, list[dict[str, Any]]]:
         }
         found.setdefault(provider, []).append(shown)
     return found
-
-
-def _covered_until(connection: Connection) -> Mapping[tuple[str, str], Any]:
-    """Return up to when each stream was read that covers time."""
-    c = coverage.c
-    latest: Iterable[Any] = connection.execute(
-        select(c.provider, c.stream, func.max(c.end))
-        .where(c.unit == "time", c.outcome == READ, c.end > c.start, c.past.is_(False))
-        .group_by(c.provider, c.stream)
-    )
-    return {
-        (provider, stream): EPOCH + timedelta(microseconds=end) for provider, stream, end in latest
-    }

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy import Connection
+from sqlalchemy.exc import InterfaceError, OperationalError
 
 from tocsin.errors import Misconfigured, TryLater
-from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.coverage.positions import StreamKey, Superseded
 from tocsin.incidents.storing.intake import Stored, store_received
 from tocsin.incidents.storing.rereads import (
     Reread,
@@ -17,14 +18,18 @@ from tocsin.incidents.storing.rereads import (
     put_off_reread,
 )
 from tocsin.incidents.syncing.writing import Writer
+from tocsin.loops import was_cancelled
 from tocsin.model import Incident, Received
 
 STREAM = "reread"
 MOST = 50
-"""So many incidents are read again at once."""
+LONGEST = timedelta(seconds=10)
+"""So many incidents are read again at once, or for so long: it is soon time to read on."""
 _SHORTEST = timedelta(seconds=5)
 _SHORTEST_PAUSE = timedelta(minutes=1)
 _PATIENCE = timedelta(days=1)
+# What says nothing of the one incident that was asked for
+_AWAY = (TryLater, Misconfigured, Superseded, OSError, OperationalError, InterfaceError)
 _log = structlog.get_logger()
 
 
@@ -49,14 +54,17 @@ class Rereader:
         now = writer.clock.now()
         for reread in await writer.database.read(due_rereads, writer.name, MOST, now):
             try:
-                incident = await self._provider.incident(reread.external_id)
-            except (TryLater, Misconfigured, OSError) as error:
-                _log.info("incidents are read again later", provider=writer.name, reason=str(error))
-                return
-            except Exception as error:  # noqa: BLE001 - one incident must not stop the others
+                await self._store(reread, await self._provider.incident(reread.external_id))
+            except Exception as error:
+                if was_cancelled():
+                    raise
+                if isinstance(error, _AWAY):
+                    facts = {"provider": writer.name, "reason": str(error)}
+                    _log.info("incidents are read again later", **facts)
+                    return
                 await self._put_off(reread, error)
-            else:
-                await self._store(reread, incident)
+            if writer.clock.now() - now >= LONGEST:
+                return
 
     async def _put_off(self, reread: Reread, error: Exception) -> None:
         """Try one that breaks again later; after a day it is left as it is."""

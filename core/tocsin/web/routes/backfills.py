@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sqlalchemy import Connection
 
 from tocsin import incidents
+from tocsin.clock import isoformat
 from tocsin.errors import CallerError
 from tocsin.hookspecs import Capability
 from tocsin.incidents import BackfillState, Origin
@@ -30,7 +31,9 @@ class NewBackfill(Body):
 
     provider: ProviderName = Field(description="The provider's name in `plugins.toml`.")
     from_: Moment = Field(alias="from", description="Its beginning.")
-    to: Moment = Field(description="Its end; what changed at that very moment is not read.")
+    to: Moment = Field(
+        description="Its end, which has passed; what changed at that very moment is not read."
+    )
     alert: bool = Field(default=False, description="Send alerts for what is new.")
 
     @model_validator(mode="after")
@@ -90,6 +93,9 @@ def create_backfill(connection: Connection, call: Call) -> Answer:
     """Have a stretch of the past read, and answer the backfill."""
     body: NewBackfill = call.body
     _require_able(call, body.provider)
+    now = call.services.clock.now()
+    if body.to > now:
+        raise CallerError(422, f"`to` is yet to come; it is {isoformat(now)} here.")
     made = incidents.create_backfill(
         connection,
         body.provider,
@@ -97,7 +103,7 @@ def create_backfill(connection: Connection, call: Call) -> Answer:
         alert=body.alert,
         origin=Origin.OPERATOR,
         by=call.principal.name,
-        now=call.services.clock.now(),
+        now=now,
     )
     details = {name: made[name] for name in ("provider", "from", "to", "alert")}
     return Answer(made, change=Change(target=f"backfill:{made['id']}", details=details))

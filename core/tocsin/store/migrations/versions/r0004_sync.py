@@ -20,6 +20,15 @@ def upgrade() -> None:
         coverage.add_column(past)
     with op.batch_alter_table("coverage") as coverage:
         coverage.alter_column("past", server_default=None)
+    lost = sa.text("outcome = 'lost'")
+    op.create_index(
+        "ix_coverage_lost",
+        "coverage",
+        ["provider", "stream", "id"],
+        sqlite_where=lost,
+        postgresql_where=lost,
+    )
+    op.add_column("stream_positions", sa.Column("covered_until", MOMENT(), nullable=True))
     _create_providers()
     _create_rereads()
     _create_backfills()

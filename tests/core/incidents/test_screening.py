@@ -1,0 +1,56 @@
+"""What a plugin makes that cannot be kept is kept aside, and stops nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tocsin import Alert, Entity, Incident, Received, Severity
+from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.storing.alerting import AlertPolicy
+from tocsin.incidents.storing.intake import store_received
+from tocsin.store.tables import coverage, incidents, quarantine
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - that is the mistake
+GOOD = Incident(external_id="1", title="one", severity=Severity.HIGH, occurred_at=BEGIN)
+ALERT = Alert(external_id="a", title="alert", severity=Severity.HIGH, occurred_at=NAIVE)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ({"title": None}, "title is None"),
+        ({"external_id": 7}, "external_id is 7"),
+        ({"source_url": 7}, "source_url is 7"),
+        ({"severity": "High"}, "severity is 'High'"),
+        ({"status": "Weird"}, "status is 'Weird'"),
+        ({"severity_assumed": None}, "severity_assumed is None"),
+        ({"occurred_at": NAIVE}, "occurred_at is datetime"),
+        ({"changed_at": "yesterday"}, "changed_at is 'yesterday'"),
+        ({"techniques": (None,)}, "a technique is None"),
+        ({"techniques": "T1059"}, "techniques is 'T1059'"),
+        ({"entities": ("10.0.0.1",)}, "an entity is '10.0.0.1'"),
+        ({"entities": (Entity("ip", "10.0.0.1"),)}, "an entity's kind is 'ip'"),
+        ({"alerts": (ALERT,)}, "an alert's occurred_at is datetime"),
+        ({"alerts": None}, "alerts is None"),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_mistake_is_kept_aside_with_the_reason(database, clock, rows, mistake, words):
+    bad = replace(GOOD, **{"external_id": "2", **mistake})
+    received = Received(incidents=(GOOD, bad, replace(GOOD, external_id="3")), records=3)
+    stored = await database.write(
+        store_received,
+        StreamKey("archive", "changed"),
+        received,
+        policy=AlertPolicy("https://tocsin.example.org"),
+        now=clock.now(),
+    )
+    assert (stored.counts.new, stored.counts.rejected) == (2, 1)
+    assert [row["external_id"] for row in await rows(incidents)] == ["1", "3"]
+    [aside] = await rows(quarantine)
+    assert words in aside["reason"]
+    assert [row["rejected"] for row in await rows(coverage)] == [1]
