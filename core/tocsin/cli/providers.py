@@ -8,6 +8,7 @@ from typing import Any
 from tocsin.cli.answers import print_columns
 from tocsin.cli.existing import run_on_database
 from tocsin.cli.output import AsJson
+from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.incidents import ProviderFacts, facts_of, list_providers
 from tocsin.registry import load_configuration, read_plugins_file
@@ -32,7 +33,8 @@ def providers(as_json: AsJson = False) -> None:
     """List the providers: how each does, its last error, and up to when everything was read."""
     settings = load_settings()
     facts = configured_providers(settings)
-    records = run_on_database(settings, lambda database: database.read(list_providers, facts))
+    now = SystemClock().now()
+    records = run_on_database(settings, lambda database: database.read(list_providers, facts, now))
     if not as_json:
         records = [{**record, "covered_until": _covered_until(record)} for record in records]
     print_columns(records, _COLUMNS, as_json=as_json)
@@ -48,7 +50,8 @@ def configured_providers(settings: Settings) -> list[ProviderFacts]:
 def require_known(settings: Settings, name: str) -> None:
     """Raise OperatorError where no provider of this name is configured or was ever read."""
     file, _ = read_plugins_file(settings.plugins_file)
-    shown = run_on_database(settings, lambda database: database.read(list_providers, []))
+    now = SystemClock().now()
+    shown = run_on_database(settings, lambda database: database.read(list_providers, [], now))
     known = sorted({*file.providers, *(record["name"] for record in shown)})
     if name not in known:
         words = f"--provider: found {name!r}; name one of: {', '.join(known) or 'none yet'}"

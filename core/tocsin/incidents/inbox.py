@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
+import structlog
 from sqlalchemy import Connection
 
 from tocsin.errors import CredentialsRefused, Refused
@@ -17,6 +18,7 @@ from tocsin.incidents.syncing.writing import Surroundings, Writer
 from tocsin.model import Received, Rejected
 from tocsin.store import exclude_others
 
+_log = structlog.get_logger()
 STREAM = "push"
 """What the ledger calls everything that is pushed to a provider."""
 
@@ -50,11 +52,16 @@ class Inbox:
         try:
             received = await writer.provider.receive(request)
         except CredentialsRefused:
+            _log.warning("a push was refused: it does not prove that it may", provider=name)
             raise
         except Refused as error:
-            await self._store(writer, Received(rejected=(_whole(request, error),)))
+            whole = _whole(request, error)
+            await self._store(writer, Received(rejected=(whole,)))
+            _report(name, (whole,))
             raise
         stored = await self._store(writer, received)
+        if received.rejected:
+            _report(name, received.rejected)
         return stored.counts
 
     async def _store(self, writer: Writer, received: Received) -> Stored:
@@ -66,6 +73,12 @@ class Inbox:
             return store_received(connection, key, received, policy=writer.policy, now=now)
 
         return await writer.write(store)
+
+
+def _report(name: str, rejected: Sequence[Rejected]) -> None:
+    first = rejected[0]
+    facts = {"count": len(rejected), "location": first.location, "reason": first.reason}
+    _log.warning("records were set aside", provider=name, **facts)
 
 
 def _whole(request: PushRequest, error: Refused) -> Rejected:

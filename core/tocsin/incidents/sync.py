@@ -30,7 +30,7 @@ from tocsin.loops import run_forever, was_cancelled
 REFILL_INTERVAL = timedelta(hours=1)
 LOOKED_AGAIN = timedelta(seconds=5)
 """How long a backfill waits that was asked for by another process, which rings no bell."""
-QUIET = timedelta(seconds=30)
+QUIET = timedelta(seconds=10)
 """A round that ended like the one before is noted again after so long."""
 _log = structlog.get_logger()
 
@@ -65,7 +65,7 @@ class ProviderSync:
     async def _serve(self) -> None:
         async with hold(self._provider, self._database, self._clock, self._node) as lease:
             self._writer.lease = lease
-            _log.info("a provider is read by this node", provider=self.name)
+            _log.info("a provider is read by this node", provider=self.name, node=str(self._node))
             while True:
                 await self._step()
 

@@ -66,9 +66,30 @@ async def test_what_the_siem_is_too_busy_for_stays_due(sync, store_new, rows, cl
     clock.advance(minutes=2)
     sync.provider.errors = [TryLater("busy")]
     await sync.read_all()
+    await sync.read_all()
     assert len(sync.provider.again) == 1
+    clock.advance(minutes=3)
     await sync.read_all()
     assert sorted(sync.provider.again[1:]) == ["1", "2"]
+
+
+async def test_one_that_may_not_be_read_holds_up_no_other_and_is_asked_for_ever_more_seldom(
+    sync, store_new, rows, clock
+):
+    await store_new(1, 2)
+    clock.advance(minutes=2)
+
+    async def forbidden(external_id):
+        sync.provider.again.append(external_id)
+        if external_id == "1":
+            raise CredentialsRefused("403")
+
+    sync.provider.incident = forbidden
+    for _ in range(360):
+        clock.advance(seconds=10)
+        await sync.read_all()
+    assert "2" in sync.provider.again
+    assert sync.provider.again.count("1") < 8
 
 
 async def test_credentials_that_are_refused_end_no_reread(sync, store_new, rows, clock):

@@ -23,9 +23,11 @@ async def sync(make_archive, database, clock):
 
 
 @pytest.fixture
-def show(database):
+def show(database, clock):
+    begun = clock.now()  # the lease of the tests holds then
+
     async def show(facts: ProviderFacts = FACTS) -> dict:
-        [shown] = await database.read(list_providers, [facts])
+        [shown] = await database.read(list_providers, [facts], begun)
         return shown
 
     return show
@@ -105,7 +107,14 @@ async def test_one_that_is_sent_to_is_pushed(show):
     assert (await show(facts))["state"] == "pushed"
 
 
-async def test_one_that_was_removed_is_still_shown(sync, database):
+async def test_one_that_was_removed_is_still_shown(sync, database, clock):
     await sync.read_all()
-    [shown] = await database.read(list_providers, [])
+    [shown] = await database.read(list_providers, [], clock.now())
     assert (shown["name"], shown["state"]) == ("archive", "removed")
+
+
+async def test_one_that_no_node_reads_at_present_waits(sync, show, database, clock):
+    await sync.read_all()
+    clock.advance(minutes=2)
+    [shown] = await database.read(list_providers, [FACTS], clock.now())
+    assert shown["state"] == "waiting"

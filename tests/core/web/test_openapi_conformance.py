@@ -148,7 +148,7 @@ async def conform(api: Api, caller, **more: Any) -> None:
 # The same requests each time; the phase `coverage` alone has some thirty for each operation
 @pytest.mark.parametrize(
     ("caller", "examples", "coverage"),
-    [(rightful, 4, True), (nobody, 3, True), (only_key, 3, False), (only_admin, 3, False)],
+    [(rightful, 3, True), (nobody, 3, True), (only_key, 3, False), (only_admin, 3, False)],
 )
 async def test_the_api_is_as_described(api, caller, examples, coverage):
     generation = {"max-examples": examples, "deterministic": True}

@@ -70,6 +70,7 @@ def test_a_broken_rule_is_reported_in_its_own_words(tmp_path):
     assert "rules.py" not in told
 
 
+@pytest.mark.full
 def test_a_bug_of_the_provider_is_reported_with_its_traceback(tmp_path):
     told = run(tmp_path, "TestOdd and check_says")
     assert "Seen: ZeroDivisionError: division by zero" in told
@@ -82,6 +83,7 @@ def test_a_bug_of_the_simulator_is_reported_with_its_traceback(tmp_path):
     assert '{}["changed"]' in told
 
 
+@pytest.mark.full
 def test_a_provider_that_lacks_methods_is_told_which(tmp_path):
     told = run(tmp_path, "TestUnfinished and every_page")
     assert "Seen: provider cannot be made: it lacks check, read" in told

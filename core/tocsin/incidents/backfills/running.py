@@ -173,7 +173,8 @@ class Backfiller:
         self, backfill: Backfill, state: BackfillState, reason: str | None = None
     ) -> None:
         await self._database.write(end_backfill, backfill.id, state, self._clock.now(), reason)
-        facts = {"provider": backfill.provider, "backfill": backfill.id, "reason": reason}
+        facts = {"provider": backfill.provider, "backfill": backfill.id}
+        facts |= {"reason": reason} if reason else {}
         level = "info" if state is BackfillState.COMPLETED else "warning"
         getattr(_log, level)(f"a backfill has {state}", **facts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -52,10 +53,10 @@ def _capabilities(kind: type[Provider] | None) -> frozenset[Capability]:
 
 
 def list_providers(
-    connection: Connection, configured: Sequence[ProviderFacts]
+    connection: Connection, configured: Sequence[ProviderFacts], now: datetime
 ) -> list[dict[str, Any]]:
     """Return the configured providers, and those that are not any more but were read."""
-    standings, streams = load_standings(connection), _streams(connection)
+    standings, streams = load_standings(connection, now), _streams(connection)
     names = {facts.name for facts in configured}
     gone = [(name, standing) for name, standing in standings.items() if name not in names]
     return [

@@ -17,6 +17,7 @@ from tocsin.incidents.storing.rereads import (
     end_reread,
     put_off_reread,
 )
+from tocsin.incidents.syncing.backoff import pause_after
 from tocsin.incidents.syncing.writing import Writer
 from tocsin.loops import was_cancelled
 from tocsin.model import Incident, Received
@@ -39,6 +40,8 @@ class Rereader:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._provider = writer.provider
+        self._failures = 0
+        self._rests_until: datetime | None = None
 
     @property
     def interval(self) -> timedelta:
@@ -52,19 +55,28 @@ class Rereader:
         if writer.policy.reread_after is None:
             return
         now = writer.clock.now()
+        if self._rests_until is not None and now < self._rests_until:
+            return
         for reread in await writer.database.read(due_rereads, writer.name, MOST, now):
             try:
                 await self._store(reread, await self._provider.incident(reread.external_id))
             except Exception as error:
                 if was_cancelled():
                     raise
-                if isinstance(error, _AWAY):
-                    facts = {"provider": writer.name, "reason": str(error)}
-                    _log.info("incidents are read again later", **facts)
-                    return
                 await self._put_off(reread, error)
+                if isinstance(error, _AWAY):
+                    self._rest(error)
+                    return
+            else:
+                self._failures = 0
             if writer.clock.now() - now >= LONGEST:
                 return
+
+    def _rest(self, error: Exception) -> None:
+        """Leave the SIEM alone for as long as a read would that met this error."""
+        self._failures += 1
+        pause = pause_after([error], self._failures, _SHORTEST_PAUSE)
+        self._rests_until = self._writer.clock.now() + pause
 
     async def _put_off(self, reread: Reread, error: Exception) -> None:
         """Try one that breaks again later; after a day it is left as it is."""

@@ -14,6 +14,7 @@ from tocsin.incidents.coverage.ledger import Failure
 from tocsin.incidents.syncing.lease import Lease
 from tocsin.store.tables import Moment, providers
 
+_TOLD_BY_DATE = 2_000
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -54,28 +55,34 @@ def note_round(connection: Connection, lease: Lease, ended: Round) -> None:
     )
 
 
-def load_standings(connection: Connection) -> Mapping[str, dict[str, Any]]:
+def load_standings(connection: Connection, now: datetime) -> Mapping[str, dict[str, Any]]:
     """Return how each provider does that was ever read, as it is shown, by name."""
     rows = connection.execute(select(providers).order_by(providers.c.name)).mappings()
-    return {row["name"]: _represent(row) for row in rows}
+    return {row["name"]: _represent(row, now) for row in rows}
 
 
-def _represent(row: RowMapping) -> dict[str, Any]:
+def _represent(row: RowMapping, now: datetime) -> dict[str, Any]:
     moments = ("read_at", "succeeded_at", "failing_since", "next_read_at")
     skew = row["clock_skew_ms"]
     return {
         "plugin": row["plugin"],
-        "state": _state(row),
+        "state": _state(row, now),
         "outcome": row["outcome"],
         "reason": row["reason"],
         "failures": row["failures"],
         **{name: isoformat(row[name]) if row[name] else None for name in moments},
-        "clock_skew_seconds": None if skew is None else skew / 1000,
+        "clock_skew_seconds": None if skew is None else _seconds(skew),
         "node": None if row["node"] is None else str(row["node"]),
     }
 
 
-def _state(row: RowMapping) -> str:
-    if row["read_at"] is None:
+def _seconds(skew: int) -> float:
+    """Return a skew in seconds; none where it is less than the whole seconds of `Date` tell."""
+    return 0.0 if abs(skew) < _TOLD_BY_DATE else skew / 1000
+
+
+def _state(row: RowMapping, now: datetime) -> str:
+    is_read = row["leased_until"] is not None and now < row["leased_until"]
+    if row["read_at"] is None or not is_read:
         return "waiting"
     return "failing" if row["failures"] else "healthy"

@@ -31,8 +31,8 @@ class ProviderItem(_Shown):
     name: str
     plugin: str
     state: str = Field(
-        description="`waiting`: not read yet. `pushed`: it is sent to, not read. `absent`: left "
-        "out, with the reason. `removed`: it is in this node's `plugins.toml` no more.",
+        description="`waiting`: no node reads it at present. `pushed`: it is sent to, not read. "
+        "`absent`: left out, with the reason. `removed`: it is in this node's `plugins.toml` no more.",
         json_schema_extra={"enum": [*incidents.STATES]},
     )
     outcome: str | None = Field(description="How the last read ended, in the ledger's words.")
@@ -61,5 +61,6 @@ class ProviderList(_Shown):
 
 def list_providers(connection: Connection, call: Call) -> Answer:
     """Answer every provider, and how it does."""
-    found = incidents.list_providers(connection, call.services.providers)
+    services = call.services
+    found = incidents.list_providers(connection, services.providers, services.clock.now())
     return Answer({"providers": found, "total": len(found)})
