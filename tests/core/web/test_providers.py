@@ -66,6 +66,7 @@ async def test_a_backfill_is_asked_for_shown_and_cancelled(admin):
         ({"provider": "sensors"}, "cannot read the past"),
         ({"to": "2026-10-01T00:00:00Z"}, "before"),
         ({"to": "2026-11-08T00:00:00"}, "zone"),
+        ({"to": "2026-11-22T00:00:00Z"}, "yet to come"),
     ],
 )
 async def test_a_backfill_that_cannot_be_is_refused_with_the_reason(api, admin, change, words):

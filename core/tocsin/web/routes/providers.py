@@ -32,7 +32,8 @@ class ProviderItem(_Shown):
     plugin: str
     state: str = Field(
         description="`waiting`: no node reads it at present. `pushed`: it is sent to, not read. "
-        "`absent`: left out, with the reason. `removed`: it is in this node's `plugins.toml` no more.",
+        "`absent`: left out, with the reason. `removed`: this node's `plugins.toml` does not have "
+        "it any more.",
         json_schema_extra={"enum": [*incidents.STATES]},
     )
     outcome: str | None = Field(description="How the last read ended, in the ledger's words.")
