@@ -24,10 +24,10 @@ from tocsin.testing import open_provider
 
 sys.path.append(str(Path(__file__).parents[1] / "examples/tocsin-example-provider/src"))
 
-from tocsin_example.provider import Acme
+from tocsin_example.provider import ExampleProvider
 
 CASES = 10_000
-PAGE = Acme.page_size
+PAGE = ExampleProvider.page_size
 _AGO = timedelta(hours=6)  # when the cases began to change; a second lies between two
 _PATH = "/api/v1/cases"
 # One window that holds all cases, so that none is asked for twice
@@ -50,7 +50,7 @@ def run(rounds: int) -> None:
 async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
     async def ours() -> float:
         database = await open_new(new_url)
-        async with open_provider(Acme, clock=SystemClock(), url=url, **_SETTINGS) as provider:
+        async with open_provider(ExampleProvider, clock=SystemClock(), url=url, **_SETTINGS) as provider:
             seconds = await read_all(provider, database)
         assert await database.read(count_incidents) == CASES
         await database.close()
@@ -79,7 +79,7 @@ async def _read_pages(url: str) -> int:
 
 
 def serve(send: Callable[[int], None]) -> None:
-    """Answer as Acme does, with pages that are ready; send the port."""
+    """Answer as ExampleProvider does, with pages that are ready; send the port."""
     asyncio.run(_serve(send))
 
 
