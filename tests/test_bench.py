@@ -1,0 +1,16 @@
+"""The benchmarks begin; what they say is nothing for a test."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_part_of_the_benchmarks_can_be_asked_for():
+    command = [sys.executable, "-m", "bench", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    for part in ("http", "flood", "delivery", "backlog", "sync", "paged", "sync-large"):
+        assert part in result.stdout
