@@ -50,7 +50,8 @@ def run(rounds: int) -> None:
 async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
     async def ours() -> float:
         database = await open_new(new_url)
-        async with open_provider(ExampleProvider, clock=SystemClock(), url=url, **_SETTINGS) as provider:
+        options = {"clock": SystemClock(), "url": url, **_SETTINGS}
+        async with open_provider(ExampleProvider, **options) as provider:
             seconds = await read_all(provider, database)
         assert await database.read(count_incidents) == CASES
         await database.close()
