@@ -9,7 +9,6 @@ through: a body of another shape is refused and never taken for an empty one.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +20,7 @@ from tocsin.errors import Refused
 from tocsin.json_text import parse_json
 from tocsin.mapping.incident import MappedIncident
 from tocsin.model import Incident, Json, Received, Rejected
-from tocsin.sandbox import Allowance, BoundedEnvironment, spend
+from tocsin.sandbox import Allowance, WritingEnvironment, write_json
 from tocsin.validation import explain
 
 VARIABLE = "body"
@@ -100,25 +99,8 @@ class _Missing(ChainableUndefined):
     __iter__ = __len__ = Undefined._fail_with_undefined_error  # noqa: SLF001 - meant for this
 
 
-class _Written(str):
-    """What the template has rendered already: the result of a macro or a block `set`."""
-
-    __slots__ = ()
-
-
-class _Environment(BoundedEnvironment):
-    # Jinja joins with this whatever a template renders into a value of its own
-    @staticmethod
-    def concat(parts: Iterable[str]) -> str:
-        return _Written(BoundedEnvironment.concat(parts))
-
-
 def _write(value: Any) -> str:
-    if isinstance(value, _Written):
-        return value
-    text = orjson.dumps(value, default=_null).decode()
-    spend(len(text))
-    return text
+    return write_json(value, _null)
 
 
 def _null(value: object) -> None:
@@ -126,7 +108,7 @@ def _null(value: object) -> None:
         raise TypeError(f"{type(value).__name__} is not a value that JSON can hold")
 
 
-_environment = _Environment(
+_environment = WritingEnvironment(
     undefined=_Missing, finalize=_write, trim_blocks=True, lstrip_blocks=True
 )
 

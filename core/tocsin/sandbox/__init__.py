@@ -6,5 +6,14 @@ evaluation has an allowance, out of which it pays for whatever it runs, looks at
 
 from tocsin.sandbox.allowance import Allowance, Exhausted, pause, spend
 from tocsin.sandbox.environment import BoundedEnvironment
+from tocsin.sandbox.writing import WritingEnvironment, write_json
 
-__all__ = ["Allowance", "BoundedEnvironment", "Exhausted", "pause", "spend"]
+__all__ = [
+    "Allowance",
+    "BoundedEnvironment",
+    "Exhausted",
+    "WritingEnvironment",
+    "pause",
+    "spend",
+    "write_json",
+]

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from jinja2 import Undefined
 
-from tocsin.sandbox import spend
+from tocsin.sandbox import spend, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,8 @@ class Format:
     autoescape: bool = False
 
 
-class Rendered(str):
-    """What a template has rendered already: the result of a macro, a block or a block `set`."""
-
-    __slots__ = ()
-
-
 def _as_json(value: Any) -> str:
-    if isinstance(value, Rendered):
-        return value
-    text = orjson.dumps(value, default=_no_value).decode()
-    spend(len(text))
-    return text
+    return write_json(value, _no_value)
 
 
 def _as_text(value: Any) -> str:

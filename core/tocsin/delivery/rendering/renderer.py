@@ -16,10 +16,10 @@ from jinja2.runtime import Context
 
 from tocsin.clock import isoformat
 from tocsin.delivery.rendering.folders import Folders
-from tocsin.delivery.rendering.formats import FORMATS, Format, Rendered, candidates
+from tocsin.delivery.rendering.formats import FORMATS, Format, candidates
 from tocsin.errors import Misconfigured
 from tocsin.model import Event, EventType, Json
-from tocsin.sandbox import Allowance, BoundedEnvironment
+from tocsin.sandbox import Allowance, WritingEnvironment
 
 MAX_BYTES = 256 * 1024
 MAX_UNITS = 2_000_000
@@ -54,13 +54,8 @@ class _Context(Context):
         return value.plain if isinstance(value, _Raw) else value
 
 
-class _Environment(BoundedEnvironment):
+class _Environment(WritingEnvironment):
     context_class = _Context
-
-    # Jinja joins with this whatever a template renders into a value of its own
-    @staticmethod
-    def concat(parts: Iterable[str]) -> str:
-        return Rendered(BoundedEnvironment.concat(parts))
 
 
 class Renderer:
