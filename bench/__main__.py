@@ -7,7 +7,18 @@ import os
 from contextlib import redirect_stderr
 from pathlib import Path
 
-from bench import backlog, delivery, flood, paged, reading, sync
+from bench import (
+    backlog,
+    delivery,
+    extraction,
+    flood,
+    graph,
+    investigating,
+    paged,
+    reading,
+    searching,
+    sync,
+)
 from tocsin import collector
 from tocsin.logs import configure_logs
 
@@ -18,8 +29,15 @@ PARTS = {
     "backlog": backlog.run,
     "sync": sync.run,
     "paged": paged.run,
+    "extraction": extraction.run,
+    "investigating": investigating.run,
+    "graph": graph.run,
 }
-ON_REQUEST = {"sync-large": sync.run_large}
+ON_REQUEST = {
+    "sync-large": sync.run_large,
+    "graph-large": graph.run_large,
+    "searching": searching.run,
+}
 """What is run only where it is named: it takes minutes and 12 GB of disk."""
 
 

@@ -1,4 +1,4 @@
-"""An admin who calls the API, and what of it can be held back."""
+"""Who calls the API, an admin above all, and what of it can be held back."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ CLIENT_MEMBERS = {
 
 
 @dataclass
-class Admin:
-    """Calls the API by an admin's token."""
+class Caller:
+    """Calls the API by a credential."""
 
     api: Api
     headers: dict[str, str]
@@ -79,6 +79,10 @@ class Admin:
     async def read(self, path: str, **query: Any) -> Any:
         """Return what is there."""
         return await self.ask("GET", path, params=query)
+
+
+class Admin(Caller):
+    """Calls the API by an admin's token."""
 
     async def create_key(self, **body: Any) -> dict[str, Any]:
         """Return a new key, with its value."""

@@ -7,21 +7,25 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import timedelta
 from types import ModuleType
 from typing import Any
+
+from pydantic.fields import FieldInfo
 
 import tocsin
 import tocsin.testing.conformance
 from tocsin import PluginSettings
-from tocsin.registry.settings_schema import list_settings
+from tocsin.registry.settings_schema import _duration, list_settings
 
 MODULES = (tocsin, tocsin.testing, tocsin.testing.conformance)
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 HEAD = """\
 # Reference
 
-Every name that a plugin may import, with what the code says of it.
-`python -m tests.author_pages`, in the repository's folder, writes this page.
+Every name that a plugin may import, with what the code says of it. What stands behind `*` in a
+signature is given by name only, and `=...` has a default.
 """
 MARKER = """\
 Marks a function as a plugin's implementation of the hook of its name; [the seams](seams.md#hooks)
@@ -57,10 +61,25 @@ def of_class(name: str, kind: type) -> Iterator[str]:
         base.__name__ for base in kind.__bases__ if base is not object and not is_hidden(base)
     )
     yield f"### `{name}({bases})`\n" if bases else f"### `{name}`\n"
+    if is_dataclass(kind):
+        yield f"`{name}({', '.join(parameters(kind))})`\n"
     yield f"{words(kind.__doc__)}\n"
     yield from of_settings(kind)
     nodes = [definition(base) for base in kind.__mro__ if base is kind or is_hidden(base)]
     yield from of_members(nodes)
+
+
+def parameters(kind: Any) -> Iterator[str]:
+    """Yield what a dataclass is made with; what has a default ends in `=...`."""
+    given = [field for field in fields(kind) if field.init]
+    yield from (parameter(field) for field in given if not field.kw_only)
+    by_name = [parameter(field) for field in given if field.kw_only]
+    yield from ["*", *by_name] if by_name else []
+
+
+def parameter(field: Field[Any]) -> str:
+    required = field.default is MISSING and field.default_factory is MISSING
+    return field.name if required else f"{field.name}=..."
 
 
 def is_hidden(kind: type) -> bool:
@@ -87,8 +106,18 @@ def of_settings(kind: Any) -> Iterator[str]:
         if setting.name not in known or model.model_fields[setting.name] != known[setting.name]:
             default = f"`{setting.default}`" if setting.default else "none"
             default = "required" if setting.required else default
-            yield f"| `{setting.name}` | {setting.type} | {default} | {setting.description} |"
+            kind_of = f"{setting.type}{limits(model.model_fields[setting.name])}"
+            yield f"| `{setting.name}` | {kind_of} | {default} | {setting.description} |"
     yield ""
+
+
+SIGNS = (("gt", "more than"), ("ge", "at least"), ("lt", "less than"), ("le", "at most"))
+
+
+def limits(field: FieldInfo) -> str:
+    """Return the limits of a length of time, which its schema does not tell."""
+    told = ((words, getattr(mark, sign, None)) for mark in field.metadata for sign, words in SIGNS)
+    return "".join(f", {words} {_duration(it)}" for words, it in told if isinstance(it, timedelta))
 
 
 def of_members(nodes: Sequence[ast.ClassDef]) -> Iterator[str]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 
 from tocsin.testing.conformance import (
+    EnricherConformance,
     FileProviderConformance,
     ProviderConformance,
     PushProviderConformance,
 )
 
-SUITES = (ProviderConformance, FileProviderConformance, PushProviderConformance)
+PROVIDERS = (ProviderConformance, FileProviderConformance, PushProviderConformance)
+SUITES = (*PROVIDERS, EnricherConformance)
 SUITES_PAGE = "[conformance suites](testing.md#the-conformance-suites)"
 HEAD = f"""\
 # The rules
 
-What must hold for every provider, and why. Each rule is a test of the {SUITES_PAGE}.
-`python -m tests.author_pages`, in the repository's folder, writes this page.
+What must hold for every provider and every enricher, and why. Each rule is a test of the
+{SUITES_PAGE}.
 """
 
 
@@ -38,8 +41,8 @@ def of_group(group: type) -> Iterator[str]:
     """Yield the rules that belong together."""
     subject = (inspect.getmodule(group).__doc__ or "").partition("\n")[0]
     suites = [f"`{suite.__name__}`" for suite in SUITES if issubclass(suite, group)]
-    where = "every suite" if len(suites) == len(SUITES) else " and ".join(suites)
-    yield f"## {group.__name__.removesuffix('Rules')}\n"
+    where = "every suite of providers" if len(suites) == len(PROVIDERS) else " and ".join(suites)
+    yield f"## {title(group)}\n"
     yield f"{subject} In {where}.\n"
     yield "| Rule | Why |\n|---|---|"
     for name, test in vars(group).items():
@@ -47,6 +50,12 @@ def of_group(group: type) -> Iterator[str]:
             sentence, _, reason = inspect.getdoc(test).partition("\n\n")
             yield f"| {in_one_line(sentence)} | {in_one_line(reason)} |"
     yield ""
+
+
+def title(group: type) -> str:
+    """Return what a class of rules is about, such as `Enricher failure`."""
+    first, *others = re.findall("[A-Z][a-z]*", group.__name__.removesuffix("Rules"))
+    return " ".join([first, *(word.lower() for word in others)])
 
 
 def in_one_line(text: str) -> str:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import hypothesis
 import pytest
+import structlog
 from sqlalchemy import URL, make_url
 
 from tocsin.store import Database, open_database, upgrade
@@ -26,6 +27,18 @@ hypothesis.settings.register_profile(
     "tocsin", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("tocsin")
+
+# Tracebacks as they are: drawing them in frames took a tenth of the time that the tests take
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.dev.set_exc_info,
+        structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+)
 
 _numbers = count()
 

@@ -176,6 +176,16 @@ class LocalApi:
             self._process.send_signal(signal.SIGKILL)
             await self._process.wait()
 
+    def pause(self) -> None:
+        """Have it take connections and answer nobody."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Have it go on where it was paused."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     async def begin_anew(self) -> None:
         """Make it a new database, whose ids begin at 1 again; it must not run."""
         shutil.rmtree(self._folder / "data")

@@ -32,10 +32,12 @@ from tocsin.credentials import (
 )
 from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, _private_pem, _public_pem
 from tocsin.delivery import Channels, Registrar, Renderer, Samples
+from tocsin.enrichment import Enrichers, IncidentEnriching
 from tocsin.events import Bells
 from tocsin.fields import Origin
 from tocsin.hookspecs import Capability, Tools
 from tocsin.incidents import Inbox, ProviderFacts, Surroundings
+from tocsin.observables import Environment, EnvironmentSettings
 from tocsin.registry import Configuration, Maker
 from tocsin.settings import Settings
 from tocsin.store import Database
@@ -51,6 +53,9 @@ CONFIGURATION = Configuration(
     path=Path("plugins.toml"),
     providers=(),
     destinations=(),
+    enrichers=(),
+    investigator=None,
+    environment=EnvironmentSettings(),
     channels={"webhook": Webhook},
     observers={},
     template_paths=tocsin_templates.tocsin_template_paths(),
@@ -158,6 +163,10 @@ class Api:
         """Return headers that may read incidents."""
         return {"X-API-Key": await self.key(Scope.INCIDENTS_READ)}
 
+    async def analyst(self) -> dict[str, str]:
+        """Return headers that may do everything but administer."""
+        return {"X-API-Key": await self.key(*Scope)}
+
     async def admin(self) -> dict[str, str]:
         """Return headers of an admin."""
         return {"Authorization": f"Bearer {await self.token()}"}
@@ -186,6 +195,11 @@ async def make_inbox(database: Database, clock) -> Inbox:
     return Inbox([provider], Surroundings(database, clock, Bells(), URL))
 
 
+def make_enriching(database: Database, clock) -> IncidentEnriching:
+    """Return what enriches incidents, with nobody to ask."""
+    return IncidentEnriching(Enrichers({}, Environment(), database, clock), database, {})
+
+
 @asynccontextmanager
 async def open_api(
     database: Database, clock, configuration: Configuration = CONFIGURATION, **settings: object
@@ -199,6 +213,7 @@ async def open_api(
     await database.write(_store_signing_key, clock.now())
     parts = destination_parts(made, vault, clock, configuration)
     inbox = await make_inbox(database, clock)
+    enriching = make_enriching(database, clock)
     async with open_door(
         made,
         database,
@@ -206,6 +221,7 @@ async def open_api(
         clock,
         **parts,
         inbox=lambda: inbox,
+        enriching=lambda: enriching,
         is_shared=False,
         roles=lambda: roles,
         providers=PROVIDERS,

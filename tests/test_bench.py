@@ -12,5 +12,5 @@ ROOT = Path(__file__).parents[1]
 def test_every_part_of_the_benchmarks_can_be_asked_for():
     command = [sys.executable, "-m", "bench", "--help"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    for part in ("http", "flood", "delivery", "backlog", "sync", "paged", "sync-large"):
+    for part in ("http", "delivery", "sync", "paged", "extraction", "investigating", "sync-large"):
         assert part in result.stdout

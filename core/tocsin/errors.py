@@ -7,6 +7,7 @@
     │   ├── ConfigurationError   every problem of a configuration at once
     │   └── CallerError          what an API caller can mend; answered as a problem document
     └── PluginFailure            how a plugin says that it could not do its work
+        ├── InvestigationFailed  there is nothing to report
         ├── TryLater             passes by itself
         ├── Broken               the far side answered, but not with what was asked for
         └── Refused              will not be different if it is tried again
@@ -74,6 +75,10 @@ class CallerError(OperatorError):
 
 class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin says, not what it is
     """A plugin could not do what it was asked; raise one of the kinds below."""
+
+
+class InvestigationFailed(PluginFailure):
+    """An investigation comes to nothing; the text says why, for whoever asked."""
 
 
 class TryLater(PluginFailure):

@@ -13,6 +13,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tocsin.clock import Clock
 
+PLUGIN_FAILURES = (Exception, asyncio.CancelledError, SystemExit)
+"""What a plugin may raise that costs only itself; see `was_cancelled` before it is swallowed."""
 _PAUSE = timedelta(seconds=5)
 _log = structlog.get_logger()
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 
 _SHOWN = 60
+_KEY = "[key]"  # the last part of pydantic's path where the key of a table is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,14 @@ def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]
 
     What was found is shown, cut short; of a secret only what its reference says.
     """
-    for detail in error.errors(include_url=False, include_context=True):
-        path = tuple(str(part) for part in detail["loc"])
+    details = error.errors(include_url=False, include_context=True)
+    wrong_keys = {it["loc"][:-1] for it in details if it["loc"][-1:] == (_KEY,)}
+    for detail in details:
+        path = tuple(map(str, detail["loc"]))
+        if path[-1:] == (_KEY,):
+            path = path[:-1]
+        elif any(detail["loc"][: len(key)] == key for key in wrong_keys):
+            continue  # what is below a key that is wrong itself
         yield Mistake(path, *_words(dict(detail), model))
 
 
@@ -45,7 +54,7 @@ def _words(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
             return "missing", _purpose(detail["loc"], model)
         case "extra_forbidden":
             name = str(detail["loc"][-1])
-            known = list(_fields_at(detail["loc"], model))
+            known = list(_siblings(detail["loc"], model))
             valid = f"; known here: {', '.join(sorted(known))}" if known else ""
             return "unknown key", f"remove it{nearest(name, known) or valid}"
         case "secret":
@@ -67,6 +76,8 @@ _PLAIN = {
     "int_type": "give a whole number",
     "int_parsing": "give a whole number",
     "int_from_float": "give a whole number",
+    "float_type": "give a number",
+    "float_parsing": "give a number",
     "bool_type": "give true or false",
     "bool_parsing": "give true or false",
     "time_delta_type": "give a number with a unit in quotes, such as '30s'",
@@ -82,13 +93,38 @@ def _near(detail: dict[str, Any]) -> str:
 
 
 def _purpose(path: Sequence[object], model: type[BaseModel]) -> str:
-    field = model.model_fields.get(str(path[0])) if len(path) == 1 else None
+    field = _siblings(path, model).get(str(path[-1]))
     return f"it says: {field.description}" if field and field.description else "give it a value"
 
 
-def _fields_at(path: Sequence[object], model: type[BaseModel]) -> Iterator[str]:
-    if len(path) == 1:
-        yield from model.model_fields
+def _siblings(path: Sequence[object], model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """Return the fields beside the one that a path ends with; none where that cannot be told."""
+    kind: Any = model
+    for part in path[:-1]:
+        kind = _bare(_member(kind, str(part)))
+    return kind.model_fields if _is_model(kind) else {}
+
+
+def _member(kind: Any, name: str) -> Any:
+    """Return the type of a field, or of what a table or list holds; None for anything else."""
+    if _is_model(kind):
+        field = kind.model_fields.get(name)
+        return field and field.annotation
+    held = [it for it in get_args(kind) if it is not Ellipsis]
+    return held[-1] if held else None
+
+
+def _bare(kind: Any) -> Any:
+    """Return a type without what annotates it, and without `| None`."""
+    parts = [it for it in get_args(kind) if it is not NoneType]
+    if get_origin(kind) is Annotated:
+        return _bare(parts[0])
+    is_optional = get_origin(kind) in (Union, UnionType) and len(parts) == 1
+    return _bare(parts[0]) if is_optional else kind
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _shown(detail: dict[str, Any]) -> str:
@@ -98,7 +134,8 @@ def _shown(detail: dict[str, Any]) -> str:
     if isinstance(value, list | tuple):
         return "found a list"
     if isinstance(value, dict | BaseModel):
-        return "found several values"
+        is_of_wrong_type = detail["type"].endswith("_type")
+        return "found names and values" if is_of_wrong_type else "found several values"
     if isinstance(value, timedelta):
         return f"found {value.total_seconds():g}s"
     text = repr(value.value if isinstance(value, Enum) else value)

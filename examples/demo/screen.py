@@ -40,8 +40,12 @@ def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
     line()
     line(f"  curl -H 'X-API-Key: {key}' \\")
     line(f"    '{url}/api/v1/incidents?severity=High&limit=5'")
-    line(f"  TOCSIN_DATA_DIR={short(folder)} .venv/bin/tocsin coverage")
-    line(f"  TOCSIN_DATA_DIR={short(folder)} .venv/bin/tocsin quarantine")
+    line(
+        f"  export TOCSIN_DATA_DIR={short(folder)} TOCSIN_PLUGINS_FILE={short(folder)}/plugins.toml"
+    )
+    line("  .venv/bin/tocsin investigations start 'what is behind incident 1?'")
+    line("  .venv/bin/tocsin search severity:high")
+    line("  .venv/bin/tocsin coverage")
     line()
     line("Incidents from Medium up, as the receiver gets them. Ctrl-C stops.", "bold")
     line()

@@ -19,6 +19,13 @@ _TOCSIN = (sys.executable, "-m", "tocsin")
 _PATIENCE = 40  # seconds; `tocsin serve` gives deliveries under way 30 to finish
 
 _LAST_LINES = 15
+SCOPES = [
+    "graph:read",
+    "incidents:read",
+    "investigations:read",
+    "investigations:write",
+    "search:read",
+]
 
 
 class ServiceError(Exception):
@@ -114,7 +121,7 @@ class Service:
         path = self.folder / "api.key"
         if path.exists() and self._works(key := path.read_text(encoding="ascii").strip()):
             return key
-        wanted = {"name": "demo", "scopes": ["incidents:read"], "expires_in_days": 30}
+        wanted = {"name": "demo", "scopes": SCOPES, "expires_in_days": 30}
         headers = {"Authorization": f"Bearer {admin_token}", "Content-Type": "application/json"}
         try:
             created = self.request("/api/admin/api-keys", headers, json.dumps(wanted).encode())
@@ -126,7 +133,8 @@ class Service:
     def _works(self, key: str) -> bool:
         """Return whether the API takes the key; a failure of another kind is not the key's."""
         try:
-            self.request("/api/v1/incidents?limit=1", {"X-API-Key": key})
+            for path in ("/api/v1/incidents?limit=1", "/api/v1/investigations?limit=1"):
+                self.request(path, {"X-API-Key": key})
         except urllib.error.HTTPError as error:
             return error.code not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
         return True

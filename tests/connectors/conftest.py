@@ -17,12 +17,15 @@ import structlog
 
 from tocsin import (
     Covered,
+    Entity,
+    EntityKind,
     HttpClient,
     Incident,
     Page,
     Provider,
     Rejected,
     Severity,
+    SiemEvent,
     Tools,
     Window,
 )
@@ -49,6 +52,17 @@ class Numbers(FileProvider):
             title="",
             severity=Severity.LOW,
             occurred_at=START + timedelta(minutes=record["n"]),
+        )
+
+    def time_of(self, record: dict[str, Any]) -> datetime:
+        return START + timedelta(minutes=record["n"])
+
+    def to_event(self, record: dict[str, Any]) -> SiemEvent | None:
+        return SiemEvent(
+            external_id=str(record["n"]),
+            occurred_at=self.time_of(record),
+            summary=f"number {record['n']}",
+            entities=tuple(Entity(EntityKind(kind), it) for kind, it in record.get("of", ())),
         )
 
 

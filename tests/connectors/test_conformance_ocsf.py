@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.testing import Case
+from tocsin.testing import Case, Occurrence
 from tocsin.testing.conformance import FileProviderConformance
 from tocsin_connectors.siem.ocsf import Ocsf
 
@@ -31,4 +31,14 @@ class TestOcsf(FileProviderConformance):
                 {"type_id": 2, "type": "IP Address", "name": "source", "value": entity.value}
                 for entity in case.entities
             ],
+        }
+
+    def occurrence(self, occurrence: Occurrence) -> dict:
+        return {
+            "class_uid": 4001,
+            "class_name": "Network Activity",
+            "time_dt": occurrence.occurred_at.isoformat(),
+            "message": occurrence.text,
+            "src_endpoint": {"ip": occurrence.entities[0].value},
+            "dst_endpoint": {"ip": "198.51.100.200"},
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC
 
 from tocsin import Incident, Severity
-from tocsin.testing import Case
+from tocsin.testing import Case, Occurrence
 from tocsin.testing.conformance import FileProviderConformance
 from tocsin_connectors.siem.suricata import Suricata
 
@@ -45,4 +45,13 @@ class TestSuricata(FileProviderConformance):
                 "category": case.description,
                 "metadata": {"signature_severity": [severity]},
             },
+        }
+
+    def occurrence(self, occurrence: Occurrence) -> dict:
+        return {
+            "timestamp": occurrence.occurred_at.strftime("%Y-%m-%dT%H:%M:%S.%f%z"),
+            "event_type": "http",
+            "src_ip": occurrence.entities[0].value,
+            "dest_ip": "198.51.100.200",
+            "http": {"hostname": "shop.example", "url": "/", "http_user_agent": occurrence.text},
         }

@@ -223,7 +223,7 @@ def test_an_alert_is_the_same_however_often_it_is_read(provider):
     [
         (
             {"hostname": "Shop.Example.", "url": "/a?b=c"},
-            {("domain", "shop.example"), ("url", "http://Shop.Example./a?b=c")},
+            {("domain", "shop.example"), ("url", "http://shop.example./a?b=c")},
         ),
         (
             {"hostname": "shop.example", "http_port": 8080, "url": "/"},

@@ -122,7 +122,7 @@ def test_what_is_said_to_be_missing_is_kept_aside_with_all_that_came():
     ("text", "body", "reason"),
     [
         (PLAIN, [{}, {}], "incident 1 of 2: external_id: missing"),
-        (PLAIN, {"external_id": "1"}, "the mapping gives something else: incidents: found several"),
+        (PLAIN, {"external_id": "1"}, "something else: incidents: found names and values"),
         ("{}", {}, "incidents: missing"),
         ("[]", {}, "the mapping gives something else"),
         ('{"incidents": []', {}, "the mapping does not give JSON"),

@@ -28,7 +28,12 @@ def test_an_unknown_word_names_the_valid_ones():
     ("kind", "one", "other"),
     [
         (EntityKind.IP, "2001:DB8::0001", "2001:db8::1"),
+        (EntityKind.IP, "::ffff:192.0.2.1", "192.0.2.1"),
+        (EntityKind.IP, "fe80::1%eth0", "fe80::1"),
         (EntityKind.DOMAIN, "WWW.Example.ORG.", "www.example.org"),
+        (EntityKind.DOMAIN, "bücher.example", "xn--bcher-kva.example"),
+        (EntityKind.HOST, "WEB01.", "web01"),
+        (EntityKind.URL, "HTTP://Evil.example/A?b=C", "http://evil.example/A?b=C"),
         (EntityKind.FILE_HASH, "ABCDEF", "abcdef"),
         (EntityKind.EMAIL, " A@Example.org ", "a@example.org"),
         (EntityKind.CVE, "cve_2021_41773", "CVE-2021-41773"),
@@ -40,6 +45,7 @@ def test_equal_things_are_spelt_equally(kind, one, other):
 
 def test_what_may_differ_by_case_is_left_alone():
     assert Entity(EntityKind.FILE, "/Tmp/A").value == "/Tmp/A"
+    assert Entity(EntityKind.URL, "http://a:Secret@b/").value == "http://a:Secret@b/"
 
 
 @given(st.sampled_from(EntityKind), st.text())

@@ -105,9 +105,16 @@ def test_the_page_of_windows_tells_the_limits():
     assert f"more than {MOST_PAGES:,} pages" in PAGES["windows.md"]
 
 
+def python_of(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", PAGES[page], re.DOTALL | re.MULTILINE)
+
+
 def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
     folder = Scaffold("acme", "provider").make(tmp_path, [])
-    samples = re.findall(r"^```python\n(.*?)^```$", PAGES["testing.md"], re.DOTALL | re.MULTILINE)
+    for name, kind in (("reputation", "Reputation"), ("lookup", "Lookup")):
+        [source] = [it for it in python_of("seams.md") if f"class {kind}(" in it]
+        (folder / "src" / "tocsin_acme" / f"{name}.py").write_text(source, encoding="utf-8")
+    samples = [it for it in python_of("testing.md") if "__main__" not in it]
     (folder / "tests" / "test_of_the_page.py").write_text("\n".join(samples), encoding="utf-8")
     only = "not conformance and not TestAcme or empty_members"
     command = [sys.executable, "-m", "pytest", "-q", "-k", only, "-p", "no:schemathesis"]
@@ -116,4 +123,4 @@ def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout
-    assert "5 passed" in result.stdout
+    assert "30 passed" in result.stdout

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 import typer
+from sqlalchemy import select
 
-from tocsin import hookspecs
+from incident_rows import add_incidents
+from tocsin import Entity, EntityKind, Environment, Persona, hookspecs
 from tocsin.cli import app
+from tocsin.events import Bells
+from tocsin.incidents import ProviderSync, Surroundings
+from tocsin.investigations import (
+    History,
+    Investigations,
+    create_session,
+    load_report,
+    replay,
+)
 from tocsin.settings import PREFIX, Settings
+from tocsin.store.tables import incidents
+from tocsin.testing import make_tools
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -60,29 +76,55 @@ def test_every_hook_is_documented_with_its_signature(heading, summary):
     assert f"{heading}\n\n{summary}\n" in page("plugin-authors/seams.md")
 
 
-async def test_the_provider_of_the_page_works(database, clock):
-    import structlog
+PLUGINS = re.findall(r"```python\n(.*?)```", page("plugin-authors/seams.md"), re.DOTALL)
 
-    from tocsin import Tools
-    from tocsin.events import Bells
-    from tocsin.incidents import ProviderSync, Surroundings
 
-    [source] = re.findall(r"```python\n(.*?)```", page("plugin-authors/seams.md"), re.DOTALL)
+def offered(hook: str, index: int = 0):
+    """Return what a plugin of the page offers that has this hook, by default the first."""
+    source = [it for it in PLUGINS if f"def {hook}(" in it][index]
     namespace: dict = {"__name__": "acme"}
     exec(compile(source, "acme", "exec"), namespace)
-    kind = namespace["tocsin_providers"]()
-    tools = Tools(name="acme", http=None, clock=clock, log=structlog.get_logger())
-    provider = kind(kind.Settings(plugin="acme"), tools)
+    return namespace[hook]()
+
+
+async def test_the_provider_of_the_page_works(database, clock):
+    kind = offered("tocsin_providers")
+    provider = kind(kind.Settings(plugin="acme"), make_tools(None, "acme", clock))
     around = Surroundings(database, clock, Bells(), "https://tocsin.example.org")
     sync = ProviderSync(provider, around)
     await sync.read_all()
     await sync.read_all()
+    titles = select(incidents.c.title)
+    assert await database.read(lambda it: list(it.scalars(titles))) == ["hello"]
 
-    def titles(connection):
-        from sqlalchemy import select
 
-        from tocsin.store.tables import incidents
+async def test_the_enricher_of_the_page_works(clock):
+    [kind] = offered("tocsin_enrichers")
+    settings = kind.Settings(plugin="acme", accounts={"ana": "the directory"})
+    ana, ben = Entity(EntityKind.USER, "ana"), Entity(EntityKind.USER, "ben")
+    [known] = await kind(settings, make_tools(None, "acme", clock)).enrich([ben, ana])
+    assert (known.entity, known.summary) == (ana, "It administers the directory")
 
-        return list(connection.scalars(select(incidents.c.title)))
 
-    assert await database.read(titles) == ["hello"]
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_the_investigator_of_the_page_works_and_can_be_replayed(database, clock):
+    kind = offered("tocsin_investigators")
+    investigator = kind(kind.Settings(), make_tools(None, "acme", clock))
+    history = History(database, {}, Environment())
+    node = Investigations(database, clock, Bells(), 1, investigator=investigator, answer=history)
+    await database.write(partial(add_incidents, now=clock.now(), entities=[("ip", "203.0.113.9")]))
+    session_id = await database.write(
+        partial(
+            create_session,
+            query="203.0.113[.]9?",
+            persona=Persona.ANALYST,
+            provider=None,
+            by="ana",
+            now=clock.now() + timedelta(seconds=1),
+        )
+    )
+    await node.claim()
+    await asyncio.gather(*node._tasks.values())
+    report = await database.read(load_report, session_id)
+    assert (report.title, report.incidents) == ("Incidents of 203.0.113.9", (1,))
+    assert (await replay(database, session_id, investigator)).is_same

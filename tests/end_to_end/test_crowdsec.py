@@ -2,47 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
-from crowdsec_server import MACHINE, PASSWORD, LocalApi, sshd_log
+from crowdsec_server import sshd_log
 
-from .service import Receiver, Service, until
-
-on_sqlite_at_least = pytest.mark.parametrize(
-    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True
-)
+from .service import until
 
 
-@pytest.fixture
-async def local_api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with LocalApi(tmp_path / "crowdsec") as local_api:
-        yield local_api
-
-
-@pytest.fixture
-def reading_it(service: Service, local_api: LocalApi, receiver: Receiver) -> Service:
-    """A service that reads the Local API."""
-    (service.folder / "password").write_text(PASSWORD)
-    (service.folder / "plugins.toml").write_text(
-        f"""
-        enabled = ["crowdsec", "webhook"]
-        [providers.edge]
-        plugin = "crowdsec"
-        url = "{local_api.url}"
-        machine_id = "{MACHINE}"
-        password = {{ file = "password" }}
-        settle_delay = "0s"
-        poll_interval = "100ms"
-        """
-        + receiver.destination
-    )
-    return service
-
-
-@on_sqlite_at_least
+@pytest.mark.full  # one detection's way stands in the ordinary run as well
 async def test_each_detection_is_told_once_across_kills_of_either_side(
     reading_it, local_api, receiver
 ):

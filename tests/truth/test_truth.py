@@ -99,7 +99,7 @@ async def live_through(entrant, course, database, clock, end):
 
 def read_incidents(connection):
     entities = defaultdict(set)
-    for number, kind, value in connection.execute(select(incident_entities)):
+    for number, kind, value, _ in connection.execute(select(incident_entities)):
         entities[number].add(Entity(EntityKind(kind), value))
     alerts = Counter(connection.execute(select(incident_alerts.c.incident_number)).scalars())
     return {

@@ -52,6 +52,19 @@ def children(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
     ]
 
 
+def chosen(record: dict[str, Any], places: Iterable[str]) -> dict[str, str | int]:
+    """Return the texts and whole numbers at some places, such as `tls.sni`, by these places."""
+    found = ((place, _scalar(record, place)) for place in places)
+    return {place: value for place, value in found if value is not None}
+
+
+def _scalar(record: dict[str, Any], place: str) -> str | int | None:
+    *way, last = place.split(".")
+    for key in way:
+        record = child(record, key)
+    return text(record, last) or number(record, last)
+
+
 def described(value: object) -> str:
     """Return in words what stands where something else was needed: missing, or what it is."""
     return "missing" if value is None else f"of the wrong kind: {value!r:.60}"
@@ -90,9 +103,12 @@ def address(value: str) -> str | None:
 
 
 def named(value: str, kind: EntityKind) -> Iterator[Entity]:
-    """Yield what a host name in some protocol names: an address if it is one, else a `kind`."""
+    """Yield what a host name in some protocol names: an address if it is one, else a `kind`.
+
+    An empty one names nothing.
+    """
     name = value.removeprefix("[").removesuffix("]")
     if found := address(name):
         yield Entity(EntityKind.IP, found)
-    elif kind is not EntityKind.IP and not any(character.isspace() for character in name):
+    elif name and kind is not EntityKind.IP and not any(character.isspace() for character in name):
         yield Entity(kind, name)

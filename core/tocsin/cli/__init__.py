@@ -18,11 +18,13 @@ from tocsin.cli import (
     database,
     deliveries,
     destinations,
+    investigations,
     keys,
     plugins,
     prove,
     providers,
     quarantine,
+    search,
     serve,
     sync,
     trace,
@@ -32,7 +34,7 @@ from tocsin.errors import OperatorError
 
 app = typer.Typer(
     name="tocsin",
-    help="Tocsin syncs incidents from SIEMs and tells whoever has to hear of them.",
+    help="Tocsin syncs incidents from SIEMs, investigates them, and tells who has to hear of it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -46,7 +48,9 @@ app.command("coverage")(coverage.coverage)
 app.command("quarantine")(quarantine.quarantine)
 app.command("trace")(trace.trace)
 app.command("prove")(prove.prove)
+app.command("search")(search.search)
 app.add_typer(sync.app, name="sync")
+app.add_typer(investigations.app, name="investigations")
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(destinations.app, name="destinations")
 app.add_typer(database.app, name="db")

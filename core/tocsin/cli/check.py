@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
 
 import structlog
 import typer
@@ -13,9 +12,10 @@ from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault
 from tocsin.delivery import Channels, Destination, ManagedBy, load_destinations, plan, written_in
 from tocsin.errors import OperatorError, PluginFailure
-from tocsin.hookspecs import Channel, Provider
+from tocsin.hookspecs import Channel, Enricher, Provider
 from tocsin.logs import configure_logs
 from tocsin.model import Health
+from tocsin.observables import Environment
 from tocsin.registry import Configuration, Maker, load_configuration, start_plugins
 from tocsin.settings import Settings, load_settings
 from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
@@ -40,12 +40,17 @@ async def _check(settings: Settings) -> bool:
         settings.plugins_file, templates_dir=settings.templates_dir
     )
     print(f"{settings.plugins_file}: the configuration is valid")
-    maker = Maker(SystemClock(), settings.public_url)
+    environment = Environment(configuration.environment)
+    maker = Maker(SystemClock(), settings.public_url, environment)
     well = [await _check_database(settings, configuration, maker)]
     live = await start_plugins(configuration, maker)
     try:
-        plugins: Sequence[Provider | Channel] = [*live.providers.values(), *live.channels.values()]
-        well += [await _ask(plugin) for plugin in plugins]
+        for section, plugins in (
+            ("providers", live.providers),
+            ("enrichers", live.enrichers),
+            ("destinations", live.channels),
+        ):
+            well += [await _ask(section, plugin) for plugin in plugins.values()]
     finally:
         await live.close()
     for absent in live.absent:
@@ -84,13 +89,12 @@ async def _ask_made(destination: Destination, channels: Channels) -> bool:
         print(f"destinations.{destination.name}: left out: {error}", file=sys.stderr)
         return False
     try:
-        return await _ask(live.plugin)
+        return await _ask("destinations", live.plugin)
     finally:
         await live.close()
 
 
-async def _ask(plugin: Provider | Channel) -> bool:
-    section = "providers" if isinstance(plugin, Provider) else "destinations"
+async def _ask(section: str, plugin: Provider | Channel | Enricher) -> bool:
     health = await _health(plugin)
     for problem in health.problems:
         print(f"{section}.{plugin.tools.name}: {problem}", file=sys.stderr)
@@ -99,7 +103,7 @@ async def _ask(plugin: Provider | Channel) -> bool:
     return not health.problems
 
 
-async def _health(plugin: Provider | Channel) -> Health:
+async def _health(plugin: Provider | Channel | Enricher) -> Health:
     try:
         async with asyncio.timeout(_SECONDS):
             health = await plugin.check()

@@ -15,6 +15,7 @@ import typer
 
 from tocsin.cli.output import AsJson, print_records
 from tocsin.cli.scaffold import Scaffold
+from tocsin.cli.words import one_of
 from tocsin.logs import configure_logs
 from tocsin.registry import InstalledPlugin, PluginsFile, installed_plugins, read_plugins_file
 from tocsin.registry.describing import Description, Kind, describe, why_absent
@@ -23,6 +24,9 @@ from tocsin.registry.settings_schema import Setting
 from tocsin.settings import load_settings
 
 app = typer.Typer(no_args_is_help=True, help="What is installed, and what of it is used.")
+
+
+_ANYTHING_ELSE = "channels, enrichers, investigators, templates or observers"
 
 
 class Offering(StrEnum):
@@ -59,7 +63,7 @@ def _offers(plugin: InstalledPlugin | None) -> str | None:
     """Return what can be told of it by the group of its entry point."""
     if plugin is None:
         return None
-    return "providers" if plugin.group == "tocsin.providers" else "delivery and more"
+    return "providers" if plugin.group == "tocsin.providers" else _ANYTHING_ELSE
 
 
 @app.command()
@@ -103,7 +107,8 @@ def _parts(found: Description) -> Iterator[dict[str, str | None]]:
 
 
 def _kind(kind: Kind) -> Iterator[dict[str, str | None]]:
-    yield _part("offers", kind.name, f"for [{kind.section}.<name>]", kind.summary)
+    table = kind.section if kind.section == "investigator" else f"{kind.section}.<name>"
+    yield _part("offers", kind.name, f"for [{table}]", kind.summary)
     for capability in kind.capabilities:
         yield _part("capability", capability)
     for stream in kind.streams or ():
@@ -131,7 +136,7 @@ def _part(
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What operators will call it.")],
     *,
-    kind: Annotated[Offering, typer.Option(help="What it will offer.")],
+    kind: Annotated[Offering, one_of(Offering, help="What it will offer.")],
     folder: Annotated[Path, typer.Option(help="Where to make its folder.")] = Path(),
 ) -> None:
     """Make a distribution with a plugin that works, its tests and its README.

@@ -11,6 +11,7 @@ from tocsin.incidents.backfills.records import (
     load_backfill,
 )
 from tocsin.incidents.coverage.listing import list_coverage, list_quarantine
+from tocsin.incidents.coverage.positions import read_until
 from tocsin.incidents.inbox import Inbox
 from tocsin.incidents.measuring import SyncMeters
 from tocsin.incidents.reads import IncidentPage, get_incident, list_incidents
@@ -40,4 +41,5 @@ __all__ = [
     "list_providers",
     "list_quarantine",
     "load_backfill",
+    "read_until",
 ]

@@ -32,7 +32,9 @@ _NEWEST = 2**63 - 1
 _shown = select(*(incidents.c[name] for name in COLUMNS), incidents.c.change)
 _one = _shown.where(incidents.c.number == bindparam("number"))
 _e = incident_entities.c
-_every_entity = select(incident_entities).order_by(_e.incident_number, _e.kind, _e.value)
+_every_entity = select(_e.incident_number, _e.kind, _e.value).order_by(
+    _e.incident_number, _e.kind, _e.value
+)
 _entities = _every_entity.where(_e.incident_number.in_(bindparam("numbers", expanding=True)))
 # A list to expand is compiled anew at each execution, which costs as much as running it.
 _entities_of_one = _every_entity.where(_e.incident_number == bindparam("number"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -25,7 +24,7 @@ from tocsin.incidents.syncing.rereading import Rereader
 from tocsin.incidents.syncing.standings import Round, note_round
 from tocsin.incidents.syncing.streams import StreamReader
 from tocsin.incidents.syncing.writing import Surroundings, Writer
-from tocsin.loops import run_forever, was_cancelled
+from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
 
 REFILL_INTERVAL = timedelta(hours=1)
 LOOKED_AGAIN = timedelta(seconds=5)
@@ -134,7 +133,7 @@ class ProviderSync:
         """Read one stream; return whether to its end, or what stopped it."""
         try:
             is_at_end = await self._reader.read(stream)
-        except (Exception, asyncio.CancelledError) as error:
+        except PLUGIN_FAILURES as error:
             if was_cancelled():
                 raise
             await self._record(StreamKey(self.name, stream), error)

@@ -27,9 +27,9 @@ _SHOWN = 80
 
 
 class ApiSettings(PluginSettings):
-    """What a provider with an HTTP API can be told; derive yours from it and from its base."""
+    """What is told to whatever asks an HTTP API; derive from your own base's settings first."""
 
-    url: ServerUrl = Field(description="Where the SIEM's API is, such as https://siem.example.com.")
+    url: ServerUrl = Field(description="Where the API is, such as https://siem.example.com.")
     timeout: Duration = Field(
         default=timedelta(seconds=60),
         gt=timedelta(0),

@@ -1,10 +1,18 @@
 """From `plugins.toml` over entry points and checked settings to live plugins."""
 
-from tocsin.registry.configuration import Configuration, Configured, load_configuration, not_strict
+from tocsin.registry.configuration import Configuration, load_configuration, not_strict
 from tocsin.registry.file import NAME_PATTERN, PluginsFile, read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
-from tocsin.registry.live import Live, LivePlugins, Maker, start_plugins, start_providers
+from tocsin.registry.live import (
+    Live,
+    LivePlugins,
+    Maker,
+    start_investigating,
+    start_plugins,
+    start_providers,
+)
 from tocsin.registry.loading import Absent
+from tocsin.registry.reading import Configured
 
 __all__ = [
     "NAME_PATTERN",
@@ -20,6 +28,7 @@ __all__ = [
     "load_configuration",
     "not_strict",
     "read_plugins_file",
+    "start_investigating",
     "start_plugins",
     "start_providers",
 ]

@@ -9,20 +9,21 @@ from typing import Any
 
 from tocsin.errors import OperatorError
 from tocsin.fields import PluginSettings
-from tocsin.hookspecs import Channel, Provider
+from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.registry.file import PluginsFile
-from tocsin.registry.installed import ON_BY_DEFAULT, InstalledPlugin, by_name
+from tocsin.registry.installed import DEFAULT_INVESTIGATOR, ON_BY_DEFAULT, InstalledPlugin, by_name
 from tocsin.registry.loading import Offers, load
+from tocsin.registry.reading import BASES
 from tocsin.registry.settings_schema import Setting, list_settings, settings_schema
 from tocsin.validation import nearest
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of provider or channel that a plugin offers."""
+    """A kind of provider, channel, enricher or investigator that a plugin offers."""
 
     section: str
-    """`providers` or `destinations`: the tables of `plugins.toml` that may use it."""
+    """Which tables of `plugins.toml` may use it: `providers`, `destinations` and so on."""
     name: str
     summary: str
     settings: tuple[Setting, ...]
@@ -107,7 +108,7 @@ def _flaw(name: str, offers: Offers) -> str | None:
         return offers.absent[name].reason
     if not list(_hooks(name, offers)):
         return "it implements no hook; mark those that it has with `@hookimpl`"
-    for kind in (offers.providers.get(name), offers.channels.get(name)):
+    for kind, _ in _offered(name, offers):
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
             return f"its kind cannot be made: it lacks {', '.join(lacking)}"
     return None
@@ -118,29 +119,49 @@ def _hooks(name: str, offers: Offers) -> Iterator[str]:
         yield "tocsin_providers"
     if name in offers.channels:
         yield "tocsin_channels"
+    if name in offers.enrichers:
+        yield "tocsin_enrichers"
+    if name in offers.investigators:
+        yield "tocsin_investigators"
     if offers.template_paths:
         yield "tocsin_template_paths"
     if name in offers.observers:
         yield "tocsin_event"
 
 
-def _kinds(name: str, offers: Offers) -> Iterator[Kind]:
+Offered = type[Provider | Channel | Enricher | Investigator]
+
+
+def _offered(name: str, offers: Offers) -> Iterator[tuple[Offered, str]]:
+    """Yield each kind that a plugin offers, and the section of the tables that use it."""
     if name in offers.providers:
-        provider = offers.providers[name]
-        yield replace(
-            _kind("providers", provider, Provider.Settings),
-            capabilities=tuple(sorted(provider.capabilities())),
-            streams=_streams(provider),
-            permissions=provider.permissions,
-        )
+        yield offers.providers[name], "providers"
     if name in offers.channels:
-        yield _kind("destinations", offers.channels[name], Channel.Settings)
+        yield offers.channels[name], "destinations"
+    for enricher in offers.enrichers.get(name, ()):
+        yield enricher, "enrichers"
+    if name in offers.investigators:
+        yield offers.investigators[name], "investigator"
 
 
-def _kind(section: str, kind: type[Provider | Channel], base: type[PluginSettings]) -> Kind:
+def _kinds(name: str, offers: Offers) -> Iterator[Kind]:
+    for kind, section in _offered(name, offers):
+        described = _kind(section, kind)
+        if issubclass(kind, Provider):
+            described = replace(
+                described,
+                capabilities=tuple(sorted(kind.capabilities())),
+                streams=_streams(kind),
+                permissions=kind.permissions,
+            )
+        yield described
+
+
+def _kind(section: str, kind: Offered) -> Kind:
+    base: type[PluginSettings] = BASES[section]
     return Kind(
         section=section,
-        name=kind.__name__,
+        name=kind.name if issubclass(kind, Enricher) else kind.__name__,
         summary=(kind.__doc__ or "").strip().partition("\n")[0],
         settings=tuple(list_settings(kind.Settings, base)),
         schema=settings_schema(kind.Settings),
@@ -156,7 +177,9 @@ def _streams(kind: type[Provider]) -> tuple[str, ...] | None:
 
 
 def _users(name: str, file: PluginsFile) -> Iterator[str]:
-    for section, tables in (("providers", file.providers), ("destinations", file.destinations)):
-        for table, settings in tables.items():
+    for section in ("providers", "destinations", "enrichers"):
+        for table, settings in getattr(file, section).items():
             if settings.get("plugin") == name:
                 yield f"{section}.{table}"
+    if file.investigator.get("plugin", DEFAULT_INVESTIGATOR) == name:
+        yield "investigator"

@@ -14,7 +14,7 @@ from tocsin.registry.installed import ON_BY_DEFAULT
 from tocsin.validation import explain
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
-"""What a provider or destination may be called."""
+"""What a provider, destination or enricher may be called."""
 _NAME = re.compile(NAME_PATTERN)
 
 
@@ -37,6 +37,16 @@ class PluginsFile(BaseModel):
     )
     destinations: dict[str, dict[str, Any]] = Field(
         default={}, description="[destinations.<name>]: who is to be told."
+    )
+
+    enrichers: dict[str, dict[str, Any]] = Field(
+        default={}, description="[enrichers.<name>]: who knows more of entities."
+    )
+    investigator: dict[str, Any] = Field(
+        default={}, description="[investigator]: how investigations are done."
+    )
+    environment: dict[str, Any] = Field(
+        default={}, description="[environment]: what is internal, and what is well known."
     )
 
     def enables(self, name: str) -> bool:
@@ -75,5 +85,5 @@ def _unreadable(path: Path, found: str, expected: str) -> ConfigurationError:
 
 
 def is_name(name: str) -> bool:
-    """Return whether a provider or destination may be called so."""
+    """Return whether a provider, destination or enricher may be called so."""
     return _NAME.fullmatch(name) is not None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
 GROUPS = ("tocsin.providers", "tocsin.plugins")
-ON_BY_DEFAULT = frozenset({"templates"})
+DEFAULT_INVESTIGATOR = "investigator"
+ON_BY_DEFAULT = frozenset({"templates", DEFAULT_INVESTIGATOR, "enrichers"})
 
 
 @dataclass(frozen=True, slots=True)

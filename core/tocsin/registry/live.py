@@ -5,27 +5,39 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import structlog
 
 from tocsin.clock import Clock
 from tocsin.errors import ConfigurationError
 from tocsin.fields import PluginSettings
-from tocsin.hookspecs import Channel, Provider, Tools
+from tocsin.hookspecs import (
+    Channel,
+    Enricher,
+    Investigator,
+    Knowledge,
+    NothingKnown,
+    Provider,
+    Tools,
+)
 from tocsin.net import GuardedClient, open_client
-from tocsin.registry.configuration import Configuration, Configured, not_strict
+from tocsin.observables import Environment
+from tocsin.registry.configuration import Configuration, not_strict
 from tocsin.registry.loading import Absent
+from tocsin.registry.reading import Configured, Kind, place
 
 _START_SECONDS = 60
 _CLIENT_OPTIONS = ("allow_networks", "ca_file", "client_certificate", "client_key", "proxy")
 _log = structlog.get_logger()
-Kind = TypeVar("Kind", Provider, Channel)
+
+
+Made = Provider | Channel | Enricher | Investigator
 
 
 @dataclass(frozen=True, slots=True)
 class Live(Generic[Kind]):
-    """A provider or channel that was started, with the client that it was handed."""
+    """Something of a plugin that was started, with the client that it was handed."""
 
     plugin: Kind
     client: GuardedClient
@@ -36,11 +48,19 @@ class Live(Generic[Kind]):
 
 
 class Maker:
-    """Makes providers and channels, and hands each its tools."""
+    """Makes what plugins offer, and hands each its tools."""
 
-    def __init__(self, clock: Clock, public_url: str = "") -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        public_url: str = "",
+        environment: Environment | None = None,
+        knowledge: Knowledge | None = None,
+    ) -> None:
         self._clock = clock
         self._public_url = public_url
+        self._environment = environment or Environment()
+        self._knowledge = knowledge or NothingKnown()
 
     async def make(
         self,
@@ -63,6 +83,8 @@ class Maker:
             clock=self._clock,
             log=structlog.get_logger().bind(name=name),
             public_url=self._public_url,
+            environment=self._environment,
+            knowledge=self._knowledge if _is_enricher(kind) else NothingKnown(),
         )
         try:
             made = kind(settings, tools)
@@ -77,7 +99,11 @@ class Maker:
         return Live(made, client)
 
 
-def _expect_kept(made: Provider | Channel, settings: PluginSettings, tools: Tools) -> None:
+def _is_enricher(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Enricher)
+
+
+def _expect_kept(made: Made, settings: PluginSettings, tools: Tools) -> None:
     """Raise TypeError, in words for its author, where a plugin has not what its base class has."""
     kept = getattr(made, "tools", None) is tools and getattr(made, "settings", None) is settings
     if not kept:
@@ -97,10 +123,12 @@ def _expect_streams(provider: Provider) -> None:
 
 @dataclass(slots=True)
 class LivePlugins:
-    """The providers and channels that are running, and what was left out; `close` it when done."""
+    """What is running, and what was left out; `close` it when done."""
 
     providers: dict[str, Provider] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)
+    enrichers: dict[str, Enricher] = field(default_factory=dict)
+    investigator: Investigator | None = None
     absent: list[Absent] = field(default_factory=list)
     clients: list[GuardedClient] = field(default_factory=list)
 
@@ -120,9 +148,21 @@ async def start_providers(configuration: Configuration, maker: Maker) -> LivePlu
     return live
 
 
+async def start_investigating(
+    configuration: Configuration, maker: Maker, live: LivePlugins
+) -> None:
+    """Add the live enrichers and the investigator, as `start_providers` does."""
+    live.enrichers.update(await _start_all("enrichers", configuration.enrichers, maker, live))
+    chosen = [configuration.investigator] if configuration.investigator else []
+    for _, investigator in await _start_all("investigator", chosen, maker, live):
+        live.investigator = investigator
+    await _refuse_absent(configuration, live)
+
+
 async def start_plugins(configuration: Configuration, maker: Maker) -> LivePlugins:
-    """Return the live providers and the live channels of the file, as `start_providers` does."""
+    """Return all that the file configures, live, as `start_providers` does."""
     live = await start_providers(configuration, maker)
+    await start_investigating(configuration, maker, live)
     live.channels.update(await _start_all("destinations", configuration.destinations, maker, live))
     await _refuse_absent(configuration, live)
     return live
@@ -141,12 +181,12 @@ async def _start_all(
     for item in configured:
         if item.kind is None:
             continue
-        hosts = item.settings.own_hosts() if section == "providers" else ()
+        hosts = () if section == "destinations" else item.settings.own_hosts()
         try:
             made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
             reason = f"it could not be started: {error!r}"
-            live.absent.append(Absent(f"{section}.{item.name}", reason))
+            live.absent.append(Absent(place(section, item.name), reason))
             _log.warning("left out", section=section, name=item.name, exc_info=True)
         else:
             live.clients.append(made.client)

@@ -14,8 +14,8 @@ import structlog
 
 from tocsin import hookspecs
 from tocsin.errors import Problem
-from tocsin.hookspecs import Channel, Provider
-from tocsin.registry.file import PluginsFile
+from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
+from tocsin.registry.file import PluginsFile, is_name
 from tocsin.registry.installed import ON_BY_DEFAULT, InstalledPlugin, by_name
 from tocsin.validation import nearest
 
@@ -41,6 +41,8 @@ class Offers:
 
     providers: dict[str, type[Provider]] = field(default_factory=dict)
     channels: dict[str, type[Channel]] = field(default_factory=dict)
+    enrichers: dict[str, list[type[Enricher]]] = field(default_factory=dict)
+    investigators: dict[str, type[Investigator]] = field(default_factory=dict)
     observers: dict[str, Callable[..., Any]] = field(default_factory=dict)
     template_paths: list[Path] = field(default_factory=list)
     absent: dict[str, Absent] = field(default_factory=dict)
@@ -129,6 +131,10 @@ async def _collect(manager: pluggy.PluginManager, name: str, offers: Offers) -> 
         offers.providers[name] = _of_kind(hook, await _call(hook), Provider)
     for hook in _implementations(manager.hook.tocsin_channels, name):
         offers.channels[name] = _of_kind(hook, await _call(hook), Channel)
+    for hook in _implementations(manager.hook.tocsin_enrichers, name):
+        offers.enrichers[name] = _enrichers(hook, await _call(hook), offers)
+    for hook in _implementations(manager.hook.tocsin_investigators, name):
+        offers.investigators[name] = _of_kind(hook, await _call(hook), Investigator)
     for hook in _implementations(manager.hook.tocsin_event, name):
         offers.observers[name] = hook
     for hook in _implementations(manager.hook.tocsin_template_paths, name):
@@ -159,3 +165,19 @@ def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:
         base = f"{kind.__name__}.Settings"
         raise _Unfit(f"the `Settings` of {offered.__name__} do not derive from `{base}`")
     return offered
+
+
+def _enrichers(hook: Callable[[], Any], offered: Any, offers: Offers) -> list[type[Enricher]]:
+    """Return the classes that a hook returned; raises `_Unfit` for what is no list of them."""
+    if isinstance(offered, type) or not isinstance(offered, Sequence):
+        raise _Unfit(f"its hook `{hook.__name__}` returned {offered!r}, not a list of classes")
+    kinds = [_of_kind(hook, kind, Enricher) for kind in offered]
+    taken = {kind.name for known in offers.enrichers.values() for kind in known}
+    for kind in kinds:
+        name: object = getattr(kind, "name", None)
+        if not (isinstance(name, str) and is_name(name)):
+            raise _Unfit(f"`{kind.__name__}.name` is {name!r}; use letters, digits, - and _")
+        if name in taken:
+            raise _Unfit(f"there is another enricher {name!r}; give `{kind.__name__}` another name")
+        taken.add(name)
+    return kinds

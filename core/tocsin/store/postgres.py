@@ -28,6 +28,8 @@ _NOTICED = {
     }
 }
 _PATIENCE = 300  # seconds for one statement: no migration takes longer, and no network that works
+_UNDONE = ("40001", "40P01")  # serialization_failure, deadlock_detected (appendix A of its manual)
+_TRIES = 3
 _HEARTBEAT = 10  # seconds after which a session that the network has lost is noticed
 # What libpq calls a parameter, and what asyncpg does
 _PARAMETERS = {
@@ -109,7 +111,19 @@ class PostgresDatabase(Database):
                 return await connection.run_sync(operation, *args, **kwargs)
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `operation` returns, once it is committed."""
+        """Return what `operation` returns, once it is committed.
+
+        What PostgreSQL undoes since another transaction was in its way is done again.
+        """
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._write(operation, *args, **kwargs)
+            except DBAPIError as error:
+                if getattr(error.orig, "sqlstate", None) not in _UNDONE:
+                    raise
+        return await self._write(operation, *args, **kwargs)
+
+    async def _write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._busy():
             async with self._engine.begin() as connection:
                 return await connection.run_sync(operation, *args, **kwargs)

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -25,8 +26,10 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    literal_column,
+    or_,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -104,6 +107,17 @@ incidents = Table(
     Index("ix_incidents_status_change", "status", "change"),
     Index("ix_incidents_severity_status_change", "severity", "status", "change"),
     Index("ix_incidents_updated_at", "updated_at", "change"),
+    Index("ix_incidents_occurred_at", "occurred_at", "number"),
+)
+
+# For what was merged into an incident; most never are
+Index(
+    "ix_incidents_merged_into",
+    incidents.c.provider,
+    incidents.c.merged_into,
+    incidents.c.number,
+    sqlite_where=incidents.c.merged_into.is_not(None),
+    postgresql_where=incidents.c.merged_into.is_not(None),
 )
 
 incident_entities = Table(
@@ -112,7 +126,16 @@ incident_entities = Table(
     Column("incident_number", ForeignKey("incidents.number"), primary_key=True),
     Column("kind", String(20), primary_key=True),
     Column("value", String(2048), primary_key=True),
-    Index("ix_incident_entities_value_kind", "value", "kind"),
+    Column("change", BigInteger),  # the incident's, when it was first stored; null for the oldest
+    Index("ix_incident_entities_value_kind_incident_number", "value", "kind", "incident_number"),
+)
+
+incident_techniques = Table(
+    "incident_techniques",
+    metadata,
+    Column("incident_number", ForeignKey("incidents.number"), primary_key=True),
+    Column("technique", String(200), primary_key=True),
+    Index("ix_incident_techniques_technique_incident_number", "technique", "incident_number"),
 )
 
 incident_alerts = Table(
@@ -456,6 +479,213 @@ signing_keys = Table(
     Column("signs_from", Moment, nullable=False),
     Column("retires_at", Moment),
     Index("ix_signing_keys_purpose_signs_from", "purpose", "signs_from"),
+)
+
+# One investigation. `run` counts how often it was asked: 1 for the query, one more for each
+# follow-up. `report` is that of the last run that completed.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("status", String(20), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("persona", String(20), nullable=False),
+    Column("provider", String(100)),
+    Column("schedule_id", String(40)),
+    Column("run", Integer, nullable=False),
+    Column("timeout_ms", BigInteger, nullable=False),
+    Column("progress", Document, nullable=False),
+    Column("error", Text),
+    Column("title", Text),
+    Column("verdict", String(20)),
+    Column("confidence", String(20)),
+    Column("risk_score", Float),
+    Column("finding_count", Integer),
+    Column("entity_count", Integer),
+    Column("report", Document),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("asked_at", Moment, nullable=False),
+    Column("started_at", Moment),
+    Column("completed_at", Moment),
+    Column("attempts", Integer, nullable=False),  # how many nodes have taken this run up
+    Column("node", BigInteger),
+    Column("lease", String(40)),
+    Column("leased_until", Moment),
+    Index("ix_sessions_status_id", "status", "id"),
+    Index("ix_sessions_provider_id", "provider", "id"),
+    Index("ix_sessions_schedule_id_id", "schedule_id", "id"),
+)
+
+session_messages = Table(
+    "session_messages",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("run", Integer, nullable=False),
+    Column("role", String(20), nullable=False),  # user or investigator
+    Column("text", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+# The ledger: every question of an investigation with its answer, and every conclusion. Numbers go
+# on from run to run.
+session_steps = Table(
+    "session_steps",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("run", Integer, nullable=False),
+    Column("phase", String(20), nullable=False),
+    Column("kind", String(40), nullable=False),  # the kind of question, or `conclusion`
+    Column("asked_of", String(200)),  # null for a conclusion, as are the next two
+    Column("question", Text),  # JSON, to the letter: what is repeated must read the same
+    Column("outcome", String(20)),
+    Column("answer", Text),
+    Column("reason", Text),
+    Column("conclusion", Text),
+    Column("evidence", Document),
+    Column("started_at", Moment, nullable=False),
+    Column("duration_ms", Integer, nullable=False),
+    Column("elapsed_ms", BigInteger, nullable=False),  # since the run began, without interruptions
+)
+
+# Comments to be written to incidents at their SIEMs
+write_backs = Table(
+    "write_backs",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id"), primary_key=True),
+    Column("run", Integer, primary_key=True),
+    Column("incident_number", ForeignKey("incidents.number"), primary_key=True),
+    Column("provider", String(100), nullable=False),
+    Column("external_id", String(500), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("state", String(20), nullable=False),  # pending, written or failed
+    Column("attempts", Integer, nullable=False),
+    Column("reason", Text),
+    Column("due_at", Moment, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+)
+Index(
+    "ix_write_backs_due",
+    write_backs.c.provider,
+    write_backs.c.due_at,
+    sqlite_where=write_backs.c.state == "pending",
+    postgresql_where=write_backs.c.state == "pending",
+)
+
+# What enrichers last said of an entity; of online ones, until when it is good.
+enrichments = Table(
+    "enrichments",
+    metadata,
+    Column("enricher", String(100), primary_key=True),
+    Column("kind", String(20), primary_key=True),
+    Column("value", String(2048), primary_key=True),
+    Column("content", Document),  # null where nothing is known
+    Column("fetched_at", Moment, nullable=False),
+    Column("changed_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+)
+
+# The edges of the graph beside those that incidents say by themselves (incident_entities,
+# incident_techniques, merged_into). A relation's sources say what it is known from.
+relations = Table(
+    "relations",
+    metadata,
+    Column("id", Counter, primary_key=True),
+    Column("source_kind", String(20), nullable=False),
+    Column("source_value", String(2048), nullable=False),
+    Column("type", String(20), nullable=False),
+    Column("target_kind", String(20), nullable=False),
+    Column("target_value", String(2048), nullable=False),
+    Column("first_seen", Moment, nullable=False),
+    Column("last_seen", Moment, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("tlp", Integer, nullable=False),  # the ranks of its marking
+    Column("pap", Integer, nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),  # of what it relates, and how
+    Index("ix_relations_source_value_source_kind_id", "source_value", "source_kind", "id"),
+    Index("ix_relations_target_value_target_kind_id", "target_value", "target_kind", "id"),
+    Index("ix_relations_type", "type"),
+)
+# Marked beyond amber; written out, since the databases use a partial index only where they see it
+IS_STRICT = or_(relations.c.tlp > literal_column("2"), relations.c.pap > literal_column("2"))
+for _end in ("source", "target"):
+    Index(
+        f"ix_relations_strict_{_end}",
+        relations.c[f"{_end}_value"],
+        relations.c[f"{_end}_kind"],
+        relations.c.tlp,
+        relations.c.pap,
+        sqlite_where=IS_STRICT,
+        postgresql_where=IS_STRICT,
+    )
+
+relation_sources = Table(
+    "relation_sources",
+    metadata,
+    Column("relation_id", ForeignKey("relations.id"), primary_key=True),
+    Column("source", String(200), primary_key=True),
+    Column("at", Moment, nullable=False),
+)
+
+# What can be searched for: one for each incident and each session; a higher id was indexed later.
+# `tokens` is what they are found by, made in Python alike for both databases: on PostgreSQL it has
+# an index, on SQLite the FTS5 table `documents_index` follows it by triggers (see the migration).
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=False),
+    Column("kind", String(20), nullable=False),
+    Column("record", String(40), nullable=False),  # an incident's number, a session's id
+    Column("at", Moment, nullable=False),
+    Column("change", BigInteger),  # the incident's, as it was indexed
+    Column("title", Text, nullable=False),
+    Column("entities", Text, nullable=False),  # as tokens, for ranking
+    Column("text", Text, nullable=False),
+    Column("tokens", Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
+    UniqueConstraint("kind", "record"),
+    Index(
+        "ix_documents_tokens",
+        "tokens",
+        postgresql_using="gin",
+        postgresql_with={"fastupdate": "off"},
+    ).ddl_if(dialect="postgresql"),
+)
+
+# One row for each entity that an incident has, as far as incidents are indexed.
+entities = Table(
+    "entities",
+    metadata,
+    Column("kind", String(20), primary_key=True),
+    Column("value", String(2048), primary_key=True),
+    Column("incident_count", BigInteger, nullable=False),
+    Column("first_seen", Moment, nullable=False),
+    Column("last_seen", Moment, nullable=False),
+    Column("last_incident", BigInteger, nullable=False),
+)
+
+# From which providers the incidents with an entity are, as far as incidents are indexed.
+entity_providers = Table(
+    "entity_providers",
+    metadata,
+    Column("kind", String(20), primary_key=True),
+    Column("value", String(2048), primary_key=True),
+    Column("provider", String(100), primary_key=True),
+)
+
+# What entities are looked up by: each one's value in lower case, and the parts of it that name
+# something, such as a domain's parents. Names sort by their bytes on both databases.
+entity_names = Table(
+    "entity_names",
+    metadata,
+    Column("name", String(100).with_variant(String(100, "C"), "postgresql"), primary_key=True),
+    Column("part", Integer, primary_key=True, autoincrement=False),  # 0 for the whole value
+    Column("kind", String(20), primary_key=True),
+    Column("value", String(2048), primary_key=True),
 )
 
 # Written once; triggers refuse every change but that of setting the seal.

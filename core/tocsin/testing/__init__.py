@@ -2,15 +2,24 @@
 
 `Siem` holds incidents in nobody's format, `Day` is a day full of them, and a `Simulator` shows them
 as one vendor's API does, with every `Fault` there is. `open_provider` makes a provider that may
-reach it.
+reach it, `open_enricher` an enricher. `investigate` runs an investigator at a `ScriptedDesk`.
 """
 
 from tocsin.testing.clock import ManualClock
 from tocsin.testing.day import Day, Mishap
+from tocsin.testing.desk import ScriptedDesk, Step
 from tocsin.testing.faults import Fault
-from tocsin.testing.siem import Case, Siem
+from tocsin.testing.investigating import investigate
+from tocsin.testing.serving import run_simulator
+from tocsin.testing.siem import Case, Occurrence, Siem
 from tocsin.testing.simulator import Asked, Refusal, Shown, Simulator
-from tocsin.testing.tools import loopback_client, make_settings, make_tools, open_provider
+from tocsin.testing.tools import (
+    loopback_client,
+    make_settings,
+    make_tools,
+    open_enricher,
+    open_provider,
+)
 
 __all__ = [
     "Asked",
@@ -19,12 +28,18 @@ __all__ = [
     "Fault",
     "ManualClock",
     "Mishap",
+    "Occurrence",
     "Refusal",
+    "ScriptedDesk",
     "Shown",
     "Siem",
     "Simulator",
+    "Step",
+    "investigate",
     "loopback_client",
     "make_settings",
     "make_tools",
+    "open_enricher",
     "open_provider",
+    "run_simulator",
 ]

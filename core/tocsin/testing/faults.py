@@ -49,6 +49,8 @@ class Fault(StrEnum):
     """Every session has ended early: 401 until the next sign-in."""
     RESTARTED = auto()
     """A connection that ends without an answer; sessions and page tokens are forgotten."""
+    LOST = auto()
+    """What the next request asks for that is no GET is done, and never answered."""
     EXPIRED_PAGE = auto()
     """The next page token that is shown has expired: 400."""
     REPEATED_PAGE = auto()
@@ -84,7 +86,9 @@ async def spoil(
             return web.Response(body=_half(right), content_type="application/json")
         case Fault.CUT:
             return await _cut(request, await answer(), now)
-        case Fault.RESTARTED:
+        case Fault.RESTARTED | Fault.LOST:
+            if fault is Fault.LOST:
+                await answer()
             return _hang_up(request)
         case Fault.SLOW:
             await asyncio.Event().wait()

@@ -10,11 +10,11 @@ from aiohttp import web
 class LoopbackServer:
     """An application on a port of its own, which it keeps over restarts."""
 
-    def __init__(self, app: web.Application) -> None:
+    def __init__(self, app: web.Application, port: int = 0) -> None:
         self._runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=0, handler_cancellation=True
         )
-        self._port = 0
+        self._port = port
 
     @property
     def url(self) -> str:

@@ -38,8 +38,22 @@ class Case:
     """Whether the API shows something that nobody can understand."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """Something that the SIEM has logged, and that is no incident."""
+
+    id: str
+    occurred_at: datetime
+    entities: tuple[Entity, ...]
+    text: str = ""
+    malformed: bool = False
+    """Whether the API shows something that nobody can understand."""
+
+
 class Siem:
     """Every version of every incident, and what the API shows of them at this moment.
+
+    Beside them, it has a log of what occurred, and comments that were written to incidents.
 
     `clock` has the true time. The SIEM's own is ahead of it by `skew`, which may change at any
     time; `changed_at` and `created_at` are stamped by it.
@@ -52,6 +66,8 @@ class Siem:
         """The ids of incidents that break every list that they would be in."""
         self._versions: dict[str, list[Case]] = {}
         self._timeline: list[tuple[datetime, str]] = []
+        self._log: list[Occurrence] = []
+        self._comments: dict[str, list[str]] = {}
 
     def now(self) -> datetime:
         """Return what time the SIEM has."""
@@ -91,6 +107,26 @@ class Siem:
         found = ((at, self.get(name)) for at, name in self._timeline[first:last])
         return [case for at, case in found if case is not None and case.changed_at == at]
 
+    def log(self, occurrence: Occurrence) -> Occurrence:
+        """Keep what occurred, given with the true time, and return it with the SIEM's."""
+        kept = replace(occurrence, occurred_at=occurrence.occurred_at + self.skew)
+        insort(self._log, kept, key=_time_of)
+        return kept
+
+    def logged(self, window: Window, entity: Entity) -> list[Occurrence]:
+        """Return what occurred in a window and has to do with an entity, the latest first."""
+        ends = (window.start, window.end)
+        first, last = (bisect_left(self._log, end, key=_time_of) for end in ends)
+        return [it for it in reversed(self._log[first:last]) if entity in it.entities]
+
+    def comment(self, identifier: str, text: str) -> None:
+        """Keep a comment to an incident."""
+        self._comments.setdefault(identifier, []).append(text)
+
+    def comments(self, identifier: str) -> list[str]:
+        """Return the comments to an incident, in the order in which they were written."""
+        return list(self._comments.get(identifier, ()))
+
     def truth(self) -> dict[str, Case]:
         """Return, by id, the latest version of every incident, as if all of it had become visible.
 
@@ -108,3 +144,7 @@ class Siem:
     def _as_shown(self, case: Case, now: datetime) -> Case:
         is_late = case.entities_at is not None and case.entities_at > now
         return replace(case, entities=()) if is_late else case
+
+
+def _time_of(occurrence: Occurrence) -> datetime:
+    return occurrence.occurred_at

@@ -18,10 +18,10 @@ from typing import Any, ClassVar, Self
 import orjson
 from aiohttp import web
 
-from tocsin.model import Window
+from tocsin.model import Entity, Window
 from tocsin.testing.faults import OF_PAGES, Fault, spoil
 from tocsin.testing.server import LoopbackServer
-from tocsin.testing.siem import Case, Siem
+from tocsin.testing.siem import Case, Occurrence, Siem
 
 _MINUTE = timedelta(minutes=1)
 
@@ -74,7 +74,8 @@ class Simulator(ABC):
     session_lifetime: ClassVar[timedelta] = timedelta(hours=1)
     page_token_lifetime: ClassVar[timedelta] = timedelta(minutes=10)
 
-    def __init__(self, siem: Siem) -> None:
+    def __init__(self, siem: Siem, *, port: int = 0) -> None:
+        """Show a SIEM at a port; at one that is free, unless it is given."""
         self.siem = siem
         self.requests: list[Asked] = []
         """Every request that came, in order."""
@@ -93,7 +94,7 @@ class Simulator(ABC):
         self._page_fault: Fault | None = None
         app = web.Application(middlewares=[self._answer])
         app.add_routes(self.routes())
-        self._server = LoopbackServer(app)
+        self._server = LoopbackServer(app, port)
 
     # what a vendor's simulator says
 
@@ -104,6 +105,10 @@ class Simulator(ABC):
     @abstractmethod
     def render(self, case: Case) -> dict[str, Any]:
         """Return an incident in the vendor's shape."""
+
+    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+        """Return what was logged in the vendor's shape; needed where the provider has `events`."""
+        raise NotImplementedError
 
     def is_signed(self, request: web.Request) -> bool:
         """Return whether a request may be answered: by default, whether it shows a session."""
@@ -159,9 +164,20 @@ class Simulator(ABC):
     def show(self, case: Case) -> dict[str, Any]:
         """Return what the API shows of an incident: its shape, or nonsense for a malformed one."""
         record = self.render(case)
-        if not case.malformed:
-            return record
-        return {name: {"unexpected": value} for name, value in record.items()}
+        return _nonsense(record) if case.malformed else record
+
+    def logged(
+        self, window: Window, entity: Entity, *, limit: int, offset: int = 0
+    ) -> Sequence[Occurrence]:
+        """Return what was logged in a window with an entity, the latest first, from `offset` on."""
+        found = self.siem.logged(window, entity)
+        page = found[offset : offset + min(limit, self.most_per_page)]
+        return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
+
+    def show_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+        """Return what the API shows of something logged; nonsense for what is malformed."""
+        record = self.render_occurrence(occurrence)
+        return _nonsense(record) if occurrence.malformed else record
 
     @staticmethod
     def json(content: Any, status: int = 200) -> web.Response:
@@ -223,7 +239,7 @@ class Simulator(ABC):
         now = self.siem.clock.now()
         query, headers = dict(request.query), dict(request.headers)
         self.requests.append(Asked(now, request.method, request.path, query, headers))
-        fault = self._next_fault(request.path)
+        fault = self._next_fault(request)
         if fault in (Fault.REVOKED, Fault.RESTARTED):
             self._sessions.clear()
         if fault is Fault.RESTARTED:
@@ -270,9 +286,11 @@ class Simulator(ABC):
         if request.path not in self.open_paths and not self.is_signed(request):
             raise Refusal(401, "the session has ended, or never began")
 
-    def _next_fault(self, path: str) -> Fault | None:
+    def _next_fault(self, request: web.Request) -> Fault | None:
+        writes = request.method != "GET" and request.path not in self.open_paths
         for index, (fault, where) in enumerate(self._faults):
-            if where in path and fault not in OF_PAGES:
+            concerned = fault not in OF_PAGES and (writes or fault is not Fault.LOST)
+            if concerned and where in request.path:
                 del self._faults[index]
                 return fault
         return None
@@ -304,3 +322,7 @@ class Simulator(ABC):
 
 def _key(case: Case) -> tuple[datetime, str]:
     return case.changed_at, case.id
+
+
+def _nonsense(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: {"unexpected": value} for name, value in record.items()}

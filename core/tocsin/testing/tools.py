@@ -1,4 +1,4 @@
-"""What a provider or channel under test is handed."""
+"""What a plugin under test is handed."""
 
 from __future__ import annotations
 
@@ -6,28 +6,62 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import structlog
 
 from tocsin.clock import Clock
+from tocsin.errors import Misconfigured
 from tocsin.fields import Origin
-from tocsin.hookspecs import Channel, HttpClient, Provider, Tools
+from tocsin.hookspecs import (
+    Channel,
+    Enricher,
+    HttpClient,
+    HttpResponse,
+    Investigator,
+    Knowledge,
+    NothingKnown,
+    Provider,
+    Tools,
+)
 from tocsin.net import GuardedClient, open_client
+from tocsin.observables import Environment
 from tocsin.testing.clock import ManualClock
 
+Kind: TypeAlias = type[Provider] | type[Channel] | type[Enricher] | type[Investigator]
 P = TypeVar("P", bound=Provider)
+E = TypeVar("E", bound=Enricher)
 
 
 def loopback_client() -> GuardedClient:
-    """Return the client that plugins are handed, which may reach this machine; close it."""
+    """Return the client that plugins are handed, which may reach this machine.
+
+    Close it when the test is over, with `await client.close()`.
+    """
     return open_client(allow_hosts=["127.0.0.1"])
 
 
-def make_tools(http: HttpClient, name: str = "test", clock: Clock | None = None) -> Tools:
-    """Return what a plugin is handed; its clock stands still unless another is given."""
-    log = structlog.get_logger().bind(provider=name)
-    return Tools(name=name, http=http, clock=clock or ManualClock(), log=log)
+def make_tools(
+    http: HttpClient | None = None,
+    name: str = "test",
+    clock: Clock | None = None,
+    *,
+    environment: Environment | None = None,
+    knowledge: Knowledge | None = None,
+) -> Tools:
+    """Return what a plugin is handed.
+
+    Without a client it reaches nothing; its clock stands still unless another is given, nothing is
+    internal, and nothing is known.
+    """
+    return Tools(
+        name=name,
+        http=http or _NoNetwork(),
+        clock=clock or ManualClock(),
+        log=structlog.get_logger().bind(plugin=name),
+        environment=environment or Environment(),
+        knowledge=knowledge or NothingKnown(),
+    )
 
 
 @asynccontextmanager
@@ -47,7 +81,31 @@ async def open_provider(
         await http.close()
 
 
-def make_settings(kind: type[Provider | Channel], name: str, **settings: Any) -> Any:
+@asynccontextmanager
+async def open_enricher(
+    kind: type[E],
+    *,
+    clock: Clock | None = None,
+    name: str = "test",
+    environment: Environment | None = None,
+    knowledge: Knowledge | None = None,
+    **settings: Any,
+) -> AsyncGenerator[E, None]:
+    """Yield an enricher of this kind that was started, with a client that may reach this machine.
+
+    The settings are given as in `plugins.toml`, except that secrets are given as text.
+    """
+    http = loopback_client()
+    tools = make_tools(http, name, clock, environment=environment, knowledge=knowledge)
+    try:
+        enricher = kind(make_settings(kind, name, **settings), tools)
+        await enricher.start()
+        yield enricher
+    finally:
+        await http.close()
+
+
+def make_settings(kind: Kind, name: str = "test", **settings: Any) -> Any:
     """Return checked settings of a kind, given as in `plugins.toml`, with secrets as text."""
     with TemporaryDirectory() as folder:
         secrets = (part for part in settings if part in kind.Settings.secret_fields())
@@ -66,3 +124,20 @@ def _referred(value: Any, folder: Path) -> Any:
     path = folder / str(len(list(folder.iterdir())))
     path.write_text(value, encoding="utf-8")
     return {"file": path.name}
+
+
+class _NoNetwork:
+    """The client of what was handed none."""
+
+    def check_url(self, url: str) -> None:
+        raise _unreachable(url)
+
+    async def vet_url(self, url: str) -> None:
+        raise _unreachable(url)
+
+    async def request(self, method: str, url: str, **_options: Any) -> HttpResponse:  # noqa: ARG002
+        raise _unreachable(url)
+
+
+def _unreachable(url: str) -> Misconfigured:
+    return Misconfigured(f"{url}: there is no network here; hand `make_tools` a client")

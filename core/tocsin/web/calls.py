@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from asyncio import Semaphore
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -16,9 +18,10 @@ from tocsin.audit import Refusals
 from tocsin.clock import Clock
 from tocsin.credentials import AccessTokens, Admins, Authenticator, Hasher, Principal, Scope
 from tocsin.delivery import Registrar, Samples
+from tocsin.enrichment import IncidentEnriching
 from tocsin.incidents import Inbox, ProviderFacts
 from tocsin.metrics import Metrics
-from tocsin.model import Json
+from tocsin.model import Json, Marking
 from tocsin.store import Database
 from tocsin.web.addresses import Addresses
 from tocsin.web.parsing import Body, Query
@@ -38,6 +41,8 @@ class Role(Enum):
 
 
 Access = Scope | Role
+ENRICHED_AT_ONCE = 4
+"""So many incidents are enriched at once on a node, since each asks many others for much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,10 @@ class Services:
     samples: Samples
     inbox: Callable[[], Inbox]
     """Returns what takes pushes on this node."""
+    enriching: Callable[[], IncidentEnriching]
+    """Returns what enriches incidents on this node."""
+    enrichments: Semaphore = field(default_factory=partial(Semaphore, ENRICHED_AT_ONCE))
+    """What an incident has to have a place in to be enriched here."""
     senders: Senders
     metrics: Metrics
     metrics_token: str | None
@@ -71,6 +80,10 @@ class Services:
     """Returns the roles that this node has, and whether each was started."""
     providers: Sequence[ProviderFacts] = ()
     """What this node's `plugins.toml` says of its providers."""
+    markings: Mapping[str, Marking] = field(default_factory=dict)
+    """How each provider's incidents are marked."""
+    no_investigator: str | None = None
+    """Why this service investigates nothing; None if it does."""
     differing: Callable[[], Sequence[str]] = tuple
     """Returns what this node's `plugins.toml` has otherwise than what was applied."""
 

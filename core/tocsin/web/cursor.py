@@ -5,8 +5,11 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+import orjson
 
 _LONGEST = 160
 _NUMBER = rb"0|[1-9][0-9]{0,17}"
@@ -92,8 +95,44 @@ class Place:
         return cls(kind, match[2].decode())
 
 
-def _decoded(text: str) -> bytes:
-    if len(text) > _LONGEST or not text.isascii():
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a list goes on that takes more than one identifier to say: words and numbers."""
+
+    kind: str
+    """One letter for the list that it belongs to."""
+    parts: tuple[str | int, ...]
+
+    def encode(self) -> str:
+        """Return the text that callers get."""
+        return urlsafe_b64encode(orjson.dumps([self.kind, *self.parts])).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, kind: str, wanted: Sequence[type[str] | range], text: str) -> Spot:
+        """Return what `encode` made a text of, with such parts; ValueError elsewhere.
+
+        `wanted` has `str` for each part that is a text, and for a number, which it may be.
+        """
+        try:
+            found, *parts = orjson.loads(_decoded(text, _LONGEST_SPOT))
+        except (ValueError, TypeError):
+            found, parts = None, []
+        if found != kind or len(parts) != len(wanted) or not all(map(_is_meant, parts, wanted)):
+            raise ValueError("give the next_cursor of an earlier answer, as it was")
+        return cls(kind, tuple(parts))
+
+
+_LONGEST_SPOT = 8_000
+
+
+def _is_meant(part: object, wanted: type[str] | range) -> bool:
+    if isinstance(wanted, range):
+        return type(part) is int and part in wanted
+    return isinstance(part, str) and "\0" not in part  # which PostgreSQL does not take
+
+
+def _decoded(text: str, longest: int = _LONGEST) -> bytes:
+    if len(text) > longest or not text.isascii():
         return b""
     try:
         return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

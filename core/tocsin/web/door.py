@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import structlog
 from ulid import ULID
@@ -25,10 +25,12 @@ from tocsin.credentials import (
     open_tokens,
 )
 from tocsin.delivery import Registrar, Samples
+from tocsin.enrichment import IncidentEnriching
 from tocsin.incidents import Inbox, ProviderFacts
 from tocsin.limits import Quota, Sharing
 from tocsin.loops import run_forever
 from tocsin.metrics import Metrics
+from tocsin.model import Marking
 from tocsin.net import open_client
 from tocsin.settings import Settings
 from tocsin.store import Database
@@ -40,6 +42,20 @@ from tocsin.web.throttle import Throttle
 
 _log = structlog.get_logger()
 _HOUR = timedelta(hours=1)
+
+
+class Offered(TypedDict):
+    """What the API hands out of the rest of the service, as `Services` has it."""
+
+    registrar: Registrar
+    samples: Samples
+    inbox: Callable[[], Inbox]
+    enriching: Callable[[], IncidentEnriching]
+    markings: NotRequired[Mapping[str, Marking]]
+    no_investigator: NotRequired[str | None]
+    roles: Callable[[], Mapping[str, bool]]
+    providers: NotRequired[Sequence[ProviderFacts]]
+    differing: NotRequired[Callable[[], Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +105,13 @@ async def open_door(
     vault: Vault,
     clock: Clock,
     *,
-    registrar: Registrar,
-    samples: Samples,
-    inbox: Callable[[], Inbox],
     is_shared: bool,
-    roles: Callable[[], Mapping[str, bool]],
-    providers: Sequence[ProviderFacts] = (),
-    differing: Callable[[], Sequence[str]] = tuple,
+    **offered: Unpack[Offered],
 ) -> AsyncIterator[Door]:
-    """Return the services, ready to issue tokens, and close what they hold afterwards."""
+    """Return the services, ready to issue tokens, and close what they hold afterwards.
+
+    `is_shared` says whether other nodes may share the database.
+    """
     async with AsyncExitStack() as stack:
         hasher = Hasher(clock)
         stack.callback(hasher.close)
@@ -111,12 +125,7 @@ async def open_door(
             hasher=hasher,
             usage=usage,
             issuer=issuer,
-            registrar=registrar,
-            samples=samples,
-            inbox=inbox,
-            roles=roles,
-            providers=providers,
-            differing=differing,
+            offered=offered,
         )
         await database.write(services.access_tokens.prepare)
         buckets = services.throttle.buckets
@@ -133,12 +142,7 @@ def _make_services(
     hasher: Hasher,
     usage: Usage,
     issuer: OidcIssuer | None,
-    registrar: Registrar,
-    samples: Samples,
-    inbox: Callable[[], Inbox],
-    roles: Callable[[], Mapping[str, bool]],
-    providers: Sequence[ProviderFacts],
-    differing: Callable[[], Sequence[str]],
+    offered: Offered,
 ) -> Services:
     admins = Admins(vault, clock)
     tokens = open_tokens(settings, vault, clock)
@@ -162,9 +166,6 @@ def _make_services(
         throttle=throttle,
         refusals=Refusals(clock),
         addresses=addresses,
-        registrar=registrar,
-        samples=samples,
-        inbox=inbox,
         senders=Senders(throttle, addresses, clock),
         metrics=Metrics(clock),
         metrics_token=read_token(settings),
@@ -172,9 +173,7 @@ def _make_services(
         issuer_url=settings.issuer_url,
         key_prefix=settings.key_prefix,
         cors_origins=settings.cors_origins,
-        roles=roles,
-        providers=providers,
-        differing=differing,
+        **offered,
     )
 
 

@@ -68,12 +68,13 @@ class _Handler:
         return Call(services=self._services, principal=principal, request=request, query=query)
 
     def _respond(self, request: web.Request, answer: Answer) -> web.Response:
-        content = answer.content
+        content, media_type = answer.content, self._endpoint.media_type
         response = web.Response(
             body=content if isinstance(content, bytes) else orjson.dumps(content),
             status=answer.status or self._endpoint.status,
             headers=answer.headers,
-            content_type=self._endpoint.media_type,
+            content_type=media_type,
+            charset="utf-8" if media_type.startswith("text/") else None,
         )
         if self._endpoint.method == "GET" and response.status == self._endpoint.status:
             return with_etag(request, response)

@@ -57,8 +57,6 @@ def parse_number(text: str) -> int | None:
 
 def parse_query(url: URL, model: type[Model]) -> Model:
     """Return the query parameters; CallerError (422) with every wrong one."""
-    if not url.raw_query_string:
-        return model()
     errors = [
         {"path": name, "detail": "given more than once; give it once"}
         for name, times in Counter(name for name, _ in url.query.items()).items()

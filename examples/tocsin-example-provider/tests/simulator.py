@@ -7,8 +7,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tocsin import Severity, Window
-from tocsin.testing import Case, Refusal, Simulator
+from tocsin import Entity, EntityKind, Severity, Window
+from tocsin.testing import Case, Occurrence, Refusal, Simulator, run_simulator
 
 SEVERITIES = {Severity.INFORMATIONAL: "info"}
 STATUSES = {"New": "open", "Active": "in_progress", "Closed": "closed"}
@@ -26,6 +26,9 @@ class ExampleSimulator(Simulator):
             web.post("/oauth/token", self.sign_in),
             web.get("/api/v1/cases", self.list_cases),
             web.get("/api/v1/cases/{id}", self.get_case),
+            web.get("/api/v1/cases/{id}/comments", self.list_comments),
+            web.post("/api/v1/cases/{id}/comments", self.add_comment),
+            web.get("/api/v1/log", self.search_log),
         ]
 
     async def sign_in(self, request: web.Request) -> web.Response:
@@ -54,6 +57,44 @@ class ExampleSimulator(Simulator):
         """Answer one case."""
         return self.json(self.show(self.get(request.match_info["id"])))
 
+    async def list_comments(self, request: web.Request) -> web.Response:
+        """Answer the comments to a case."""
+        case = self.get(request.match_info["id"])
+        return self.json({"comments": [{"text": text} for text in self.siem.comments(case.id)]})
+
+    async def add_comment(self, request: web.Request) -> web.Response:
+        """Keep a comment to a case."""
+        case = self.get(request.match_info["id"])
+        comment = await request.json()
+        self.siem.comment(case.id, comment["text"])
+        return self.json(comment, 201)
+
+    async def search_log(self, request: web.Request) -> web.Response:
+        """Answer a page of what was logged with an entity, the latest first."""
+        query = request.query
+        offset = int(query.get("page_token", 0))
+        page = self.logged(
+            Window(
+                datetime.fromisoformat(query["logged_from"]),
+                datetime.fromisoformat(query["logged_to"]),
+            ),
+            Entity(EntityKind(query["entity_type"]), query["entity_value"]),
+            limit=int(query["limit"]),
+            offset=offset,
+        )
+        entries = [self.show_occurrence(occurrence) for occurrence in page]
+        token = str(offset + len(page)) if page else None
+        return self.json({"entries": entries, "next_page_token": token})
+
+    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+        """Return an entry of the log as Example writes it."""
+        return {
+            "id": occurrence.id,
+            "logged_at": occurrence.occurred_at.isoformat(),
+            "text": occurrence.text,
+            "entities": [{"type": it.kind.value, "value": it.value} for it in occurrence.entities],
+        }
+
     def render(self, case: Case) -> dict[str, Any]:
         """Return a case as Example writes it."""
         return {
@@ -68,3 +109,7 @@ class ExampleSimulator(Simulator):
             "changed_at": case.changed_at.isoformat(),
             "entities": [{"type": it.kind.value, "value": it.value} for it in case.entities],
         }
+
+
+if __name__ == "__main__":
+    run_simulator(ExampleSimulator)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from aiohttp import web
 
-from tocsin import EntityKind, IncidentStatus, Window
-from tocsin.testing import Case, Refusal, Simulator
+from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
+from tocsin.testing import Case, Occurrence, Refusal, Simulator
 
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
-FILTERS = {"limit", "created_before", "since", "until", "sort"}
+FILTERS = {"limit", "created_before", "since", "until", "sort", "value", "ip", "include_capi"}
 STEP = 100
 _TICK = timedelta(microseconds=1)
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
@@ -81,10 +81,36 @@ class LocalApiSimulator(Simulator):
     async def list_alerts(self, request: web.Request) -> web.Response:
         if unknown := request.query.keys() - FILTERS:
             raise Refusal(500, f"Filter parameter {min(unknown)!r} is unknown: invalid filter")
+        if named := request.query.get("value") or request.query.get("ip"):
+            return self._search(named, request.query)
         age = parse_duration(request.query.get("created_before", "0s"))
         window = Window(BEGINNING, self.siem.now() - age + _TICK)
         cases = await self._newest(window, int(request.query.get("limit", STEP)))
         return self.json([self.show(case) for case in cases] or None)
+
+    def _search(self, named: str, query: Mapping[str, str]) -> web.Response:
+        """Answer the alerts of a source, and how they are made of what occurred."""
+        since, until = (self.siem.now() - parse_duration(query[key]) for key in ("since", "until"))
+        kind = EntityKind.IP if named.count(".") == 3 else EntityKind.USER
+        window, entity = Window(since, until + _TICK), Entity(kind, named)
+        limit, found = int(query["limit"]), list[Occurrence]()
+        while chunk := self.logged(window, entity, limit=limit - len(found), offset=len(found)):
+            found += chunk
+        return self.json([self.show_occurrence(occurrence) for occurrence in found] or None)
+
+    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+        case = Case(
+            id=occurrence.id,
+            number=int(occurrence.id),
+            title="test/occurrence",
+            severity=Severity.LOW,
+            created_at=occurrence.occurred_at,
+            changed_at=occurrence.occurred_at,
+            entities=occurrence.entities,
+        )
+        alert = self.render(case)
+        alert["events"][0]["meta"].append({"key": "http_path", "value": occurrence.text})
+        return {**alert, "decisions": None}
 
     async def _newest(self, window: Window, limit: int) -> Sequence[Case]:
         """Return the newest cases, found in steps; the loop of CrowdSec 1.4.6 ends no better."""

@@ -147,9 +147,10 @@ def test_entities_of_events():
     }
 
 
-def test_labels_name_techniques():
-    labels = ["attack.T1110", "attack:t1595.002", "behavior:ssh:bruteforce", 7]
-    assert read(labels=labels).techniques == ("T1110", "T1595.002")
+def test_an_incident_has_the_techniques_of_its_labels_or_its_scenario():
+    labels = ["attack.T1595", "attack:t1595.002", "behavior:ssh:bruteforce", 7]
+    assert read(labels=labels).techniques == ("T1595", "T1595.002")
+    assert read().techniques == ("T1110",)
 
 
 @pytest.mark.parametrize("start", [None, "soon", "0001-01-01 00:00:00 +0000 UTC"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tocsin import Broken, Capability, Incident, Severity
+from tocsin import Broken, Capability, EntityKind, Incident, Severity
 from tocsin.testing import Case, Fault, ManualClock, Siem, open_provider
 from tocsin_connectors.siem.crowdsec import CrowdSec, tocsin_providers
 
@@ -81,7 +81,12 @@ async def feed() -> AsyncIterator[Feed]:
 
 def test_the_hook_offers_the_provider():
     assert tocsin_providers() is CrowdSec
-    assert CrowdSec.capabilities() == {Capability.REREAD, Capability.BACKFILL}
+    assert CrowdSec.capabilities() == {
+        Capability.REREAD,
+        Capability.BACKFILL,
+        Capability.EVENTS,
+    }
+    assert CrowdSec.event_kinds == {EntityKind.IP, EntityKind.USER}
 
 
 async def test_a_quiet_read_asks_for_few_alerts(feed):
@@ -104,6 +109,7 @@ async def test_a_quiet_read_asks_for_few_alerts(feed):
     skew=st.sampled_from([-300, -2, 0, 2, 300, 86_400]),
     reads=st.integers(1, 3),
 )
+@pytest.mark.full
 async def test_every_alert_arrives_once_however_many_come_at_once(bursts, skew, reads):
     async with Feed() as feed:
         feed.siem.skew = timedelta(seconds=skew)

@@ -19,6 +19,7 @@ from tocsin import (
     Incident,
     IncidentStatus,
     Severity,
+    SiemEvent,
     TryLater,
     Window,
 )
@@ -99,6 +100,7 @@ async def test_a_real_detection_becomes_an_incident_once(local_api, feed):
     assert incident.title == "crowdsecurity/ssh-bf"
     assert (incident.severity, incident.severity_assumed) == (Severity.MEDIUM, True)
     assert (incident.status, incident.external_number) == (IncidentStatus.NEW, "1")
+    assert incident.techniques == ("T1110",)
     assert "Ip 203.0.113.7 performed 'crowdsecurity/ssh-bf'" in incident.description
     assert "Decided: ban" in incident.description
     assert {
@@ -248,3 +250,72 @@ async def test_a_backfill_brings_what_was_created_in_its_window(local_api, provi
     earlier = Window(window.start, min(created))
     async with aclosing(provider.backfill("changed", None, earlier)) as pages:
         assert [it async for page in pages for it in page.incidents] == []
+
+
+def logged(at: datetime, log_type: str) -> dict[str, Any]:
+    """Return a line as a sensor sends it with a detection."""
+    return {"meta": [{"key": "log_type", "value": log_type}], "timestamp": at.isoformat()}
+
+
+async def events_of(provider, entity, window, limit=100) -> list[SiemEvent]:
+    async with aclosing(provider.events(entity, window, limit)) as events:
+        return [event async for event in events]
+
+
+async def test_what_an_address_did_is_found_by_source_and_by_range(local_api, provider, feed):
+    await local_api.detect(sshd_log("203.0.113.7", ["root", "admin", "oracle"] * 4))
+    now = datetime.now(UTC)
+    ranged = {"scope": "Range", "value": "198.51.100.0/24", "ip": "198.51.100.1"}
+    covers = decision(scope="Range", value="198.51.100.0/24")
+    community = {"scope": "crowdsecurity/community-blocklist", "value": ""}
+    await local_api.send(
+        detection(2, source=ranged, decisions=[covers]),
+        detection(3, source=community, decisions=[decision(origin="CAPI")]),
+        detection(4, source={"scope": "Username", "value": "ann"}, events=[logged(now, "sign-in")]),
+        detection(5, decisions=None),
+    )
+    incidents = await feed.read_until(4)
+    window = Window(now - timedelta(hours=1), now + timedelta(hours=1))
+    address, bastion = Entity(EntityKind.IP, "203.0.113.7"), Entity(EntityKind.HOST, "bastion")
+    found = await events_of(provider, address, window)
+    [ban] = [it for it in found if "decision" in str(it.external_id)]
+    assert ban.summary == "ban of 203.0.113.7 for 4h by crowdsec: crowdsecurity/ssh-bf"
+    assert (ban.fields["lasts"], ban.fields["active"]) == ("4h", True)
+    lines = [it for it in found if it is not ban]
+    assert len({it.external_id for it in lines}) == len(lines) >= 6
+    assert {it.fields["scenario"] for it in lines} == {"crowdsecurity/ssh-bf"}
+    assert {it.summary for it in lines} == {
+        f"ssh failed-auth of {user} from 203.0.113.7 at bastion"
+        for user in ("root", "admin", "oracle")
+    }
+    assert {it.fields["alert"] for it in lines} < {it.external_id for it in incidents}
+    assert (address, "connected-to", bastion) in {
+        (it.source, it.type, it.target) for it in lines[0].relations
+    }
+    assert len(await events_of(provider, address, window, 3)) == 3
+    inside = Entity(EntityKind.IP, "198.51.100.77")
+    [covered] = await events_of(provider, inside, window)
+    assert covered.summary == "ban of 198.51.100.0/24 for 4h by crowdsec: test/detection"
+    assert inside in covered.entities
+    [by_name] = await events_of(provider, Entity(EntityKind.USER, "ann"), window)
+    assert "sign-in" in by_name.summary
+    for nobody in ("203.0.113.8", "203.0.113.7' or 1=1", "203.0.113.0/24"):
+        assert await events_of(provider, Entity(EntityKind.IP, nobody), window) == []
+    assert await events_of(provider, Entity(EntityKind.HOST, "bastion"), window) == []
+
+
+@pytest.mark.full
+async def test_of_many_events_the_latest_of_the_window_are_found(local_api, provider):
+    now = datetime.now(UTC)
+    begun = [now - timedelta(minutes=number) for number in range(120, 0, -1)]
+    alerts = [
+        detection(n, start_at=at.isoformat(), events=[logged(at, f"line-{n}")])
+        for n, at in enumerate(begun)
+    ]
+    for start in range(0, len(alerts), 40):
+        await local_api.send(*alerts[start : start + 40])
+    address = Entity(EntityKind.IP, "203.0.113.7")
+    window = Window(begun[10], begun[110])
+    found = await events_of(provider, address, window, 200)
+    assert {it.fields["log_type"] for it in found} == {f"line-{n}" for n in range(10, 110)}
+    assert len(await events_of(provider, address, Window(now, now + timedelta(days=1)))) == 0

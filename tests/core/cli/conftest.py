@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from commands import Commands
 from running_api import api
+from tocsin.store.sqlite import make_engine
 
 __all__ = ["api"]
 
@@ -32,3 +34,20 @@ def tocsin(tmp_path: Path, commands: Commands):
         return commands.run(arguments, tmp_path, {**environment, **variables})
 
     return run
+
+
+@pytest.fixture
+def on_database(tmp_path: Path, migrated_file: Path):
+    """Run work on the database that the commands find, as one transaction."""
+    (tmp_path / "data").mkdir()
+    engine = make_engine(shutil.copy(migrated_file, tmp_path / "data" / "tocsin.db"))
+
+    def run(work, *arguments, **members):
+        with engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN")
+            result = work(connection, *arguments, **members)
+            connection.exec_driver_sql("COMMIT")
+            return result
+
+    yield run
+    engine.dispose()

@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
 from delivery_rows import add_delivery, add_destination, rows
-from tocsin.store.sqlite import make_engine
 from tocsin.store.tables import audit
-
-
-@pytest.fixture
-def on_database(tocsin, tmp_path: Path):
-    """Run work on the database that the commands find, as one transaction."""
-    assert tocsin("db", "upgrade")[0] == 0
-    engine = make_engine(tmp_path / "data" / "tocsin.db")
-
-    def run(work, *arguments, **members):
-        with engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN")
-            result = work(connection, *arguments, **members)
-            connection.exec_driver_sql("COMMIT")
-            return result
-
-    yield run
-    engine.dispose()
 
 
 def audited(connection) -> list[tuple[str, str]]:

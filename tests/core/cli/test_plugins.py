@@ -36,7 +36,8 @@ def test_a_list_says_what_is_enabled_and_absent(tocsin, configured):
     listed = {line[0]: line for line in lines(out)}
     assert (status, errors) == (0, "")
     assert listed["suricata"][1:4] == ["providers", "True", "tocsin"]
-    assert listed["webhook"][1:3] == ["delivery and more", "False"]
+    anything_else = "channels, enrichers, investigators, templates or observers"
+    assert listed["webhook"][1:3] == [anything_else, "False"]
     assert listed["webhok"][1:5] == ["", "True", "", ""]
     assert listed["webhok"][5].endswith("; did you mean 'webhook'?")
 
@@ -58,6 +59,20 @@ def test_a_plugin_is_explained_in_lines_or_json(tocsin, configured):
         assert part in told
     [kind] = json.loads(tocsin("plugins", "explain", "suricata", "--json")[1])["kinds"]
     assert kind["schema"]["required"] == ["plugin", "path"]
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("suricata", "[providers.<name>]"),
+        ("webhook", "[destinations.<name>]"),
+        ("rdap", "[enrichers.<name>]"),
+        ("investigator", "[investigator]"),
+    ],
+)
+def test_each_kind_is_explained_with_the_table_that_is_for_it(tocsin, configured, name, table):
+    _, out, _ = tocsin("plugins", "explain", name)
+    assert {line[2] for line in lines(out) if line[0] == "offers"} == {f"for {table}"}
 
 
 def test_a_secret_is_explained_with_how_to_write_it(tocsin, configured):

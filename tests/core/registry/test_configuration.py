@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tocsin import PushProvider
+from tocsin import ApiSettings, Capability, Enricher, PushProvider
 from tocsin.clock import SystemClock
 from tocsin.errors import ConfigurationError
 from tocsin.model import EventType, Severity
+from tocsin.observables import EnvironmentSettings
 from tocsin.registry import (
     InstalledPlugin,
     Maker,
@@ -22,6 +23,7 @@ from tocsin.registry import (
     load_configuration,
     start_plugins,
 )
+from tocsin.registry.installed import ON_BY_DEFAULT
 
 SECRET = "whsec_" + "QUJD" * 10
 SIGNING_KEY = "whsk_" + b64encode(bytes(32)).decode()
@@ -105,7 +107,8 @@ async def test_five_mistakes_give_five_precise_messages(problems):
     assert sorted(found) == sorted(
         [
             "plugins.toml: enabled: no plugin 'suricatta' is installed; "
-            "known: crowdsec, ocsf, push, suricata, templates, webhook; did you mean 'suricata'?",
+            f"known: {', '.join(it.name for it in installed_plugins())}; "
+            "did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
             "it says: The file to follow, or a glob; rotated siblings are followed with it.",
             "plugins.toml: providers.edge.poll_interval: found '5 parsecs'; "
@@ -335,17 +338,18 @@ async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, 
     for name in ("soar", "soar.old"):
         (tmp_path / "secrets" / name).write_text(SECRET)
         (tmp_path / "secrets" / name.replace("soar", "soar.key")).write_text(SIGNING_KEY)
-    for name in ("crowdsec", "alertmanager"):
+    for name in ("crowdsec", "alertmanager", "misp"):
         (tmp_path / "secrets" / name).write_text("a password or a token")
     (tmp_path / "secrets" / "alertmanager.signing").write_text(SECRET)
     (tmp_path / "mappings").mkdir()
     (tmp_path / "mappings" / "acme.json.j2").write_text('{"incidents": []}')
-    enabled = '["suricata", "crowdsec", "ocsf", "push", "webhook"]'
+    enabled = [it.name for it in installed_plugins() if it.name not in ON_BY_DEFAULT]
     text = shipped().replace("enabled = []", f"enabled = {enabled}")
-    text = re.sub(r"(?m)^# (?=\[\w+\.[\w-]+\]$|\w+ = )", "", text)
+    text = re.sub(r"(?m)^# (?=\[\w+(\.[\w-]+)*\]$|\w+ = )", "", text)
     everything = tomllib.loads(text)
     text = re.sub(r"(?m)^mapping_file = .*\n", "", text)  # it stands for `format`
-    monkeypatch.setenv("SOAR_AUTHORIZATION", "Bearer x")
+    for name in ("SOAR_AUTHORIZATION", "ABUSEIPDB_KEY", "GREYNOISE_KEY", "VIRUSTOTAL_KEY"):
+        monkeypatch.setenv(name, "a secret")
     configuration = await load_configuration(write(text))
     assert [item.name for item in configuration.providers] == [
         "edge-sensors",
@@ -359,7 +363,35 @@ async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, 
         known = set(item.kind.Settings.model_fields)
         if issubclass(item.kind, PushProvider):  # nothing is read of it
             known -= {"poll_interval", "quiet_first_fetch"}
+        if section == "providers" and Capability.COMMENT not in item.kind.capabilities():
+            known -= {"write_back"}
         assert written == known, item.name
+    expect_every_enricher(configuration.enrichers, everything["enrichers"])
+    expect_the_investigator(configuration.investigator, everything["investigator"])
+    assert set(everything["environment"]) == set(EnvironmentSettings.model_fields)
+    assert configuration.environment.internal_networks == EnvironmentSettings().internal_networks
+
+
+def expect_every_enricher(configured, written):
+    """Each kind stands there with all settings of its own, and what all of them take once."""
+    of_all = (set(Enricher.Settings.model_fields) | set(ApiSettings.model_fields)) - {"url"}
+    for item in configured:
+        own = set(item.kind.Settings.model_fields) - of_all
+        assert set(written.get(item.name, ())) - of_all == own, item.name
+    assert of_all <= {setting for table in written.values() for setting in table}
+    modules = [plugin.entry_point.load() for plugin in installed_plugins()]
+    offered = {kind for it in modules for kind in getattr(it, "tocsin_enrichers", tuple)()}
+    assert {item.kind for item in configured} == offered
+
+
+def expect_the_investigator(configured, written):
+    """It stands there with all its settings, and each has its default."""
+    usual = configured.kind.Settings()
+    assert configured.settings == usual
+    assert set(written) == set(type(usual).model_fields)
+    assert set(written["weights"]) == set(type(usual.weights).model_fields)
+    for persona, bounds in usual.bounds.items():
+        assert set(written["bounds"][persona]) == set(type(bounds).model_fields)
 
 
 def test_every_entry_point_is_named_in_the_shipped_file():

@@ -11,7 +11,7 @@ from sqlalchemy import URL, Connection, make_url, text
 from tocsin.credentials import list_api_keys, load_api_key
 from tocsin.store import open_database, upgrade
 from tocsin.store.opening import _alembic
-from tocsin.store.tables import EPOCH
+from tocsin.store.tables import EPOCH, entity_providers, incident_techniques
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -47,4 +47,65 @@ async def test_a_key_of_the_first_version_is_still_one(empty_url):
     assert key.disabled_at is key.last_used_at is key.previous_hash is None
     for words in ("NÄCHTE", "shift", "ana", "incidents:read"):
         assert (await database.read(list_api_keys, search=words)).total == 1
+    await database.close()
+
+
+def as_of_the_sync(connection: Connection) -> None:
+    """Leave incidents with techniques and entities, as the version before investigations did."""
+    config = _alembic()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "0004")
+    dialect = connection.dialect.name
+    as_json = "CAST(:techniques AS JSONB)" if dialect == "postgresql" else ":techniques"
+    counts = "0, 0, 0, 0, 0, 0, 0"
+    connection.execute(
+        text(
+            'INSERT INTO coverage (id, provider, stream, source, unit, outcome, start, "end", '
+            "pages, records, new, changed, rejected, past, started_at, finished_at) "
+            f"VALUES (1, 's', 's', 's', 's', 'whole', {counts}, :no, 0, 0)"
+        ),
+        {"no": False},
+    )
+    names = ["[]", '["T1110", "T1110", "T1059.001"]', '["\\u00e9\'\\"", "T1110"]']
+    for number, techniques in enumerate(names, start=1):
+        connection.execute(
+            text(
+                "INSERT INTO incidents (number, provider, external_id, title, description, "
+                "severity, severity_assumed, status, alert_count, techniques, occurred_at, "
+                "created_at, updated_at, change, "
+                "alert_outcome, coverage_id) VALUES (:number, :provider, :number_text, 't', '', "
+                f"'High', :no, 'New', 0, {as_json}, 0, 0, 0, :number, 'alerted', 1)"
+            ),
+            {
+                "number": number,
+                "number_text": str(number),
+                "provider": f"siem-{number % 2}",
+                "techniques": techniques,
+                "no": False,
+            },
+        )
+        connection.execute(
+            text("INSERT INTO incident_entities VALUES (:number, 'ip', '192.0.2.1')"),
+            {"number": number},
+        )
+
+
+async def test_what_incidents_name_is_in_the_graph_after_the_upgrade(empty_url):
+    database = open_database(empty_url)
+    await database.write(as_of_the_sync)
+    await upgrade(database)
+
+    def read(connection: Connection, table) -> list[tuple]:
+        return sorted(tuple(row) for row in connection.execute(table.select()))
+
+    assert await database.read(read, incident_techniques) == [
+        (2, "T1059.001"),
+        (2, "T1110"),
+        (3, "T1110"),
+        (3, "\u00e9'\""),
+    ]
+    assert await database.read(read, entity_providers) == [
+        ("ip", "192.0.2.1", "siem-0"),
+        ("ip", "192.0.2.1", "siem-1"),
+    ]
     await database.close()

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from administering import Admin
+from administering import Admin, Caller
 from running_api import Api, api, open_api
 from tocsin.store import open_database
 
@@ -17,6 +17,11 @@ __all__ = ["api"]
 @pytest.fixture
 async def admin(api) -> Admin:
     return Admin(api, await api.admin())
+
+
+@pytest.fixture
+async def analyst(api) -> Caller:
+    return Caller(api, await api.analyst())
 
 
 @pytest.fixture

@@ -18,7 +18,13 @@ from tocsin.web.endpoints import ENDPOINTS
 
 on_one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 READS = [endpoint for endpoint in ENDPOINTS if endpoint.method == "GET"]
-LISTS = [endpoint for endpoint in READS if "{" not in endpoint.path]
+# What can be read without saying of what
+LISTS = [
+    endpoint
+    for endpoint in READS
+    if "{" not in endpoint.path
+    and not any(field.is_required() for field in endpoint.query.model_fields.values())
+]
 
 
 async def headers_for(api, endpoint) -> dict[str, str]:

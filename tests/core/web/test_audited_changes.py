@@ -1,9 +1,10 @@
-"""Each thing that an admin does is in the audit log, in the transaction that did it."""
+"""Each thing that a caller changes is in the audit log, in the transaction that did it."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
+import jwt
 import pytest
 from sqlalchemy import text, update
 
@@ -13,12 +14,15 @@ from administering import (
     GOOD,
     GOOD_DESTINATION,
     KEYS,
+    Caller,
     request_token,
 )
 from delivery_rows import NOW, add_delivery
 from incident_rows import add_incidents
 from running_api import problem
+from session_rows import add_session
 from tocsin import Window
+from tocsin.credentials import Scope
 from tocsin.delivery import Filter, create, create_replay, measure_replay
 from tocsin.incidents import Origin, create_backfill
 from tocsin.store.tables import destinations
@@ -30,6 +34,8 @@ CHANGES = [
     for endpoint in ENDPOINTS
     if endpoint.access is Role.ADMIN and endpoint.method not in {"GET", "HEAD"}
 ]
+START = "/api/v1/investigations/start"
+QUERY = {"query": "Is 203.0.113.7 still at it?"}
 NAMED = {"X-Request-Id": "req-7"}
 BODIES = {
     "api-key.create": GOOD,
@@ -150,6 +156,57 @@ async def test_a_change_that_fails_leaves_no_entry(admin, paths):
     assert await admin.audited() == before
 
 
+@pytest.mark.parametrize("kind", ["API key", "access token"])
+async def test_what_is_investigated_and_enriched_is_noted_with_whose_credential_it_was(
+    api, admin, kind
+):
+    caller, actor = await credential(api, kind)
+    [number] = await api.services.database.write(add_incidents)
+    started = await caller.ask("POST", START, 202, json=QUERY | {"persona": "executive"})
+    session = f"/api/v1/sessions/{started['session_id']}"
+    await caller.ask("POST", f"{session}/cancel")
+    await caller.ask("POST", f"{session}/message", 202, json={"message": "And yesterday?"})
+    await caller.ask("POST", f"/api/v1/incidents/{number}/enrich")
+    entries = await admin.audited()
+    assert {entry["actor"] for entry in entries} == {actor}
+    assert {entry["request_id"] for entry in entries} == {"req-7"}
+    target = f"session:{started['session_id']}"
+    assert [(entry["action"], entry["target"], entry["details"]) for entry in entries] == [
+        ("incident.enrich", f"incident:{number}", {"changed": 0}),
+        ("session.message", target, {"run": 2}),
+        ("session.cancel", target, {"run": 1}),
+        ("investigation.start", target, {"persona": "executive", "provider": None, "run": 1}),
+    ]
+
+
+async def credential(api, kind) -> tuple[Caller, str]:
+    """Return a caller with every scope, and what the audit log calls it."""
+    if kind == "API key":
+        key = await api.key(*Scope)
+        return Caller(api, {"X-API-Key": key} | NAMED), f"key:{key.split('_')[2]}"
+    token = await api.access_token(*Scope)
+    client_id = jwt.decode(token, options={"verify_signature": False})["client_id"]
+    return Caller(api, {"Authorization": f"Bearer {token}"} | NAMED), f"client:{client_id}"
+
+
+async def test_what_starts_messages_cancels_or_enriches_nothing_leaves_no_entry(api, admin):
+    caller, _ = await credential(api, "API key")
+    session = await api.services.database.write(add_session)
+    for path, body, status in (
+        (START, {}, 422),
+        (START, QUERY | {"provider": "nobody"}, 422),
+        ("/api/v1/sessions/x/message", {"message": "more"}, 404),
+        ("/api/v1/sessions/x/cancel", None, 404),
+        (f"/api/v1/sessions/{session}/cancel", None, 200),  # it has ended
+        ("/api/v1/incidents/1/enrich", None, 404),
+    ):
+        assert (await caller.send("POST", path, json=body)).status == status
+    assert await admin.audited() == []
+
+
+@pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True
+)
 async def test_a_change_without_its_entry_does_not_happen(api, admin, paths):
     async def rename(before: str, after: str) -> None:
         statement = text(f"ALTER TABLE {before} RENAME TO {after}")

@@ -12,6 +12,7 @@ from administering import GOOD_DESTINATION
 from delivery_rows import add_delivery
 from incident_rows import add_incidents
 from running_api import PUSH_TOKEN, PUSHED, URL, open_api
+from session_rows import add_session
 from tocsin.credentials import Scope, generate_key
 from tocsin.model import EventType
 from tocsin.web.calls import Role
@@ -245,6 +246,27 @@ CALLS = [
     ("POST", PUSH, {"json": {"external_id": "case-17"}}),
     ("GET", "/api/v1/incidents", {}),
     ("GET", "/api/v1/incidents/{number}", {}),
+    ("POST", "/api/v1/incidents/{number}/enrich", {}),
+    ("GET", "/api/v1/investigations", {}),
+    ("GET", "/api/v1/investigations/{session_id}", {}),
+    ("GET", "/api/v1/investigations/{session_id}/report.json", {}),
+    ("GET", "/api/v1/investigations/{session_id}/report.md", {}),
+    ("GET", "/api/v1/investigations/{session_id}/report.html", {}),
+    ("GET", "/api/v1/investigations/{session_id}/findings", {}),
+    ("GET", "/api/v1/investigations/{session_id}/entities", {}),
+    ("GET", "/api/v1/investigations/{session_id}/timeline", {}),
+    ("GET", "/api/v1/investigations/{session_id}/steps", {}),
+    ("GET", "/api/v1/investigations/{session_id}/steps/{step}", {}),
+    ("GET", "/api/v1/sessions/{session_id}", {}),
+    ("POST", "/api/v1/sessions/{session_id}/message", {"json": {"message": "And since when?"}}),
+    ("POST", "/api/v1/sessions/{session_id}/cancel", {}),
+    ("POST", "/api/v1/investigations/start", {"json": {"query": "what did 192.0.2.1 do?"}}),
+    ("GET", "/api/v1/search", {"params": {"q": "192.0.2.1"}}),
+    ("GET", "/api/v1/search/entities", {"params": {"q": "192.0.2.1"}}),
+    ("GET", "/api/v1/graph/entity/{value}", {}),
+    ("GET", "/api/v1/graph/path", {"params": {"from": "192.0.2.1", "to": "1"}}),
+    ("GET", "/api/v1/graph/stats", {}),
+    ("GET", "/api/v1/graph/export", {"params": {"value": "192.0.2.1"}}),
     ("GET", "/.well-known/jwks.json", {}),
     ("GET", "/.well-known/oauth-authorization-server", {}),
     ("GET", "/healthz", {}),
@@ -260,9 +282,11 @@ async def test_every_answer_is_as_described(api, document):
     called = {(method, path) for method, path, _ in CALLS}
     assert called == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
     await api.services.database.write(add_incidents, entities=[("ip", "192.0.2.1")])
-    admin, reader = await api.admin(), await api.reader()
+    admin, reader = await api.admin(), await api.analyst()
     delivery = await api.services.database.write(add_delivery)
+    session = await api.services.database.write(add_session)
     known: dict = {"number": 1, "name": "soar", "delivery_id": delivery, "provider": PUSHED}
+    known |= {"session_id": session, "step": 1, "value": "192.0.2.1"}
     for method, path, request in CALLS:
         headers = admin if path.startswith(ADMIN) else reader if "/v1/" in path else {}
         headers = SENDER if path == PUSH else headers

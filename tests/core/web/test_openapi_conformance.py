@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,10 +18,12 @@ from ulid import ULID
 from administering import DESTINATIONS, GOOD_DESTINATION
 from incident_rows import add_incidents
 from running_api import PUSH_TOKEN, PUSHED, Api
+from session_rows import add_session
 from tocsin.credentials import Scope
-from tocsin.web.cursor import Cursor, Place
+from tocsin.web.cursor import Cursor, Place, Spot
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.routes import api_clients, api_keys, audit, destinations
+from tocsin.web.openapi.examples import SESSION_ID
+from tocsin.web.routes import api_clients, api_keys, audit, destinations, investigations, search
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -33,12 +36,22 @@ CURSORS = {
     "/api/admin/backfills": Place("b", "0").encode(),
     "/api/admin/destinations": Place.at_name(destinations.LIST, "0").encode(),
     "/api/v1/incidents": Cursor.START.encode(),
+    "/api/v1/investigations": Place(investigations.LIST, "0").encode(),
+    "/api/v1/investigations/{session_id}/steps": Place(investigations.STEPS, "0").encode(),
+    "/api/v1/search": Spot(search.RESULTS, (9, 9, 0)).encode(),
+    "/api/v1/search/entities": Spot(search.ENTITIES, ("", 0, "", "", 0)).encode(),
 }
+START = "/api/v1/investigations/start"
 # RFC 3339 has years and months too, which are refused here
 DURATIONS = strategies.integers(1, 3650).map("P{}D".format)
 BACKFILL = {"provider": "edge", "from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"}
 # A deleted credential can still be read: it is disabled, and stays for the record
 NOT_MEANT = {"use_after_free": {"enabled": False}}
+# GET of it reads the investigation of this id, which there never is
+NOT_AN_ID = {
+    "include-path": START,
+    "checks": {"unsupported_method": {"enabled": False}},
+}
 
 
 def mend_query(query: dict[str, Any], path: str) -> None:
@@ -49,6 +62,10 @@ def mend_query(query: dict[str, Any], path: str) -> None:
     if "changed_after" in query:
         query["changed_after"] = CURSORS[path]
         query.pop("cursor", None)
+    if path == "/api/v1/graph/export":
+        query.setdefault("value", "192.0.2.1")  # most of the others go with one
+    if path.startswith("/api/v1/search") and "q" in query:
+        query["q"] = "incident"  # few texts are in the language of queries
 
 
 @schemathesis.hook
@@ -58,19 +75,27 @@ def before_call(_context: object, case: schemathesis.Case, _request: object) -> 
         return
     if "Idempotency-Key" in (case.headers or {}):
         case.headers["Idempotency-Key"] = str(ULID())
-    mend_query(case.query or {}, case.operation.path)
-    if case.operation.path.startswith(DESTINATIONS) and isinstance(case.body, dict):
-        if "plugin" in case.body:
-            case.body["plugin"] = GOOD_DESTINATION["plugin"]
-        if case.body.keys() & {"plugin", "settings"}:
-            case.body["settings"] = GOOD_DESTINATION["settings"]
-    if case.operation.path == "/api/admin/backfills" and isinstance(case.body, dict):
-        case.body |= BACKFILL  # whose provider is there, and whose ends are in order
+    case.query = case.query or {}
+    mend_query(case.query, case.operation.path)
+    if isinstance(case.body, dict):
+        mend_body(case.body, case.operation.path)
     if case.operation.path.startswith("/api/push/"):
         case.body = {"external_id": "case-17"}  # what a body holds is the provider's to say
-    if case.operation.path.startswith("/oauth/") and isinstance(case.body, dict):
+
+
+def mend_body(body: dict[str, Any], path: str) -> None:
+    if path.startswith(DESTINATIONS):
+        if "plugin" in body:
+            body["plugin"] = GOOD_DESTINATION["plugin"]
+        if body.keys() & {"plugin", "settings"}:
+            body["settings"] = GOOD_DESTINATION["settings"]
+    if path == "/api/admin/backfills":
+        body |= BACKFILL  # whose provider is there, and whose ends are in order
+    if path == START:
+        body["provider"] = BACKFILL["provider"]
+    if path.startswith("/oauth/"):
         for name in ("client_id", "client_secret"):
-            case.body.pop(name, None)
+            body.pop(name, None)
 
 
 def drive(document: dict, configuration: Mapping[str, Any]) -> tuple[set[str], list[str]]:
@@ -124,7 +149,9 @@ async def nobody(_api: Api) -> dict[str, Any]:
 
 async def conform(api: Api, caller, **more: Any) -> None:
     await api.services.database.write(add_incidents, 3)
-    document = await (await api.client.get("/openapi.json")).json()
+    session_id = await api.services.database.write(add_session)
+    described = await (await api.client.get("/openapi.json")).text()
+    document = json.loads(described.replace(SESSION_ID, session_id))  # its examples are sent
     credentials = await caller(api)
     generation = {
         "database": "none",
@@ -135,6 +162,7 @@ async def conform(api: Api, caller, **more: Any) -> None:
         "base-url": str(api.client.make_url("/")),
         "cache": {"enabled": False},
         "checks": NOT_MEANT,
+        "operations": [NOT_AN_ID],
         "continue-on-failure": True,
         "generation": generation,
         **credentials,
@@ -148,7 +176,12 @@ async def conform(api: Api, caller, **more: Any) -> None:
 # The same requests each time; the phase `coverage` alone has some thirty for each operation
 @pytest.mark.parametrize(
     ("caller", "examples", "coverage"),
-    [(rightful, 3, True), (nobody, 3, True), (only_key, 3, False), (only_admin, 3, False)],
+    [
+        (rightful, 1, True),
+        (nobody, 1, False),
+        pytest.param(only_key, 1, False, marks=pytest.mark.full),
+        pytest.param(only_admin, 1, False, marks=pytest.mark.full),
+    ],
 )
 async def test_the_api_is_as_described(api, caller, examples, coverage):
     generation = {"max-examples": examples, "deterministic": True}

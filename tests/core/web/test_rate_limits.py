@@ -11,7 +11,15 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from oauth_answers import GRANT, TOKEN, oauth_error
-from running_api import ENCRYPTION_KEY, Api, destination_parts, make_inbox, open_api, problem
+from running_api import (
+    ENCRYPTION_KEY,
+    Api,
+    destination_parts,
+    make_enriching,
+    make_inbox,
+    open_api,
+    problem,
+)
 from tocsin.credentials import (
     Scope,
     Vault,
@@ -438,6 +446,7 @@ async def open_node(stack: AsyncExitStack, database_url, clock, settings: Settin
             clock,
             **parts,
             inbox=lambda: inbox,
+            enriching=lambda: make_enriching(database, clock),
             is_shared=True,
             roles=dict,
         )

@@ -131,7 +131,7 @@ def test_the_reference_lists_every_endpoint_with_its_scope():
         assert heading in reference
         section = reference.partition(heading)[2].partition("\n## ")[0]
         assert f"`{endpoint.access.value}`" in section
-        for name in endpoint.query.model_fields:
+        for name in (field.alias or name for name, field in endpoint.query.model_fields.items()):
             assert f"`{name}`" in section
         fields = endpoint.body.model_fields if endpoint.body else {}
         for name, field in fields.items():

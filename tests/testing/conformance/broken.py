@@ -46,14 +46,14 @@ class Broken:
         return [pytest.param(self, *row, id=row[1].__name__) for row in self.table]
 
 
-def rules_of(suite: type[Conformance]) -> list[str]:
+def rules_of(suite: type) -> list[str]:
     """Return the names of a suite's rules."""
     return [name for name in dir(suite) if name.startswith("test_")]
 
 
-def broken_rules(suite: type[Conformance], kind: type[Provider], rules: list[str]) -> set[str]:
+def broken_rules(suite: type, kind: type, rules: list[str], tried_as: str = "provider") -> set[str]:
     """Return which of these rules a provider breaks; one that does not apply is not broken."""
-    tried = type(suite.__name__, (suite,), {"provider": kind})()
+    tried = type(suite.__name__, (suite,), {tried_as: kind})()
     return {rule for rule in rules if not _is_kept(getattr(tried, rule))}
 
 

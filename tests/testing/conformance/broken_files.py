@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +38,14 @@ class FindingConformance(FileProviderConformance):
             "status_id": STATUSES[case.status],
             "finding_info_list": [{"title": case.title, "desc": case.description}],
             "observables": [{"type_id": 2, "value": it.value} for it in case.entities],
+        }
+
+    def occurrence(self, occurrence):
+        return {
+            "class_uid": 4001,
+            "time_dt": occurrence.occurred_at.isoformat(),
+            "message": occurrence.text,
+            "src_endpoint": {"ip": occurrence.entities[0].value},
         }
 
 
@@ -246,6 +255,14 @@ class DoesNotMissItsFile(Ocsf):
                 yield page
         except TryLater:
             return
+
+
+@breaks("test_a_missing_file_is_not_the_absence_of_events")
+class KnowsOfNothingWithoutAFile(Ocsf):
+    async def events(self, entity, window, limit):
+        with suppress(TryLater):
+            async for event in super().events(entity, window, limit):
+                yield event
 
 
 @breaks("test_check_names_a_missing_file")

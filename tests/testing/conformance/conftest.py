@@ -1,4 +1,4 @@
-"""The example provider, which is no part of Tocsin, and what the broken ones are made with."""
+"""The example provider, which is no part of Tocsin, the broken ones, and the vendors' servers."""
 
 from __future__ import annotations
 
@@ -6,4 +6,6 @@ import sys
 from pathlib import Path
 
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "tocsin-example-provider"
+_VENDORS = Path(__file__).parents[2] / "plugins" / "enrichers"
 sys.path += [str(_EXAMPLE / "src"), str(_EXAMPLE / "tests"), str(Path(__file__).parent)]
+sys.path.append(str(_VENDORS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import broken_asking
 import broken_failures  # noqa: F401 - each enters its providers
 import broken_files
 import broken_others  # noqa: F401
@@ -41,6 +42,12 @@ def test_a_good_provider_breaks_none(table):
 
 def test_a_good_provider_of_two_streams_breaks_none():
     assert broken_rules(EXAMPLE.suite, broken_paging.TwoStreams, rules_of(EXAMPLE.suite)) == set()
+
+
+@pytest.mark.parametrize("kind", [broken_asking.KnowsAddresses, broken_asking.KnowsUsers])
+def test_no_provider_is_asked_for_events_of_other_kinds_than_its_own(kind):
+    rules = [rule for rule in rules_of(EXAMPLE.suite) if "event" in rule or "entity" in rule]
+    assert broken_rules(EXAMPLE.suite, kind, rules) == set()
 
 
 def test_every_rule_has_a_provider_that_breaks_it():

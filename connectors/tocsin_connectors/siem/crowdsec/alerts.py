@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.crowdsec.times import parse_time
+from tocsin_connectors.siem.crowdsec.techniques import techniques_of
+from tocsin_connectors.siem.crowdsec.times import GO_ZERO, parse_time
 from tocsin_connectors.siem.records import (
     child,
     children,
@@ -17,15 +18,12 @@ from tocsin_connectors.siem.records import (
     named,
     number,
     text,
-    texts,
     union,
 )
 
 _CVE = re.compile(r"CVE[-_](\d{4})[-_](\d{4,})", re.IGNORECASE)
-_TECHNIQUE = re.compile(r"attack[.:](T\d{4}(?:\.\d{3})?)", re.IGNORECASE)
 _BLOCKLISTS = ("crowdsecurity/community-blocklist", "lists:")
 _BY_HAND = frozenset({"cscli", "cscli-import"})
-_GO_ZERO = datetime(1, 1, 1, tzinfo=UTC)
 # What the parsers of the hub call things
 _META = {
     **dict.fromkeys(("source_ip", "dest_ip", "target_ip"), EntityKind.IP),
@@ -81,7 +79,7 @@ def incident_of(alert: dict[str, Any]) -> Incident:
     """
     external_id = external_id_of(alert)
     scenario = text(alert, "scenario") or "CrowdSec alert"
-    severity, occurred_at = _severity(alert, scenario), _started_at(alert)
+    severity, occurred_at = _severity(alert, scenario), started_at(alert)
     return Incident(
         external_id=external_id,
         external_number=external_id.partition("@")[0],
@@ -92,8 +90,8 @@ def incident_of(alert: dict[str, Any]) -> Incident:
         status=_status(alert),
         occurred_at=occurred_at,
         changed_at=created_at(alert),
-        techniques=union([_techniques(alert)]),
-        entities=union([_entities(alert, scenario)]),
+        techniques=union([techniques_of(alert)]),
+        entities=union([entities_of(alert)]),
         alerts=(
             Alert(
                 external_id=external_id, title=scenario, severity=severity, occurred_at=occurred_at
@@ -117,54 +115,66 @@ def _status(alert: dict[str, Any]) -> IncidentStatus:
     return IncidentStatus.CLOSED if is_over else IncidentStatus.NEW
 
 
-def _started_at(alert: dict[str, Any]) -> datetime:
+def started_at(alert: dict[str, Any]) -> datetime:
     """Return when the first event was seen; when the alert was stored, where that is not said."""
     with suppress(ValueError):
         moment = parse_time(text(alert, "start_at") or "")
-        if moment != _GO_ZERO:
+        if moment != GO_ZERO:
             return moment
-    return created_at(alert) or _GO_ZERO
+    return created_at(alert) or GO_ZERO
+
+
+def decided(alert: dict[str, Any]) -> str:
+    """Return the types of the alert's decisions, each once: `ban, captcha`."""
+    types = dict.fromkeys(text(it, "type") for it in children(alert, "decisions"))
+    return ", ".join(kind for kind in types if kind)
 
 
 def _description(alert: dict[str, Any]) -> str:
     """Say what was seen, of whom, by whom, and what was decided."""
     source = child(alert, "source")
-    decided = dict.fromkeys(text(it, "type") for it in children(alert, "decisions"))
     network = " ".join(text(source, key) or "" for key in ("as_name", "cn")).strip()
     parts = {
         "": text(alert, "message") or "",
         "Network: ": network,
         "Seen by: ": text(alert, "machine_id") or "",
-        "Decided: ": ", ".join(kind for kind in decided if kind),
+        "Decided: ": decided(alert),
     }
     return "\n".join(f"{name}{value}" for name, value in parts.items() if value)
 
 
-def _techniques(alert: dict[str, Any]) -> Iterator[str]:
-    for label in texts(alert, "labels"):
-        if match := _TECHNIQUE.fullmatch(label):
-            yield match[1].upper()
-
-
-def _entities(alert: dict[str, Any], scenario: str) -> Iterator[Entity]:
-    yield from _source(child(alert, "source"))
+def entities_of(alert: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what the alert names: its source, what its events tell, vulnerabilities."""
+    yield from source_of(child(alert, "source"))
     for event in children(alert, "events"):
-        for item in children(event, "meta"):
-            if kind := _META.get(text(item, "key") or ""):
-                yield from _entity(kind, text(item, "value") or "")
-    for match in _CVE.finditer(scenario):
+        yield from named_in(pairs_of(event))
+    for match in _CVE.finditer(text(alert, "scenario") or ""):
         yield Entity(EntityKind.CVE, f"CVE-{match[1]}-{match[2]}")
 
 
-def _source(source: dict[str, Any]) -> Iterator[Entity]:
+def pairs_of(event: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what the parsers made of the line that an event is; a name may come twice."""
+    pairs = ((text(item, "key"), text(item, "value")) for item in children(event, "meta"))
+    return [(key, value) for key, value in pairs if key and value]
+
+
+def named_in(pairs: Iterable[tuple[str, str]]) -> Iterator[Entity]:
+    """Yield what a line names."""
+    for key, value in pairs:
+        if kind := _META.get(key):
+            yield from named_as(kind, value)
+
+
+def source_of(source: dict[str, Any]) -> Iterator[Entity]:
     """Yield whom the alert is about; `ip` repeats `value` even where that is no address."""
     for key in ("ip", "value"):
         yield from named(text(source, key) or "", EntityKind.IP)
     if (text(source, "scope") or "").casefold() == "username":
-        yield from _entity(EntityKind.USER, text(source, "value") or "")
+        yield from named_as(EntityKind.USER, text(source, "value") or "")
 
 
-def _entity(kind: EntityKind, value: str) -> Iterator[Entity]:
+def named_as(kind: EntityKind, value: str) -> Iterator[Entity]:
+    """Yield the entity of a kind that a text names; nothing where it names none."""
     if kind is not EntityKind.USER:
         yield from named(value, kind)
     elif value:

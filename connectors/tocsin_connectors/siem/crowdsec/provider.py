@@ -1,8 +1,9 @@
-"""A CrowdSec Local API as a provider: signing in, listing, reading one alert again."""
+"""A CrowdSec Local API as a provider: what it is asked, and by what time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,11 +16,13 @@ from tocsin import (
     Broken,
     CredentialsRefused,
     Duration,
+    Entity,
     Grant,
     Health,
     Incident,
     Listing,
     Refused,
+    SiemEvent,
     Tools,
     TryLater,
     Window,
@@ -29,16 +32,18 @@ from tocsin_connectors.siem.crowdsec.alerts import (
     created_at,
     incident_of,
     is_blocklist,
+    named_as,
     settled,
 )
-from tocsin_connectors.siem.crowdsec.times import go_duration, parse_time
-from tocsin_connectors.siem.crowdsec.walk import Step
+from tocsin_connectors.siem.crowdsec.answers import ALERTS, alerts_in, belongs, grant_of
+from tocsin_connectors.siem.crowdsec.decisions import decisions_of
+from tocsin_connectors.siem.crowdsec.events import lines_of
+from tocsin_connectors.siem.crowdsec.queries import KINDS, SLACK, queries_of, within
+from tocsin_connectors.siem.crowdsec.times import go_duration
+from tocsin_connectors.siem.crowdsec.walk import GROWTH, Step
 
-_ALERTS = "/v1/alerts"
 _NOT_FOUND = 404
 _ATTEMPTS = 3
-_SLACK = timedelta(seconds=2)
-"""More than the field `Date`, in whole seconds, leaves open."""
 
 
 class CrowdSec(WindowedProvider):
@@ -58,6 +63,7 @@ class CrowdSec(WindowedProvider):
             "decisions have ended.",
         )
 
+    event_kinds = KINDS
     permissions = ("a validated machine (cscli machines add); an API key of a bouncer is no use",)
 
     def __init__(self, settings: Any, tools: Tools) -> None:
@@ -67,7 +73,7 @@ class CrowdSec(WindowedProvider):
 
     async def check(self) -> Health:
         """Return that alerts can be read; raises what `Api.request` raises where they cannot."""
-        _list(await self._api.get(_ALERTS, limit=1))
+        alerts_in(await self._api.get(ALERTS, limit=1))
         return Health(detail=f"{self.settings.url} lets {self.settings.machine_id} read alerts")
 
     async def list_changes(
@@ -82,7 +88,7 @@ class CrowdSec(WindowedProvider):
         alerts, server_time = await self._newest(step)
         following = step.following([created_at(alert) for alert in alerts], window, limit)
         return Listing(
-            records=[settled(alert) for alert in alerts if _belongs(alert, window)],
+            records=[settled(alert) for alert in alerts if belongs(alert, window)],
             next_token=following and following.encode(),
             server_time=server_time,
         )
@@ -101,7 +107,7 @@ class CrowdSec(WindowedProvider):
         if not number.isdecimal():
             return None
         try:
-            answer = await self._api.get(f"{_ALERTS}/{number}")
+            answer = await self._api.get(f"{ALERTS}/{number}")
         except Refused as error:
             if error.status == _NOT_FOUND:
                 return None
@@ -109,23 +115,67 @@ class CrowdSec(WindowedProvider):
         try:
             found = incident_of(settled(dict(answer.json)))
         except (TypeError, ValueError) as error:
-            raise Broken(f"GET {_ALERTS}/{number} answered no alert: {error}") from None
+            raise Broken(f"GET {ALERTS}/{number} answered no alert: {error}") from None
         return found if found.external_id == external_id else None
 
-    async def _newest(self, step: Step) -> tuple[Sequence[dict[str, Any]], datetime]:
-        """Return the newest alerts created before the step's end, or moments later, and the time.
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the lines that CrowdSec counted and what it decided, of an address or a user.
 
-        The bound is given as an age, which the server holds against its own clock; where that
-        turns out to be behind what was assumed, alerts are missing, and it is asked again.
+        Of more, it is those of the alerts that were created last. Other kinds of entity cannot be
+        asked for.
+        """
+        found: dict[str | None, SiemEvent] = {}
+        asked = next(named_as(entity.kind, entity.value), entity)  # in its usual spelling
+        for query in queries_of(asked):
+            alerts, now = await self._alerts_of(query, window, limit)
+            for alert in alerts:
+                with suppress(ValueError):  # what is no alert costs no other
+                    lines, decisions = lines_of(alert, asked), decisions_of(alert, asked, now)
+                    found.update((it.external_id, it) for it in (*lines, *decisions))
+        events = [event for event in found.values() if event.occurred_at in window]
+        for event in sorted(events, key=lambda it: it.occurred_at, reverse=True)[:limit]:
+            yield event
+
+    async def _alerts_of(
+        self, query: Mapping[str, str], window: Window, limit: int
+    ) -> tuple[Sequence[dict[str, Any]], datetime]:
+        """Return alerts, the newest first, and what time the server has."""
+
+        def filters(now: datetime) -> Mapping[str, str]:
+            return {**query, **within(window, now)}
+
+        size = GROWTH
+        while True:
+            alerts, server_time = await self._ask(filters, size)
+            if len(alerts) < size or size >= limit:
+                return [alert for alert in alerts if not is_blocklist(alert)], server_time
+            size += GROWTH  # and no more, see `walk`
+
+    async def _newest(self, step: Step) -> tuple[Sequence[dict[str, Any]], datetime]:
+        """Return the newest alerts created before the step's end, or moments later; the time."""
+
+        def filters(now: datetime) -> Mapping[str, str]:
+            return {"created_before": go_duration(max(now - step.until - SLACK, timedelta(0)))}
+
+        return await self._ask(filters, step.size)
+
+    async def _ask(
+        self, filters: Callable[[datetime], Mapping[str, str]], limit: int
+    ) -> tuple[Sequence[dict[str, Any]], datetime]:
+        """Return the newest alerts that filters made of the server's time let by, and that time.
+
+        Bounds are given as ages, which the server holds against its own clock; where that turns
+        out to be another than what was assumed, alerts are missing, and it is asked again.
         """
         for _ in range(_ATTEMPTS):
             assumed = self.clock_skew
             now = self.tools.clock.now() + (assumed or timedelta(0))
-            age = max(now - step.until - _SLACK, timedelta(0))
-            answer = await self._api.get(_ALERTS, limit=step.size, created_before=go_duration(age))
+            answer = await self._api.get(ALERTS, limit=limit, **filters(now))
             server_time, skew = self._learn_time(answer)
-            if assumed is not None and assumed - skew <= _SLACK:
-                return _list(answer), server_time
+            if assumed is not None and abs(assumed - skew) <= SLACK:
+                return alerts_in(answer), server_time
         raise TryLater("how far the Local API's clock is ahead of ours cannot be made out")
 
     def _learn_time(self, answer: Answer) -> tuple[datetime, timedelta]:
@@ -151,31 +201,4 @@ class CrowdSec(WindowedProvider):
                 response=error.response,
             ) from None
         _, skew = self._learn_time(answer)
-        return _grant(answer.json, skew)
-
-
-def _grant(json: Any, skew: timedelta) -> Grant:
-    """Return what a sign-in brought, with its end by our own clock."""
-    match json:
-        case {"token": str(token), "expire": str(expire)}:
-            try:
-                return Grant(f"Bearer {token}", parse_time(expire) - skew)
-            except ValueError as error:
-                raise Broken(f"POST /v1/watchers/login: {error}") from None
-    raise Broken("POST /v1/watchers/login answered without a token and its end")
-
-
-def _list(answer: Answer) -> Sequence[dict[str, Any]]:
-    """Return the alerts of an answer; `null` means that there are none, no body that it broke."""
-    if answer.json is None and answer.headers.get("Content-Length") != "0":
-        return ()
-    alerts = answer.json
-    if not isinstance(alerts, list) or not all(isinstance(alert, dict) for alert in alerts):
-        raise Broken(f"GET {_ALERTS} answered something else than a list of alerts")
-    return alerts
-
-
-def _belongs(alert: dict[str, Any], window: Window) -> bool:
-    """Return whether an alert is one of the window; one that does not say is not left out."""
-    moment = created_at(alert)
-    return moment is None or moment in window
+        return grant_of(answer.json, skew)

@@ -18,7 +18,8 @@ from typing import Any, Self
 from tocsin import Window
 
 SECOND = timedelta(seconds=1)
-_MOST_GROWTH = 50
+GROWTH = 50
+"""So much larger than the step before may one be."""
 _SMALL = 20  # times smaller is the first step: it is made at every read, new alerts or not
 
 
@@ -43,7 +44,7 @@ class Step:
         """
         if len(created) < self.size:
             return None
-        larger = self.size + min(self.size, _MOST_GROWTH)
+        larger = self.size + min(self.size, GROWTH)
         oldest = min((moment for moment in created if moment), default=self.until)
         if oldest < window.start:
             return None

@@ -9,15 +9,30 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from tocsin import Covered, Duration, Health, Incident, LocalPath, Page, Provider, TryLater, Window
+from tocsin import (
+    Covered,
+    Duration,
+    Entity,
+    Health,
+    Incident,
+    LocalPath,
+    Page,
+    Provider,
+    SiemEvent,
+    TryLater,
+    Window,
+)
 from tocsin_connectors.siem.files.checking import check
 from tocsin_connectors.siem.files.following import SETTLED, Following
 from tocsin_connectors.siem.files.known import decode, encode
 from tocsin_connectors.siem.files.past import Past
+from tocsin_connectors.siem.files.searching import Search, Sought
+
+T = TypeVar("T")
 
 
 class FileProvider(Provider):
@@ -45,6 +60,17 @@ class FileProvider(Provider):
     @abstractmethod
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
         """Return the record's incident, None if it is of another kind.
+
+        Raises ValueError with the reason for a record that cannot be understood.
+        """
+
+    @abstractmethod
+    def time_of(self, record: dict[str, Any]) -> datetime:
+        """Return when what the record says happened; ValueError where it does not say."""
+
+    @abstractmethod
+    def to_event(self, record: dict[str, Any]) -> SiemEvent | None:
+        """Return what the record says that happened, None if nothing did.
 
         Raises ValueError with the reason for a record that cannot be understood.
         """
@@ -98,13 +124,31 @@ class FileProvider(Provider):
             raise TryLater("a file is being rotated, copied or compressed", after=SETTLED)
         yield Page(next_position=position, covered=(replace(begun, end=window.end),))
 
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest records of the window that name the entity, out of all the files.
 
-async def _in_thread(pages: Generator[Page, None, None]) -> AsyncGenerator[Page, None]:
-    """Yield the pages, each made in a thread, so that nobody waits for the disk."""
+        Raises `TryLater`, after everything that was found, where a file is missing or cannot be
+        read, and where there is more than can be searched in time.
+        """
+        sought = Sought(entity, window, limit)
+        search = Search(self.settings.path, self, sought, self.tools.clock)
+        async with aclosing(_in_thread(search.steps())) as steps:
+            async for _ in steps:
+                pass
+        for event in search.found:
+            yield event
+        if search.problems:
+            raise TryLater("; ".join(search.problems))
+
+
+async def _in_thread(made: Generator[T, None, None]) -> AsyncGenerator[T, None]:
+    """Yield what is made, each in a thread, so that nobody waits for the disk."""
     try:
-        while page := await asyncio.to_thread(next, pages, None):
-            yield page
+        while one := await asyncio.to_thread(next, made, None):
+            yield one
     finally:
         # Cancelled while the thread is in it, it cannot be closed; it ends with the thread.
         with contextlib.suppress(ValueError):
-            pages.close()
+            made.close()

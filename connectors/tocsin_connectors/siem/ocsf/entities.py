@@ -63,6 +63,9 @@ _OBJECTS: dict[str, dict[str, EntityKind]] = {
 }
 """By the name of an object: which of its fields name an entity, and of what kind."""
 
+_ELSEWHERE = frozenset({"observables", "metadata", "enrichments", "unmapped", "raw_data"})
+"""Members that speak of the record, and not of what happened."""
+
 _FORMS = {
     EntityKind.CVE: re.compile(r"CVE[-_]\d{4}[-_]\d{4,}", re.IGNORECASE),
     EntityKind.EMAIL: re.compile(r"[^\s<>\",;:@]{1,64}@[\w.-]{1,255}"),
@@ -79,6 +82,14 @@ def entities_of(record: dict[str, Any]) -> Iterator[Entity]:
             yield from _entity(kind, value)
     for key in ("evidences", "resources", "device", "actor", "vulnerabilities"):
         yield from _inside(key, record.get(key), _DEEPEST)
+
+
+def named_anywhere(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what a record of any class names, wherever in it an object stands that says so."""
+    yield from entities_of(record)
+    for key, value in record.items():
+        if key not in _ELSEWHERE:
+            yield from _inside(key, value, _DEEPEST)
 
 
 def techniques_of(record: dict[str, Any], details: list[dict[str, Any]]) -> Iterator[str]:

@@ -120,21 +120,22 @@ def _source_url(record: dict[str, Any], first: dict[str, Any]) -> str | None:
 
 
 def _occurred_at(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime:
-    begun = [_time(record, "start_time")]
-    begun += [_time(item, key) for item in details for key in ("first_seen_time", "created_time")]
+    begun = [time_of(record, "start_time")]
+    begun += [time_of(item, key) for item in details for key in ("first_seen_time", "created_time")]
     if known := [moment for moment in begun if moment]:
         return min(known)
-    if moment := _time(record, "time"):
+    if moment := time_of(record, "time"):
         return moment
     raise ValueError("time is missing or not a time")
 
 
 def _changed_at(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime | None:
-    times = [_time(record, "time"), *(_time(detail, "modified_time") for detail in details)]
+    times = [time_of(record, "time"), *(time_of(detail, "modified_time") for detail in details)]
     return max((moment for moment in times if moment), default=None)
 
 
-def _time(record: dict[str, Any], key: str) -> datetime | None:
+def time_of(record: dict[str, Any], key: str) -> datetime | None:
+    """Return the time at `key`, or at its twin in words; None where there is no usable one."""
     for name in (f"{key}_dt", key):
         value = record.get(name)
         try:
@@ -161,7 +162,7 @@ def _alerts(record: dict[str, Any], severity: Severity, occurred_at: datetime) -
                 external_id=uid,
                 title=text(detail, "title") or f"OCSF finding {uid}",
                 severity=severity,
-                occurred_at=_time(detail, "first_seen_time")
-                or _time(detail, "created_time")
+                occurred_at=time_of(detail, "first_seen_time")
+                or time_of(detail, "created_time")
                 or occurred_at,
             )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import Field
 
-from tocsin import Duration, Incident, Provider, hookimpl
+from tocsin import Duration, EntityKind, Incident, Provider, SiemEvent, hookimpl
 from tocsin_connectors.siem.files import FileProvider
 from tocsin_connectors.siem.records import described, union
-from tocsin_connectors.siem.suricata.alerts import incident_of
+from tocsin_connectors.siem.suricata.alerts import incident_of, timestamp_of
+from tocsin_connectors.siem.suricata.events import event_of
 
 
 class Suricata(FileProvider):
@@ -28,6 +29,11 @@ class Suricata(FileProvider):
             " of one signature and one source address into one incident.",
         )
 
+    # EVE records tell no users, processes or resources, nor where a file lies
+    event_kinds = frozenset(EntityKind) - {
+        *(EntityKind.USER, EntityKind.PROCESS, EntityKind.FILE, EntityKind.CLOUD_RESOURCE)
+    }
+
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
         """Return the incident that an alert belongs to, None for other events.
 
@@ -39,6 +45,17 @@ class Suricata(FileProvider):
         if kind != "alert":
             return None
         return incident_of(record, self.settings.window)
+
+    def time_of(self, record: dict[str, Any]) -> datetime:
+        """Return the record's timestamp; ValueError where there is no usable one."""
+        return timestamp_of(record)
+
+    def to_event(self, record: dict[str, Any]) -> SiemEvent | None:
+        """Return what a record of any kind tells of, None for the sensor's own statistics.
+
+        Raises ValueError where a usable timestamp is missing.
+        """
+        return None if record.get("event_type") == "stats" else event_of(record)
 
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
         """Return the incidents of one page, one for each `external_id`."""

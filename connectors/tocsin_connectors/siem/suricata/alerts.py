@@ -38,7 +38,7 @@ def incident_of(record: dict[str, Any], window: timedelta) -> Incident:
     """
     alert = child(record, "alert")
     signature = _signature(alert)
-    occurred_at = _timestamp(record)
+    occurred_at = timestamp_of(record)
     severity, raw_severity = _severity(alert)
     title = text(alert, "signature") or f"Suricata signature {signature}"
     detection = Alert(
@@ -68,7 +68,8 @@ def _signature(alert: dict[str, Any]) -> str:
     return f"{1 if generator is None else generator}:{signature}"
 
 
-def _timestamp(record: dict[str, Any]) -> datetime:
+def timestamp_of(record: dict[str, Any]) -> datetime:
+    """Return when the record was made; ValueError where it does not say."""
     if value := text(record, "timestamp"):
         return utc(value)
     raise ValueError(f"timestamp is {described(record.get('timestamp'))}")

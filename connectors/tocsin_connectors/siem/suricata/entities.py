@@ -36,7 +36,8 @@ def techniques_of(record: dict[str, Any]) -> Iterator[str]:
             yield ".".join(part.upper() for part in match.groups() if part)
 
 
-def _web(http: dict[str, Any]) -> Iterator[Entity]:
+def web_of(http: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the site that was asked, and the page."""
     hostname, url = text(http, "hostname"), text(http, "url")
     if hostname:
         yield from named(hostname, EntityKind.DOMAIN)
@@ -60,13 +61,15 @@ def _server(handshake: dict[str, Any]) -> Iterator[Entity]:
         yield from named(name, EntityKind.DOMAIN)
 
 
-def _hashes(file: dict[str, Any]) -> Iterator[Entity]:
+def hashes_of(file: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the digests of a file."""
     for key in ("sha256", "sha1", "md5"):
         if (value := text(file, key)) and _HASH.fullmatch(value):
             yield Entity(EntityKind.FILE_HASH, value)
 
 
-def _mail(message: dict[str, Any]) -> Iterator[Entity]:
+def mail_of(message: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the addresses of a message's sender and receivers."""
     for key in ("mail_from", "rcpt_to", "from", "to", "cc"):
         for value in texts(message, key):
             if match := _ADDRESS.search(value):
@@ -74,13 +77,13 @@ def _mail(message: dict[str, Any]) -> Iterator[Entity]:
 
 
 _PROTOCOLS: dict[str, Callable[[dict[str, Any]], Iterator[Entity]]] = {
-    "http": _web,
+    "http": web_of,
     "dns": _names,
     "tls": _server,
     "quic": _server,
-    "files": _hashes,
-    "fileinfo": _hashes,
-    "smtp": _mail,
-    "email": _mail,
+    "files": hashes_of,
+    "fileinfo": hashes_of,
+    "smtp": mail_of,
+    "email": mail_of,
 }
 """By the member of a record that speaks of them: what reads its entities."""

@@ -15,7 +15,7 @@ from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING, Attempt
 from tocsin.delivery.rendering import Renderer
 from tocsin.errors import CredentialsRefused, Misconfigured, Refused, TryLater
 from tocsin.hookspecs import Channel
-from tocsin.loops import was_cancelled
+from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Delivery, Receipt
 from tocsin.store.text import clean
 
@@ -43,7 +43,7 @@ class Attempts:
         started = self._clock.now()
         try:
             receipt = await self._deliver(claimed)
-        except (Exception, asyncio.CancelledError) as error:
+        except PLUGIN_FAILURES as error:
             if was_cancelled():
                 raise
             return self._failed(claimed, started, error)

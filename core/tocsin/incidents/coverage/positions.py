@@ -99,6 +99,13 @@ def load_covered_until(connection: Connection, provider: str) -> datetime | None
     return earliest
 
 
+def read_until(connection: Connection) -> dict[str, datetime]:
+    """Return up to when all of each provider's streams were read, of those that tell by time."""
+    table = stream_positions.c
+    ends = select(table.provider, func.min(table.covered_until)).group_by(table.provider)
+    return {provider: end for provider, end in connection.execute(ends) if end is not None}
+
+
 def end_first_read(connection: Connection, key: StreamKey, now: datetime) -> None:
     """Note that the stream was read to its end once, whatever that brought."""
     row = {"provider": key.provider, "stream": key.stream, "revision": 0, "updated_at": now}

@@ -94,7 +94,9 @@ def _known_entities(
     known: dict[int | None, dict[Entity, None]] = {}
     table = incident_entities.c
     for chunk in _chunks(numbers):
-        query = select(incident_entities).where(table.incident_number.in_(chunk))
+        query = select(table.incident_number, table.kind, table.value).where(
+            table.incident_number.in_(chunk)
+        )
         for number, kind, value in connection.execute(query):
             known.setdefault(number, {})[Entity(EntityKind(kind), value)] = None
     return known

@@ -19,7 +19,13 @@ from tocsin.incidents.storing.rereads import schedule_rereads
 from tocsin.incidents.storing.screening import screen
 from tocsin.model import Covered, Event, Page, Received
 from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
-from tocsin.store.tables import incident_alerts, incident_entities, incidents, quarantine
+from tocsin.store.tables import (
+    incident_alerts,
+    incident_entities,
+    incident_techniques,
+    incidents,
+    quarantine,
+)
 from tocsin.store.text import clean
 
 
@@ -75,6 +81,7 @@ def store_received(
     _insert(connection, incidents, [draft.values for draft in new])
     _update(connection, [draft.values for draft in changed])
     _insert(connection, incident_entities, _rows(new + changed, _entity_rows))
+    _insert(connection, incident_techniques, _rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _rows(new + changed, _alert_rows))
     _insert(connection, quarantine, _rejected_rows(key, received, now))
     if policy.reread_after is not None:
@@ -180,9 +187,16 @@ def _rows(
 
 
 def _entity_rows(draft: Draft) -> Iterator[dict[str, Any]]:
-    number = draft.values["number"]
+    since = {"incident_number": draft.values["number"], "change": draft.values["change"]}
     for entity in draft.entities:
-        yield {"incident_number": number, "kind": entity.kind.value, "value": entity.value}
+        yield {**since, "kind": entity.kind.value, "value": entity.value}
+
+
+def _technique_rows(draft: Draft) -> Iterator[dict[str, Any]]:
+    known = draft.stored["techniques"] if draft.stored else ()
+    for technique in draft.values["techniques"]:
+        if technique not in known:
+            yield {"incident_number": draft.values["number"], "technique": technique}
 
 
 def _alert_rows(draft: Draft) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ from tocsin.incidents.measuring import SyncMeter
 from tocsin.incidents.storing.alerting import AlertPolicy
 from tocsin.incidents.storing.intake import Stored
 from tocsin.incidents.syncing.lease import Lease, confirm
+from tocsin.knowledge import INCIDENTS
 from tocsin.store import Database
 
 
@@ -44,7 +45,8 @@ class Writer:
         self.meter = meter
         self.lease: Lease | None = None
         """None where nobody else can read the provider, which needs no proof then."""
-        self._bell = around.bells[EVENTS]
+        self._events = around.bells[EVENTS]
+        self._incidents = around.bells[INCIDENTS]
 
     async def write(self, store: Callable[[Connection, datetime], Stored]) -> Stored:
         """Return what `store` stored, in one transaction.
@@ -53,7 +55,9 @@ class Writer:
         """
         stored = await self.database.write(self._store, store)
         if stored.events:
-            self._bell.ring()
+            self._events.ring()
+        if stored.counts.new or stored.counts.changed:
+            self._incidents.ring()
         self.meter.count_stored(stored.counts)
         return stored
 

@@ -14,7 +14,7 @@ from tocsin.testing.conformance.rules import Seen, does_not_apply, expect, rule
 from tocsin.testing.siem import Case
 
 _MOST_PAGES = 50
-_ODD_IDS = ("7/8", "7?8=9", "7#8", "7%8", "7%2F8", "7 8", "7\N{LATIN SMALL LETTER E WITH ACUTE}8")
+ODD_IDS = ("7/8", "7?8=9", "7#8", "7%8", "7%2F8", "7 8", "7\N{LATIN SMALL LETTER E WITH ACUTE}8")
 _ADDRESS = Entity(EntityKind.IP, "198.51.100.99")
 
 
@@ -62,7 +62,7 @@ class AbilityRules(HttpConformance):
         """
         async with self.lab() as lab:
             self._can(Capability.REREAD)
-            for odd in _ODD_IDS:
+            for odd in ODD_IDS:
                 case = lab.put(id=odd)
                 await lab.arrive()
                 name = self.external_id(case)

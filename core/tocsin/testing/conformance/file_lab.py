@@ -13,7 +13,8 @@ import orjson
 
 from tocsin.testing.conformance.base import Conformance
 from tocsin.testing.conformance.lab import Lab
-from tocsin.testing.siem import Case
+from tocsin.testing.conformance.rules import Seen
+from tocsin.testing.siem import Case, Occurrence
 
 
 class FileConformance(Conformance):
@@ -25,6 +26,10 @@ class FileConformance(Conformance):
     @abstractmethod
     def record(self, case: Case) -> dict[str, Any]:
         """Return the record of a case, as the writer writes it."""
+
+    def occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+        """Return the record of something that is no incident, where the provider has `events`."""
+        raise Seen(f"how is {occurrence.text!r} written? Override `occurrence` of the suite")
 
     def settings(self, path: Path) -> Mapping[str, Any]:
         """Return the settings with which the provider follows the file at `path`."""
@@ -70,6 +75,13 @@ class FileLab(Lab):
         """Have the writer write a version of an incident."""
         kept = super().keep(case)
         self.write(self.line(kept))
+        return kept
+
+    def keep_occurrence(self, occurrence: Occurrence) -> Occurrence:
+        """Have the writer write something that is no incident."""
+        kept = super().keep_occurrence(occurrence)
+        record = self._suite.occurrence(kept)
+        self.write(self._suite.line(self._suite.malformed(record) if kept.malformed else record))
         return kept
 
     def line(self, case: Case) -> bytes:

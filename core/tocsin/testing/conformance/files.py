@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+from datetime import timedelta
 from itertools import pairwise
 
 import orjson
 
 from tocsin.errors import PluginFailure, TryLater
-from tocsin.model import Health
+from tocsin.hookspecs import Capability
+from tocsin.model import Entity, EntityKind, Health, Window
 from tocsin.testing.conformance.file_lab import FileConformance, FileLab
 from tocsin.testing.conformance.reader import Reader, Store, as_json
-from tocsin.testing.conformance.rules import expect, expect_failure, rule
+from tocsin.testing.conformance.rules import does_not_apply, expect, expect_failure, rule
 
 _NO_RECORDS = (b"{\n", b"\xff\xfe\x00\n", b'"text"\n', b"[]\n")
+_ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
 _MANY = 2_500
 _LONG = b"x" * 3 * 1024 * 1024 + b"\n"
 _MOST_PAGES = 100
@@ -249,6 +253,25 @@ class FileRules(FileConformance):
             lab.put()
             await lab.arrive()
             lab.expect_all()
+
+    @rule
+    async def test_a_missing_file_is_not_the_absence_of_events(self) -> None:
+        """`events` raises `TryLater` where the file is not there.
+
+        The report would say that an entity did nothing, where nobody can tell.
+        """
+        async with self.lab() as lab:
+            if Capability.EVENTS not in self.provider.capabilities():
+                does_not_apply(f"it does not offer {Capability.EVENTS}")
+            now = lab.clock.now()
+            asked = (_ADDRESS, Window(now - timedelta(hours=1), now), 1)
+            error = None
+            try:
+                async with aclosing(lab.provider.events(*asked)) as events:
+                    _ = [event async for event in events]
+            except PluginFailure as failure:
+                error = failure
+            expect_failure(error, TryLater)
 
     @rule
     async def test_check_names_a_missing_file(self) -> None:

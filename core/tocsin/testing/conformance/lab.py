@@ -21,7 +21,7 @@ from tocsin.testing.conformance.reader import Reader, Store
 from tocsin.testing.conformance.rules import Seen, does_not_apply, expect
 from tocsin.testing.conformance.shapes import Alteration, as_it_is, differences
 from tocsin.testing.conformance.shapes import Path as Place
-from tocsin.testing.siem import Case, Siem
+from tocsin.testing.siem import Case, Occurrence, Siem
 from tocsin.testing.tools import make_settings
 
 NAME = "conformance"
@@ -159,6 +159,21 @@ class Lab(ABC):
     def change(self, case: Case, **parts: Any) -> Case:
         """Give the SIEM a version of this moment of an incident, and return it."""
         return self.keep(replace(case, changed_at=self.clock.now(), **parts))
+
+    def log(self, entity: Entity, **parts: Any) -> Occurrence:
+        """Have the SIEM log something of this moment that has to do with an entity."""
+        self._count += 1
+        given: dict[str, Any] = {
+            "id": str(_FIRST_NUMBER + self._count),
+            "occurred_at": self.clock.now(),
+            "entities": (entity,),
+            "text": "a connection was made",
+        }
+        return self.keep_occurrence(Occurrence(**(given | parts)))
+
+    def keep_occurrence(self, occurrence: Occurrence) -> Occurrence:
+        """Have the SIEM log something, and return it with the SIEM's time."""
+        return self.siem.log(occurrence)
 
     def put_many(self, count: int, *, every: timedelta = _SECOND, **parts: Any) -> list[Case]:
         """Give the SIEM so many incidents, one each second or less often."""

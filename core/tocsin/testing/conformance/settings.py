@@ -10,7 +10,8 @@ from unittest.mock import patch
 
 from pydantic import SecretStr, ValidationError
 
-from tocsin.hookspecs import Provider
+from tocsin.fields import PluginSettings
+from tocsin.hookspecs import Enricher, Provider
 from tocsin.testing.conformance.base import Conformance
 from tocsin.testing.conformance.rules import expect, rule
 
@@ -46,9 +47,7 @@ class SettingsRules(Conformance):
 
         It is all that an operator is shown who left the setting out or got it wrong.
         """
-        fields = self.provider.Settings.model_fields
-        bare = [name for name, field in fields.items() if not (field.description or "").strip()]
-        expect(not bare, f"no description for {', '.join(bare)}")
+        expect_descriptions(self.provider.Settings)
 
     @rule
     async def test_secrets_are_secret(self) -> None:
@@ -56,11 +55,7 @@ class SettingsRules(Conformance):
 
         Plain text ends in logs, tracebacks and the output of `tocsin plugins`.
         """
-        kind = self.provider.Settings
-        told = {name for name in kind.model_fields if _SECRET.search(name)}
-        texts = {name for name in told if "str" in str(kind.model_fields[name].annotation).lower()}
-        open_ones = sorted(texts - kind.secret_fields())
-        expect(not open_ones, f"plain text: {', '.join(open_ones)}")
+        expect_secrets(self.provider.Settings)
 
     @rule
     async def test_secrets_are_not_printed(self) -> None:
@@ -69,9 +64,7 @@ class SettingsRules(Conformance):
         Tracebacks and debuggers print both, into logs that many may read.
         """
         async with self.lab() as lab:
-            printed = f"{lab.provider!r} {lab.provider!s} {lab.provider.settings!r}"
-            shown = [name for name, secret in secrets_of(lab.provider) if secret in printed]
-            expect(not shown, f"the secret of `{', '.join(shown)}` in {printed}")
+            expect_nothing_shown(lab.provider)
 
     @rule
     async def test_nothing_is_done_before_the_start(self) -> None:
@@ -82,7 +75,7 @@ class SettingsRules(Conformance):
         async with self.lab() as lab:
             settings, tools = lab.checked_settings(), lab.tools
             self.provider(settings, tools)  # which may import what it needs
-            with _no_input_or_output():
+            with no_input_or_output():
                 self.provider(settings, tools)
             expect(not lab.http.count, "a request in the constructor")
 
@@ -98,10 +91,32 @@ class SettingsRules(Conformance):
             expect(names == again, f"{names} at one time, {again} at another")
 
 
-def secrets_of(provider: Provider) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of the secrets in a provider's settings."""
-    for name in sorted(provider.settings.secret_fields()):
-        match getattr(provider.settings, name):
+def expect_descriptions(kind: type[PluginSettings]) -> None:
+    """Return where every setting has a description."""
+    fields = kind.model_fields
+    bare = [name for name, field in fields.items() if not (field.description or "").strip()]
+    expect(not bare, f"no description for {', '.join(bare)}")
+
+
+def expect_secrets(kind: type[PluginSettings]) -> None:
+    """Return where every setting is a secret whose name tells of one."""
+    told = {name for name in kind.model_fields if _SECRET.search(name)}
+    texts = {name for name in told if "str" in str(kind.model_fields[name].annotation).lower()}
+    open_ones = sorted(texts - kind.secret_fields())
+    expect(not open_ones, f"plain text: {', '.join(open_ones)}")
+
+
+def expect_nothing_shown(made: Provider | Enricher) -> None:
+    """Return where no secret is printed with what has it."""
+    printed = f"{made!r} {made!s} {made.settings!r}"
+    shown = [name for name, secret in secrets_of(made) if secret in printed]
+    expect(not shown, f"the secret of `{', '.join(shown)}` in {printed}")
+
+
+def secrets_of(made: Provider | Enricher) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of the secrets in the settings of a provider or an enricher."""
+    for name in sorted(made.settings.secret_fields()):
+        match getattr(made.settings, name):
             case SecretStr() as secret if secret.get_secret_value():
                 yield name, secret.get_secret_value()
 
@@ -117,7 +132,9 @@ def expected(kind: type[Exception], otherwise: str) -> Iterator[None]:
 
 
 @contextmanager
-def _no_input_or_output() -> Iterator[None]:
+def no_input_or_output() -> Iterator[None]:
+    """Have files, names and connections refuse to be opened meanwhile."""
+
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise OSError("input or output in the constructor")
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from tocsin.testing.conformance.abilities import AbilityRules
+from tocsin.testing.conformance.comments import CommentRules
 from tocsin.testing.conformance.coverage import CoverageRules
+from tocsin.testing.conformance.enricher_failures import EnricherFailureRules
+from tocsin.testing.conformance.enricher_settings import EnricherSettingsRules
+from tocsin.testing.conformance.enrichments import EnrichmentRules
+from tocsin.testing.conformance.events import EventRules, HttpEventRules
 from tocsin.testing.conformance.failures import FailureRules
 from tocsin.testing.conformance.files import FileRules
 from tocsin.testing.conformance.identity import IdentityRules
@@ -30,6 +35,9 @@ class ProviderConformance(
     SessionRules,
     CoverageRules,
     AbilityRules,
+    EventRules,
+    HttpEventRules,
+    CommentRules,
     MannerRules,
 ):
     """The contract of a provider of an HTTP API.
@@ -45,7 +53,7 @@ class ProviderConformance(
     """
 
 
-class FileProviderConformance(SharedRules, FileRules):
+class FileProviderConformance(SharedRules, FileRules, EventRules):
     """The contract of a provider that follows files.
 
     ::
@@ -68,4 +76,27 @@ class PushProviderConformance(SharedRules, PushRules):
 
             def record(self, case):
                 return {"id": case.id, "severity": case.severity, "at": case.created_at.isoformat()}
+    """
+
+
+class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailureRules):
+    """The contract of an enricher. One that asks nobody has no `routes`.
+
+    ::
+
+        class TestAcme(EnricherConformance):
+            enricher = Acme
+            known = (Entity(EntityKind.IP, "203.0.113.9"), Entity(EntityKind.IP, "203.0.113.10"))
+            unknown = (Entity(EntityKind.IP, "198.51.100.7"),)
+
+            def settings(self, url):
+                return {"url": url, "api_key": "a secret"}
+
+            def routes(self):
+                return [web.get("/v1/addresses/{address}", self.answer)]
+
+            async def answer(self, request):
+                if request.match_info["address"].startswith("203.0.113."):
+                    return web.json_response({"verdict": "bad"})
+                raise web.HTTPNotFound
     """

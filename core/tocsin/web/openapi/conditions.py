@@ -89,3 +89,13 @@ def reads_store(endpoint: Endpoint) -> bool:
 def is_at(path: str) -> Condition:
     """Return the condition that the path is this one."""
     return lambda endpoint: endpoint.path == path
+
+
+def is_in_graph(endpoint: Endpoint) -> bool:
+    """Return whether it begins with a node that may not be known."""
+    return endpoint.path.startswith("/api/v1/graph/") and HTTPStatus.NOT_FOUND in endpoint.errors
+
+
+def investigates(endpoint: Endpoint) -> bool:
+    """Return whether it has something investigated, which needs room for it."""
+    return is_scoped(endpoint) and HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors

@@ -18,12 +18,17 @@ from tocsin.web.routes import (
     backfills,
     deliveries,
     destinations,
+    enrichment,
+    graph,
     incidents,
+    investigations,
     oauth,
     providers,
     push,
     replays,
+    search,
     service,
+    sessions,
 )
 
 KEY_ID = "0a1B2c3D4e5F6g7H"
@@ -31,6 +36,7 @@ CLIENT_ID = "cl_0a1B2c3D4e5F6g7H"
 DELIVERY_ID = "dlv_01KAJD9V3P0Q2R4S6T8V0W2X4Y"
 REPLAY_ID = "rpl_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
 BACKFILL_ID = "bkf_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
+SESSION_ID = "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A"
 PROVIDER = "our-scripts"
 
 _URL = "https://tocsin.example.com"
@@ -186,6 +192,114 @@ _backfill: dict[str, Json] = {
     "finished_at": None,
     "reached": "2026-11-02T18:00:00.000Z",
 }
+_session: dict[str, Json] = {
+    "id": SESSION_ID,
+    "status": "completed",
+    "query": "Is 203.0.113.7 still at it? #4711",
+    "persona": "analyst",
+    "provider": None,
+    "schedule_id": None,
+    "run": 1,
+    "progress": {"phase": "report", "steps": 31, "asked": 22},
+    "error": None,
+    "title": "Brute force from 203.0.113.7 against web01",
+    "verdict": "malicious",
+    "confidence": "high",
+    "risk_score": 78.0,
+    "entity_count": 9,
+    "finding_count": 3,
+    "created_by": "playbooks",
+    "created_at": _CREATED,
+    "updated_at": _USED,
+    "completed_at": _USED,
+    "url": f"{_URL}/investigations/{SESSION_ID}",
+}
+_whole_session: dict[str, Json] = {
+    **_session,
+    "messages": [
+        {
+            "role": "user",
+            "text": "Is 203.0.113.7 still at it? #4711",
+            "run": 1,
+            "created_by": "playbooks",
+            "created_at": _CREATED,
+        }
+    ],
+    "report": "# Brute force from 203.0.113.7 against web01\n\n...",
+    "write_backs": [
+        {
+            "incident_number": 4711,
+            "provider": "cloud",
+            "run": 1,
+            "state": "written",
+            "attempts": 0,
+            "reason": None,
+            "finished_at": _USED,
+        }
+    ],
+}
+_started: dict[str, Json] = {
+    "session_id": SESSION_ID,
+    "status": "queued",
+    "url": f"{_URL}/investigations/{SESSION_ID}",
+}
+_address: dict[str, Json] = {"kind": "ip", "value": "203.0.113.7"}
+_statement: dict[str, Json] = {
+    "text": "203.0.113.7 is in 4 incidents of the last week.",
+    "evidence": ["step:7"],
+}
+_finding: dict[str, Json] = {
+    "id": "F1",
+    "kind": "shared-entity",
+    "title": "4 incidents share 203.0.113.7",
+    "severity": "High",
+    "statements": [_statement],
+    "entities": [_address],
+    "incidents": [4711, 4702],
+    "techniques": ["T1110"],
+}
+_assessed: dict[str, Json] = {
+    "entity": _address,
+    "disposition": "malicious",
+    "internal": False,
+    "well_known": False,
+    "depth": 0,
+    "incident_count": 4,
+    "first_seen": _CREATED,
+    "last_seen": _USED,
+    "statements": [_statement],
+}
+_moment: dict[str, Json] = {
+    "at": _CREATED,
+    "statement": _statement,
+    "severity": "High",
+    "source": "provider:edge",
+}
+_step: dict[str, Json] = {
+    "number": 7,
+    "run": 1,
+    "phase": "gather",
+    "kind": "SightingsOf",
+    "asked_of": "graph",
+    "question": {"entities": [_address]},
+    "outcome": "answered",
+    "reason": None,
+    "conclusion": None,
+    "evidence": None,
+    "started_at": _CREATED,
+    "duration_ms": 2,
+}
+_node: dict[str, Json] = {"kind": "incident", "value": "4711"}
+_edge: dict[str, Json] = {
+    "source": _node,
+    "type": "involves",
+    "target": _address,
+    "first_seen": _CREATED,
+    "last_seen": _CREATED,
+    "count": 1,
+    "known_from": ["incident:4711"],
+}
+_part: dict[str, Json] = {"nodes": [_address, _node], "edges": [_edge], "complete": True}
 _no_outcomes: dict[str, Json] = dict.fromkeys(OUTCOMES, 0)
 _methods: list[Json] = ["client_secret_basic", "client_secret_post"]
 _run: dict[str, Json] = {
@@ -299,6 +413,104 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
     },
     backfills.BackfillItem: _backfill,
     backfills.BackfillList: {"backfills": [_backfill], "total": 1, "next_cursor": None},
+    sessions.NewInvestigation: {"query": "Is 203.0.113.7 still at it? #4711"},
+    sessions.NewMessage: {"message": "And what of the whole network over the last month?"},
+    sessions.StartedSession: _started,
+    sessions.SessionSummary: _session,
+    sessions.Session: _whole_session,
+    investigations.InvestigationList: {
+        "investigations": [_session],
+        "total": 1,
+        "total_relation": "eq",
+        "next_cursor": None,
+    },
+    investigations.InvestigationReport: {
+        "title": _session["title"],
+        "verdict": "malicious",
+        "confidence": "high",
+        "risk_score": 78.0,
+        "summary": [_statement],
+        "findings": [_finding],
+        "entities": [_assessed],
+    },
+    investigations.InvestigationFindings: {"findings": [_finding], "total": 1},
+    investigations.InvestigationEntities: {"entities": [_assessed], "total": 1},
+    investigations.InvestigationTimeline: {"timeline": [_moment], "total": 1},
+    investigations.SessionSteps: {"steps": [_step], "total": 31, "next_cursor": None},
+    investigations.SessionStepDetail: {
+        **_step,
+        "answer": [{"entity": _address, "incident_count": 4}],
+    },
+    enrichment.IncidentEnrichment: {
+        "incident_number": 4711,
+        "changed": 1,
+        "enrichments": [
+            {
+                "entity": _address,
+                "enricher": "history",
+                "difference": "new",
+                "enrichment": {
+                    "summary": "It is in 4 incidents.",
+                    "disposition": "suspicious",
+                    "score": None,
+                    "tags": [],
+                    "techniques": [],
+                    "facts": {"incident_count": 4},
+                    "link": None,
+                },
+            }
+        ],
+        "skipped": [
+            {
+                "entity": {"kind": "ip", "value": "10.20.0.4"},
+                "enricher": "abuseipdb",
+                "outcome": "refused",
+                "reason": "it is internal, and nothing internal leaves",
+            }
+        ],
+        "failed": [],
+        "passed_over": 0,
+    },
+    search.SearchResults: {
+        "results": [
+            {
+                "kind": "incident",
+                "id": "4711",
+                "title": "Brute force against web01",
+                "snippet": "37 failures from <mark>203.0.113.7</mark> within a minute",
+                "score": 0.82,
+                "at": _CREATED,
+                "url": f"{_URL}/incidents/4711",
+            }
+        ],
+        "total": 1,
+        "total_relation": "eq",
+        "next_cursor": None,
+    },
+    search.EntitySearchResults: {
+        "entities": [{**_address, "incident_count": 4, "first_seen": _CREATED, "last_seen": _USED}],
+        "total": 1,
+        "total_relation": "eq",
+        "next_cursor": None,
+    },
+    graph.GraphNeighbourhood: {"entity": _address, **_part},
+    graph.GraphPath: _part,
+    graph.StixBundle: {
+        "type": "bundle",
+        "id": "bundle--5f2a1c44-0a6d-5f0e-9d0c-3f6b8d1e7a20",
+        "objects": [
+            {
+                "type": "ipv4-addr",
+                "spec_version": "2.1",
+                "id": "ipv4-addr--9ddd739e-87b1-587d-83f2-62ef1130af2f",
+                "value": "203.0.113.7",
+            }
+        ],
+    },
+    graph.GraphStats: {
+        "nodes": [{"name": "incident", "count": 48_213, "relation": "eq"}],
+        "edges": [{"name": "involves", "count": 1_000, "relation": "gte"}],
+    },
     providers.ProviderList: {
         "providers": [
             {

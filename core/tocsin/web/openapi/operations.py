@@ -18,6 +18,7 @@ from tocsin.web.openapi.examples import (
     EXAMPLES,
     PROVIDER,
     REPLAY_ID,
+    SESSION_ID,
 )
 from tocsin.web.openapi.headers import request_headers, response_headers
 from tocsin.web.openapi.refusals import Refusal, refusals_of
@@ -42,6 +43,21 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": "^bkf_[0-9A-Z]{26}$"},
         "description": "The backfill's identifier.",
         "example": BACKFILL_ID,
+    },
+    "session_id": {
+        "schema": {"type": "string", "pattern": "^ses_[0-9A-Z]{26}$"},
+        "description": "The session's identifier.",
+        "example": SESSION_ID,
+    },
+    "step": {
+        "schema": {"type": "integer", "minimum": 1, "maximum": 10**9 - 1},
+        "description": "The step's number.",
+        "example": 7,
+    },
+    "value": {
+        "schema": {"type": "string", "minLength": 1, "maxLength": 2048},
+        "description": "The entity's value, percent-encoded: `/` is `%2F`.",
+        "example": "203.0.113.7",
     },
     "number": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},

@@ -15,10 +15,12 @@ from tocsin.web.openapi.conditions import (
     Condition,
     conflicts,
     grants,
+    investigates,
     is_admins,
     is_at,
     is_guarded,
     is_idempotent,
+    is_in_graph,
     is_oauth,
     is_ours,
     is_pushed_to,
@@ -37,6 +39,7 @@ from tocsin.web.openapi.examples import (
     KEY_ID,
     PROVIDER,
     REPLAY_ID,
+    SESSION_ID,
 )
 from tocsin.web.problems import CONTENT_TYPE, Kind, OAuthProblem, Problem
 from tocsin.web.routes.destinations import NewDestination
@@ -84,6 +87,8 @@ class Refusal:
                 client_id=CLIENT_ID,
                 name="soar",
                 provider=PROVIDER,
+                value="203.0.113.7",
+                step=7,
                 **_IDS,
             ),
             **members,
@@ -103,7 +108,12 @@ class OAuthRefusal(Refusal):
         return {"error": self.name, "error_description": self.detail}
 
 
-_IDS = {"delivery_id": DELIVERY_ID, "replay_id": REPLAY_ID, "backfill_id": BACKFILL_ID}
+_IDS = {
+    "delivery_id": DELIVERY_ID,
+    "replay_id": REPLAY_ID,
+    "backfill_id": BACKFILL_ID,
+    "session_id": SESSION_ID,
+}
 
 
 def refusals_of(endpoint: Endpoint) -> Iterator[Refusal]:
@@ -111,6 +121,7 @@ def refusals_of(endpoint: Endpoint) -> Iterator[Refusal]:
     return (refusal for refusal in _REFUSALS if refusal.applies(endpoint))
 
 
+_OF_REPORTS = (".json", ".md", ".html", "/findings", "/entities", "/timeline")
 _FAULT = "This is a bug or a fault of ours; the log has it by X-Request-Id."
 _NO_DATABASE = "The database cannot be reached for now; try again."
 _REFUSALS = (
@@ -166,6 +177,15 @@ _REFUSALS = (
     Refusal("unknown", 404, "There is no delivery of this identifier.", names("delivery_id")),
     Refusal("unknown", 404, "There is no replay of this identifier.", names("replay_id")),
     Refusal("unknown", 404, "There is no backfill of this identifier.", names("backfill_id")),
+    Refusal("unknown", 404, "There is no session of this identifier.", names("session_id")),
+    Refusal("no-step", 404, "There is no step of this identifier.", names("step")),
+    Refusal(
+        "no-report",
+        404,
+        "There is no report of this identifier, or none yet.",
+        lambda endpoint: endpoint.path.endswith(_OF_REPORTS),
+    ),
+    Refusal("unknown", 404, "Nothing is known of '203.0.113.7'.", is_in_graph),
     Refusal("unknown", 404, "There is nothing at this path.", names("provider")),
     Refusal("not-acceptable", 406, "What is here comes as {media_type} alone.", is_ours),
     Refusal(
@@ -209,6 +229,13 @@ _REFUSALS = (
         lambda endpoint: names("delivery_id")(endpoint) and conflicts(endpoint),
     ),
     Refusal(
+        "under-way",
+        409,
+        "This session is running; wait until it has completed, or cancel it, before you send "
+        "another message.",
+        lambda endpoint: names("session_id")(endpoint) and conflicts(endpoint),
+    ),
+    Refusal(
         "in-flight",
         409,
         "The first request with this Idempotency-Key is still under way; try again.",
@@ -245,6 +272,12 @@ _REFUSALS = (
         is_pushed_to,
     ),
     Refusal(
+        "not-understood",
+        422,
+        "q: a quotation mark is open; close it with another one",
+        is_at("/api/v1/search"),
+    ),
+    Refusal(
         "key-reused",
         422,
         "This Idempotency-Key came with another request before; take a new one.",
@@ -269,6 +302,18 @@ _REFUSALS = (
     Refusal("fault", 500, _FAULT, is_ours),
     OAuthRefusal("server_error", 500, _FAULT, is_oauth),
     Refusal("no-database", 503, _NO_DATABASE, reads_store),
+    Refusal(
+        "too-many-waiting",
+        503,
+        "1,000 sessions wait to be investigated; try again later.",
+        investigates,
+    ),
+    Refusal(
+        "too-many-enriched",
+        503,
+        "4 incidents are being enriched already; try again later.",
+        is_at("/api/v1/incidents/{number}/enrich"),
+    ),
     Refusal(
         "too-much",
         503,

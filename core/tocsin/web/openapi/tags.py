@@ -27,6 +27,21 @@ TAGS = (
         "What was synced from the SIEMs, normalised. Poll with `changed_after` to miss nothing.",
         ("/api/v1/incidents",),
     ),
+    Tag(
+        "Investigations",
+        "Finding out what is behind incidents and entities: start, poll, read, go on.",
+        ("/api/v1/investigations", "/api/v1/sessions"),
+    ),
+    Tag(
+        "Search",
+        "The history of incidents and investigations, by words; entities, by value.",
+        ("/api/v1/search",),
+    ),
+    Tag(
+        "Knowledge graph",
+        "How entities, incidents and investigations belong together, and what says so.",
+        ("/api/v1/graph",),
+    ),
     OAUTH,
     Tag(
         "API keys",

@@ -16,7 +16,7 @@ from tocsin.credentials import NoSuchRecordError, NotActiveError, RecordPage, Sc
 from tocsin.errors import CallerError
 from tocsin.model import Json
 from tocsin.web.calls import Answer, Call
-from tocsin.web.cursor import Place
+from tocsin.web.cursor import Place, Spot
 from tocsin.web.problems import Kind, refusal
 
 SHOWN_ONCE = {"Cache-Control": "no-store"}
@@ -50,6 +50,14 @@ def place_of(kind: str) -> Any:
     return Annotated[Place, BeforeValidator(partial(Place.decode, kind)), WithJsonSchema(schema)]
 
 
+def spot_of(kind: str, *wanted: type[str] | range) -> Any:
+    """Return the type of a `cursor` parameter for the list of this kind, with parts as wanted."""
+    description = "The `next_cursor` of the page before."
+    schema = {"type": "string", "description": description}
+    decode = partial(Spot.decode, kind, wanted)
+    return Annotated[Spot, BeforeValidator(decode), WithJsonSchema(schema)]
+
+
 def known_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     """Return the scopes, each once and in order; CallerError (400) where there is no such scope."""
     unknown = sorted(set(scopes).difference(SCOPES))
@@ -75,7 +83,7 @@ def answer_page(
     return with_next(call, content, Place(kind, page.next) if page.next is not None else None)
 
 
-def with_next(call: Call, content: dict[str, Any], following: Place | None) -> Answer:
+def with_next(call: Call, content: dict[str, Any], following: Place | Spot | None) -> Answer:
     """Return the page with the way to the next one: `next_cursor`, and `Link` (RFC 8288)."""
     if following is None:
         return Answer(content | {"next_cursor": None})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -13,18 +13,24 @@ from tocsin import (
     Api,
     ApiSettings,
     Broken,
+    Entity,
     Grant,
     Health,
     Incident,
     Listing,
     Refused,
+    SiemEvent,
     Tools,
     Window,
     WindowedProvider,
 )
-from tocsin_example.cases import incident_of
+from tocsin_example.cases import ENTITIES, incident_of
+from tocsin_example.log import events_of
 
 NOT_FOUND = 404
+LOG = "/api/v1/log"
+MOST_ENTRIES = 100
+WORDS = {kind: word for word, kind in ENTITIES.items()}
 
 
 class ExampleProvider(WindowedProvider):
@@ -36,7 +42,7 @@ class ExampleProvider(WindowedProvider):
         client_id: str = Field(description="The id of an API client at Example.")
         client_secret: SecretStr = Field(description="Its secret.")
 
-    permissions = ("cases:read",)
+    permissions = ("cases:read", "log:read", "comments:write, where write_back is on")
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
@@ -83,6 +89,44 @@ class ExampleProvider(WindowedProvider):
                 return None
             raise
         return self.to_incident(answer.json)
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield what was logged in the window with an entity, the latest first."""
+        token: str | None = None
+        while entity.kind in WORDS and limit > 0:
+            answer = await self._api.get(
+                LOG,
+                entity_type=WORDS[entity.kind],
+                entity_value=entity.value,
+                logged_from=window.start.isoformat(),
+                logged_to=window.end.isoformat(),
+                limit=min(limit, MOST_ENTRIES),
+                page_token=token,
+            )
+            match answer.json:
+                case {"entries": list(records), "next_page_token": str() | None as token}:
+                    for event in events_of(records):
+                        yield event
+                case _:
+                    raise Broken(f"GET {LOG} answered without `entries`")
+            limit = limit - len(records) if records and token else 0
+
+    async def comment(self, external_id: str, text: str, key: str) -> None:
+        """Write a comment to a case, unless there is one that ends with the mark of this key.
+
+        Whoever repeats it does so because the answer was lost, or because we were.
+        """
+        mark = f"[tocsin {key}]"
+        path = f"/api/v1/cases/{quote(external_id, safe='')}/comments"
+        match (await self._api.get(path)).json:
+            case {"comments": list(comments)}:
+                written = [str(it["text"]) for it in comments if "text" in it]
+            case _:
+                raise Broken(f"GET {path} answered without `comments`")
+        if not any(it.endswith(f"\n{mark}") for it in written):
+            await self._api.request("POST", path, json={"text": f"{text}\n\n{mark}"})
 
     async def _sign_in(self) -> Grant:
         answer = await self._api.request(

@@ -1,0 +1,76 @@
+"""From the decisions of an alert, such as a ban, to the events that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from tocsin import Entity, EntityKind, SiemEvent
+from tocsin_connectors.siem.crowdsec.alerts import created_at, external_id_of, source_of
+from tocsin_connectors.siem.crowdsec.times import GO_ZERO, in_short, parse_duration, parse_time
+from tocsin_connectors.siem.records import child, children, chosen, number, text, union
+
+_FIELDS = ("type", "scope", "value", "origin", "scenario")
+_STEP = timedelta(seconds=5)  # the server's time is known to the second
+
+
+def decisions_of(alert: dict[str, Any], entity: Entity, now: datetime) -> Iterator[SiemEvent]:
+    """Yield the decisions of an alert that concern an entity, given what time the server has.
+
+    Raises ValueError where the alert has no usable id or time of creation.
+    """
+    incident, at = external_id_of(alert), created_at(alert) or GO_ZERO
+    is_source = entity in source_of(child(alert, "source"))
+    for position, decision in enumerate(children(alert, "decisions")):
+        if is_source or _covers(decision, entity):
+            name, validity = number(decision, "id"), _validity(decision, _begin(alert), now)
+            yield SiemEvent(
+                external_id=f"{incident}/decision-{position if name is None else name}",
+                occurred_at=at,
+                summary=" ".join(_summary(decision, validity.get("lasts")).split()),
+                entities=union([(entity,), source_of(decision)]),
+                fields={**chosen(decision, _FIELDS), **validity, "alert": incident},
+            )
+
+
+def _covers(decision: dict[str, Any], entity: Entity) -> bool:
+    """Return whether a decision is about an entity, or a range that it is in."""
+    if entity.kind is not EntityKind.IP:
+        return entity in source_of(decision)
+    try:
+        network = ip_network(text(decision, "value") or "", strict=False)
+        return ip_address(entity.value) in network
+    except ValueError:
+        return False
+
+
+def _begin(alert: dict[str, Any]) -> datetime:
+    """Return from when decisions count: CrowdSec adds their length to the last event's time."""
+    with suppress(ValueError):
+        return parse_time(text(alert, "stop_at") or "")
+    return created_at(alert) or GO_ZERO
+
+
+def _validity(decision: dict[str, Any], begin: datetime, now: datetime) -> dict[str, Any]:
+    """Return how long a decision lasts in all, and until when; `duration` is what is left."""
+    left = text(decision, "duration") or ""
+    with suppress(ValueError, OverflowError):
+        lasts = max(round((now + parse_duration(left) - begin) / _STEP), 0) * _STEP
+        return {
+            "lasts": in_short(lasts),
+            "until": (begin + lasts).isoformat(),
+            "active": not left.startswith("-"),
+        }
+    return {}
+
+
+def _summary(decision: dict[str, Any], lasts: str | None) -> str:
+    """Say what was decided: `ban of 203.0.113.7 for 4h by crowdsec: crowdsecurity/ssh-bf`."""
+    origin, scenario = text(decision, "origin"), text(decision, "scenario")
+    parts = [text(decision, "type") or "decision", "of", text(decision, "value") or "nobody"]
+    parts += [f"for {lasts}"] if lasts else []
+    parts += [f"by {origin}"] if origin else []
+    return " ".join(parts) + (f": {scenario}" if scenario else "")

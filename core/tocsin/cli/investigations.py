@@ -1,0 +1,303 @@
+"""`tocsin investigations`: having something investigated, and reading what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+import orjson
+import typer
+from sqlalchemy import Connection
+
+from tocsin import investigations, reports
+from tocsin.cli.answers import print_columns
+from tocsin.cli.existing import run_on_database
+from tocsin.cli.local import record, whoami
+from tocsin.cli.output import AsJson
+from tocsin.cli.providers import configured_providers
+from tocsin.cli.words import one_of
+from tocsin.clock import SystemClock
+from tocsin.errors import OperatorError
+from tocsin.hookspecs import Investigator
+from tocsin.model import Persona, Report, SessionStatus
+from tocsin.observables import Environment
+from tocsin.registry import LivePlugins, Maker, load_configuration, start_investigating
+from tocsin.settings import Settings, load_settings
+from tocsin.store import Database
+from tocsin.validation import nearest
+
+app = typer.Typer(no_args_is_help=True, help="Find out what is behind incidents and entities.")
+
+SessionId = Annotated[str, typer.Argument(metavar="ID", help="The session's id.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Do not wait for the end.")]
+
+_COLUMNS = (
+    "id",
+    "status",
+    "persona",
+    "provider",
+    "risk_score",
+    "verdict",
+    "finding_count",
+    "entity_count",
+    "title",
+    "error",
+    "created_at",
+)
+_STEPS = (
+    "number",
+    "run",
+    "phase",
+    "kind",
+    "asked_of",
+    "outcome",
+    "duration_ms",
+    "conclusion",
+    "reason",
+)
+_UNDER_WAY = {SessionStatus.QUEUED.value, SessionStatus.RUNNING.value}
+_LOOKED_AGAIN = timedelta(seconds=0.5)
+_PATIENCE = timedelta(seconds=15)
+_NOBODY = "nobody has taken it up yet; `tocsin serve` does"
+
+
+class Form(StrEnum):
+    """How a report is written."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+    TEXT = "text"
+
+
+_WRITERS: dict[Form, Callable[[Report, Mapping[str, str]], str]] = {
+    Form.MARKDOWN: reports.to_markdown,
+    Form.HTML: reports.to_html,
+    Form.JSON: lambda report, _: _json(reports.to_json(report)),
+    Form.TEXT: lambda report, _: reports.to_text(report),
+}
+
+
+@app.command()
+def start(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to find out, in words.")],
+    *,
+    persona: Annotated[Persona, one_of(Persona, help="For whom it is.")] = Persona.ANALYST,
+    provider: Annotated[str | None, typer.Option(help="The only provider to look at.")] = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have something investigated, and print the report.
+
+    The service does it. Interrupting this ends nothing. Ends with status 1 where it has failed.
+    """
+    settings = load_settings()
+    _require_words(query, "QUERY")
+    _require_provider(settings, provider)
+
+    def create(connection: Connection) -> str:
+        now = SystemClock().now()
+        made = investigations.create_session(
+            connection, query=query, persona=persona, provider=provider, by=whoami(), now=now
+        )
+        details = {"persona": persona.value, "provider": provider}
+        record(connection, now, "investigation.start", target=f"session:{made}", details=details)
+        return made
+
+    _print_session(settings, create, detach=detach, as_json=as_json)
+
+
+@app.command()
+def message(
+    session_id: SessionId,
+    text: Annotated[str, typer.Argument(metavar="MESSAGE", help="What else to find out.")],
+    *,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have a session go on with a follow-up, and print the report."""
+    _require_words(text, "MESSAGE")
+
+    def send(connection: Connection) -> str:
+        now = SystemClock().now()
+        investigations.add_message(connection, session_id, text, whoami(), now)
+        record(connection, now, "session.message", target=f"session:{session_id}")
+        return session_id
+
+    _print_session(load_settings(), send, detach=detach, as_json=as_json)
+
+
+@app.command()
+def cancel(session_id: SessionId) -> None:
+    """End a session that is under way; one that has ended stays as it is."""
+
+    def end(connection: Connection) -> None:
+        now = SystemClock().now()
+        if _find(connection, session_id)["status"] in _UNDER_WAY:
+            record(connection, now, "session.cancel", target=f"session:{session_id}")
+        investigations.cancel_session(connection, session_id, now)
+
+    run_on_database(load_settings(), lambda it: it.write(end))
+
+
+@app.command("list")
+def list_(
+    status: Annotated[SessionStatus | None, one_of(SessionStatus, help="Only these.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest investigations."""
+    settings = load_settings()
+
+    def find(connection: Connection) -> investigations.SessionPage:
+        return investigations.list_sessions(
+            connection, public_url=settings.public_url, limit=limit, status=status
+        )
+
+    page = run_on_database(settings, lambda it: it.read(find))
+    print_columns(page.sessions, _COLUMNS, as_json=as_json)
+
+
+@app.command()
+def report(
+    session_id: SessionId,
+    form: Annotated[Form, one_of(Form, "--format", help="How it is written.")] = Form.MARKDOWN,
+) -> None:
+    """Print the report of the last run that completed."""
+
+    def write(connection: Connection) -> str:
+        found = investigations.load_report(connection, session_id)
+        if found is None:
+            raise OperatorError(f"there is no report of a session {session_id!r}, or none yet")
+        return _WRITERS[form](found, investigations.step_meanings(connection, session_id))
+
+    print(run_on_database(load_settings(), lambda it: it.read(write)).rstrip("\n"))
+
+
+@app.command()
+def steps(
+    session_id: SessionId,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 5_000,
+    as_json: AsJson = False,
+) -> None:
+    """List the ledger: what was asked of whom, what came of it, and what was concluded."""
+
+    def find(connection: Connection) -> investigations.StepPage:
+        _find(connection, session_id)
+        return investigations.list_steps(connection, session_id, limit=limit)
+
+    page = run_on_database(load_settings(), lambda it: it.read(find))
+    print_columns(page.steps, _STEPS, as_json=as_json)
+
+
+@app.command()
+def replay(session_id: SessionId) -> None:
+    """Repeat an investigation from its ledger, asking nobody, and say whether it is the same.
+
+    Ends with status 1 where it is not: the investigator, its settings or the ledger were changed.
+    """
+    settings = load_settings()
+    replayed = run_on_database(settings, lambda it: _replay(settings, it, session_id))
+    print("the same" if replayed.is_same else replayed.difference)
+    if not replayed.is_same:
+        raise typer.Exit(1)
+
+
+async def _replay(
+    settings: Settings, database: Database, session_id: str
+) -> investigations.Replayed:
+    live = LivePlugins()
+    try:
+        investigator = await _make_investigator(settings, live)
+        return await investigations.replay(database, session_id, investigator)
+    finally:
+        await live.close()
+
+
+async def _make_investigator(settings: Settings, live: LivePlugins) -> Investigator:
+    configuration = await load_configuration(
+        settings.plugins_file, templates_dir=settings.templates_dir
+    )
+    environment = Environment(configuration.environment)
+    maker = Maker(SystemClock(), settings.public_url, environment)
+    await start_investigating(configuration, maker, live)
+    if live.investigator is None:
+        raise OperatorError("there is no investigator; see `tocsin check`")
+    return live.investigator
+
+
+def _print_session(
+    settings: Settings, begin: Callable[[Connection], str], *, detach: bool, as_json: bool
+) -> None:
+    """Begin, wait for the end and print the report; of what is not waited for, the id."""
+    session = run_on_database(settings, lambda it: _begin(settings, it, begin, detach))
+    if as_json:
+        print(_json(session))
+    elif detach:
+        print(session["id"])
+    elif session["status"] == SessionStatus.COMPLETED:
+        print(session["report"].rstrip("\n"))
+    else:
+        print(f"{session['status']}: {session['error'] or session['id']}", file=sys.stderr)
+    if session["status"] in {SessionStatus.FAILED, SessionStatus.CANCELLED}:
+        raise typer.Exit(1)
+
+
+async def _begin(
+    settings: Settings, database: Database, begin: Callable[[Connection], str], detach: bool
+) -> dict[str, Any]:
+    session_id = await database.write(begin)
+
+    found, waited = await database.read(_find, session_id), timedelta(0)
+    while found["status"] in _UNDER_WAY and not detach:
+        await asyncio.sleep(_LOOKED_AGAIN.total_seconds())
+        waited += _LOOKED_AGAIN
+        found = await database.read(_find, session_id)
+        _show(found, waited)
+    load, url = investigations.load_session, settings.public_url
+    loaded = await database.read(load, session_id, public_url=url)
+    return investigations.render_session(loaded) if loaded else found
+
+
+def _show(found: dict[str, Any], waited: timedelta) -> None:
+    if waited == _PATIENCE and found["status"] == SessionStatus.QUEUED:
+        print(_NOBODY, file=sys.stderr)
+    if sys.stderr.isatty():
+        progress = found["progress"]
+        words = f"{progress['phase'] or found['status']}, {progress['asked']} asked"
+        end = "" if found["status"] in _UNDER_WAY else "\n"
+        print(f"\r{words:<40}", end=end, file=sys.stderr, flush=True)
+
+
+def _find(connection: Connection, session_id: str) -> dict[str, Any]:
+    found = investigations.find_session(connection, session_id, public_url="")
+    if found is None:
+        raise OperatorError(f"there is no session {session_id!r}")
+    return found
+
+
+def _require_words(text: str, name: str) -> None:
+    """Raise OperatorError where there is nothing in a text, or more than is kept of one."""
+    if not text.strip():
+        raise OperatorError(f"{name}: say what to find out")
+    if len(text) > investigations.LONGEST_MESSAGE:
+        raise OperatorError(f"{name}: give at most {investigations.LONGEST_MESSAGE:,} characters")
+
+
+def _require_provider(settings: Settings, name: str | None) -> None:
+    if name is None:
+        return
+    known = sorted(facts.name for facts in configured_providers(settings))
+    if name not in known:
+        names = ", ".join(known) or "none yet"
+        raise OperatorError(
+            f"--provider: found {name!r}; name one of: {names}{nearest(name, known)}"
+        )
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -1,0 +1,63 @@
+"""`tocsin search`: the history, by words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from sqlalchemy import Connection
+
+from tocsin import knowledge
+from tocsin.cli.existing import run_on_database
+from tocsin.cli.output import AsJson, print_records
+from tocsin.clock import isoformat
+from tocsin.settings import load_settings
+
+Words = Annotated[
+    str, typer.Argument(metavar="QUERY", help="Words, phrases, prefix*, field:value and -not.")
+]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="How many.")]
+
+
+def search(
+    query: Words,
+    *,
+    entities: Annotated[
+        bool, typer.Option("--entities", help="Look up entities by value instead.")
+    ] = False,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Search incidents and investigations, the best of the latest first."""
+    find = _find_entities if entities else _find
+    found = run_on_database(load_settings(), lambda it: it.read(find, query, limit))
+    print_records(found, as_json=as_json)
+
+
+def _find(connection: Connection, query: str, limit: int) -> list[dict[str, Any]]:
+    page = knowledge.search(connection, query, limit=limit)
+    return [
+        {
+            "kind": found.kind,
+            "id": found.id,
+            "at": isoformat(found.at),
+            "score": found.score,
+            "title": found.title,
+            "snippet": "".join(part.text for part in found.snippet),
+        }
+        for found in page.results
+    ]
+
+
+def _find_entities(connection: Connection, query: str, limit: int) -> list[dict[str, Any]]:
+    page = knowledge.search_entities(connection, query, limit=limit)
+    return [
+        {
+            "kind": found.entity.kind.value,
+            "value": found.entity.value,
+            "incident_count": found.incident_count,
+            "first_seen": isoformat(found.first_seen),
+            "last_seen": isoformat(found.last_seen),
+        }
+        for found in page.entities
+    ]

@@ -1,0 +1,160 @@
+"""What enrichers said, kept: to be asked less, and to tell what is different now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Connection, bindparam, select
+
+from tocsin.knowledge.graph import Seen, record_relations
+from tocsin.model import Enrichment, Entity, EntityKind, Marking, Node, Relation, Vocabulary
+from tocsin.store.conflicts import insert_into
+from tocsin.store.tables import enrichments
+
+_ENRICHMENT = TypeAdapter(Enrichment)
+_AT_ONCE = 500
+_e = enrichments.c
+_kept = select(_e.kind, _e.value, _e.content, _e.fetched_at, _e.changed_at, _e.expires_at).where(
+    _e.enricher == bindparam("enricher"),
+    _e.kind == bindparam("kind"),
+    _e.value.in_(bindparam("values", expanding=True)),
+)
+
+
+class Difference(Vocabulary):
+    """How what an enricher says of an entity compares with what it said before."""
+
+    NEW = "new"
+    DIFFERENT = "different"
+    SAME = "same"
+    GONE = "gone"
+    """Something was known, and nothing is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an enricher last said of an entity."""
+
+    enrichment: Enrichment | None
+    """None where nothing was known."""
+    fetched_at: datetime
+    changed_at: datetime
+    expires_at: datetime | None
+
+
+def look_up(
+    connection: Connection, enricher: str, entities: Collection[Entity]
+) -> dict[Entity, Kept]:
+    """Return what is kept of these entities; those of which nothing is are left out."""
+    found = {}
+    for kind, values in _by_kind(entities):
+        parameters = {"enricher": enricher, "kind": kind, "values": values}
+        for row in connection.execute(_kept, parameters):
+            entity = Entity(EntityKind(row.kind), row.value)
+            with suppress(ValidationError):  # what another version of this service wrote
+                said = None if row.content is None else _from_content(entity, row.content)
+                found[entity] = Kept(said, row.fetched_at, row.changed_at, row.expires_at)
+    return found
+
+
+def _by_kind(entities: Collection[Entity]) -> Iterator[tuple[EntityKind, list[str]]]:
+    values = defaultdict(list)
+    for entity in entities:
+        values[entity.kind].append(entity.value)
+    for kind, several in values.items():
+        for start in range(0, len(several), _AT_ONCE):
+            yield kind, several[start : start + _AT_ONCE]
+
+
+def store(
+    connection: Connection,
+    enricher: str,
+    answers: Mapping[Entity, Enrichment | None],
+    now: datetime,
+    expires_at: datetime | None,
+    *,
+    markings: Mapping[Entity, Marking] = MappingProxyType({}),
+) -> dict[Entity, Difference]:
+    """Keep what was answered, and return how it compares; nothing where none is or was known.
+
+    What an enrichment relates goes into the graph when it is said for the first time, marked as its
+    entity is. An answer that never expires is written only where it differs.
+    """
+    before = look_up(connection, enricher, answers)
+    differences: dict[Entity, Difference] = {}
+    rows: list[dict[str, Any]] = []
+    news: list[Seen] = []
+    for entity, answer in answers.items():
+        kept = before.get(entity)
+        previous = kept.enrichment if kept else None
+        if difference := _compare(previous, answer):
+            differences[entity] = difference
+        if expires_at or answer != previous:
+            row = {
+                "enricher": enricher,
+                "kind": entity.kind.value,
+                "value": entity.value,
+                "content": _content(answer),
+                "fetched_at": now,
+                "changed_at": kept.changed_at if kept and answer == previous else now,
+                "expires_at": expires_at,
+            }
+            rows.append(row)
+            marking = markings.get(entity, Marking())
+            news += (_seen(it, now, marking) for it in _news(previous, answer))
+    _upsert(connection, rows)
+    if news:
+        record_relations(connection, {f"enricher:{enricher}": news})
+    return differences
+
+
+def _compare(previous: Enrichment | None, answer: Enrichment | None) -> Difference | None:
+    if previous is None:
+        return Difference.NEW if answer else None
+    if answer is None:
+        return Difference.GONE
+    return Difference.SAME if answer == previous else Difference.DIFFERENT
+
+
+def _news(previous: Enrichment | None, answer: Enrichment | None) -> Sequence[Relation]:
+    """Return the relations that were not said before."""
+    known = previous.relations if previous else ()
+    return [relation for relation in (answer.relations if answer else ()) if relation not in known]
+
+
+def _seen(relation: Relation, now: datetime, marking: Marking) -> Seen:
+    source, target = Node.of(relation.source), Node.of(relation.target)
+    return Seen(source, relation.type, target, relation.at or now, marking)
+
+
+def _content(answer: Enrichment | None) -> Any:
+    return answer and _ENRICHMENT.dump_python(answer, mode="json", exclude={"entity"})
+
+
+def _from_content(entity: Entity, content: Mapping[str, Any]) -> Enrichment:
+    about = {"kind": entity.kind, "value": entity.value}
+    return _ENRICHMENT.validate_python({**content, "entity": about})
+
+
+def _upsert(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        return
+    statement = insert_into(connection, enrichments)
+    new = statement.excluded
+    columns = ("content", "fetched_at", "changed_at", "expires_at")
+    # In one order for everybody, or two that write the same rows could wait for each other
+    ordered = sorted(rows, key=lambda row: (row["kind"], row["value"]))
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=enrichments.primary_key,
+            set_={name: new[name] for name in columns},
+        ),
+        ordered,
+    )

@@ -1,0 +1,149 @@
+"""Enriching an incident: every enricher is asked for its entities, and what changed is said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+from sqlalchemy import Connection, func, select
+
+from tocsin.enrichment.cache import Difference
+from tocsin.enrichment.enrichers import Enrichers
+from tocsin.enrichment.gathered import Gathered
+from tocsin.model import Enrichment, Entity, EntityKind, Marking, Outcome, marking_of
+from tocsin.store import Database
+from tocsin.store.tables import incident_entities, incidents
+
+MOST_ENTITIES = 200
+"""So many of an incident's entities are enriched, the first by kind and value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one enricher says of one entity, held against what it said before."""
+
+    entity: Entity
+    enricher: str
+    difference: Difference
+    enrichment: Enrichment | None
+    """None where nothing is known any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """That an enricher said nothing of an entity, and why."""
+
+    entity: Entity
+    enricher: str
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What enriching an incident came to, each part by entity and then by enricher."""
+
+    number: int
+    changes: tuple[Change, ...]
+    skipped: tuple[Unanswered, ...]
+    """What was not asked, since a rule forbids it."""
+    failed: tuple[Unanswered, ...]
+    """What was asked in vain, or could not be asked now."""
+    passed_over: int
+    """How many entities there are beyond those that are enriched."""
+
+
+Part = TypeVar("Part", Change, Unanswered)
+
+
+class IncidentEnriching:
+    """Enriches incidents; `markings` says by provider how theirs are marked."""
+
+    def __init__(
+        self, enrichers: Enrichers, database: Database, markings: Mapping[str, Marking]
+    ) -> None:
+        self._enrichers = enrichers
+        self._database = database
+        self._markings = markings
+
+    async def enrich(self, number: int) -> Changes | None:
+        """Ask every enricher for an incident's entities, keep it, and return what changed.
+
+        None where there is no such incident. The same state of the incident, of the history and of
+        the sources gives the same, whatever the order in which they answer.
+        """
+        found = await self._database.read(read_subject, number)
+        if found is None:
+            return None
+        provider, entities, total = found
+        marking = marking_of(provider, self._markings)
+        names = [source.name for source in self._enrichers.sources()]
+        async with AsyncExitStack() as until_kept:
+            # Nothing is kept before all have answered: some read what others bring into the graph
+            async with asyncio.TaskGroup() as asking:
+                tasks = {
+                    name: asking.create_task(
+                        until_kept.enter_async_context(
+                            self._enrichers.gathering(name, entities, marking)
+                        )
+                    )
+                    for name in names
+                }
+            of_each = {name: task.result() for name, task in tasks.items()}
+            differences = {
+                name: await self._database.write(self._enrichers.keep, name, of_each[name])
+                for name in names
+            }
+        return Changes(
+            number=number,
+            changes=_in_order(_changes(name, of_each[name], differences[name]) for name in names),
+            skipped=_in_order(_skipped(name, of_each[name]) for name in names),
+            failed=_in_order(_failed(name, of_each[name]) for name in names),
+            passed_over=total - len(entities),
+        )
+
+
+def read_subject(connection: Connection, number: int) -> tuple[str, Sequence[Entity], int] | None:
+    """Return an incident's provider, the entities to enrich and how many it has; or None."""
+    provider = connection.scalar(select(incidents.c.provider).where(incidents.c.number == number))
+    if provider is None:
+        return None
+    e = incident_entities.c
+    of_it = e.incident_number == number
+    rows = connection.execute(
+        select(e.kind, e.value).where(of_it).order_by(e.kind, e.value).limit(MOST_ENTITIES)
+    )
+    entities = [Entity(EntityKind(row.kind), row.value) for row in rows]
+    total = connection.scalar(select(func.count()).select_from(incident_entities).where(of_it))
+    return provider, entities, total or 0
+
+
+def _changes(
+    name: str, gathered: Gathered, differences: Mapping[Entity, Difference]
+) -> Iterator[Change]:
+    kept = dict.fromkeys((*gathered.cached, *gathered.outdated), Difference.SAME)
+    for entity, difference in {**kept, **differences}.items():
+        enrichment = gathered.enrichment(entity)
+        if enrichment or difference is Difference.GONE:
+            yield Change(entity=entity, enricher=name, difference=difference, enrichment=enrichment)
+
+
+def _skipped(name: str, gathered: Gathered) -> Iterator[Unanswered]:
+    for entity, reason in gathered.refused.items():
+        yield Unanswered(entity=entity, enricher=name, outcome=Outcome.REFUSED, reason=reason)
+
+
+def _failed(name: str, gathered: Gathered) -> Iterator[Unanswered]:
+    for entity, why in (*gathered.failures.items(), *gathered.setbacks.items()):
+        yield Unanswered(entity=entity, enricher=name, outcome=why.outcome, reason=why.reason)
+
+
+def _in_order(parts: Iterable[Iterable[Part]]) -> tuple[Part, ...]:
+    def place(part: Part) -> tuple[str, str, str]:
+        return part.entity.kind, part.entity.value, part.enricher
+
+    return tuple(sorted(chain.from_iterable(parts), key=place))

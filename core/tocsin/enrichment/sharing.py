@@ -1,0 +1,100 @@
+"""One question at a time: who wants what is being asked for waits for that answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from tocsin.enrichment.replies import Failure, Replies, Reply
+from tocsin.model import Entity
+
+Question: TypeAlias = asyncio.Future[Reply]
+"""Its result is the reply; it is cancelled where whoever asked gave up before there was one."""
+
+
+class Questions:
+    """What one enricher is being asked for, until the answer is kept."""
+
+    def __init__(self) -> None:
+        self._open: dict[Entity, Question] = {}
+
+    @contextmanager
+    def claim(self, entities: Iterable[Entity]) -> Iterator[Claim]:
+        """Have nobody else ask for those of these that nobody asks for already.
+
+        Claim before looking up what is kept, and keep the answers before leaving: then whoever
+        comes finds either the question or the answer.
+        """
+        claim = Claim(self, entities)
+        try:
+            yield claim
+        finally:
+            claim.release_all()
+
+    def take(self, entity: Entity) -> tuple[Question, bool]:
+        """Return the question for an entity, and whether it is a new one."""
+        is_new = entity not in self._open
+        if is_new:
+            self._open[entity] = asyncio.get_running_loop().create_future()
+        return self._open[entity], is_new
+
+    def settle(self, entity: Entity, reply: Reply) -> None:
+        """Tell everybody who waits. A failure is told to them, and to nobody who comes later."""
+        question = self._open.get(entity)
+        if question is None:
+            return
+        question.set_result(reply)
+        if isinstance(reply, Failure):
+            del self._open[entity]
+
+    def close(self, entity: Entity, question: Question) -> None:
+        """End a question; where it has no reply, those who wait for it ask themselves."""
+        if self._open.get(entity) is question:
+            del self._open[entity]
+        question.cancel()
+
+
+class Claim:
+    """Which entities are one's own to ask for, and which others are asking for."""
+
+    def __init__(self, questions: Questions, entities: Iterable[Entity]) -> None:
+        self._questions = questions
+        self._own: dict[Entity, Question] = {}
+        self._others: dict[Entity, Question] = {}
+        self._take(entities)
+
+    async def ask(
+        self, ask: Callable[[Sequence[Entity]], Awaitable[Replies]], entities: Sequence[Entity]
+    ) -> Replies:
+        """Ask for these, or wait where somebody else is asking for one that was claimed.
+
+        Those that somebody else gave up are claimed anew and left out: they may be kept by now.
+        """
+        waited_for = {it: self._others[it] for it in entities if it in self._others}
+        replies = await ask([entity for entity in entities if entity not in waited_for])
+        if waited_for:
+            await asyncio.wait(waited_for.values())
+        for entity, question in waited_for.items():
+            if question.cancelled():
+                self._take([entity])
+            else:
+                replies.note(entity, question.result())
+        return replies
+
+    def release(self, entities: Iterable[Entity]) -> None:
+        """End one's own questions for these."""
+        for entity in entities:
+            if question := self._own.pop(entity, None):
+                self._questions.close(entity, question)
+
+    def release_all(self) -> None:
+        """End all of one's own questions."""
+        self.release(list(self._own))
+
+    def _take(self, entities: Iterable[Entity]) -> None:
+        for entity in entities:
+            question, is_new = self._questions.take(entity)
+            self._others.pop(entity, None)
+            (self._own if is_new else self._others)[entity] = question

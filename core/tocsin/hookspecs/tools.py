@@ -1,0 +1,122 @@
+"""What every plugin is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from tocsin.clock import Clock
+from tocsin.model import Entity, IncidentRecord, Neighbourhood, Node, Sighting, Window
+from tocsin.observables import Environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpResponse:
+    """What a server answered; `body` holds no more than the limit that was asked for."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names match in any case."""
+    body: bytes
+    truncated: bool
+
+
+class HttpClient(Protocol):
+    """The only way to the network: guarded, bounded, without redirects or cookies."""
+
+    def check_url(self, url: str) -> None:
+        """Return where `url` may be requested, as far as that can be told without the network.
+
+        Raises `Misconfigured`, which says what is wrong with it.
+        """
+        ...
+
+    async def vet_url(self, url: str) -> None:
+        """Return where `url` may be requested, also by what its name leads to at this moment.
+
+        Raises `Misconfigured`, which says what is wrong with it. A name that leads nowhere yet
+        passes.
+        """
+        ...
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        timeout: timedelta = timedelta(seconds=20),
+        limit: int = 16_384,
+    ) -> HttpResponse:
+        """Return the answer, its body cut at `limit` bytes.
+
+        Raises `Misconfigured` where the address is one that may not be reached, and `TryLater`
+        where the far side could not be reached or did not answer in time.
+        """
+        ...
+
+
+class Knowledge(Protocol):
+    """What is known here of entities: reads of the incident history and of the graph."""
+
+    async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
+        """Return what is known of each, in their order."""
+        ...
+
+    async def incidents_about(
+        self, entities: Sequence[Entity], window: Window | None = None, limit: int = 50
+    ) -> Sequence[IncidentRecord]:
+        """Return the latest incidents that involve any of them, the newest first."""
+        ...
+
+    async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighbourhood:
+        """Return the graph around an entity, `depth` steps from it (1 to 3)."""
+        ...
+
+
+class NothingKnown:
+    """The knowledge of a service that has seen nothing yet."""
+
+    async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
+        """Return that each was never seen."""
+        return [Sighting(entity=entity, incident_count=0) for entity in entities]
+
+    async def incidents_about(
+        self,
+        entities: Sequence[Entity],  # noqa: ARG002 - the protocol's
+        window: Window | None = None,  # noqa: ARG002
+        limit: int = 50,  # noqa: ARG002
+    ) -> Sequence[IncidentRecord]:
+        """Return none."""
+        return ()
+
+    async def neighbours(
+        self,
+        entity: Entity,
+        depth: int = 1,  # noqa: ARG002 - the protocol's
+        limit: int = 100,  # noqa: ARG002
+    ) -> Neighbourhood:
+        """Return the entity alone."""
+        return Neighbourhood(nodes=(Node.of(entity),), edges=(), complete=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What everything that a plugin offers is handed; it needs nothing global."""
+
+    name: str
+    """The name of its table in `plugins.toml`, such as `edge` for [providers.edge]."""
+    http: HttpClient
+    clock: Clock
+    log: FilteringBoundLogger
+    public_url: str = ""
+    """Where others reach this Tocsin, without a slash at the end."""
+    environment: Environment = field(default_factory=Environment)
+    """Tells what is internal and what is well known."""
+    knowledge: Knowledge = field(default_factory=NothingKnown)
+    """What is known here; of enrichers alone, others are handed nothing."""

@@ -1,0 +1,61 @@
+"""Investigations: sessions, the ledger of what was asked in them, and running them to their end."""
+
+from tocsin.investigations.answering.answers import Answers
+from tocsin.investigations.answering.history import History
+from tocsin.investigations.answering.providers import ProviderEvents
+from tocsin.investigations.answering.reply import Reply
+from tocsin.investigations.following.telling import tell_incidents
+from tocsin.investigations.measuring import Meter
+from tocsin.investigations.replaying.replay import Replayed, replay
+from tocsin.investigations.running.ending import Ended, Finisher
+from tocsin.investigations.running.loop import Investigations
+from tocsin.investigations.sessions.ledger import StepPage, list_steps, load_step
+from tocsin.investigations.sessions.meanings import step_meanings
+from tocsin.investigations.sessions.reads import (
+    LoadedSession,
+    SessionPage,
+    find_session,
+    list_sessions,
+    load_session,
+    render_session,
+)
+from tocsin.investigations.sessions.records import (
+    INVESTIGATIONS,
+    LONGEST_MESSAGE,
+    add_message,
+    cancel_session,
+    count_waiting,
+    create_session,
+    load_report,
+)
+
+__all__ = [
+    "INVESTIGATIONS",
+    "LONGEST_MESSAGE",
+    "Answers",
+    "Ended",
+    "Finisher",
+    "History",
+    "Investigations",
+    "LoadedSession",
+    "Meter",
+    "ProviderEvents",
+    "Replayed",
+    "Reply",
+    "SessionPage",
+    "StepPage",
+    "add_message",
+    "cancel_session",
+    "count_waiting",
+    "create_session",
+    "find_session",
+    "list_sessions",
+    "list_steps",
+    "load_report",
+    "load_session",
+    "load_step",
+    "render_session",
+    "replay",
+    "step_meanings",
+    "tell_incidents",
+]

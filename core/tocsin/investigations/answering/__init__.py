@@ -1,0 +1,1 @@
+"""Answering questions: from what is kept here, from providers, and from enrichers."""

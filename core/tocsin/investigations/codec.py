@@ -1,0 +1,63 @@
+"""Questions and answers as the ledger keeps them: JSON text that reads the same ever after."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar, get_args
+
+from pydantic import TypeAdapter
+
+from tocsin.model import QUESTIONS, Question
+
+T = TypeVar("T")
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+_ESCAPED = re.compile(
+    rb"(\\\\)|\\u0000"
+)  # a backslash that is escaped says nothing of what follows
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+
+
+def kind_of(question: type[Question[Any]]) -> str:
+    """Return what the ledger calls a kind of question, such as `incidents-about`."""
+    return _CAPITAL.sub("-", question.__name__).lower()
+
+
+def _content(question: type[Question[T]]) -> TypeAdapter[T]:
+    [of_question] = question.__orig_bases__  # type: ignore[attr-defined]
+    return TypeAdapter(*get_args(of_question))
+
+
+_QUESTIONS: dict[str, TypeAdapter[Any]] = {kind_of(it): TypeAdapter(it) for it in QUESTIONS}
+_ANSWERS: dict[str, TypeAdapter[Any]] = {kind_of(it): _content(it) for it in QUESTIONS}
+
+
+def encode_question(question: Question[Any]) -> str:
+    """Return a question as JSON; raises ValueError for text that is no text."""
+    return _encode(_QUESTIONS[kind_of(type(question))], question)
+
+
+def decode_question(kind: str, text: str) -> Question[Any]:
+    """Return the question; raises ValueError or KeyError where this version knows none such."""
+    question: Question[Any] = _QUESTIONS[kind].validate_json(text)
+    return question
+
+
+def encode_answer(kind: str, content: Any) -> str:
+    """Return the content of an answer as JSON; raises ValueError where it cannot be that."""
+    return _encode(_ANSWERS[kind], content)
+
+
+def decode_answer(kind: str, text: str) -> Any:
+    """Return the content of an answer; raises ValueError where this version does not take it."""
+    return _ANSWERS[kind].validate_json(text)
+
+
+def _encode(adapter: TypeAdapter[Any], value: object) -> str:
+    return without_nul(adapter.dump_json(value, fallback=str, warnings="error")).decode()
+
+
+def without_nul(content: bytes) -> bytes:
+    """Return JSON text without U+0000, which PostgreSQL holds in no text."""
+    if rb"\u0000" not in content:
+        return content
+    return _ESCAPED.sub(lambda found: found[1] or _REPLACEMENT, content)

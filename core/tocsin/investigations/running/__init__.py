@@ -1,0 +1,1 @@
+"""Running investigations: each by one node at a time, under a lease."""

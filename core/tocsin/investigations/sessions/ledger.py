@@ -1,0 +1,142 @@
+"""The ledger of a session: one row for each question and its answer, and for each conclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+
+from tocsin.clock import isoformat
+from tocsin.model import Outcome, Phase
+from tocsin.store.tables import session_steps
+
+CONCLUSION = "conclusion"
+"""The kind of a step that asks nothing."""
+_MILLISECOND = timedelta(milliseconds=1)
+_s = session_steps.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One row of the ledger; a question has the first five below `started_at`."""
+
+    number: int
+    """From 1 on, through all runs of the session."""
+    run: int
+    phase: Phase
+    kind: str
+    started_at: datetime
+    duration_ms: int = 0
+    elapsed_ms: int
+    """How long the run had taken at its end."""
+    asked_of: str | None = None
+    question: str | None = None
+    outcome: Outcome | None = None
+    answer: str | None = None
+    reason: str | None = None
+    conclusion: str | None = None
+    evidence: tuple[str, ...] | None = None
+
+    @property
+    def reference(self) -> str:
+        """What it is cited as: `step:12`."""
+        return f"step:{self.number}"
+
+    @property
+    def elapsed(self) -> timedelta:
+        """How long the run had taken at its end."""
+        return self.elapsed_ms * _MILLISECOND
+
+
+_COLUMNS = [session_steps.c[field.name] for field in fields(Step)]
+
+
+def append_steps(connection: Connection, session_id: str, steps: Sequence[Step]) -> None:
+    """Store steps, for whoever holds the session's lease."""
+    if steps:
+        rows = [{"session_id": session_id, **asdict(step)} for step in steps]
+        connection.execute(insert(session_steps), rows)
+
+
+def drop_steps(connection: Connection, session_id: str, first: int) -> None:
+    """Forget every step from this number on."""
+    beyond = delete(session_steps).where(_s.session_id == session_id, _s.number >= first)
+    connection.execute(beyond)
+
+
+def load_steps(connection: Connection, session_id: str, run: int | None = None) -> list[Step]:
+    """Return the steps of a run, or of all, in their order."""
+    query = select(*_COLUMNS).where(_s.session_id == session_id).order_by(_s.number)
+    if run is not None:
+        query = query.where(_s.run == run)
+    return [_step(row) for row in connection.execute(query).mappings()]
+
+
+def last_number(connection: Connection, session_id: str, before_run: int) -> int:
+    """Return the number of the last step of the runs before this one, 0 where there is none."""
+    earlier = select(func.max(_s.number)).where(_s.session_id == session_id, _s.run < before_run)
+    return connection.scalars(earlier).one() or 0
+
+
+def _step(row: RowMapping) -> Step:
+    known = {
+        "phase": Phase(row["phase"]),
+        "outcome": None if row["outcome"] is None else Outcome(row["outcome"]),
+        "evidence": None if row["evidence"] is None else tuple(row["evidence"]),
+    }
+    return Step(**{**row, **known})
+
+
+@dataclass(frozen=True, slots=True)
+class StepPage:
+    """One page of a ledger, the first step first."""
+
+    steps: list[dict[str, Any]]
+    total: int
+    next: int | None
+    """What to go on `after` where more follows, else None."""
+
+
+_LISTED = [column for column in _COLUMNS if column.name != "answer"]
+
+
+def list_steps(
+    connection: Connection, session_id: str, *, limit: int, after: int = 0, run: int | None = None
+) -> StepPage:
+    """Return the ledger of a session as it is shown; the answers are in each step's own record."""
+    matching = [_s.session_id == session_id]
+    matching += [] if run is None else [_s.run == run]
+    page = select(*_LISTED).where(*matching, _s.number > after).order_by(_s.number)
+    found = connection.execute(page.limit(limit + 1)).mappings().all()
+    total = connection.scalars(select(func.count()).select_from(session_steps).where(*matching))
+    return StepPage(
+        [_represent(row) for row in found[:limit]],
+        total.one(),
+        found[limit - 1]["number"] if len(found) > limit else None,
+    )
+
+
+def load_step(connection: Connection, session_id: str, number: int) -> dict[str, Any] | None:
+    """Return one step with its answer, None where there is none of this number."""
+    query = select(*_COLUMNS).where(_s.session_id == session_id, _s.number == number)
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else {**_represent(row), "answer": _loads(row["answer"])}
+
+
+def _represent(row: RowMapping) -> dict[str, Any]:
+    names = ("number", "run", "phase", "kind", "asked_of")
+    results = ("outcome", "reason", "conclusion", "evidence", "duration_ms")
+    return {
+        **{name: row[name] for name in names},
+        "question": _loads(row["question"]),
+        **{name: row[name] for name in results},
+        "started_at": isoformat(row["started_at"]),
+    }
+
+
+def _loads(text: str | None) -> Any:
+    return None if text is None else orjson.loads(text)

@@ -1,0 +1,169 @@
+"""Sessions as the API shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal, select
+
+from tocsin.clock import isoformat
+from tocsin.investigations.report_codec import read_report
+from tocsin.investigations.sessions.meanings import step_meanings
+from tocsin.investigations.write_backs import WriteBack, list_write_backs
+from tocsin.model import Persona, SessionStatus
+from tocsin.reports import to_markdown
+from tocsin.store.tables import session_messages, sessions
+
+COUNTED = 10_000
+"""Totals are exact up to here."""
+_PLAIN = (
+    "id",
+    "status",
+    "query",
+    "persona",
+    "provider",
+    "schedule_id",
+    "run",
+    "progress",
+    "error",
+    "title",
+    "verdict",
+    "confidence",
+    "risk_score",
+    "entity_count",
+    "finding_count",
+    "created_by",
+)
+_MOMENTS = ("created_at", "updated_at", "completed_at")
+_shown = select(*(sessions.c[name] for name in (*_PLAIN, *_MOMENTS)))
+_newest_first = _shown.order_by(sessions.c.id.desc())
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSession:
+    """A session with all that belongs to it, its report not yet rendered."""
+
+    shown: Mapping[str, Any]
+    report: Any
+    """As it is stored; None until a run has completed."""
+    meanings: Mapping[str, str]
+    """What the steps were that its report cites."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """One page of a list, the newest session first; without messages and reports."""
+
+    sessions: list[dict[str, Any]]
+    total: int
+    exact: bool
+    """False where there are more than `total`."""
+    next: str | None
+    """What to go on `before` where more follows, else None."""
+
+
+def session_url(public_url: str, session_id: str) -> str:
+    """Return where the console shows a session."""
+    return f"{public_url}/investigations/{session_id}"
+
+
+def load_session(
+    connection: Connection, session_id: str, *, public_url: str
+) -> LoadedSession | None:
+    """Return a session with its messages and its last report, None where there is none of this id.
+
+    For `render_session`, which takes its time and needs no connection.
+    """
+    whole = _shown.add_columns(sessions.c.report).where(sessions.c.id == session_id)
+    row = connection.execute(whole).mappings().one_or_none()
+    if row is None:
+        return None
+    messages = [_represent_message(message) for message in _messages(connection, session_id)]
+    written = [_represent_write_back(it) for it in list_write_backs(connection, session_id)]
+    return LoadedSession(
+        represent(row, public_url) | {"messages": messages, "write_backs": written},
+        row["report"],
+        step_meanings(connection, session_id) if row["report"] is not None else {},
+    )
+
+
+def render_session(loaded: LoadedSession) -> dict[str, Any]:
+    """Return a session as it is shown; its report is Markdown, None until a run has completed."""
+    report = read_report(loaded.report, loaded.shown["id"])
+    written = None if report is None else to_markdown(report, loaded.meanings)
+    return {**loaded.shown, "report": written}
+
+
+def find_session(
+    connection: Connection, session_id: str, *, public_url: str
+) -> dict[str, Any] | None:
+    """Return a session as lists show it, None where there is none of this id."""
+    row = connection.execute(_shown.where(sessions.c.id == session_id)).mappings().one_or_none()
+    return None if row is None else represent(row, public_url)
+
+
+def list_sessions(
+    connection: Connection,
+    *,
+    public_url: str,
+    limit: int,
+    before: str | None = None,
+    status: SessionStatus | None = None,
+    persona: Persona | None = None,
+    provider: str | None = None,
+    schedule_id: str | None = None,
+) -> SessionPage:
+    """Return the sessions that match, the newest first; `before` continues an earlier page."""
+    wanted = {"status": status, "persona": persona, "provider": provider}
+    matching = list(_matching(**wanted, schedule_id=schedule_id))
+    page = _newest_first.where(*matching).limit(limit + 1)
+    if before is not None:
+        page = page.where(sessions.c.id < before)
+    found = connection.execute(page).mappings().all()
+    bounded = select(literal(1)).select_from(sessions).where(*matching).limit(COUNTED + 1)
+    total = connection.scalars(select(func.count()).select_from(bounded.subquery())).one()
+    return SessionPage(
+        sessions=[represent(row, public_url) for row in found[:limit]],
+        total=min(total, COUNTED),
+        exact=total <= COUNTED,
+        next=found[limit - 1]["id"] if len(found) > limit else None,
+    )
+
+
+def _matching(**wanted: str | None) -> Iterable[ColumnElement[bool]]:
+    return (sessions.c[name] == value for name, value in wanted.items() if value is not None)
+
+
+def represent(row: RowMapping | Mapping[str, Any], public_url: str) -> dict[str, Any]:
+    """Return a session as lists show it."""
+    return {
+        **{name: row[name] for name in _PLAIN},
+        **{name: isoformat(row[name]) if row[name] else None for name in _MOMENTS},
+        "url": session_url(public_url, row["id"]),
+    }
+
+
+def _represent_write_back(it: WriteBack) -> dict[str, Any]:
+    return {
+        "incident_number": it.incident_number,
+        "provider": it.provider,
+        "run": it.run,
+        "state": it.state,
+        "attempts": it.attempts,
+        "reason": it.reason,
+        "finished_at": it.finished_at and isoformat(it.finished_at),
+    }
+
+
+def _messages(connection: Connection, session_id: str) -> Iterable[RowMapping]:
+    m = session_messages.c
+    query = select(session_messages).where(m.session_id == session_id).order_by(m.number)
+    return connection.execute(query).mappings()
+
+
+def _represent_message(row: RowMapping) -> dict[str, Any]:
+    names = ("role", "text", "run", "created_by")
+    shown = {name: row[name] for name in names}
+    return {**shown, "created_at": isoformat(row["created_at"])}

@@ -1,0 +1,164 @@
+"""Sessions: asked for here, investigated by whichever node has room."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
+
+from tocsin.errors import CallerError
+from tocsin.events import new_id
+from tocsin.investigations.report_codec import read_report
+from tocsin.investigations.sessions.searching import index_session
+from tocsin.model import Persona, Report, SessionStatus
+from tocsin.store import announce
+from tocsin.store.tables import session_messages, sessions
+from tocsin.store.text import clean
+
+INVESTIGATIONS = "investigations"
+"""The topic of sessions that wait to be investigated, and of those that shall stop."""
+TIMEOUT: Final = timedelta(minutes=10)
+LONGEST_MESSAGE = 20_000
+MOST_FOLLOW_UPS: Final = 100
+"""So often a session goes on; its search text and its ledger grow with each."""
+NO_PROGRESS: Final = {"phase": None, "steps": 0, "asked": 0}
+UNDER_WAY: Final = (SessionStatus.QUEUED, SessionStatus.RUNNING)
+
+
+def count_waiting(connection: Connection, at_most: int) -> int:
+    """Return how many sessions are under way or wait for it, counted up to `at_most`."""
+    some = select(sessions.c.id).where(sessions.c.status.in_(UNDER_WAY)).limit(at_most).subquery()
+    count: int = connection.scalars(select(func.count()).select_from(some)).one()
+    return count
+
+
+def create_session(
+    connection: Connection,
+    *,
+    query: str,
+    persona: Persona,
+    provider: str | None,
+    by: str,
+    now: datetime,
+    timeout: timedelta = TIMEOUT,
+    schedule_id: str | None = None,
+) -> str:
+    """Store a session for a node to investigate, and return its id."""
+    session_id = new_id("ses")
+    text = clean(query, LONGEST_MESSAGE)
+    row = {
+        "id": session_id,
+        "query": text,
+        "persona": persona.value,
+        "provider": provider,
+        "schedule_id": schedule_id,
+        "run": 0,
+        "timeout_ms": timeout // timedelta(milliseconds=1),
+        "created_by": by,
+        "created_at": now,
+        **_queued(now),
+    }
+    connection.execute(insert(sessions).values(row))
+    _ask(connection, session_id, text, by, now)
+    return session_id
+
+
+def add_message(connection: Connection, session_id: str, text: str, by: str, now: datetime) -> None:
+    """Have a session go on from where it ended; its last report can be read meanwhile.
+
+    Raises CallerError: 404 where there is none, 409 while it is under way or has gone on often.
+    """
+    row = _hold(connection, session_id)
+    if row["status"] in UNDER_WAY:
+        words = "wait until it has completed, or cancel it, before you send another message"
+        raise CallerError(409, f"This session is {row['status']}; {words}.")
+    if row["run"] > MOST_FOLLOW_UPS:
+        words = f"has had {MOST_FOLLOW_UPS} follow-ups, which is the most; start another"
+        raise CallerError(409, f"This session {words}.")
+    _ask(connection, session_id, clean(text, LONGEST_MESSAGE), by, now)
+
+
+def _ask(connection: Connection, session_id: str, text: str, by: str, now: datetime) -> None:
+    next_run = update(sessions).where(sessions.c.id == session_id)
+    values = _queued(now) | {"run": sessions.c.run + 1}
+    run = connection.scalars(next_run.values(values).returning(sessions.c.run)).one()
+    write_message(connection, session_id, run=run, role="user", text=text, by=by, now=now)
+    index_session(connection, session_id)
+    announce(connection, INVESTIGATIONS)
+
+
+def _queued(now: datetime) -> dict[str, Any]:
+    nothing = ("error", "started_at", "completed_at", "node", "lease", "leased_until")
+    return {
+        "status": SessionStatus.QUEUED.value,
+        "progress": NO_PROGRESS,
+        "attempts": 0,
+        "asked_at": now,
+        "updated_at": now,
+        **dict.fromkeys(nothing),
+    }
+
+
+def cancel_session(connection: Connection, session_id: str, now: datetime) -> None:
+    """End a session that is under way, wherever it is; one that has ended stays as it is.
+
+    Raises CallerError (404) where there is none.
+    """
+    if _hold(connection, session_id)["status"] not in UNDER_WAY:
+        return
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.id == session_id)
+        .values(ended(SessionStatus.CANCELLED, now))
+    )
+    index_session(connection, session_id)
+    announce(connection, INVESTIGATIONS)
+
+
+def ended(status: SessionStatus, now: datetime) -> dict[str, Any]:
+    """Return the columns of a session that is under way no more; nobody holds it."""
+    free = dict.fromkeys(("node", "lease", "leased_until"))
+    return {"status": status.value, "completed_at": now, "updated_at": now, **free}
+
+
+def _hold(connection: Connection, session_id: str) -> RowMapping:
+    """Return a session that no other transaction changes until this one ends."""
+    row_of = select(sessions.c.status, sessions.c.run).where(sessions.c.id == session_id)
+    row = connection.execute(row_of.with_for_update()).mappings().one_or_none()
+    if row is None:
+        raise CallerError(404, "There is no session of this id.")
+    return row
+
+
+def write_message(
+    connection: Connection,
+    session_id: str,
+    *,
+    run: int,
+    role: str,
+    text: str,
+    by: str,
+    now: datetime,
+) -> None:
+    """Store a message of a session whose row this transaction has changed: numbers have no gaps."""
+    m = session_messages.c
+    numbers = select(m.number).where(m.session_id == session_id)
+    last = connection.scalars(numbers.order_by(m.number.desc()).limit(1)).one_or_none()
+    row = {
+        "session_id": session_id,
+        "number": (last or 0) + 1,
+        "run": run,
+        "role": role,
+        "text": text,
+        "created_by": by,
+        "created_at": now,
+    }
+    connection.execute(insert(session_messages).values(row))
+
+
+def load_report(connection: Connection, session_id: str) -> Report | None:
+    """Return what the last run that completed came to, None where none has that can be read."""
+    query = select(sessions.c.report).where(sessions.c.id == session_id)
+    stored = connection.scalars(query).one_or_none()
+    return read_report(stored, session_id)

@@ -1,0 +1,34 @@
+"""Which incidents are told what an investigation came to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import Connection, select
+
+from tocsin.hookspecs import Capability, Provider
+from tocsin.store.tables import incidents
+
+
+def write_back_to(providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
+    """Return the providers whose operator wants comments, and whose plugin can write them."""
+    return {
+        name: provider
+        for name, provider in providers.items()
+        if provider.settings.write_back and Capability.COMMENT in provider.capabilities()
+    }
+
+
+def incidents_to_tell(
+    connection: Connection, numbers: Sequence[int], providers: Collection[str]
+) -> Sequence[tuple[int, str, str]]:
+    """Return number, provider and external id of those incidents that are of these providers."""
+    if not numbers or not providers:
+        return ()
+    columns = (incidents.c.number, incidents.c.provider, incidents.c.external_id)
+    query = (
+        select(*columns)
+        .where(incidents.c.number.in_(numbers), incidents.c.provider.in_(providers))
+        .order_by(incidents.c.number)
+    )
+    return [(number, provider, name) for number, provider, name in connection.execute(query)]

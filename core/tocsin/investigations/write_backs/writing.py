@@ -1,0 +1,140 @@
+"""Writing comments to incidents at their SIEMs, each provider in its own time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+
+import structlog
+
+from tocsin.clock import Clock, isoformat
+from tocsin.errors import Misconfigured, PluginFailure, Refused, TryLater
+from tocsin.hookspecs import Provider
+from tocsin.investigations.write_backs.qualifying import write_back_to
+from tocsin.investigations.write_backs.records import (
+    WriteBack,
+    WriteBackState,
+    finish_write_back,
+    put_off_write_back,
+    take_write_back,
+)
+from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
+from tocsin.metrics import Metrics
+from tocsin.store import Database
+
+RETRIES = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
+"""The wait after each failure in a row; after the last one a comment has failed."""
+UNTIL_MENDED = timedelta(hours=1)
+"""The wait where the configuration is wrong or the credentials are: often would lock them out."""
+TIMEOUT = timedelta(minutes=2)
+LEASE = 2 * TIMEOUT
+"""How long a comment is a node's own; longer than it may take, or two would write it."""
+PAUSE = timedelta(seconds=5)
+"""How long nobody looks after nothing was due, or a SIEM was in trouble."""
+OUTCOMES = ("written", "later", "failed")
+_log = structlog.get_logger()
+
+
+class WriteBackMeter:
+    """Counts what this node writes; for nobody, where there are no metrics."""
+
+    def __init__(self, metrics: Metrics | None = None) -> None:
+        self._counter = None
+        if metrics is not None:
+            self._counter = metrics.counter(
+                "tocsin_write_backs_total",
+                "Attempts to write a comment to an incident at its SIEM, by what became of them",
+                "provider",
+                "outcome",
+            )
+
+    def count(self, provider: str, outcome: str, times: int = 1) -> None:
+        """Count attempts that ended so."""
+        if self._counter is not None:
+            self._counter.labels(provider, outcome).inc(times)
+
+
+class WriteBacks:
+    """Writes what is due to the providers that are to be told."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        providers: Mapping[str, Provider],
+        meter: WriteBackMeter | None = None,
+        timeout: timedelta = TIMEOUT,
+    ) -> None:
+        """Take all providers; those whose operator wants no comments are left alone."""
+        self._database = database
+        self._clock = clock
+        self._providers = write_back_to(providers)
+        self._meter = meter or WriteBackMeter()
+        self._timeout = timeout
+        for name in self._providers:  # from 0 on, or the first would not show as an increase
+            for outcome in OUTCOMES:
+                self._meter.count(name, outcome, 0)
+
+    async def run(self) -> None:
+        """Write what is due, until cancelled; one provider never holds up another."""
+        async with asyncio.TaskGroup() as tasks:
+            for name in self._providers:
+                step = partial(self._step, name)
+                what = "writing comments to a provider"
+                tasks.create_task(run_forever(step, self._clock, what, provider=name))
+
+    async def _step(self, name: str) -> None:
+        if not await self.write_next(name):
+            await self._clock.sleep(PAUSE)
+
+    async def write_next(self, name: str) -> bool:
+        """Write the next comment that is due at a provider; return whether one was written."""
+        now = self._clock.now()
+        taken = await self._database.write(take_write_back, name, now, now + LEASE)
+        if taken is None:
+            return False
+        try:
+            async with asyncio.timeout(self._timeout.total_seconds()):
+                provider = self._providers[name]
+                await provider.comment(taken.external_id, taken.text, taken.key)
+        except PLUGIN_FAILURES as error:
+            if was_cancelled():
+                raise
+            await self._fail(taken, error)
+            return False
+        done = WriteBackState.WRITTEN
+        await self._database.write(finish_write_back, taken, done, self._clock.now())
+        self._meter.count(name, "written")
+        return True
+
+    async def _fail(self, taken: WriteBack, error: BaseException) -> None:
+        attempts, pause = taken.attempts + 1, RETRIES[min(taken.attempts, len(RETRIES) - 1)]
+        if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the text
+            attempts, pause = taken.attempts, UNTIL_MENDED
+        elif isinstance(error, Refused) or attempts > len(RETRIES):
+            await self._give_up(taken, error)
+            return
+        if isinstance(error, TryLater) and error.after is not None:
+            pause = max(pause, error.after)
+        reason, due_at = _reason(error), self._clock.now() + pause
+        await self._database.write(
+            put_off_write_back, taken, attempts=attempts, due_at=due_at, reason=reason
+        )
+        self._meter.count(taken.provider, "later")
+        facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
+        _log.warning("a comment is written later", **facts, again_at=isoformat(due_at))
+
+    async def _give_up(self, taken: WriteBack, error: BaseException) -> None:
+        reason, failed = _reason(error), WriteBackState.FAILED
+        await self._database.write(finish_write_back, taken, failed, self._clock.now(), reason)
+        self._meter.count(taken.provider, "failed")
+        facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
+        _log.warning("a comment was not written", **facts)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "the SIEM did not answer in time"
+    return str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"

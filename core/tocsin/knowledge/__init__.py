@@ -1,0 +1,73 @@
+"""What is known beyond one incident: the graph, the history, and search."""
+
+from tocsin.knowledge.graph import (
+    DEEPEST,
+    Count,
+    GraphStats,
+    Path,
+    Seen,
+    canonical,
+    export_stix,
+    find_path,
+    graph_stats,
+    is_known,
+    latest_incidents,
+    neighbourhood,
+    record_relations,
+)
+from tocsin.knowledge.history import (
+    incidents_about,
+    incidents_numbered,
+    incidents_within,
+    sightings,
+)
+from tocsin.knowledge.markings import known_markings
+from tocsin.knowledge.reads import StoredKnowledge
+from tocsin.knowledge.search import (
+    INCIDENTS,
+    EntityPosition,
+    Found,
+    FoundEntity,
+    Indexer,
+    Position,
+    SearchDocument,
+    as_html,
+    index_document,
+    lag,
+    search,
+    search_entities,
+)
+
+__all__ = [
+    "DEEPEST",
+    "INCIDENTS",
+    "Count",
+    "EntityPosition",
+    "Found",
+    "FoundEntity",
+    "GraphStats",
+    "Indexer",
+    "Path",
+    "Position",
+    "SearchDocument",
+    "Seen",
+    "StoredKnowledge",
+    "as_html",
+    "canonical",
+    "export_stix",
+    "find_path",
+    "graph_stats",
+    "incidents_about",
+    "incidents_numbered",
+    "incidents_within",
+    "index_document",
+    "is_known",
+    "known_markings",
+    "lag",
+    "latest_incidents",
+    "neighbourhood",
+    "record_relations",
+    "search",
+    "search_entities",
+    "sightings",
+]

@@ -1,0 +1,60 @@
+"""Nodes by themselves: how one is spelt, and whether there is one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, literal, select
+
+from tocsin.knowledge.listing import LONGEST_VALUE, number_of
+from tocsin.model import Entity, EntityKind, Node, NodeKind
+from tocsin.store.tables import (
+    incident_entities,
+    incident_techniques,
+    incidents,
+    relations,
+    sessions,
+)
+from tocsin.store.text import clean
+
+
+def canonical(node: Node) -> Node:
+    """Return the node as it is spelt in the graph."""
+    number = number_of(node)
+    if number is not None:
+        return replace(node, value=str(number))
+    if node.kind in set(EntityKind):
+        node = Node.of(Entity(EntityKind(node.kind), node.value))
+    return replace(node, value=clean(node.value, LONGEST_VALUE))
+
+
+def is_session(node: Node) -> bool:
+    """Return whether the node is a session."""
+    return node.kind == NodeKind.SESSION
+
+
+def is_known(connection: Connection, node: Node) -> bool:
+    """Return whether there is anything in the graph about a node, which is spelt as there."""
+    return any(connection.execute(query).first() for query in _records(node))
+
+
+def _records(node: Node) -> list[Select[Any]]:
+    one = select(literal(1)).limit(1)
+    mentioned = [
+        one.where(relations.c.source_value == node.value, relations.c.source_kind == node.kind),
+        one.where(relations.c.target_value == node.value, relations.c.target_kind == node.kind),
+    ]
+    return [one.where(*_own_record(node)), *mentioned]
+
+
+def _own_record(node: Node) -> tuple[ColumnElement[bool], ...]:
+    match node.kind:
+        case NodeKind.INCIDENT:
+            return (incidents.c.number == number_of(node),)
+        case NodeKind.SESSION:
+            return (sessions.c.id == node.value,)
+        case NodeKind.TECHNIQUE:
+            return (incident_techniques.c.technique == node.value,)
+    table = incident_entities.c
+    return table.value == node.value, table.kind == node.kind

@@ -1,0 +1,135 @@
+"""A shortest path between two nodes, looked for from both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, select, union_all
+
+from tocsin.knowledge.graph.edges import edges_between
+from tocsin.knowledge.graph.looking import View, leads_further
+from tocsin.knowledge.graph.nodes import canonical, is_known, is_session
+from tocsin.knowledge.graph.steps import Shape
+from tocsin.knowledge.listing import as_list, listed
+from tocsin.knowledge.newest import walks_indexes
+from tocsin.model import Edge, Node, RelationType
+
+FAN_OUT = 25
+"""Of one node, so many of the newest edges of each kind are gone."""
+FRONTIER = 200
+"""From so many nodes at the same distance the search goes on, those that were found first."""
+_ROWS = 2_000  # read in one step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """What came of looking for a path."""
+
+    nodes: tuple[Node, ...]
+    """From the one end to the other; empty where no path was found."""
+    edges: tuple[Edge, ...]
+    """All edges between nodes that follow each other."""
+    complete: bool
+    """False where some edges were not looked at, so that there may be a shorter path."""
+
+
+@walks_indexes
+def find_path(
+    connection: Connection,
+    start: Node,
+    end: Node,
+    *,
+    longest: int = 6,
+    types: Collection[RelationType] | None = None,
+) -> Path | None:
+    """Return a shortest path of at most `longest` edges, gone in either direction.
+
+    It passes through no session: what one investigation has looked at may have nothing else in
+    common. With `types`, only such edges are gone. None where one of the two is not known at all.
+    """
+    here, there = canonical(start), canonical(end)
+    if not (is_known(connection, here) and is_known(connection, there)):
+        return None
+    search = _Search(connection, View(types=types))
+    nodes = search.between(here, there, longest)
+    edges, _ = edges_between(connection, nodes, search.view, search.parameters)
+    following = {frozenset(pair) for pair in pairwise(nodes)}
+    shown = tuple(edge for edge in edges if frozenset((edge.source, edge.target)) in following)
+    return Path(nodes=tuple(nodes), edges=shown, complete=search.complete)
+
+
+@dataclass(slots=True)
+class _Side:
+    """What was found from one end: each node, and the one that it was reached from."""
+
+    frontier: list[Node]
+    reached: dict[Node, Node | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reached = dict.fromkeys(self.frontier)
+
+    def way_to(self, node: Node) -> list[Node]:
+        """Return the way from this end to a node that was reached."""
+        way = [node]
+        while (before := self.reached[way[-1]]) is not None:
+            way.append(before)
+        return way[::-1]
+
+
+class _Search:
+    def __init__(self, connection: Connection, view: View) -> None:
+        self._connection = connection
+        self._statement = _onward(connection.dialect.name, view.shape)
+        self.view = view
+        self.parameters = view.parameters(connection, FAN_OUT)
+        self.complete = True
+
+    def between(self, start: Node, end: Node, longest: int) -> Sequence[Node]:
+        """Return the nodes of a path, none where there is none."""
+        if start == end:
+            return [start]
+        sides = _Side([start]), _Side([end])
+        for _ in range(longest):
+            nearer = min(sides, key=lambda side: len(side.frontier))
+            if not nearer.frontier:
+                return []
+            self._expand(nearer, {start, end})
+            for node in nearer.frontier:
+                if all(node in side.reached for side in sides):
+                    return [*sides[0].way_to(node), *sides[1].way_to(node)[-2::-1]]
+            self._narrow(nearer)
+        return []
+
+    def _expand(self, side: _Side, ends: Collection[Node]) -> None:
+        """Add what is one edge further; a session that is no end is none of it."""
+        found: list[Node] = []
+        values = {**self.parameters, "frontier": as_list(side.frontier), "rows": _ROWS + 1}
+        rows = self._connection.execute(self._statement, values).all()
+        for kind, value, *origin in rows[:_ROWS]:
+            node = Node(kind, value)
+            if node not in side.reached and (node in ends or not is_session(node)):
+                side.reached[node] = Node(*origin)
+                found.append(node)
+        left_out = len(rows) > _ROWS or self._leads_further(side.frontier)
+        self.complete = self.complete and not left_out
+        side.frontier = found
+
+    def _leads_further(self, nodes: Sequence[Node]) -> bool:
+        return leads_further(self._connection, nodes, self.view.shape, self.parameters)
+
+    def _narrow(self, side: _Side) -> None:
+        self.complete = self.complete and len(side.frontier) <= FRONTIER
+        side.frontier = side.frontier[:FRONTIER]
+
+
+@cache
+def _onward(dialect: str, shape: Shape) -> Select[Any]:
+    frontier = listed(dialect, "frontier")
+    carried = (frontier.c.kind.label("origin_kind"), frontier.c.value.label("origin_value"))
+    steps = union_all(*(step.select(frontier, carried, shape) for step in shape.steps)).subquery()
+    columns = (steps.c.kind, steps.c.value, steps.c.origin_kind, steps.c.origin_value)
+    return select(*columns).limit(bindparam("rows"))

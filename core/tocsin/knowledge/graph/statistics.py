@@ -1,0 +1,109 @@
+"""How large the graph is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Select,
+    column,
+    func,
+    literal,
+    select,
+    table,
+    union_all,
+)
+
+from tocsin.knowledge.graph.steps import OF_INCIDENTS
+from tocsin.model import EntityKind, NodeKind, RelationType
+from tocsin.store.sequences import INCIDENT_NUMBER, last_allotted
+from tocsin.store.tables import (
+    entities,
+    incident_entities,
+    incident_techniques,
+    incidents,
+    relations,
+    sessions,
+)
+
+COUNTED = 1_000
+"""Counts are exact up to here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many there are."""
+
+    value: int
+    exact: bool
+    """False where there are more than `value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStats:
+    """How many nodes there are of each kind, and edges of each type; of those that there are."""
+
+    nodes: Mapping[str, Count]
+    edges: Mapping[str, Count]
+
+
+def graph_stats(connection: Connection) -> GraphStats:
+    """Return how large the graph is, without counting anything that is large.
+
+    Incidents are numbered without gaps, so their number is exact. Entities are counted as far as
+    they are indexed: those that an incident names.
+    """
+    nodes = {NodeKind.INCIDENT.value: Count(last_allotted(connection, INCIDENT_NUMBER), exact=True)}
+    edges: dict[str, Count] = {}
+    for what, name, counted in connection.execute(_counts()):
+        count = Count(min(counted, COUNTED), exact=counted <= COUNTED)
+        (nodes if what == "node" else edges)[name] = count
+    return GraphStats(nodes=_present(nodes), edges=_present(edges))
+
+
+def _present(counts: Mapping[str, Count]) -> dict[str, Count]:
+    return {name: count for name, count in counts.items() if count.value}
+
+
+@cache
+def _counts() -> Any:
+    one = select(literal(1))
+    nodes: dict[str, Select[Any]] = {
+        kind.value: one.where(entities.c.kind == kind.value) for kind in EntityKind
+    }
+    nodes[NodeKind.SESSION] = one.select_from(sessions)
+    nodes[NodeKind.TECHNIQUE] = _techniques()
+    edges: dict[str, Select[Any]] = {
+        type_.value: one.where(relations.c.type == type_.value)
+        for type_ in RelationType
+        if type_ not in OF_INCIDENTS
+    }
+    edges[RelationType.INVOLVES] = one.select_from(incident_entities)
+    edges[RelationType.USES] = one.select_from(incident_techniques)
+    edges[RelationType.MERGED_INTO] = one.where(incidents.c.merged_into.is_not(None))
+    return union_all(
+        *(_bounded("node", name, query) for name, query in nodes.items()),
+        *(_bounded("edge", name, query) for name, query in edges.items()),
+    )
+
+
+def _bounded(what: str, name: str, query: Select[Any]) -> Any:
+    rows = query.limit(COUNTED + 1).subquery()
+    return select(literal(what), literal(str(name)), func.count()).select_from(rows)
+
+
+def _techniques() -> Select[Any]:
+    """Return each technique once; of each, its first row in the index alone is read."""
+    rows = incident_techniques.alias()
+    first = select(func.min(rows.c.technique).label("technique"))
+    names = table("names", column("technique"))
+    following = (
+        select(func.min(rows.c.technique)).where(rows.c.technique > names.c.technique)
+    ).scalar_subquery()
+    onward = select(following).where(names.c.technique.is_not(None))
+    every = first.union_all(onward).cte("names", recursive=True)
+    return select(literal(1)).select_from(every).where(every.c.technique.is_not(None))

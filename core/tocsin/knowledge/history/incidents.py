@@ -1,0 +1,193 @@
+"""Incidents as they are kept, by number, by what they involve, and by when they occurred."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
+
+from tocsin.knowledge.listing import as_list, listed
+from tocsin.knowledge.newest import HIGHEST, last_number, newest_of, walks_indexes
+from tocsin.model import (
+    Alert,
+    Entity,
+    EntityKind,
+    IncidentRecord,
+    IncidentStatus,
+    Marking,
+    Severity,
+    Window,
+    marking_of,
+)
+from tocsin.store.tables import incident_alerts, incident_entities, incidents
+
+ALERTS = 50
+"""So many alerts of an incident are shown, the latest."""
+LOOKED_AT = 500
+"""Of an entity, so many of its latest incidents are looked through for those that are wanted."""
+Markings = Mapping[str, Marking]
+_COLUMNS = (
+    "number",
+    "provider",
+    "external_id",
+    "title",
+    "description",
+    "severity",
+    "severity_assumed",
+    "status",
+    "occurred_at",
+    "updated_at",
+    "alert_count",
+    "source_url",
+    "merged_into",
+    "techniques",
+)
+_i, _e, _a = incidents.c, incident_entities.c, incident_alerts.c
+_newest_first = (_i.occurred_at.desc(), _i.number.desc())
+
+
+def incidents_numbered(
+    connection: Connection, numbers: Sequence[int], markings: Markings
+) -> list[IncidentRecord]:
+    """Return the incidents of these numbers, in this order; one that does not exist is left out."""
+    wanted = [number for number in dict.fromkeys(numbers) if 0 < number <= HIGHEST]
+    found = connection.execute(_NUMBERED, {"numbers": wanted}).mappings()
+    rows = {row["number"]: row for row in found}
+    known = list(rows)
+    involved = _entities_of(connection, known)
+    alerts = _alerts_of(connection, known)
+    return [
+        _record(rows[number], involved.get(number, ()), alerts.get(number, ()), markings)
+        for number in wanted
+        if number in rows
+    ]
+
+
+@walks_indexes
+def incidents_about(
+    connection: Connection,
+    about: Sequence[Entity],
+    markings: Markings,
+    *,
+    window: Window | None = None,
+    provider: str | None = None,
+    limit: int = 50,
+) -> list[IncidentRecord]:
+    """Return the latest incidents that involve any of these entities, the newest first.
+
+    Of each entity, the latest 500 incidents up to the window's end are looked through. So where
+    one is in very many, older ones that fit may be missing.
+    """
+    highest = HIGHEST if window is None else last_number(connection, window.end, window.start)
+    statement = _about(connection.dialect.name, window is not None, provider is not None)
+    values = {
+        "wanted": as_list(about),
+        "highest": highest,
+        "looked_at": max(limit, LOOKED_AT),
+        "limit": limit,
+        **_bounds(window),
+        "provider": provider,
+    }
+    numbers = connection.execute(statement, values).scalars().all()
+    return incidents_numbered(connection, numbers, markings)
+
+
+def incidents_within(
+    connection: Connection,
+    window: Window,
+    markings: Markings,
+    *,
+    provider: str | None = None,
+    min_severity: Severity = Severity.INFORMATIONAL,
+    limit: int = 50,
+) -> list[IncidentRecord]:
+    """Return the incidents that occurred in a window, the newest first."""
+    query = select(_i.number).where(_i.occurred_at >= window.start, _i.occurred_at < window.end)
+    if provider is not None:
+        query = query.where(_i.provider == provider)
+    if min_severity.rank > 0:
+        wanted = [severity for severity in Severity if severity.rank >= min_severity.rank]
+        query = query.where(_i.severity.in_(wanted))
+    ordered = query.order_by(*_newest_first).limit(limit)
+    return incidents_numbered(connection, connection.execute(ordered).scalars().all(), markings)
+
+
+def _record(
+    row: RowMapping, involved: Iterable[Entity], alerts: Iterable[Alert], markings: Markings
+) -> IncidentRecord:
+    return IncidentRecord(
+        **{
+            **row,
+            "severity": Severity(row["severity"]),
+            "status": IncidentStatus(row["status"]),
+            "techniques": tuple(row["techniques"]),
+        },
+        entities=tuple(involved),
+        alerts=tuple(alerts),
+        marking=marking_of(row["provider"], markings),
+    )
+
+
+def _entities_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Entity]]:
+    found: dict[int, list[Entity]] = {}
+    for number, kind, value in connection.execute(_ENTITIES, {"numbers": numbers}):
+        found.setdefault(number, []).append(Entity(EntityKind(kind), value))
+    return found
+
+
+def _alerts_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Alert]]:
+    """Return the latest alerts of each incident, the earliest first."""
+    found: dict[int, list[Alert]] = {}
+    for number, external_id, title, severity, at in connection.execute(
+        _ALERTS, {"numbers": numbers}
+    ):
+        alert = Alert(
+            external_id=external_id, title=title, severity=Severity(severity), occurred_at=at
+        )
+        found.setdefault(number, []).append(alert)
+    return found
+
+
+def _bounds(window: Window | None) -> dict[str, datetime]:
+    return {} if window is None else {"since": window.start, "until": window.end}
+
+
+_numbers: Any = bindparam("numbers", expanding=True)
+_NUMBERED = select(*(_i[name] for name in _COLUMNS)).where(_i.number.in_(_numbers))
+_ENTITIES = (
+    select(_e.incident_number, _e.kind, _e.value)
+    .where(_e.incident_number.in_(_numbers))
+    .order_by(_e.incident_number, _e.kind, _e.value)
+)
+_latest = func.row_number().over(
+    partition_by=_a.incident_number, order_by=(_a.occurred_at.desc(), _a.external_id.desc())
+)
+_ranked = (
+    select(incident_alerts, _latest.label("place"))
+    .where(_a.incident_number.in_(_numbers))
+    .subquery()
+)
+_r = _ranked.c
+_ALERTS = (
+    select(_r.incident_number, _r.external_id, _r.title, _r.severity, _r.occurred_at)
+    .where(_r.place <= ALERTS)
+    .order_by(_r.incident_number, _r.place.desc())
+)
+_within = (
+    _i.occurred_at >= bindparam("since", type_=_i.occurred_at.type),
+    _i.occurred_at < bindparam("until", type_=_i.occurred_at.type),
+)
+
+
+@cache
+def _about(dialect: str, timed: bool, provided: bool) -> Select[Any]:
+    wanted = listed(dialect, "wanted")
+    newest = newest_of(wanted, bindparam("looked_at"), bindparam("highest"))
+    numbers = select(_e.incident_number).where(*newest).distinct().cte("found")
+    query = select(_i.number).join(numbers, numbers.c.incident_number == _i.number)
+    query = query.where(*_within) if timed else query
+    query = query.where(_i.provider == bindparam("provider")) if provided else query
+    return query.order_by(*_newest_first).limit(bindparam("limit"))

@@ -1,0 +1,118 @@
+"""How entities are marked by all that is known of them here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
+
+from tocsin.knowledge.listing import as_list, listed
+from tocsin.knowledge.newest import walks_indexes
+from tocsin.knowledge.search import INDEXED
+from tocsin.model import Entity, EntityKind, Marking, Pap, Tlp, marking_of
+from tocsin.store.sequences import last_allotted
+from tocsin.store.tables import (
+    IS_STRICT,
+    entity_providers,
+    incident_entities,
+    incidents,
+    relations,
+)
+
+NOT_INDEXED = 5_000
+"""Of the incidents that are not indexed yet, so many are looked through, the latest."""
+_AT_ONCE = 500
+_TLPS, _PAPS = tuple(Tlp), tuple(Pap)
+
+
+@walks_indexes
+def known_markings(
+    connection: Connection, entities: Iterable[Entity], markings: Mapping[str, Marking]
+) -> dict[Entity, Marking]:
+    """Return the strictest marking of what each entity is known from.
+
+    That is each incident with it, which is marked as its provider's are, and each relation that
+    touches it and is marked beyond amber. Nothing for an entity that neither is known of.
+    """
+    wanted = dict.fromkeys(entities)
+    found: defaultdict[Entity, set[Marking]] = defaultdict(set)
+    for entity, provider in _providers(connection, list(wanted)):
+        if entity in wanted:
+            found[entity].add(marking_of(provider, markings))
+    for entity, marking in _strict(connection, list(wanted)):
+        found[entity].add(marking)
+    return {entity: Marking.strictest(several) for entity, several in found.items()}
+
+
+def _providers(connection: Connection, entities: Sequence[Entity]) -> Iterator[tuple[Entity, str]]:
+    """Yield from which providers the incidents with entities are, and more of the latest.
+
+    What waits to be indexed is read first, or it could be indexed between the two.
+    """
+    waiting = {"after": last_allotted(connection, INDEXED)}
+    for kind, value, provider in connection.execute(_WAITING, waiting):
+        yield Entity(EntityKind(kind), value), provider
+    statement = _indexed(connection.dialect.name)
+    for values in _lists(entities):
+        for kind, value, provider in connection.execute(statement, values):
+            yield Entity(EntityKind(kind), value), provider
+
+
+def _strict(connection: Connection, entities: Sequence[Entity]) -> Iterator[tuple[Entity, Marking]]:
+    statement = _relations(connection.dialect.name)
+    for values in _lists(entities):
+        for kind, value, *ranks in connection.execute(statement, values):
+            for tlp, pap in (ranks[:2], ranks[2:]):
+                if tlp is not None:
+                    yield Entity(EntityKind(kind), value), Marking(_TLPS[tlp], _PAPS[pap])
+
+
+def _lists(entities: Sequence[Entity]) -> Iterator[dict[str, str]]:
+    for start in range(0, len(entities), _AT_ONCE):
+        yield {"wanted": as_list(entities[start : start + _AT_ONCE])}
+
+
+_latest = (
+    select(incidents.c.number, incidents.c.provider)
+    .where(incidents.c.change > bindparam("after"))
+    .order_by(incidents.c.change.desc())
+    .limit(NOT_INDEXED)
+    .subquery()
+)
+_WAITING = (
+    select(incident_entities.c.kind, incident_entities.c.value, _latest.c.provider)
+    .select_from(_latest)
+    .join(incident_entities, incident_entities.c.incident_number == _latest.c.number)
+)
+
+
+@cache
+def _indexed(dialect: str) -> Select[Any]:
+    wanted, rows = listed(dialect, "wanted"), entity_providers.c
+    same = (rows.value == wanted.c.value) & (rows.kind == wanted.c.kind)
+    query = select(rows.kind, rows.value, rows.provider).select_from(wanted)
+    return query.join(entity_providers, same)
+
+
+@cache
+def _relations(dialect: str) -> Select[Any]:
+    """Return the statement for the strictest ranks of relations, by which end an entity is."""
+    wanted = listed(dialect, "wanted")
+    strictest = (
+        select(func.max(relations.c[rank]))
+        .where(value == wanted.c.value, kind == wanted.c.kind, IS_STRICT)
+        .correlate(wanted)
+        .scalar_subquery()
+        for value, kind in _ENDS
+        for rank in ("tlp", "pap")
+    )
+    return select(wanted.c.kind, wanted.c.value, *strictest)
+
+
+_ENDS: tuple[tuple[ColumnElement[str], ColumnElement[str]], ...] = (
+    (relations.c.source_value, relations.c.source_kind),
+    (relations.c.target_value, relations.c.target_kind),
+)

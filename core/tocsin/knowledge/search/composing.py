@@ -1,0 +1,157 @@
+"""A document as tokens, and these as each database indexes them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import accumulate, pairwise
+
+from tocsin.knowledge.search import tokens
+from tocsin.knowledge.search.fields import entity_field
+from tocsin.model import Entity
+
+WORDS = 12_000
+"""So many words of a document are indexed; PostgreSQL counts no further than 16,383."""
+REPEATED = 250
+"""So often one word is; PostgreSQL keeps 256 places of each."""
+TEXT = 200_000
+"""So many characters of a document's text are kept."""
+SPANS = (12, 14, 16, 18, 20, 22, 24)
+"""PostgreSQL's index is asked for stretches of 2 to the power of these documents."""
+_ROOM = 200_000  # bytes, of words and of marks each; PostgreSQL holds 1,048,575, pairs included
+_LAST = 16_383  # the last place that PostgreSQL knows: that of all marks, and beyond the words
+_BREAK = "_"  # between what no phrase shall reach across; never a word, since it is punctuation
+_ENTITY_WORDS = 300  # characters of an entity that are split into words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchDocument:
+    """An incident or a session as it is searched for."""
+
+    kind: str
+    """`incident` or `session`."""
+    record: str
+    """The incident's number, or the session's id."""
+    title: str
+    text: str
+    at: datetime
+    """When it was; what `before:` and `after:` compare with, and what breaks ties."""
+    facets: Mapping[str, str | None] = field(default_factory=dict)
+    """What can be filtered by: `severity`, `status`, `provider`, `persona`, `verdict`."""
+    entities: Sequence[Entity] = ()
+    techniques: Sequence[str] = ()
+    identifiers: Sequence[str] = ()
+    """What else it is called, such as its number at the SIEM."""
+    change: int | None = None
+    """An incident's `change`, as it is indexed here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a document is found by."""
+
+    words: list[str]
+    """In the order of the text."""
+    marks: list[str]
+    """Whole entities and facets, which have no place in it."""
+    entities: list[str]
+
+
+def spans_of(number: int) -> list[str]:
+    """Return the tokens of the stretches of documents that this one lies in."""
+    return [span(shift, number >> shift) for shift in SPANS]
+
+
+def span(shift: int, which: int) -> str:
+    """Return the token of one stretch of documents."""
+    return f"#{shift}:{which}"
+
+
+def pair(first: str, second: str) -> str:
+    """Return the token of two words one after the other.
+
+    PostgreSQL's index knows no places: without it, it would look into every document with both.
+    """
+    return f"{first}+{second}"
+
+
+def tokens_of(document: SearchDocument) -> Tokens:
+    """Return what a document is found by."""
+    title, text = tokens.fold(document.title), tokens.fold(document.text[:TEXT])
+    spoken = [*tokens.words(title), _BREAK, *tokens.words(text)]
+    marks = dict.fromkeys([*tokens.wholes(title), *tokens.wholes(text)])
+    entities: dict[str, None] = {}
+    for name, value in _named(document):
+        it = tokens.whole(value)
+        entities.setdefault(it)
+        marks.update(dict.fromkeys((it, tokens.field(name, value), *tokens.parts(value))))
+        spoken += [_BREAK, *tokens.words(value[:_ENTITY_WORDS])]
+    marks.update(dict.fromkeys(_facet_tokens({"kind": document.kind, **document.facets})))
+    spoken = _bounded(spoken)
+    rest = marks.keys() - set(spoken)
+    return Tokens(spoken, _within([it for it in marks if it in rest]), list(entities))
+
+
+def _named(document: SearchDocument) -> Iterable[tuple[str, str]]:
+    """Return what has a value to be found by."""
+    return (it for it in _fields_of(document) if tokens.whole(it[1]))
+
+
+def _fields_of(document: SearchDocument) -> Iterable[tuple[str, str]]:
+    """Yield what has a value of its own to be found by, folded, with the field of it."""
+    for entity in document.entities:
+        yield entity_field(entity.kind), tokens.fold(entity.value).strip()
+    for technique in document.techniques:
+        folded = tokens.fold(technique).strip()
+        yield "technique", folded
+        if "." in folded:
+            yield "technique", folded.partition(".")[0]
+    for identifier in document.identifiers:
+        yield "id", tokens.fold(identifier).strip()
+
+
+def _facet_tokens(facets: Mapping[str, str | None]) -> list[str]:
+    """Return the tokens of what can be filtered by."""
+    return [tokens.field(name, tokens.fold(value)) for name, value in facets.items() if value]
+
+
+def _within(found: list[str]) -> list[str]:
+    """Return as many of the tokens as there is room for."""
+    if 4 * sum(map(len, found)) + 8 * len(found) <= _ROOM:
+        return found
+    ends = accumulate(len(token.encode()) + 8 for token in found)
+    return [token for token, end in zip(found, ends, strict=True) if end <= _ROOM]
+
+
+def _bounded(spoken: list[str]) -> list[str]:
+    """Return as many of the words as are indexed, and none of them too often."""
+    spoken = _within(spoken[:WORDS])
+    if len(spoken) > REPEATED:
+        seen: dict[str, int] = defaultdict(int)
+        for place, word in enumerate(spoken):
+            seen[word] += 1
+            if seen[word] > REPEATED:
+                spoken[place] = _BREAK
+    return spoken
+
+
+def to_text(made: Tokens) -> str:
+    """Return the tokens as FTS5 splits them, with no two marks where a phrase could join them."""
+    marks = (f"{mark} {_BREAK}" if mark.isalnum() else mark for mark in made.marks)
+    return " ".join([*made.words, _BREAK, *marks])
+
+
+def to_vector(made: Tokens, number: int) -> str:
+    """Return the tokens as PostgreSQL writes a tsvector; `number` is the document's id."""
+    places: dict[str, list[str]] = {}
+    for place, word in enumerate(made.words, 1):
+        places.setdefault(word, []).append(str(place))
+    places.pop(_BREAK, None)
+    pairs = {pair(*two) for two in pairwise(made.words) if _BREAK not in two}
+    parts = [
+        f"'{mark}':{_LAST}" for mark in (*spans_of(number), *made.marks, *pairs - places.keys())
+    ]
+    parts += [f"'{word}':{','.join(at)}" for word, at in places.items()]
+    return " ".join(parts)

@@ -1,0 +1,195 @@
+"""Searching the entities that incidents have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    func,
+    select,
+    tuple_,
+)
+
+from tocsin.errors import CallerError
+from tocsin.knowledge.search import tokens
+from tocsin.knowledge.search.candidates import COUNTED
+from tocsin.model import Entity, EntityKind
+from tocsin.store.tables import entities, entity_names
+
+RANKED = 200
+"""So many names at a time are ranked among each other, in the order of the alphabet."""
+LONGEST = 2_048
+"""So many characters what is looked up may have."""
+_NAME = 100  # characters, as long as the column
+_LAST = "\U0010ffff"  # sorts behind every other character, in bytes
+_n = entity_names.c
+_key = tuple_(_n.name, _n.part, _n.kind, _n.value)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPosition:
+    """Where the next page begins: after this name, and after `shown` of those ranked from there."""
+
+    name: str
+    part: int
+    kind: str
+    value: str
+    shown: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundEntity:
+    """An entity that is called so, or begins so."""
+
+    entity: Entity
+    incident_count: int
+    first_seen: datetime
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityPage:
+    """One page of entities."""
+
+    entities: tuple[FoundEntity, ...]
+    total: int
+    exact: bool
+    """False where there are more than `total`."""
+    next: EntityPosition | None
+    """Where more follows, None at the end."""
+
+
+def names_of(entity: Entity) -> list[tuple[str, int]]:
+    """Return what an entity is looked up by: its value with 0, its parts with 1."""
+    folded = tokens.fold(entity.value).strip()
+    value = folded[:_NAME]
+    names = {name[:_NAME]: 1 for name in tokens.parts(folded)} | {value: 0}
+    return list(names.items())
+
+
+def search_entities(
+    connection: Connection,
+    text: str,
+    *,
+    limit: int,
+    kinds: Sequence[EntityKind] | None = None,
+    after: EntityPosition | None = None,
+) -> EntityPage:
+    """Return the entities that are called `text`, then those that begin so, then by their parts.
+
+    Those of one sort are ordered by how many incidents they are in, and when they were last seen;
+    200 at a time are ordered so, in the order of the alphabet. Raises CallerError (422) for a text
+    that is none.
+    """
+    beginning = _beginning(text)
+    conditions = [_n.name >= beginning, _n.name < beginning + _LAST]
+    if kinds is not None:
+        conditions.append(_n.kind.in_([kind.value for kind in kinds]))
+    found = _names(connection, conditions, after)
+    ranked = _ranked(beginning, found[:RANKED])
+    shown = after.shown if after else 0
+    total, exact = _count(connection, conditions)
+    return EntityPage(
+        entities=tuple(map(_represent, ranked[shown : shown + limit])),
+        total=total,
+        exact=exact,
+        next=_next(after, found, ranked, shown + limit),
+    )
+
+
+def _beginning(text: str) -> str:
+    folded = tokens.fold(text).strip().replace("\0", "")
+    if not folded:
+        raise CallerError(422, "q: say what to look up, such as 192.0.2.1 or evil.example.")
+    if len(text) > LONGEST:
+        raise CallerError(422, f"q: give at most {LONGEST} characters.")
+    return folded[:_NAME]
+
+
+def _names(
+    connection: Connection, conditions: list[ColumnElement[bool]], after: EntityPosition | None
+) -> Sequence[RowMapping]:
+    if after is not None and after.kind:
+        place = (after.name, after.part, after.kind, after.value)
+        # the first bound is what the databases walk their index by
+        conditions = [*conditions, _n.name >= after.name, _key > place]
+    chosen = (
+        select(_n.name, _n.part, _n.kind, _n.value)
+        .where(*conditions)
+        .order_by(_n.name, _n.part, _n.kind, _n.value)
+        .limit(RANKED + 1)
+        .subquery()
+    )
+    query = _with_counts(chosen)
+    return connection.execute(query).mappings().all()
+
+
+def _with_counts(chosen: Any) -> Select[Any]:
+    c, e = chosen.c, entities.c
+    same = and_(e.kind == c.kind, e.value == c.value)
+    return (
+        select(c.name, c.part, c.kind, c.value, e.incident_count, e.first_seen, e.last_seen)
+        .join(entities, same)
+        .order_by(c.name, c.part, c.kind, c.value)
+    )
+
+
+def _ranked(beginning: str, found: Iterable[RowMapping]) -> list[RowMapping]:
+    """Return the entities in their order; one with several such names only for the first."""
+    rows = [row for row in found if _is_first(beginning, row)]
+    rows.sort(key=lambda row: (row["kind"], row["value"]))
+    rows.sort(key=lambda row: (row["incident_count"], row["last_seen"]), reverse=True)
+    rows.sort(key=lambda row: (row["name"] != beginning, row["part"]))
+    return rows
+
+
+def _is_first(beginning: str, row: RowMapping) -> bool:
+    """Return whether this is the first of the entity's names that begin so."""
+    folded = tokens.fold(row["value"])
+    place = folded.find(beginning)
+    if place >= 0 and folded.find(beginning, place + 1) < 0:
+        return True  # and the only one
+    entity = Entity(EntityKind(row["kind"]), row["value"])
+    names = (name for name, _ in names_of(entity) if name.startswith(beginning))
+    return bool(row["name"] == min(names, default=None))
+
+
+def _count(connection: Connection, conditions: list[ColumnElement[bool]]) -> tuple[int, bool]:
+    bounded = select(_n.kind, _n.value).where(*conditions).limit(COUNTED + 1).subquery()
+    different = select(bounded.c.kind, bounded.c.value).distinct().subquery()
+    names = select(func.count()).select_from(bounded).scalar_subquery()
+    both = select(names, func.count()).select_from(different)
+    seen, total = connection.execute(both).one()
+    return min(total, COUNTED), seen <= COUNTED
+
+
+def _represent(row: RowMapping) -> FoundEntity:
+    return FoundEntity(
+        entity=Entity(EntityKind(row["kind"]), row["value"]),
+        incident_count=row["incident_count"],
+        first_seen=row["first_seen"],
+        last_seen=row["last_seen"],
+    )
+
+
+def _next(
+    after: EntityPosition | None,
+    found: Sequence[RowMapping],
+    ranked: Sequence[RowMapping],
+    shown: int,
+) -> EntityPosition | None:
+    if shown < len(ranked):
+        start = (after.name, after.part, after.kind, after.value) if after else ("", 0, "", "")
+        return EntityPosition(*start, shown)
+    if len(found) <= RANKED:
+        return None
+    last = found[RANKED - 1]
+    return EntityPosition(last["name"], last["part"], last["kind"], last["value"], 0)

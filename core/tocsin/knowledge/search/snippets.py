@@ -1,0 +1,104 @@
+"""The part of a text in which the hits are."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tocsin.knowledge.search import tokens
+from tocsin.knowledge.search.query import Query, Term
+
+LENGTH = 240
+"""So many characters a snippet has, and some."""
+_BEFORE = 80
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a snippet: plain text, and whether it was searched for."""
+
+    text: str
+    hit: bool
+
+
+def snippet(query: Query, text: str) -> tuple[Part, ...]:
+    """Return the first stretch of the text with a hit in it, else its beginning, in parts."""
+    sought = _sought(query)
+    start = _first(sought, text)
+    stretch = " ".join(text[start : start + LENGTH + _BEFORE].split())[: LENGTH + _BEFORE]
+    before = "…" if start else ""
+    after = "…" if start + LENGTH + _BEFORE < len(text) else ""
+    return tuple(_merged(_parts(sought, before + stretch + after)))
+
+
+def as_html(parts: Sequence[Part]) -> str:
+    """Return a snippet as HTML: hits in `<mark>`, and everything that was text as text."""
+    return "".join(
+        f"<mark>{html.escape(part.text)}</mark>" if part.hit else html.escape(part.text)
+        for part in parts
+    )
+
+
+def _sought(query: Query) -> list[tuple[tuple[str, ...], bool]]:
+    """Return the words of each term that stands for itself, and whether the last is a prefix."""
+    terms = [term for clause in query.clauses for term in clause if term.whole]
+    return [(words, term.prefix) for term in terms if (words := _words(term))]
+
+
+def _words(term: Term) -> tuple[str, ...]:
+    return tuple(word for token in term.tokens for word in tokens.words(token))
+
+
+def _first(sought: list[tuple[tuple[str, ...], bool]], text: str) -> int:
+    """Return where the stretch to show begins: at a word, a little before the first hit."""
+    lowered = text.lower()
+    places = [place for words, _ in sought if (place := lowered.find(words[0])) >= 0]
+    start = max(min(places, default=0) - _BEFORE, 0)
+    return text.find(" ", start) + 1 if start else 0
+
+
+def _parts(sought: list[tuple[tuple[str, ...], bool]], text: str) -> Iterator[Part]:
+    found = [(tokens.fold(it[0]), it.start(), it.end()) for it in _WORD.finditer(text)]
+    done = 0
+    for start, end in _spans(sought, found):
+        yield Part(text[done:start], hit=False)
+        yield Part(text[max(start, done) : end], hit=True)
+        done = max(done, end)
+    yield Part(text[done:], hit=False)
+
+
+def _spans(
+    sought: list[tuple[tuple[str, ...], bool]], found: list[tuple[str, int, int]]
+) -> Iterator[tuple[int, int]]:
+    for place, (_, start, _) in enumerate(found):
+        lengths = [len(words) for words, prefix in sought if _fits(words, prefix, found, place)]
+        if lengths:
+            yield start, found[place + max(lengths) - 1][2]
+
+
+def _fits(
+    words: tuple[str, ...], prefix: bool, found: list[tuple[str, int, int]], place: int
+) -> bool:
+    here = [word for word, _, _ in found[place : place + len(words)]]
+    if prefix and len(here) == len(words):
+        return here[:-1] == list(words[:-1]) and here[-1].startswith(words[-1])
+    return here == list(words)
+
+
+def _merged(parts: Iterator[Part]) -> Iterator[Part]:
+    """Leave out what is empty, and join neighbours of one kind."""
+    last: Part | None = None
+    for part in parts:
+        if not part.text:
+            continue
+        if last is not None and last.hit == part.hit:
+            last = Part(last.text + part.text, last.hit)
+            continue
+        if last is not None:
+            yield last
+        last = part
+    if last is not None:
+        yield last

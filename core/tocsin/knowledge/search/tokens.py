@@ -1,0 +1,161 @@
+"""Text as the tokens that both databases index, made once so that both find the same.
+
+A token has no space, quotation mark, apostrophe or backslash in it, so that it stands for itself in
+the query languages of both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+LONGEST = 160
+"""A longer token is cut, with a digest of the whole, so that different ones stay different."""
+
+_WORD = re.compile(r"[^\W_]+")
+_RUN = re.compile(r"[^\s<>\"'`|]+")
+_PAIRS = re.compile(r"[,;=(){}\[\]]+")
+_BEGINNING = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}\.?")
+_ACCOUNT = re.compile(r"([^\\@/:=]+)[\\@]([^\\@/:=]+)")
+_ENDS = ".,:;!?()[]{}'\""
+_KEPT = ".:/@-_+%#~&?=!$*,;"
+_SAFE = str.maketrans(
+    {
+        character: "/" if character == "\\" else "_"
+        for character in map(chr, range(128))
+        if not character.isalnum() and character not in _KEPT
+    }
+)
+_DEFANGED = (
+    ("hxxp", "http"),
+    ("[.]", "."),
+    ("(.)", "."),
+    ("[dot]", "."),
+    ("[:]", ":"),
+    ("[://]", "://"),
+    ("[@]", "@"),
+    ("[at]", "@"),
+)
+
+
+def fold(text: str) -> str:
+    """Return the text as it is compared: in one case, width and composition, and not defanged.
+
+    Case and composition are folded as Unicode's NFKC_Casefold does (The Unicode Standard, 3.13).
+    """
+    if text.isascii():
+        folded = text.lower()
+    else:
+        text = text.encode("utf-8", "replace").decode()
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    if "hxxp" in folded or "[" in folded or "(.)" in folded:
+        for defanged, plain in _DEFANGED:
+            folded = folded.replace(defanged, plain)
+    return folded
+
+
+def words(folded: str) -> list[str]:
+    """Return the words of a folded text in their order: runs of letters and digits."""
+    return [word if len(word) <= LONGEST else _cut(word) for word in _WORD.findall(folded)]
+
+
+def whole(folded: str) -> str:
+    """Return a folded value as one token, whatever it is made of."""
+    token = "_".join(folded.split()).translate(_SAFE)
+    return token if len(token) <= LONGEST else _cut(token)
+
+
+def field(name: str, folded: str) -> str:
+    """Return the token of a field's value, which no beginning of a word is a beginning of."""
+    return whole(f"={name}:{folded}")
+
+
+def _cut(token: str) -> str:
+    digest = hashlib.sha256(token.encode()).hexdigest()[:32]
+    return f"{token[: LONGEST - 33]}~{digest}"
+
+
+def wholes(folded: str) -> list[str]:
+    """Return the entities in a folded text, each as one token, with those that it is made of.
+
+    These are addresses, domains with their parents, URLs with their hosts, mail addresses with
+    their domains, paths with their last part, and numbers such as CVE-2024-3094 and T1059.001.
+    """
+    found: dict[str, None] = {}
+    for run in _RUN.findall(folded):
+        if not run.isalnum():
+            found.update(dict.fromkeys(_in_run(run)))
+    return list(found)
+
+
+def only_whole(folded: str) -> str | None:
+    """Return the token of a text that is one entity, None where it is anything else.
+
+    The beginning of an IPv4 address is none.
+    """
+    runs = _RUN.findall(folded)
+    if len(runs) != 1 or ("://" not in folded and _PAIRS.search(folded)):
+        return None
+    if _BEGINNING.fullmatch(folded):
+        return None
+    return next(iter(_in_run(runs[0])), None)
+
+
+def _in_run(run: str) -> Iterator[str]:
+    if "://" in run:
+        yield from _of_url(run.strip(_ENDS))
+        return
+    for piece in _PAIRS.split(run):
+        yield from _of_piece(piece.strip(_ENDS) if not piece.startswith("::") else piece)
+
+
+def _of_url(url: str) -> Iterator[str]:
+    yield whole(url)
+    authority = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    yield from _of_host(authority)
+
+
+def _of_piece(piece: str) -> Iterator[str]:
+    if "\\" in piece or piece.startswith("/"):
+        if piece.strip("/\\"):
+            yield whole(piece)
+            yield from _last_part(re.split(r"[\\/]", piece)[-1])
+    elif "@" in piece:
+        yield whole(piece)
+        yield from _of_host(piece.rpartition("@")[2])
+    elif piece.count(":") > 1:
+        yield whole(piece)
+    elif "." in piece:
+        yield from _of_host(piece)
+    elif piece.startswith("cve-"):
+        yield whole(piece)
+
+
+def _of_host(text: str) -> Iterator[str]:
+    """Yield a name with dots, alone where a port or path follows it, and the domains it is in."""
+    host = re.split(r"[:/]", text)[0].strip(".")
+    if text != host and "." in text:
+        yield whole(text)
+    if "." not in host:
+        return
+    yield whole(host)
+    labels = host.split(".")
+    if labels[-1].isalpha():
+        yield from (whole(".".join(labels[start:])) for start in range(1, min(len(labels), 10) - 1))
+
+
+def _last_part(name: str) -> Iterator[str]:
+    if "." in name:
+        yield whole(name)
+
+
+def parts(folded: str) -> Iterable[str]:
+    """Return what an entity's folded value is made of that names something itself."""
+    value = whole(folded)
+    found = [token for token in wholes(folded) if token != value]
+    account = _ACCOUNT.fullmatch(folded)
+    if account:
+        found += map(whole, account.groups())
+    return dict.fromkeys(found)

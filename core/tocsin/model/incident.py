@@ -1,0 +1,118 @@
+"""Incidents, their alerts, and the entities that they are about."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+import idna
+
+from tocsin.model.words import EntityKind, IncidentStatus, Severity
+
+
+@lru_cache(maxsize=65_536)
+def _canonical_ip(value: str) -> str:
+    """Return an address as RFC 5952 spells it: without a zone, and IPv4 as such."""
+    try:
+        address = ipaddress.ip_address(value.partition("%")[0])
+    except ValueError:
+        return value
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+@lru_cache(maxsize=65_536)
+def _canonical_domain(value: str) -> str:
+    """Return a name in lower case and ASCII (RFC 5891), as far as it is one."""
+    name = value.lower().rstrip(". ")
+    if name.isascii():
+        return name
+    try:
+        return idna.encode(name, uts46=True).decode()
+    except (idna.IDNAError, UnicodeError):
+        return name
+
+
+def _canonical_email(value: str) -> str:
+    user, at, domain = value.lower().rpartition("@")
+    return f"{user}{at}{_canonical_domain(domain)}" if at else value.lower()
+
+
+_PLACE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@]*")
+
+
+def _canonical_url(value: str) -> str:
+    """Return a URL with its scheme and host in lower case (RFC 3986 section 6.2.2.1)."""
+    place = _PLACE.match(value)
+    if place is None or value[place.end() : place.end() + 1] == "@":  # a password keeps its case
+        return value
+    return place[0].lower() + value[place.end() :]
+
+
+_CANONICAL: dict[EntityKind, Callable[[str], str]] = {
+    EntityKind.IP: _canonical_ip,
+    EntityKind.DOMAIN: _canonical_domain,
+    EntityKind.HOST: lambda value: value.lower().rstrip(". "),
+    EntityKind.URL: _canonical_url,
+    EntityKind.FILE_HASH: str.lower,
+    EntityKind.EMAIL: _canonical_email,
+    EntityKind.MAILBOX: _canonical_email,
+    EntityKind.CVE: lambda value: value.upper().replace("_", "-"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A typed value that an incident is about; equal things are spelt equally."""
+
+    kind: EntityKind
+    value: str
+
+    def __post_init__(self) -> None:
+        canonical = _CANONICAL.get(self.kind, str)(self.value.strip())
+        object.__setattr__(self, "value", canonical)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One detection inside an incident; `external_id` is unique within its provider."""
+
+    external_id: str
+    title: str
+    severity: Severity
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """One case, alert or offense of a provider, as the provider sees it now.
+
+    A provider hands over the same `external_id` again whenever something changed. The words and
+    states of the latest version win; entities and alerts are added to those already known, and
+    `occurred_at` is the earliest seen, so a provider may pass only what is new.
+    """
+
+    external_id: str
+    title: str
+    severity: Severity
+    occurred_at: datetime
+    status: IncidentStatus = IncidentStatus.NEW
+    external_number: str | None = None
+    description: str = ""
+    raw_severity: str | None = None
+    raw_status: str | None = None
+    severity_assumed: bool = False
+    """True where the vendor's severity was unknown and `severity` is a guess."""
+    merged_into: str | None = None
+    """The `external_id` of the incident that this one was merged into."""
+    source_url: str | None = None
+    """The incident's page at the SIEM."""
+    changed_at: datetime | None = None
+    """The SIEM's own time of this version; an older version never overwrites a newer one."""
+    techniques: tuple[str, ...] = ()
+    """ATT&CK technique ids, such as T1059.001."""
+    entities: tuple[Entity, ...] = ()
+    alerts: tuple[Alert, ...] = ()

@@ -1,0 +1,164 @@
+"""One process of the service: everything that runs in it, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from tocsin.clock import Clock
+from tocsin.delivery import (
+    Archive,
+    DeliveryMetrics,
+    Fleet,
+    Replayer,
+    Retention,
+    Router,
+    SqlQueue,
+    bury,
+    load_destinations,
+    plan,
+    written_in,
+)
+from tocsin.errors import ConfigurationError, OperatorError
+from tocsin.events import Bells
+from tocsin.incidents import Inbox, ProviderSync
+from tocsin.loops import run_forever
+from tocsin.node.investigating import Investigating
+from tocsin.registry import Absent, Configuration, LivePlugins, not_strict
+from tocsin.settings import Settings
+from tocsin.store import Database
+from tocsin.web import Door, Runner
+
+_UPKEEP = timedelta(seconds=2)
+_ABSENCE = _UPKEEP / 4
+_ROLES = ("api", "sync", "investigate", "deliver")
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Node:
+    """Everything that runs in one process."""
+
+    settings: Settings
+    configuration: Configuration
+    plugins: LivePlugins
+    database: Database
+    clock: Clock
+    number: int
+    bells: Bells
+    metrics: DeliveryMetrics
+    queue: SqlQueue
+    router: Router
+    fleet: Fleet
+    syncs: list[ProviderSync]
+    inbox: Inbox
+    investigating: Investigating
+    app: web.Application
+    door: Door
+    started: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(_ROLES, False))
+    differing: list[str] = field(default_factory=list)
+    _attends: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop` is set; then finish what is under way and give back what is not."""
+        runner = Runner(self.app)
+        await runner.setup()
+        attendance = asyncio.create_task(
+            run_forever(self._attend, self.clock, "being known to other nodes")
+        )
+        try:
+            await self._attends.wait()
+            await self._start_delivering()
+            await self._listen(runner)
+            async with asyncio.TaskGroup() as group:
+                loops = [group.create_task(loop) for loop in self._loops()]
+                self.started.update(dict.fromkeys(self.started, True))
+                self._announce()
+                await stop.wait()
+                _log.info("stopping")
+                for loop in loops:
+                    loop.cancel()
+        finally:
+            await self.fleet.finish()
+            attendance.cancel()
+            await asyncio.gather(attendance, return_exceptions=True)
+            await runner.cleanup()
+            await self.door.finish()
+        _log.info("stopped")
+
+    async def _attend(self) -> None:
+        """Be known to others, and soon again: missed twice in their upkeep, it counts as gone."""
+        try:
+            await self.database.attend(self.number, self._hear)
+        except Exception as error:  # noqa: BLE001 - however the connection ended, it is made anew
+            _log.warning("not known to other nodes for a moment", reason=str(error) or repr(error))
+            await self.clock.sleep(_ABSENCE)
+
+    def _hear(self, topic: str) -> None:
+        self._attends.set()
+        self.bells.hear(topic)
+
+    async def _start_delivering(self) -> None:
+        """Start the workers; OperatorError where one is left out and nothing may be."""
+        await self.fleet.follow()
+        if self.configuration.strict and self.fleet.absent:
+            left_out = (
+                Absent(f"destinations.{name}", why) for name, why in self.fleet.absent.items()
+            )
+            raise ConfigurationError([not_strict(self.configuration.path, it) for it in left_out])
+
+    async def _listen(self, runner: Runner) -> None:
+        host, port = self.settings.host, self.settings.port
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise OperatorError(
+                f"cannot listen on {host}, port {port} ({error.strerror}); "
+                "set TOCSIN_HOST and TOCSIN_PORT to an address of this machine and a free port"
+            ) from error
+
+    def _loops(self) -> list[Coroutine[Any, Any, None]]:
+        syncs = [sync.run() for sync in self.syncs]
+        upkeep = run_forever(self._keep_up, self.clock, "taking over from nodes that are gone")
+        replaying = Replayer(self.database, self.clock, self.bells).run()
+        delivering = [self.router.run(), self.fleet.run(), replaying, *self._retention()]
+        return [*delivering, upkeep, *syncs, *self.investigating.loops(), *self.door.loops()]
+
+    def _retention(self) -> list[Coroutine[Any, Any, None]]:
+        """Return the loop that removes what is old, none where all is kept."""
+        days, folder = self.settings.retention_days, self.settings.archive_dir
+        if days is None:
+            return []
+        archive = None if folder is None else Archive(folder)
+        return [Retention(self.database, self.clock, timedelta(days=days), archive).run()]
+
+    async def _keep_up(self) -> None:
+        await self.clock.sleep(_UPKEEP)
+        now = self.clock.now()
+        if taken := await self.queue.take_over(now):
+            self.metrics.taken_over.inc(taken)
+            _log.warning("took over what nodes held that are gone", deliveries=taken)
+        await self.database.write(bury, now)
+        self.differing = await find_differing(self.configuration, self.database)
+
+    def _announce(self) -> None:
+        for absent in self.plugins.absent:
+            _log.warning("left out", name=absent.name, reason=absent.reason)
+        _log.info(
+            "started",
+            url=self.settings.public_url,
+            providers=sorted(self.plugins.providers),
+            destinations=self.fleet.running,
+        )
+
+
+async def find_differing(configuration: Configuration, database: Database) -> list[str]:
+    """Return what applying the file would do."""
+    known = await database.read(load_destinations)
+    return [f"{step.name}: {step.action}" for step in plan(known, written_in(configuration))]

@@ -1,0 +1,18 @@
+"""Observables: entities found in text and records, and what of them is ours or is everywhere."""
+
+from tocsin.observables.defanging import defang
+from tocsin.observables.environment import Environment, EnvironmentSettings
+from tocsin.observables.found import Observables
+from tocsin.observables.records import find_in_record
+from tocsin.observables.refanging import refang
+from tocsin.observables.text import find_observables
+
+__all__ = [
+    "Environment",
+    "EnvironmentSettings",
+    "Observables",
+    "defang",
+    "find_in_record",
+    "find_observables",
+    "refang",
+]

@@ -1,0 +1,175 @@
+"""Which values are internal, and which are everywhere and say nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from tocsin.fields import Network
+from tocsin.model import Entity, EntityKind
+from tocsin.observables import well_known
+from tocsin.observables.suffixes import ascii_name, is_local
+
+AnyNetwork = IPv4Network | IPv6Network
+
+_DOMAIN = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")  # in ASCII
+_OURS: tuple[AnyNetwork, ...] = tuple(
+    map(
+        ip_network,
+        (
+            *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),  # RFC 1918, RFC 4193
+            *("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10"),  # this host, this link
+        ),
+    )
+)
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("value", "say which; an empty text is no value")
+    return text.strip()
+
+
+def _domain(text: str) -> str:
+    name = text.strip().lstrip("*.")
+    if not _DOMAIN.fullmatch(ascii_name(name) or ""):
+        raise PydanticCustomError("domain", "give a domain such as 'corp.example'")
+    return text
+
+
+class EnvironmentSettings(BaseModel):
+    """[environment]: what belongs to the organisation, and what is nothing to look at."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    internal_networks: tuple[Network, ...] = Field(
+        default=_OURS,
+        description="Networks (CIDR) that are ours: private, loopback, link-local if unsaid.",
+    )
+    internal_domains: tuple[Annotated[str, AfterValidator(_domain)], ...] = Field(
+        default=(), description="Domains that are ours, with all below them."
+    )
+    well_known: tuple[Annotated[str, AfterValidator(_filled)], ...] = Field(
+        default=(),
+        description="More that is everywhere and says nothing: networks, domains with all below"
+        " them, or any other values.",
+    )
+
+
+class Environment:
+    """Tells internal and well-known entities from others. No entity makes it raise."""
+
+    def __init__(self, settings: EnvironmentSettings | None = None) -> None:
+        self.settings = settings or EnvironmentSettings()
+
+    def is_internal(self, entity: Entity) -> bool:
+        """Return whether the entity belongs to the organisation, as far as its value tells.
+
+        An address does if it is in one of its networks; a name, and whoever or whatever is there,
+        if it is below one of its domains, has no dot, or ends as only names of one's own network
+        do (`.local`, `.internal`).
+        """
+        place = _place_of(entity)
+        if place is None:
+            return False
+        address = _address(place)
+        if address is not None:
+            return _is_in(address, self.settings.internal_networks)
+        name = None if entity.kind is EntityKind.IP else ascii_name(place)
+        return name is not None and self._is_internal_name(name)
+
+    def _is_internal_name(self, name: str) -> bool:
+        return "." not in name or is_local(name) or _is_below(name, self._internal_domains)
+
+    def is_well_known(self, entity: Entity) -> bool:
+        """Return whether the entity is everywhere and says nothing, such as a public resolver."""
+        value = entity.value.lower()
+        if value in well_known.VALUES or value in self._well_known_values:
+            return True
+        place = _place_of(entity)
+        if place is None:
+            return False
+        address = _address(place)
+        if address is not None:
+            return _is_in(address, (*well_known.NETWORKS, *self._well_known_networks))
+        name = ascii_name(place)
+        return name is not None and (
+            _is_below(name, well_known.DOMAINS) or _is_below(name, self._well_known_values)
+        )
+
+    @cached_property
+    def _internal_domains(self) -> frozenset[str]:
+        names = (
+            ascii_name(domain.strip().lstrip("*.")) for domain in self.settings.internal_domains
+        )
+        return frozenset(filter(None, names))
+
+    @cached_property
+    def _well_known_networks(self) -> tuple[AnyNetwork, ...]:
+        networks = map(_network, self.settings.well_known)
+        return tuple(network for network in networks if network is not None)
+
+    @cached_property
+    def _well_known_values(self) -> frozenset[str]:
+        return frozenset(value.strip().lower() for value in self.settings.well_known)
+
+
+def _place_of(entity: Entity) -> str | None:
+    """Return the address or name that an entity is, or is at; None if it says none."""
+    match entity.kind:
+        case EntityKind.IP | EntityKind.DOMAIN | EntityKind.HOST:
+            return entity.value
+        case EntityKind.URL:
+            return _host_of(entity.value)
+        case EntityKind.EMAIL | EntityKind.MAILBOX | EntityKind.USER:
+            return entity.value.rpartition("@")[2] if "@" in entity.value else None
+        case _:
+            return None
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that `text` is; of one mapped into IPv6, the IPv4 address itself."""
+    try:
+        address = ip_address(text.strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def _network(text: str) -> AnyNetwork | None:
+    try:
+        return ip_network(text.strip(), strict=False)
+    except ValueError:
+        return None
+
+
+def _is_in(address: IPv4Address | IPv6Address, networks: Iterable[AnyNetwork]) -> bool:
+    return any(address in network for network in networks)
+
+
+def _is_below(name: str, domains: frozenset[str]) -> bool:
+    """Return whether `name` is one of these domains or below one."""
+    labels = name.split(".")
+    return any(".".join(labels[at:]) in domains for at in range(len(labels)))

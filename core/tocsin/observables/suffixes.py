@@ -1,0 +1,56 @@
+"""Names of the domain name system: how they are spelt, and under which suffix they are registered.
+
+The public suffixes are those of publicsuffix.org, as shipped with the library `publicsuffixlist`;
+nothing is fetched. Only the suffixes of registries count: `github.io` is a domain.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import idna
+from publicsuffixlist import PublicSuffixList
+
+RESERVED_SUFFIXES = frozenset({"example", "onion"})
+"""Suffixes that are in no list and that reports speak of all the same (RFC 6761, RFC 7686)."""
+
+LOCAL_SUFFIXES = frozenset(
+    {"corp", "home", "internal", "intranet", "lan", "local", "localdomain", "private"}
+)
+"""Suffixes that only networks of one's own have (RFC 6762, appendix G)."""
+
+_LIST = PublicSuffixList(accept_unknown=False, only_icann=True)
+_NAME_LIMIT = 253  # RFC 1035, section 2.3.4
+
+
+def ascii_name(name: str) -> str | None:
+    """Return a name in lower case and ASCII (RFC 5891), without a dot at the end.
+
+    None where it is no name that DNS can hold.
+    """
+    name = name.rstrip(".").lower()
+    if not name.isascii() and len(name) <= _NAME_LIMIT:
+        try:
+            name = idna.encode(name, uts46=True).decode()
+        except idna.IDNAError:
+            return None
+    return name if 0 < len(name) <= _NAME_LIMIT else None
+
+
+@lru_cache(maxsize=16_384)
+def public_suffix(name: str) -> str | None:
+    """Return the public suffix below which `name` (in ASCII) is registered.
+
+    None where it has none, or is itself one.
+    """
+    head, _, last = name.rpartition(".")
+    if head and last in RESERVED_SUFFIXES:
+        return last
+    registered = _LIST.privatesuffix(name)
+    return registered.partition(".")[2] if registered else None
+
+
+def is_local(name: str) -> bool:
+    """Return whether `name` is below a suffix that only networks of one's own have."""
+    head, _, last = name.rpartition(".")
+    return bool(head) and (last in LOCAL_SUFFIXES or name.endswith(".home.arpa"))

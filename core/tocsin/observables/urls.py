@@ -1,0 +1,62 @@
+"""URLs, and what they lead to."""
+
+from __future__ import annotations
+
+import re
+
+from tocsin.model import Entity, EntityKind
+from tocsin.observables.found import NOTHING, Finds, finds_of
+from tocsin.observables.shapes import ip_of, is_unix_path, name_of
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}$", re.IGNORECASE)
+_AUTHORITY = re.compile(r"[^/?#\\]*")
+_HOST_AND_PORT = re.compile(r"(\[[^\]]{2,60}\]|[^:\[\]]{1,253})(:\d{0,5})?")
+_BARE_HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
+_TECHNIQUE = re.compile(r"attack\.mitre\.org/techniques/(T\d{4})(?:/(\d{3}))?", re.ASCII)
+
+
+def url_finds(word: str) -> Finds:
+    """Return the URL at the end of a word, and its host; nothing where `://` makes none of it.
+
+    Scheme and host come out in lower case, since there they mean the same (RFC 3986, 6.2.2.1).
+    """
+    mark = word.index("://")
+    scheme = _SCHEME.search(word[max(0, mark - 21) : mark])
+    if scheme is None:
+        return NOTHING
+    rest = _without_end(word[mark + 3 :])
+    if scheme[0].lower() == "file" and is_unix_path(rest):
+        return finds_of(Entity(EntityKind.FILE, rest))
+    authority = _AUTHORITY.match(rest)[0]  # type: ignore[index] # it matches nothing, too
+    userinfo, at, place = authority.rpartition("@")
+    parsed = _HOST_AND_PORT.fullmatch(place)
+    host = _host(parsed[1]) if parsed else None
+    if parsed is None or host is None:
+        return NOTHING
+    shown = f"[{host.value}]" if ":" in host.value else host.value
+    tail = rest[len(authority) :]
+    url = f"{scheme[0].lower()}://{userinfo}{at}{shown}{parsed[2] or ''}{tail}"
+    technique = _TECHNIQUE.search(url)
+    found = finds_of(Entity(EntityKind.URL, url), host)
+    return found | finds_of(".".join(filter(None, technique.groups()))) if technique else found
+
+
+def _without_end(rest: str) -> str:
+    """Leave out what ends a sentence, and brackets that were opened before the URL."""
+    rest = rest.rstrip(".,;:!?*")
+    while rest and rest[-1] in ")]}" and rest.count(rest[-1]) > rest.count(_OPENING[rest[-1]]):
+        rest = rest[:-1].rstrip(".,;:!?*")
+    return rest
+
+
+_OPENING = {")": "(", "]": "[", "}": "{"}
+
+
+def _host(text: str) -> Entity | None:
+    address = ip_of(text.strip("[]"))
+    if address is not None:
+        return Entity(EntityKind.IP, address)
+    named = name_of(text, certain=True)
+    if named is None and _BARE_HOST.fullmatch(text) and not text.isdecimal():
+        return Entity(EntityKind.HOST, text.lower())
+    return named

@@ -1,0 +1,187 @@
+"""What a single value says, with nothing around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tocsin.model import Entity, EntityKind
+from tocsin.observables.field_values import finds_in
+from tocsin.observables.found import NOTHING, Finds, finds_of
+from tocsin.observables.keys import Meaning, meaning_of
+from tocsin.observables.shapes import (
+    account_of,
+    email_of,
+    ip_of,
+    is_cloud_resource,
+    is_cve,
+    is_hash,
+    is_network,
+    is_plain_account,
+    is_program,
+    is_technique,
+    is_unix_path,
+    is_windows_path,
+    name_of,
+    unescaped_path,
+)
+from tocsin.observables.urls import url_finds
+
+_NUMBER = r"(?:[a-z_]\w{0,30}=)?[\[(:]?[+-]?\d+(?:[.:/-]\d+){0,2}[%)\].:]*"
+_DULL = rf"(?:{_NUMBER}|\[\d\d/[a-z]{{3}}/\d{{4}}:\d\d:\d\d:\d\d|0x[0-9a-f]{{1,16}})"
+"""Numbers, dates, and fields with such values: most of what is new in a log's next line."""
+
+WORTH_READING = re.compile(rf"^(?!{_DULL}$).+$", re.ASCII | re.IGNORECASE | re.MULTILINE)
+"""What is left of the lines of a text, of one word each."""
+
+_KEY = re.compile(r"[\w.$-]{1,64}")
+_KEY_AND_VALUE = re.compile(r"([\w.$-]{1,64}):(.+)", re.DOTALL)
+_BRACKETED_IP = re.compile(r"\[([0-9a-f:.%a-z]{2,60})\](?::\d+)?", re.IGNORECASE)
+_ATOM = re.compile(r"([\w.-]+)([({]?)")
+_PRODUCT = re.compile(r"[A-Z][A-Za-z]+")
+_BEFORE_URL = re.compile(r"([\w.-]{4,253}):[a-z][a-z0-9+.-]{1,20}://", re.IGNORECASE)
+_NESTED = 8  # fields in fields, at most
+
+
+def read_value(core: str, *, certain: bool = False) -> Finds:
+    """Return what a word says that has nothing around it any more.
+
+    It is `certain` that names in it are names of the network where it was defanged.
+    """
+    if not WORTH_READING.fullmatch(core):
+        return NOTHING
+    if core.startswith(("/", "~/", "arn:")):
+        return _rooted(core)
+    core = core.removeprefix("*.")
+    for mark, reader in _READERS:
+        if mark in core:
+            found = reader(core, certain)
+            if found is not None:
+                return found
+    return _atoms(core, certain)
+
+
+def _url(core: str, _certain: bool) -> Finds | None:
+    before = _BEFORE_URL.match(core)
+    return (read_value(before[1]) if before else NOTHING) | url_finds(core)
+
+
+def _assignment(core: str, certain: bool) -> Finds | None:
+    key, _, value = core.partition("=")
+    if not _KEY.fullmatch(key) or value.count("=") > _NESTED:
+        return None
+    return _of_key(meaning_of(key), value, certain)
+
+
+def _of_key(meaning: Meaning | None, value: str, certain: bool) -> Finds:
+    value = value.strip("()[]{},;")
+    found = finds_in(meaning, value) if meaning else None
+    return read_value(value, certain=certain) if found is None else found
+
+
+def read_alphanumeric(word: str) -> Finds:
+    """Return what a word of letters and digits says."""
+    if is_hash(word):
+        return finds_of(Entity(EntityKind.FILE_HASH, word))
+    return finds_of(word) if is_technique(word) else NOTHING
+
+
+def _windows(core: str, _certain: bool) -> Finds | None:
+    core = unescaped_path(core)
+    if is_windows_path(core):
+        return finds_of(Entity(EntityKind.FILE, core))
+    account = account_of(core)
+    if account is None or not is_plain_account(account):
+        return NOTHING
+    return finds_of(Entity(EntityKind.USER, account))
+
+
+def _email(core: str, _certain: bool) -> Finds | None:
+    address = email_of(core.removeprefix("mailto:").partition(":")[0])
+    return finds_of(Entity(EntityKind.EMAIL, address)) if address else None
+
+
+def _rooted(core: str) -> Finds:
+    if is_unix_path(core):
+        return finds_of(Entity(EntityKind.FILE, core))
+    if is_cloud_resource(core):
+        return finds_of(Entity(EntityKind.CLOUD_RESOURCE, core))
+    return NOTHING
+
+
+def _slashes(core: str, certain: bool) -> Finds | None:
+    address = ip_of(core)
+    if address:
+        return finds_of(Entity(EntityKind.IP, address))
+    if core.count("/") > _NESTED:
+        return None
+    return NOTHING if is_network(core) else _pair(core, certain)
+
+
+def _pair(core: str, certain: bool) -> Finds:
+    """Read `name/what` and `what/name`, but no version of a product."""
+    first, _, second = core.partition("/")
+    found = read_value(first, certain=certain or first.count(".") > 1)
+    if found or (_PRODUCT.fullmatch(first) and ":" not in second):
+        return found
+    return without(read_value(second), *set(EntityKind) - {EntityKind.IP}) if second else NOTHING
+
+
+def without(finds: Finds, *kinds: str) -> Finds:
+    """Return the finds that are of none of these kinds."""
+    return {f: None for f in finds if isinstance(f, str) or f.kind not in kinds}
+
+
+def _colons(core: str, certain: bool) -> Finds | None:
+    address = ip_of(core) or _bracketed_ip(core)
+    if address:
+        return finds_of(Entity(EntityKind.IP, address))
+    pair = _KEY_AND_VALUE.fullmatch(core)
+    if pair is None or "::" in core or core.count(":") > _NESTED:
+        return None
+    key, value = pair.groups()
+    meaning = meaning_of(key)
+    return _of_key(meaning, value, certain) if meaning or key.isalpha() else None
+
+
+def _bracketed_ip(core: str) -> str | None:
+    inner = _BRACKETED_IP.fullmatch(core if core[0] == "[" else f"[{core}")
+    return ip_of(inner[1]) if inner else None
+
+
+def _atoms(core: str, certain: bool) -> Finds:
+    """Return what the names and numbers in a word are, whatever stands between them."""
+    found: Finds = {}
+    for match in _ATOM.finditer(core):
+        before = core[match.start() - 1] if match.start() else ""
+        if before not in {"$", "@", "*", "~", "%"}:
+            found |= _atom(match[1].strip("-."), certain, called=bool(match[2]))
+    return found
+
+
+def _atom(text: str, certain: bool, *, called: bool) -> Finds:
+    if text.isalnum():
+        return read_alphanumeric(text)
+    if text[:1].isdigit():
+        addresses = [ip_of(part) for part in text.split("-", 2)]
+        if any(addresses):
+            return finds_of(*(Entity(EntityKind.IP, address) for address in addresses if address))
+    if is_cve(text):
+        return finds_of(Entity(EntityKind.CVE, text))
+    if is_technique(text):
+        return finds_of(text)
+    if is_program(text):
+        return finds_of(Entity(EntityKind.PROCESS, text))
+    named = None if called else name_of(text, certain=certain)
+    return finds_of(named) if named else NOTHING
+
+
+_READERS: tuple[tuple[str, Callable[[str, bool], Finds | None]], ...] = (
+    ("://", _url),
+    ("=", _assignment),
+    ("\\", _windows),
+    ("@", _email),
+    ("/", _slashes),
+    (":", _colons),
+)
+"""What to try where a word has a mark in it, in this order."""

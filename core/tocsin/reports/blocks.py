@@ -1,0 +1,64 @@
+"""Phrases and blocks of what may be long: each is bounded, and says what it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from tocsin.model import Entity, Statement
+from tocsin.reports.outline import Block, Cited, Column, Items, Paragraph, Phrase, Table, Values
+from tocsin.reports.writing import clock_time, counted
+
+SHOWN = 250  # rows of one table; the report's JSON has them all
+_NAMED = 30  # of a list inside a line
+
+
+def sentences(statements: Sequence[Statement]) -> Phrase:
+    """Return sentences, each with what it is known from."""
+    shown = statements[:SHOWN]
+    return tuple(inline for each in shown for inline in (each.text, Cited(each.evidence)))
+
+
+def values(entities: Sequence[Entity]) -> Phrase:
+    """Return the values of entities."""
+    shown = Values(tuple(entity.value for entity in entities[:_NAMED]))
+    rest = len(entities) - _NAMED
+    return (shown, f"and {rest:,} more") if rest > 0 else (shown,)
+
+
+def several(words: Iterable[str]) -> str:
+    """Return words as a list inside a line; `none` where there are none."""
+    every = list(words)
+    rest = len(every) - _NAMED
+    shown = ", ".join(every[:_NAMED]) or "none"
+    return f"{shown} and {rest:,} more" if rest > 0 else shown
+
+
+def when(moment: datetime | None) -> Phrase:
+    """Return a time, which may be broken between day and hour, or nothing."""
+    return tuple(clock_time(moment).split()) if moment else ()
+
+
+def bullets(phrases: Sequence[Phrase]) -> tuple[Block, ...]:
+    """Return a list; nothing where it is empty."""
+    if not phrases:
+        return ()
+    return with_rest((Items(tuple(phrases[:SHOWN])),), len(phrases))
+
+
+def table(
+    caption: str,
+    columns: tuple[Column, ...],
+    rows: tuple[tuple[Phrase, ...], ...],
+    total: int,
+) -> tuple[Block, ...]:
+    """Return a table of the first of `total` rows; nothing where there are none."""
+    return with_rest((Table(caption, columns, rows),), total) if rows else ()
+
+
+def with_rest(blocks: tuple[Block, ...], total: int) -> tuple[Block, ...]:
+    """Return the blocks, with how many of `total` they leave out."""
+    if total <= SHOWN:
+        return blocks
+    rest = f"{counted(total - SHOWN, 'more is', 'more are')} left out here."
+    return (*blocks, Paragraph((f"{rest} The report as JSON has them all.",)))

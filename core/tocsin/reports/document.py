@@ -1,0 +1,50 @@
+"""Reports as JSON, which is how they are stored and handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from tocsin.clock import isoformat
+from tocsin.model import Report
+
+_REPORTS = TypeAdapter(Report)
+_MILLISECOND = 1_000
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """Return the report as JSON can hold it; its members are told in docs/reference/report.md."""
+    written = orjson.dumps(report, default=_time, option=orjson.OPT_PASSTHROUGH_DATETIME)
+    document: dict[str, Any] = orjson.loads(written)
+    return document
+
+
+def from_json(document: Any) -> Report:
+    """Return the report that `to_json` wrote; ValueError where it is none.
+
+    What an older version did not write has its default; what this one does not know is left out.
+    """
+    report = _REPORTS.validate_json(orjson.dumps(document), strict=True)
+    if any(moment.tzinfo is None for moment in _times(report)):
+        raise ValueError("a report's times have a time zone")
+    return report
+
+
+def _time(value: Any) -> str:
+    if not isinstance(value, datetime):
+        raise TypeError(f"a report holds no {type(value).__name__}")
+    if value.microsecond % _MILLISECOND:
+        return isoformat(value)[:-1] + f"{value.microsecond % _MILLISECOND:03}Z"
+    return isoformat(value)
+
+
+def _times(report: Report) -> Iterator[datetime]:
+    yield from (report.window.start, report.window.end)
+    yield from (moment.at for moment in report.timeline)
+    yield from (relation.at for relation in report.relations if relation.at)
+    for each in report.entities:
+        yield from (moment for moment in (each.first_seen, each.last_seen) if moment)

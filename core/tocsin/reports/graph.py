@@ -1,0 +1,235 @@
+"""Where everything stands in the drawing of the entities and how they are related.
+
+Entities stand in columns, by how far they are from what was asked about. In a column they stand
+near those to their left that they are related to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean
+from unicodedata import combining, east_asian_width
+
+from tocsin.model import Disposition, Entity, EntityAssessment, Relation, Report
+from tocsin.reports.writing import counted, exact, plain
+
+NODES = 60
+_LABELLED = 24  # edges; more would hide each other's words
+_ROWS = 12
+_BOX_WIDTH, _BOX_HEIGHT = 190, 42
+_COLUMN, _ROW, _MARGIN = _BOX_WIDTH + 110, _BOX_HEIGHT + 16, 12
+_LEAST_WIDTH = 704  # the 44rem of the style: a narrower drawing would be enlarged
+_CHARACTERS = 23  # of a value, in a box
+_BEND = 50
+_WORDS_AT = 0.6  # of an arrow
+_WORST_FIRST = {disposition: rank for rank, disposition in enumerate(Disposition)}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """An entity."""
+
+    x: float
+    y: float
+    kind: str
+    disposition: str
+    internal: bool
+    findings: str
+    """Those that it is part of: `F1 F3`."""
+    value: str
+    """Shortened to what fits."""
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """One or more relations of one type between the same two."""
+
+    path: str
+    x: float
+    y: float
+    is_loop: bool
+    """Whether it leads to the same column: its words stand beside it, not on it."""
+    type: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDrawing:
+    """All that is drawn."""
+
+    width: int
+    height: int
+    box_width: int
+    box_height: int
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    labelled: bool
+    description: str
+
+
+Places = Mapping[Entity, tuple[float, float]]
+
+
+def draw_graph(report: Report) -> GraphDrawing | None:
+    """Return the drawing, of the nearest and worst where there are many; None without entities."""
+    known = {each.entity: each for each in report.entities}
+    chosen = sorted(known.values(), key=_importance)[:NODES]
+    if not chosen:
+        return None
+    columns = _columns(chosen, report.relations)
+    rows = max(map(len, columns))
+    places = dict(_places(columns, rows))
+    findings = _findings(report)
+    relations = _distinct(report.relations, places)
+    arrows = tuple(_arrow(each, count, places) for each, count in relations.items())
+    return GraphDrawing(
+        width=max(_COLUMN * len(columns) + 2 * _MARGIN, _LEAST_WIDTH),
+        height=_ROW * rows - 16 + 2 * _MARGIN,
+        box_width=_BOX_WIDTH,
+        box_height=_BOX_HEIGHT,
+        boxes=tuple(_box(each, places[each.entity], findings) for each in chosen),
+        arrows=arrows,
+        labelled=len(arrows) <= _LABELLED,
+        description=_description(len(chosen), len(known), len(arrows)),
+    )
+
+
+def _importance(each: EntityAssessment) -> tuple[int, int, int]:
+    return each.depth, _WORST_FIRST[each.disposition], -each.incident_count
+
+
+def _columns(
+    chosen: Sequence[EntityAssessment], relations: Sequence[Relation]
+) -> list[list[Entity]]:
+    """Return the entities of each column; a distance with many of them takes several."""
+    neighbours = defaultdict(list)
+    for each in relations:
+        neighbours[each.source].append(each.target)
+        neighbours[each.target].append(each.source)
+    columns: list[list[Entity]] = []
+    rows: dict[Entity, float] = {}
+    for _, group in groupby(chosen, key=lambda each: each.depth):
+        near = _near_their_own([each.entity for each in group], neighbours, rows)
+        rows |= {entity: row - len(near) / 2 for row, entity in enumerate(near)}
+        columns += [near[start : start + _ROWS] for start in range(0, len(near), _ROWS)]
+    return columns
+
+
+def _near_their_own(
+    entities: Sequence[Entity],
+    neighbours: Mapping[Entity, Sequence[Entity]],
+    rows: Mapping[Entity, float],
+) -> list[Entity]:
+    """Return the entities by the middle of the rows in which their neighbours stand already."""
+
+    def middle(entity: Entity) -> float:
+        placed = [rows[each] for each in neighbours.get(entity, ()) if each in rows]
+        return fmean(placed) if placed else 0
+
+    return sorted(entities, key=middle)
+
+
+def _places(
+    columns: Sequence[Sequence[Entity]], rows: int
+) -> Iterator[tuple[Entity, tuple[float, float]]]:
+    for number, column in enumerate(columns):
+        top = _MARGIN + _ROW * (rows - len(column)) / 2
+        for row, entity in enumerate(column):
+            yield entity, (_MARGIN + _COLUMN * number, top + _ROW * row)
+
+
+def _findings(report: Report) -> Mapping[Entity, list[str]]:
+    members = defaultdict(list)
+    for finding in report.findings:
+        for entity in finding.entities:
+            members[entity].append(plain(finding.id))
+    return members
+
+
+def _box(
+    each: EntityAssessment, place: tuple[float, float], findings: Mapping[Entity, list[str]]
+) -> Box:
+    named = findings.get(each.entity, [])
+    return Box(
+        *place,
+        kind=each.entity.kind.value.replace("_", " "),
+        disposition=each.disposition.value,
+        internal=each.internal,
+        findings=_shortened(" ".join(named), 10),
+        value=_shortened(exact(each.entity.value), _CHARACTERS),
+        label=f"{exact(each.entity.value)}: {each.disposition}",
+    )
+
+
+def _distinct(relations: Sequence[Relation], places: Places) -> Counter[Relation]:
+    """Return how often each relation is told between two entities that are drawn."""
+    return Counter(
+        Relation(source=each.source, type=each.type, target=each.target)
+        for each in relations
+        if each.source in places and each.target in places and each.source != each.target
+    )
+
+
+def _arrow(relation: Relation, count: int, places: Places) -> Arrow:
+    """Return a curve from the nearer sides of two boxes, and where its words stand."""
+    (from_x, from_y), (to_x, to_y) = places[relation.source], places[relation.target]
+    backwards, beside = to_x < from_x, to_x == from_x
+    start_x = from_x if backwards else from_x + _BOX_WIDTH
+    end_x = to_x + _BOX_WIDTH if backwards or beside else to_x
+    start_y, end_y = from_y + _BOX_HEIGHT / 2, to_y + _BOX_HEIGHT / 2
+    out = -_BEND if backwards else _BEND
+    back = out if beside else -out
+    words = f"{exact(relation.source.value)} {relation.type} {exact(relation.target.value)}"
+    return Arrow(
+        path=f"M{start_x:g},{start_y:g} C{start_x + out:g},{start_y:g}"
+        f" {end_x + back:g},{end_y:g} {end_x:g},{end_y:g}",
+        x=_along(start_x, start_x + out, end_x + back, end_x) + 5 * beside,
+        is_loop=beside,
+        y=_along(start_y, start_y, end_y, end_y),
+        type=relation.type.value,
+        label=f"{words} ({count} times)" if count > 1 else words,
+    )
+
+
+def _along(start: float, first: float, second: float, end: float) -> float:
+    """Return where a cubic Bezier curve is once it has left what stands at its start."""
+    t, s = _WORDS_AT, 1 - _WORDS_AT
+    return s**3 * start + 3 * s**2 * t * first + 3 * s * t**2 * second + t**3 * end
+
+
+def _shortened(text: str, most: int) -> str:
+    """Return `text` without its middle, where it is wider than `most` letters."""
+    if sum(map(_width, text)) <= most:
+        return text
+    head = _fitting(text, most // 2)
+    tail = _fitting(text[::-1], most - most // 2 - 1)[::-1]
+    return f"{head}…{tail}"
+
+
+def _fitting(text: str, most: int) -> str:
+    width = 0
+    for position, letter in enumerate(text):
+        width += _width(letter)
+        if width > most:
+            return text[:position]
+    return text
+
+
+def _width(letter: str) -> int:
+    """Return how many columns a letter takes in a font of one width."""
+    return 0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1
+
+
+def _description(drawn: int, total: int, arrows: int) -> str:
+    left_out = (
+        f" {counted(total - drawn, 'more is', 'more are')} not drawn." if total > drawn else ""
+    )
+    return (
+        f"{counted(drawn, 'entity', 'entities')} from left to right by their distance from what was"
+        f" asked about, and {counted(arrows, 'relation')} between them.{left_out}"
+        " The tables below name them."
+    )

@@ -1,0 +1,98 @@
+"""Reports as one HTML page that needs nothing else: no script, no other file, no network.
+
+All markup stands in `templates/`, which escape whatever they are given. Each piece of text from
+elsewhere stands in an element that keeps its direction of writing to itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from tocsin.model import Report
+from tocsin.reports.graph import draw_graph
+from tocsin.reports.outline import (
+    Card,
+    Cited,
+    Facts,
+    Items,
+    Mark,
+    Paragraph,
+    Part,
+    Reference,
+    Strong,
+    Table,
+    Values,
+)
+from tocsin.reports.parts import facts, parts, standing
+from tocsin.reports.timeline import draw_timeline
+from tocsin.reports.writing import exact, label, number, plain
+
+_STYLE = (files(__package__) / "templates" / "page.css").read_text(encoding="utf-8")
+_DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+CONTENT_SECURITY_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'"
+)
+"""What the page allows itself, for the answer that carries it to say the same."""
+
+
+def to_html(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the report as an HTML page.
+
+    `meanings` says in words what a reference such as `step:12` stands for, where that is known.
+    """
+    every = parts(report, meanings)
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            report=report,
+            policy=CONTENT_SECURITY_POLICY,
+            style=Markup(_STYLE),  # noqa: S704 - a file of ours
+            standing=standing(report),
+            score=number(report.risk_score),
+            share=min(max(report.risk_score, 0), 100),
+            facts=facts(report),
+            parts=every,
+            anchors=_anchors(every),
+            timeline=draw_timeline(report.timeline),
+            graph=draw_graph(report),
+        )
+    )
+
+
+def _anchors(every: Sequence[Part]) -> dict[str, str]:
+    """Return the id of each reference that the page explains."""
+    tables = [block for part in every for block in part.blocks if isinstance(block, Table)]
+    cells = [phrase for table in tables for row in table.rows for phrase in row]
+    names = [each.name for phrase in cells for each in phrase if isinstance(each, Reference)]
+    return {name: f"evidence-{position}" for position, name in enumerate(names, 1)}
+
+
+@lru_cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"plain": plain, "exact": exact, "label": label}
+    kinds = (Paragraph, Items, Facts, Table, Card, Values, Mark, Strong, Cited, Reference)
+    tests: dict[str, Any] = {kind.__name__.lower(): partial(_is, kind) for kind in kinds}
+    environment.tests |= tests
+    return environment
+
+
+def _is(kind: type, value: object) -> bool:
+    return isinstance(value, kind)

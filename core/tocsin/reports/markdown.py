@@ -1,0 +1,105 @@
+"""Reports as Markdown: CommonMark with the tables of GitHub Flavored Markdown.
+
+Whatever comes from elsewhere stays text. Punctuation that could mean something is escaped, links
+and mentions are defanged, and values stand in code spans, where nothing means anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from tocsin.model import Report
+from tocsin.reports.outline import (
+    Block,
+    Card,
+    Cited,
+    Column,
+    Facts,
+    Inline,
+    Items,
+    Mark,
+    Paragraph,
+    Part,
+    Phrase,
+    Reference,
+    Strong,
+    Table,
+    Values,
+)
+from tocsin.reports.parts import facts, parts, standing
+from tocsin.reports.writing import defanged, exact, label, number, plain
+
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>&#~$^=]|:(?=[a-z+-][\w+-]*:)")  # the last begins an emoji
+_FIRST = re.compile(r"(?=[/:])|(?=[-+](?:[-+ ]|$))|\d+(?=[.)](?: |$))")  # what begins a block
+_SPAN = re.compile(r"[^`|]+")  # what can stand in a code span, also in a table
+
+
+def to_markdown(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the report as Markdown.
+
+    `meanings` says in words what a reference such as `step:12` stands for, where that is known.
+    """
+    verdict = f"**Verdict:** {escaped(standing(report))}"
+    score = f"**Risk score:** {number(report.risk_score)} of 100"
+    head = [f"# {escaped(report.title)}".rstrip(), f"{verdict}\\\n{score}", _block(facts(report))]
+    return "\n\n".join([*head, *map(_part, parts(report, meanings))]) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return `text` so that it stands in Markdown as what it is, at the start of a line too."""
+    line = _SPECIAL.sub(r"\\\g<0>", defanged(plain(text))).replace("|", "&#124;")
+    return _FIRST.sub(r"\g<0>\\", line, count=1) if _FIRST.match(line) else line
+
+
+def _part(part: Part) -> str:
+    return "\n\n".join([f"## {part.title}", *map(_block, part.blocks)])
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Paragraph(phrase):
+            return _phrase(phrase)
+        case Items(phrases):
+            return "\n".join(f"* {_phrase(phrase)}" for phrase in phrases)
+        case Facts(rows):
+            return "\n".join(f"- **{escaped(name)}:** {_phrase(phrase)}" for name, phrase in rows)
+        case Table(caption, columns, rows):
+            return f"{caption}:\n\n{_table(columns, rows)}"
+        case Card(name, title, blocks):
+            return "\n\n".join([f"### {escaped(f'{name}: {title}')}", *map(_block, blocks)])
+
+
+def _table(columns: Sequence[Column], rows: Iterable[tuple[Phrase, ...]]) -> str:
+    titles = _row(column.title for column in columns)
+    rule = _row("--:" if column.numeric else "---" for column in columns)
+    return "\n".join([titles, rule, *(_row(map(_phrase, row)) for row in rows)])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _phrase(phrase: Phrase) -> str:
+    return " ".join(filter(None, map(_inline, phrase)))
+
+
+def _inline(inline: Inline) -> str:
+    match inline:
+        case Values(texts):
+            return ", ".join(map(_span, texts))
+        case Strong(text):
+            return f"**{words}**" if (words := escaped(text)) else ""
+        case Mark(word):
+            return escaped(word)
+        case Cited(references):
+            return f"[{', '.join(escaped(label(each)) for each in references)}]"
+        case Reference(name):
+            return escaped(label(name))
+    return escaped(inline)
+
+
+def _span(text: str) -> str:
+    value = exact(text)
+    return f"`{value}`" if _SPAN.fullmatch(value) else escaped(value)

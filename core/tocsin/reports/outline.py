@@ -1,0 +1,132 @@
+"""What a report is made of before it takes a form: parts, blocks, and what stands in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tocsin.model import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Values of entities, which are shown letter by letter."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One word of a closed list, such as a severity, which may be shown in a colour of its own."""
+
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strong:
+    """Words that stand out."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """What a sentence is known from: `step:12`, `incident:7`."""
+
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What is cited elsewhere, where it is explained."""
+
+    name: str
+
+
+Inline = str | Values | Mark | Strong | Cited | Reference
+Phrase = tuple[Inline, ...]  # with a space between each and the next
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Sentences."""
+
+    phrase: Phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    phrases: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names, each with what it stands for."""
+
+    rows: tuple[tuple[str, Phrase], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The head of a column."""
+
+    title: str
+    numeric: bool = False
+    narrow: bool = False
+    """Whether what stands in it is short, and better left in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with a phrase for each column."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Phrase, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A part of a part, with a heading of its own: a finding."""
+
+    name: str
+    title: str
+    blocks: tuple[Paragraph | Items | Facts, ...]
+
+
+Block = Paragraph | Items | Facts | Table | Card
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What stands under one heading."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    section: Section | None = None
+    """None for what comes first in any case."""
+
+
+def citations(part: Part) -> Iterator[tuple[str, str]]:
+    """Yield what is cited in a part, in its order, each with where: the card or the part."""
+    for block in part.blocks:
+        place = block.name if isinstance(block, Card) else part.title
+        for inline in _inlines(block):
+            if isinstance(inline, Cited):
+                yield from ((reference, place) for reference in inline.references)
+
+
+def _inlines(block: Block) -> Iterator[Inline]:
+    match block:
+        case Paragraph(phrase):
+            yield from phrase
+        case Items(phrases):
+            yield from (inline for phrase in phrases for inline in phrase)
+        case Facts(rows):
+            yield from (inline for _, phrase in rows for inline in phrase)
+        case Table(rows=rows):
+            yield from (inline for row in rows for phrase in row for inline in phrase)
+        case Card(blocks=blocks):
+            yield from (inline for each in blocks for inline in _inlines(each))

@@ -1,0 +1,192 @@
+"""The parts of a report, in their order and with what each holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from tocsin.model import Action, EntityAssessment, Finding, Moment, Relation, Report, Section
+from tocsin.reports.blocks import SHOWN, bullets, sentences, several, table, values, when, with_rest
+from tocsin.reports.evidence import evidence
+from tocsin.reports.outline import (
+    Block,
+    Card,
+    Column,
+    Facts,
+    Items,
+    Mark,
+    Paragraph,
+    Part,
+    Phrase,
+    Strong,
+    Values,
+)
+from tocsin.reports.writing import clock_time, number, signed
+
+
+def parts(report: Report, meanings: Mapping[str, str]) -> list[Part]:
+    """Return the parts of a report that are shown, in their order.
+
+    `meanings` says what a reference such as `step:12` stands for, where the caller knows.
+    """
+    opening = [Part("Summary", (Paragraph(sentences(report.summary)),))]
+    if report.reply:
+        opening.insert(0, Part("Reply", (Paragraph(sentences(report.reply)),)))
+    shown = [_part(report, section) for section in dict.fromkeys(report.sections)]
+    cited = [*opening, *(part for part in shown if part.section is not Section.EVIDENCE)]
+    explained = evidence(cited, meanings)
+    return opening + [explained if each.section is Section.EVIDENCE else each for each in shown]
+
+
+def standing(report: Report) -> str:
+    """Return the verdict and how sure it is: `malicious (high confidence)`."""
+    return f"{report.verdict} ({report.confidence} confidence)"
+
+
+def facts(report: Report) -> Facts:
+    """Return what the report is about."""
+    window = f"{clock_time(report.window.start)} to {clock_time(report.window.end)}"
+    rows: list[tuple[str, Phrase]] = [
+        ("Asked", (report.query,)),
+        ("Time looked at", (window,)),
+        ("Incidents examined", (_numbers(report.incidents),)),
+        ("ATT&CK techniques", (several(report.techniques),)),
+        ("Written for", (report.persona.value,)),
+    ]
+    return Facts(tuple(rows))
+
+
+def _numbers(incidents: Sequence[int]) -> str:
+    return several(f"#{number}" for number in incidents)
+
+
+def _part(report: Report, section: Section) -> Part:
+    title, blocks = _PARTS[section]
+    return Part(title, blocks(report) or (Paragraph(("None.",)),), section)
+
+
+def _score(report: Report) -> tuple[Block, ...]:
+    columns = (Column("Contribution"), Column("Points", numeric=True), Column("Why"))
+    rows = tuple(
+        ((each.name,), (signed(each.points),), sentences([each.statement]))
+        for each in report.contributions[:SHOWN]
+    )
+    total = f"{number(report.risk_score)} of 100: the sum of the points, kept within 0 and 100."
+    made_of = table("What the risk score is made of", columns, rows, len(report.contributions))
+    return (*made_of, Paragraph((total,)))
+
+
+def _timeline(report: Report) -> tuple[Block, ...]:
+    columns = (
+        Column("Time", narrow=True),
+        Column("Severity", narrow=True),
+        Column("What happened"),
+        Column("Source"),
+    )
+    rows = tuple(map(_moment, report.timeline[:SHOWN]))
+    return table("What happened when", columns, rows, len(report.timeline))
+
+
+def _moment(moment: Moment) -> tuple[Phrase, ...]:
+    severity: Phrase = (Mark(moment.severity),) if moment.severity else ()
+    what = sentences([moment.statement])
+    return (clock_time(moment.at),), severity, what, (moment.source,)
+
+
+def _findings(report: Report) -> tuple[Block, ...]:
+    return with_rest(tuple(map(_finding, report.findings[:SHOWN])), len(report.findings))
+
+
+def _finding(finding: Finding) -> Card:
+    told = Items(tuple(sentences([each]) for each in finding.statements))
+    rows: list[tuple[str, Phrase]] = [
+        ("Severity", (Mark(finding.severity),)),
+        ("Rule", (finding.kind,)),
+    ]
+    if finding.incidents:
+        rows.append(("Incidents", (_numbers(finding.incidents),)))
+    if finding.techniques:
+        rows.append(("ATT&CK techniques", (several(finding.techniques),)))
+    if finding.entities:
+        rows.append(("Entities", values(finding.entities)))
+    return Card(finding.id, finding.title, (told, Facts(tuple(rows))))
+
+
+def _entities(report: Report) -> tuple[Block, ...]:
+    columns = (
+        Column("Entity"),
+        Column("Kind", narrow=True),
+        Column("Assessment"),
+        Column("Distance", numeric=True),
+        Column("Incidents", numeric=True),
+        Column("First seen", narrow=True),
+        Column("Last seen", narrow=True),
+        Column("What is known"),
+    )
+    rows = tuple(map(_entity, report.entities[:SHOWN]))
+    met = table("Entities that were met", columns, rows, len(report.entities))
+    return met + _relations(report.relations)
+
+
+def _entity(each: EntityAssessment) -> tuple[Phrase, ...]:
+    return (
+        (Values((each.entity.value,)),),
+        (each.entity.kind.value,),
+        _assessment(each),
+        (str(each.depth),),
+        (f"{each.incident_count:,}",),
+        when(each.first_seen),
+        when(each.last_seen),
+        sentences(each.statements),
+    )
+
+
+def _assessment(each: EntityAssessment) -> Phrase:
+    traits = {"internal": each.internal, "well known": each.well_known}
+    named = ", ".join(word for word, applies in traits.items() if applies)
+    return (Mark(each.disposition), f"({named})") if named else (Mark(each.disposition),)
+
+
+def _relations(relations: Sequence[Relation]) -> tuple[Block, ...]:
+    columns = (
+        Column("From"),
+        Column("Relation", narrow=True),
+        Column("To"),
+        Column("Time", narrow=True),
+    )
+    rows = tuple(
+        (
+            (Values((each.source.value,)),),
+            (each.type.value,),
+            (Values((each.target.value,)),),
+            when(each.at),
+        )
+        for each in relations[:SHOWN]
+    )
+    return table("How they are related", columns, rows, len(relations))
+
+
+def _gaps(report: Report) -> tuple[Block, ...]:
+    return bullets([sentences([gap]) for gap in report.gaps])
+
+
+def _actions(report: Report) -> tuple[Block, ...]:
+    return bullets([_action(action) for action in report.actions])
+
+
+def _action(action: Action) -> Phrase:
+    urgent: Phrase = (Mark("Urgent"),) if action.urgent else ()
+    return (*urgent, Strong(action.text), *sentences([action.reason]))
+
+
+_PARTS: Mapping[Section, tuple[str, Callable[[Report], tuple[Block, ...]]]] = MappingProxyType(
+    {
+        Section.SCORE: ("Risk score", _score),
+        Section.TIMELINE: ("Timeline", _timeline),
+        Section.FINDINGS: ("Findings", _findings),
+        Section.ENTITIES: ("Entities", _entities),
+        Section.GAPS: ("Gaps", _gaps),
+        Section.ACTIONS: ("Recommended actions", _actions),
+        Section.EVIDENCE: ("Evidence", lambda _: ()),
+    }
+)

@@ -1,0 +1,85 @@
+"""Reports as plain text: a few lines for people elsewhere, and every sentence for the search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tocsin.model import Finding, Report, Statement
+from tocsin.reports.parts import standing
+from tocsin.reports.writing import clipped, defanged, number, plain
+
+MOST = 2_000  # characters of the whole: what fits a comment or a message everywhere
+_SUMMARY = 700
+_LINE = 100
+_LINES = 5
+
+
+def to_text(report: Report) -> str:
+    """Return a few lines without any markup, of 2,000 characters at most.
+
+    They hold title, verdict, risk score, summary, the worst findings and the first actions. Links
+    are defanged; evidence is not named, since it could not be looked up where this is read.
+    """
+    lines = [
+        _line(report.title, 2 * _LINE),
+        f"Verdict: {standing(report)}. Risk score: {number(report.risk_score)} of 100.",
+        _line(" ".join(statement.text for statement in report.summary), _SUMMARY),
+        *_list("Findings", [f"{each.severity}: {each.title}" for each in _worst(report.findings)]),
+        *_list("Recommended actions", [_urgency(a.urgent) + a.text for a in report.actions]),
+    ]
+    return clipped("\n".join(filter(None, lines)), MOST)
+
+
+def to_short_text(report: Report, url: str) -> str:
+    """Return the verdict and the risk score alone, and where the rest can be read.
+
+    It quotes nothing of what was looked at, not even the title.
+    """
+    verdict = f"Verdict: {standing(report)}. Risk score: {number(report.risk_score)} of 100."
+    return f"Tocsin investigated this.\n{verdict}\nThe report: {url}"
+
+
+def session_document_text(report: Report) -> str:
+    """Return what a report says, as it is, one thing a line: what a search for it goes through."""
+    return "\n".join(filter(None, _said(report)))
+
+
+def _said(report: Report) -> Iterator[str]:
+    yield from (report.title, report.query)
+    yield from _texts(report.reply + report.summary)
+    for finding in report.findings:
+        yield finding.title
+        yield from _texts(finding.statements)
+    yield from _texts([moment.statement for moment in report.timeline])
+    for each in report.entities:
+        yield each.entity.value
+        yield from _texts(each.statements)
+    yield from report.techniques
+    yield from _texts(report.gaps)
+    for action in report.actions:
+        yield from (action.text, action.reason.text)
+
+
+def _texts(statements: Sequence[Statement]) -> Iterator[str]:
+    yield from (statement.text for statement in statements)
+
+
+def _worst(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: -finding.severity.rank)
+
+
+def _urgency(urgent: bool) -> str:
+    return "Urgent: " if urgent else ""
+
+
+def _list(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if not lines:
+        return
+    yield f"{title}:"
+    yield from (f"- {_line(line, _LINE)}" for line in lines[:_LINES])
+    if len(lines) > _LINES:
+        yield f"- and {len(lines) - _LINES:,} more"
+
+
+def _line(text: str, most: int) -> str:
+    return clipped(defanged(plain(text)), most)

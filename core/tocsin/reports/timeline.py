@@ -1,0 +1,220 @@
+"""Where everything stands in the drawing of a timeline.
+
+Time runs from left to right in stretches of even scale; between two of them lies a long time in
+which nothing happened. Each source has a lane, and moments too close to be told apart share a dot.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from math import ceil, floor, log2
+
+from tocsin.model import Moment, Severity
+from tocsin.reports.writing import clipped, clock_time, counted, plain
+
+WIDTH = 960
+_LEFT, _RIGHT = 150, 30
+_TOP, _LANE, _AXIS = 40, 34, 46
+_GAP = 84  # pixels between two stretches
+_LANES = 6
+_CELL = 12  # pixels that share a dot
+_TICK = 110  # pixels that a tick's label takes, at least
+_BREAKS = 3
+_LONG = 0.75  # of the time that is left: a gap of that length is drawn as one
+_STEPS = [
+    timedelta(seconds=seconds)
+    for seconds in (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200)
+] + [timedelta(days=days) for days in (1, 2, 7, 14, 30, 90, 365)]
+_WORST_FIRST = sorted(Severity, key=lambda severity: -severity.rank)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One or more moments."""
+
+    x: float
+    y: float
+    radius: float
+    severity: str
+    """The worst; empty where none has one."""
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words at a place."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineDrawing:
+    """All that is drawn."""
+
+    width: int
+    height: int
+    top: int
+    legend: tuple[Words, ...]
+    lanes: tuple[Words, ...]
+    stretches: tuple[tuple[float, float], ...]
+    ticks: tuple[Words, ...]
+    days: tuple[Words, ...]
+    gaps: tuple[Words, ...]
+    dots: tuple[Dot, ...]
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    start: datetime
+    end: datetime
+    left: float
+    right: float
+
+    def x(self, moment: datetime) -> float:
+        """Return where a moment stands."""
+        if self.start == self.end:
+            return (self.left + self.right) / 2
+        share = min((moment - self.start) / (self.end - self.start), 1)
+        return self.left + share * (self.right - self.left)
+
+
+def draw_timeline(moments: Sequence[Moment]) -> TimelineDrawing | None:
+    """Return the drawing; None where there is nothing to draw."""
+    if not moments:
+        return None
+    stretches = _stretches(sorted({_second(moment.at) for moment in moments}))
+    lanes = _lanes(moments)
+    bottom = _TOP + _LANE * len(lanes)
+    ticks = [(stretch, each) for stretch in stretches for each in _ticks(stretch)]
+    return TimelineDrawing(
+        width=WIDTH,
+        height=bottom + _AXIS,
+        top=_TOP,
+        legend=tuple(Words(_LEFT + 90 * n, 14, word) for n, word in enumerate(_WORST_FIRST)),
+        lanes=tuple(Words(0, _y(n), clipped(plain(name), 21)) for n, name in enumerate(lanes)),
+        stretches=tuple((stretch.left, stretch.right) for stretch in stretches),
+        ticks=tuple(Words(it.x(at), bottom + 20, _time_of_day(at)) for it, at in ticks),
+        days=tuple(_days(ticks, bottom + 36)),
+        gaps=tuple(_gaps(stretches, bottom - 4)),
+        dots=tuple(_dots(moments, stretches, lanes)),
+        description=_description(moments, stretches),
+    )
+
+
+def _second(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def _stretches(times: Sequence[datetime]) -> list[_Stretch]:
+    """Cut the time at its longest gaps, and share the width out by how much is to be told."""
+    pieces = _pieces(times)
+    room = WIDTH - _LEFT - _RIGHT - _GAP * (len(pieces) - 1)
+    weights = [1 + log2(len(piece)) for piece in pieces]
+    stretches, left = [], float(_LEFT)
+    for piece, weight in zip(pieces, weights, strict=True):
+        right = left + room * weight / sum(weights)
+        stretches.append(_Stretch(piece[0], piece[-1], left, right))
+        left = right + _GAP
+    return stretches
+
+
+def _pieces(times: Sequence[datetime]) -> list[Sequence[datetime]]:
+    remaining = times[-1] - times[0]
+    cuts = []
+    gaps = [(later - earlier, n) for n, (earlier, later) in enumerate(pairwise(times), 1)]
+    for gap, position in sorted(gaps, key=lambda each: (-each[0], each[1]))[:_BREAKS]:
+        if remaining == gap or gap / remaining < _LONG:
+            break
+        cuts.append(position)
+        remaining -= gap
+    edges = [0, *sorted(cuts), len(times)]
+    return [times[start:end] for start, end in pairwise(edges)]
+
+
+def _ticks(stretch: _Stretch) -> Iterator[datetime]:
+    """Yield round times, not too many; the only time of a stretch that has no length."""
+    span = stretch.end - stretch.start
+    most = max(int((stretch.right - stretch.left) / _TICK), 1)
+    if not span:
+        yield stretch.start
+        return
+    step = next((step for step in _STEPS if span / step <= most), span / most)
+    first = ceil((stretch.start - _EPOCH) / step)
+    count = floor((stretch.end - _EPOCH) / step) - first + 1
+    if count < 1:
+        yield stretch.start
+    yield from (_EPOCH + step * n for n in range(first, first + count))
+
+
+def _time_of_day(moment: datetime) -> str:
+    return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
+
+
+def _days(ticks: Sequence[tuple[_Stretch, datetime]], y: float) -> Iterator[Words]:
+    """Yield the day below each tick that begins one, or a stretch."""
+    before: tuple[_Stretch, object] | None = None
+    for stretch, at in ticks:
+        if (stretch, at.date()) != before:
+            yield Words(stretch.x(at), y, at.date().isoformat())
+        before = (stretch, at.date())
+
+
+def _gaps(stretches: Sequence[_Stretch], y: float) -> Iterator[Words]:
+    for earlier, later in pairwise(stretches):
+        yield Words((earlier.right + later.left) / 2, y, _duration(later.start - earlier.end))
+
+
+def _duration(length: timedelta) -> str:
+    for unit, seconds in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if length.total_seconds() >= 2 * seconds:
+            return counted(round(length.total_seconds() / seconds), unit)
+    return counted(round(length.total_seconds()), "second")
+
+
+def _lanes(moments: Sequence[Moment]) -> list[str]:
+    names = list(dict.fromkeys(moment.source for moment in moments))
+    return names if len(names) <= _LANES else [*names[: _LANES - 1], "others"]
+
+
+def _y(lane: int) -> float:
+    return _TOP + _LANE * (lane + 0.5)
+
+
+def _dots(
+    moments: Sequence[Moment], stretches: Sequence[_Stretch], lanes: Sequence[str]
+) -> Iterator[Dot]:
+    order = {name: n for n, name in enumerate(lanes)}
+    cells: dict[tuple[int, int], list[Moment]] = defaultdict(list)
+    for moment in sorted(moments, key=lambda moment: moment.at):
+        stretch = next(each for each in reversed(stretches) if each.start <= moment.at)
+        lane = order.get(moment.source, len(lanes) - 1)
+        cells[lane, round(stretch.x(moment.at) / _CELL)].append(moment)
+    for (lane, cell), shared in cells.items():
+        radius = min(5 + log2(len(shared)), _CELL)
+        yield Dot(cell * _CELL, _y(lane), radius, _worst(shared), _label(shared))
+
+
+def _worst(moments: Sequence[Moment]) -> str:
+    severities = [moment.severity for moment in moments if moment.severity]
+    return max(severities, key=lambda severity: severity.rank).value if severities else ""
+
+
+def _label(moments: Sequence[Moment]) -> str:
+    first = f"{clock_time(moments[0].at)} {clipped(plain(moments[0].statement.text), 200)}"
+    rest = len(moments) - 1
+    return f"{first} And {rest:,} more until {clock_time(moments[-1].at)}." if rest else first
+
+
+def _description(moments: Sequence[Moment], stretches: Sequence[_Stretch]) -> str:
+    return (
+        f"{counted(len(moments), 'moment')} from {clock_time(stretches[0].start)}"
+        f" to {clock_time(stretches[-1].end)}. The table below says what happened."
+    )

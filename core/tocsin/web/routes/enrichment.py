@@ -1,0 +1,149 @@
+"""Enriching an incident: asking everyone who may know more of its entities."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tocsin import audit
+from tocsin.enrichment import Change, Changes, Difference, Unanswered
+from tocsin.errors import CallerError
+from tocsin.model import Disposition, Enrichment, Outcome
+from tocsin.web.calls import ENRICHED_AT_ONCE, Answer, Call, Services
+from tocsin.web.headers import REQUEST_ID_KEY
+from tocsin.web.parsing import parse_number
+from tocsin.web.routes.incidents import Entity
+
+ACTION = "incident.enrich"
+LONGEST = 60
+"""Seconds that enriching an incident may take in all."""
+
+
+class _Shown(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class EntityEnrichment(_Shown):
+    """What one enricher knows of an entity."""
+
+    summary: str
+    disposition: Disposition
+    score: int | None = Field(description="The source's own measure, from 0 to 100.")
+    tags: list[str]
+    techniques: list[str]
+    facts: dict[str, Any] = Field(description="What it rests on, in the source's words.")
+    link: str | None
+
+
+class EnrichmentChange(_Shown):
+    """What one enricher says of one entity, held against what it said before."""
+
+    entity: Entity
+    enricher: str
+    difference: Difference
+    enrichment: EntityEnrichment | None = Field(description="Null where nothing is known any more.")
+
+
+class NotEnriched(_Shown):
+    """That an enricher said nothing of an entity, and why."""
+
+    entity: Entity
+    enricher: str
+    outcome: Outcome
+    reason: str
+
+
+class IncidentEnrichment(_Shown):
+    """What enriching an incident came to."""
+
+    incident_number: int
+    changed: int = Field(description="How many of `enrichments` are not as before.")
+    enrichments: list[EnrichmentChange]
+    skipped: list[NotEnriched] = Field(description="What was not asked, since a rule forbids it.")
+    failed: list[NotEnriched] = Field(description="What was asked in vain.")
+    passed_over: int = Field(description="How many entities there are beyond those enriched.")
+
+
+async def enrich_incident(call: Call) -> Answer:
+    """Ask every enricher for the incident's entities, and answer what is known and what changed."""
+    number = parse_number(call.path["number"])
+    found = await _enrich(call.services, number) if number else None
+    if found is None:
+        raise CallerError(404, "There is no incident of this number.")
+    changes = [_change(change) for change in found.changes]
+    changed = sum(change["difference"] != Difference.SAME for change in changes)
+    await call.services.database.write(audit.record, _entry(call, changed))
+    return Answer(
+        {
+            "incident_number": found.number,
+            "changed": changed,
+            "enrichments": changes,
+            "skipped": [_unanswered(it) for it in found.skipped],
+            "failed": [_unanswered(it) for it in found.failed],
+            "passed_over": found.passed_over,
+        }
+    )
+
+
+async def _enrich(services: Services, number: int) -> Changes | None:
+    """Return what enriching came to; CallerError (503) where there is no room, or no end."""
+    if services.enrichments.locked():
+        raise _later(f"{ENRICHED_AT_ONCE} incidents are being enriched already; try again later.")
+    async with services.enrichments:
+        try:
+            async with asyncio.timeout(LONGEST):
+                return await services.enriching().enrich(number)
+        except TimeoutError:
+            raise _later(f"It took longer than {LONGEST} s, and was given up.") from None
+
+
+def _later(words: str) -> CallerError:
+    return CallerError(503, words, headers={"Retry-After": "10"})
+
+
+def _entry(call: Call, changed: int) -> audit.Entry:
+    return audit.Entry(
+        at=call.services.clock.now(),
+        actor=call.principal.id,
+        action=ACTION,
+        target=f"incident:{call.path['number']}",
+        address=call.services.addresses.of(call.request),
+        request_id=call.request[REQUEST_ID_KEY],
+        details={"changed": changed},
+    )
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "entity": _entity(change.entity),
+        "enricher": change.enricher,
+        "difference": change.difference,
+        "enrichment": change.enrichment and _enrichment(change.enrichment),
+    }
+
+
+def _enrichment(enrichment: Enrichment) -> dict[str, Any]:
+    return {
+        "summary": enrichment.summary,
+        "disposition": enrichment.disposition,
+        "score": enrichment.score,
+        "tags": list(enrichment.tags),
+        "techniques": list(enrichment.techniques),
+        "facts": dict(enrichment.facts),
+        "link": enrichment.link,
+    }
+
+
+def _unanswered(unanswered: Unanswered) -> dict[str, Any]:
+    return {
+        "entity": _entity(unanswered.entity),
+        "enricher": unanswered.enricher,
+        "outcome": unanswered.outcome,
+        "reason": unanswered.reason,
+    }
+
+
+def _entity(entity: Any) -> dict[str, str]:
+    return {"kind": entity.kind, "value": entity.value}

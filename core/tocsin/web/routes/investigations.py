@@ -1,0 +1,250 @@
+"""Reading investigations: what was found, how, and what stands in the report."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from tocsin import investigations, reports
+from tocsin.errors import CallerError
+from tocsin.model import Outcome, Persona, Phase, Report, SessionStatus
+from tocsin.web.calls import Answer, Call
+from tocsin.web.cursor import Place
+from tocsin.web.parsing import Query, any_case
+from tocsin.web.routes.records import Limit, no_such, place_of, with_next
+from tocsin.web.routes.sessions import SessionSummary
+
+LIST = "s"
+STEPS = "t"
+_PREFIX = "ses_"
+
+
+class InvestigationQuery(Query):
+    """Which investigations, and how many at once."""
+
+    status: Annotated[SessionStatus, any_case(SessionStatus)] | None = Field(
+        default=None, description="Only this status, in any case."
+    )
+    persona: Annotated[Persona, any_case(Persona)] | None = Field(
+        default=None, description="Only for this persona, in any case."
+    )
+    provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="Only those of this provider alone."
+    )
+    limit: Limit = 50
+    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+
+
+class StepQuery(Query):
+    """Which steps, and how many at once."""
+
+    run: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, description="Only those of this run."
+    )
+    limit: Limit = 50
+    cursor: place_of(STEPS) | None = None  # type: ignore[valid-type]
+
+
+class _Shown(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class InvestigationList(_Shown):
+    """One page of investigations."""
+
+    investigations: list[SessionSummary]
+    total: int = Field(description="How many match, counted up to 10,000.")
+    total_relation: str = Field(
+        description="`eq` where `total` is exact, `gte` where there are more.",
+        json_schema_extra={"enum": ["eq", "gte"]},
+    )
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+class InvestigationReport(BaseModel):
+    """A report as JSON; `docs/reference/report.md` has every member."""
+
+    model_config = ConfigDict(extra="allow")
+
+    title: str
+    verdict: str
+    confidence: str
+    risk_score: float
+    summary: list[Any]
+    findings: list[Any]
+    entities: list[Any]
+
+
+class InvestigationFindings(_Shown):
+    """What was found out."""
+
+    findings: list[dict[str, Any]] = Field(description="As in the report.")
+    total: int
+
+
+class InvestigationEntities(_Shown):
+    """The entities that it met, and what they are taken for."""
+
+    entities: list[dict[str, Any]] = Field(description="As in the report.")
+    total: int
+
+
+class InvestigationTimeline(_Shown):
+    """What happened when."""
+
+    timeline: list[dict[str, Any]] = Field(description="As in the report.")
+    total: int
+
+
+class SessionStep(_Shown):
+    """A step of the ledger: a question and what came of it, or a conclusion."""
+
+    number: int = Field(description="What evidence cites: `step:12`.")
+    run: int
+    phase: Phase
+    kind: str = Field(description="The kind of question, or `conclusion`.")
+    asked_of: str | None = Field(description="Who was asked, such as `provider:edge`.")
+    question: dict[str, Any] | None
+    outcome: Outcome | None
+    reason: str | None = Field(description="Why it was not answered, or not in full.")
+    conclusion: str | None
+    evidence: list[str] | None = Field(description="What a conclusion rests on.")
+    started_at: datetime
+    duration_ms: int
+
+
+class SessionStepDetail(SessionStep):
+    """A step with what was answered."""
+
+    answer: Any = Field(description="Null where it was not answered.")
+
+
+class SessionSteps(_Shown):
+    """One page of the ledger."""
+
+    steps: list[SessionStep]
+    total: int
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+def list_investigations(connection: Connection, call: Call) -> Answer:
+    """Answer one page of investigations, the newest first."""
+    query: InvestigationQuery = call.query
+    page = investigations.list_sessions(
+        connection,
+        public_url=call.services.public_url,
+        limit=query.limit,
+        before=_PREFIX + query.cursor.before if query.cursor else None,
+        status=query.status,
+        persona=query.persona,
+        provider=query.provider,
+    )
+    content = {
+        "investigations": page.sessions,
+        "total": page.total,
+        "total_relation": "eq" if page.exact else "gte",
+    }
+    following = Place(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
+    return with_next(call, content, following)
+
+
+def get_investigation(connection: Connection, call: Call) -> Answer:
+    """Answer an investigation, without its messages and its report."""
+    return Answer(_find(connection, call))
+
+
+def _find(connection: Connection, call: Call) -> dict[str, Any]:
+    found = investigations.find_session(
+        connection, call.path["session_id"], public_url=call.services.public_url
+    )
+    if found is None:
+        raise no_such("session")
+    return found
+
+
+async def get_report_markdown(call: Call) -> Answer:
+    """Answer the report as Markdown."""
+    return await _rendered(call, reports.to_markdown)
+
+
+async def get_report_html(call: Call) -> Answer:
+    """Answer the report as a page that needs nothing else."""
+    answer = await _rendered(call, reports.to_html)
+    return Answer(answer.content, {"Content-Security-Policy": _POLICY})
+
+
+# A page cannot say of itself that it is not to be framed
+_POLICY = f"{reports.CONTENT_SECURITY_POLICY}; frame-ancestors 'none'"
+
+
+async def _rendered(call: Call, render: Callable[[Report, Mapping[str, str]], str]) -> Answer:
+    report, session_id = await _report(call), call.path["session_id"]
+    meanings = await call.services.database.read(investigations.step_meanings, session_id)
+    text = await asyncio.to_thread(render, report, meanings)
+    return Answer(text.encode())
+
+
+async def get_report(call: Call) -> Answer:
+    """Answer the report as JSON."""
+    return Answer(reports.to_json(await _report(call)))
+
+
+async def get_findings(call: Call) -> Answer:
+    """Answer what was found out."""
+    return await _part(call, "findings")
+
+
+async def get_assessed_entities(call: Call) -> Answer:
+    """Answer the entities that it met."""
+    return await _part(call, "entities")
+
+
+async def get_timeline(call: Call) -> Answer:
+    """Answer what happened when."""
+    return await _part(call, "timeline")
+
+
+async def _part(call: Call, name: str) -> Answer:
+    part = reports.to_json(await _report(call))[name]
+    return Answer({name: part, "total": len(part)})
+
+
+async def _report(call: Call) -> Report:
+    """Return the last report; CallerError (404) where there is none."""
+    session_id = call.path["session_id"]
+    report = await call.services.database.read(investigations.load_report, session_id)
+    if report is None:
+        raise CallerError(404, "There is no report of this identifier, or none yet.")
+    return report
+
+
+def list_steps(connection: Connection, call: Call) -> Answer:
+    """Answer one page of the ledger: what was asked of whom, what came of it, what follows."""
+    query: StepQuery = call.query
+    session_id = _find(connection, call)["id"]
+    after = min(query.cursor.number, _HIGHEST) if query.cursor else 0
+    page = investigations.list_steps(
+        connection, session_id, limit=query.limit, after=after, run=query.run
+    )
+    following = Place(STEPS, str(page.next)) if page.next else None
+    return with_next(call, {"steps": page.steps, "total": page.total}, following)
+
+
+def get_step(connection: Connection, call: Call) -> Answer:
+    """Answer one step of the ledger, with what was answered to it."""
+    number = call.path["step"]
+    found = None
+    if number.isascii() and number.isdigit() and len(number) < _LONGEST_NUMBER:
+        found = investigations.load_step(connection, call.path["session_id"], int(number))
+    if found is None:
+        raise no_such("step")
+    return Answer(found)
+
+
+_LONGEST_NUMBER = 10
+_HIGHEST = 2**31 - 1  # number that a step can have

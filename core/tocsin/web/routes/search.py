@@ -1,0 +1,156 @@
+"""Searching the history: incidents and sessions by words, entities by their values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy import Connection
+
+from tocsin import knowledge
+from tocsin.clock import isoformat
+from tocsin.knowledge import EntityPosition, Found, FoundEntity, Position
+from tocsin.model import EntityKind
+from tocsin.web.calls import Answer, Call
+from tocsin.web.cursor import Spot
+from tocsin.web.parsing import Query, any_case
+from tocsin.web.routes.records import Limit, spot_of, with_next
+
+RESULTS = "q"
+ENTITIES = "e"
+_NUMBER = range(10**18)
+Words = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[^\x00]*$")]
+
+
+class SearchQuery(Query):
+    """What to look for."""
+
+    q: Words = Field(
+        description='Words, `"phrases"`, `prefix*`, `field:value` and `-not`; all must fit.'
+    )
+    limit: Limit = 50
+    cursor: spot_of(RESULTS, _NUMBER, _NUMBER, _NUMBER) | None = None  # type: ignore[valid-type]
+
+
+class EntitySearchQuery(Query):
+    """What to look up."""
+
+    q: Words = Field(description="A value, the beginning of one, or of one of its parts.")
+    kind: Annotated[EntityKind, any_case(EntityKind)] | None = Field(
+        default=None, description="Only entities of this kind, in any case."
+    )
+    limit: Limit = 50
+    cursor: spot_of(ENTITIES, str, range(2), str, str, _NUMBER) | None = None  # type: ignore[valid-type]
+
+
+class _Shown(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchResult(_Shown):
+    """An incident or a session that fits."""
+
+    kind: str = Field(json_schema_extra={"enum": ["incident", "session"]})
+    id: str = Field(description="The incident's number, or the session's id.")
+    title: str
+    snippet: str = Field(
+        description="The part of it that fits, as HTML: hits in `<mark>`, all else escaped."
+    )
+    score: float = Field(description="From 0 to 1.")
+    at: datetime = Field(description="When the incident occurred, or the session was asked for.")
+    url: str = Field(description="Its page in Tocsin's console.")
+
+
+class SearchResults(_Shown):
+    """One page of what fits, the best of the latest first."""
+
+    results: list[SearchResult]
+    total: int = Field(description="How many fit, counted up to 1,000.")
+    total_relation: str = Field(
+        description="`eq` where `total` is exact, `gte` where there are more.",
+        json_schema_extra={"enum": ["eq", "gte"]},
+    )
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+class KnownEntity(_Shown):
+    """An entity that incidents have."""
+
+    kind: EntityKind
+    value: str
+    incident_count: int
+    first_seen: datetime
+    last_seen: datetime
+
+
+class EntitySearchResults(_Shown):
+    """One page of entities, those that are called so first."""
+
+    entities: list[KnownEntity]
+    total: int = Field(description="How many fit, counted up to 1,000.")
+    total_relation: str = Field(
+        description="`eq` where `total` is exact, `gte` where there are more.",
+        json_schema_extra={"enum": ["eq", "gte"]},
+    )
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+def search(connection: Connection, call: Call) -> Answer:
+    """Answer incidents and sessions that fit the words, the best of the latest first."""
+    query: SearchQuery = call.query
+    after = Position(*query.cursor.parts) if query.cursor else None
+    page = knowledge.search(connection, query.q, limit=query.limit, after=after)
+    content = {
+        "results": [_result(found, call.services.public_url) for found in page.results],
+        "total": page.total,
+        "total_relation": "eq" if page.exact else "gte",
+    }
+    at = page.next
+    following = Spot(RESULTS, (at.newest, at.top, at.shown)) if at else None
+    return with_next(call, content, following)
+
+
+def search_entities(connection: Connection, call: Call) -> Answer:
+    """Answer entities that are called so, that begin so, or of which a part does."""
+    query: EntitySearchQuery = call.query
+    page = knowledge.search_entities(
+        connection,
+        query.q,
+        limit=query.limit,
+        kinds=[query.kind] if query.kind else None,
+        after=EntityPosition(*query.cursor.parts) if query.cursor else None,
+    )
+    content = {
+        "entities": [_entity(found) for found in page.entities],
+        "total": page.total,
+        "total_relation": "eq" if page.exact else "gte",
+    }
+    at = page.next
+    following = Spot(ENTITIES, (at.name, at.part, at.kind, at.value, at.shown)) if at else None
+    return with_next(call, content, following)
+
+
+_PAGES = {"incident": "incidents", "session": "investigations"}
+
+
+def _result(found: Found, public_url: str) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "id": found.id,
+        "title": found.title,
+        "snippet": knowledge.as_html(found.snippet),
+        "score": found.score,
+        "at": isoformat(found.at),
+        "url": f"{public_url}/{_PAGES[found.kind]}/{found.id}",
+    }
+
+
+def _entity(found: FoundEntity) -> dict[str, Any]:
+    return {
+        "kind": found.entity.kind,
+        "value": found.entity.value,
+        "incident_count": found.incident_count,
+        "first_seen": isoformat(found.first_seen),
+        "last_seen": isoformat(found.last_seen),
+    }

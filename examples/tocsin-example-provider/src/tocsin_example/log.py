@@ -1,0 +1,40 @@
+"""What an entry of Example's log is, and the event that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from tocsin import Entity, SiemEvent
+from tocsin_example.cases import ENTITIES, Moment, Observable, Record
+
+
+class Entry(Record):
+    """An entry; without its time nobody knows whether it is asked for."""
+
+    id: str = Field(min_length=1)
+    logged_at: Moment
+    text: str = ""
+    entities: tuple[Observable, ...] = ()
+
+
+def events_of(records: Iterable[Mapping[str, Any]]) -> Iterator[SiemEvent]:
+    """Yield the events that entries are; one that cannot be understood costs no other."""
+    for record in records:
+        try:
+            entry = Entry.model_validate(record)
+        except ValidationError:
+            continue
+        yield SiemEvent(
+            external_id=entry.id,
+            occurred_at=entry.logged_at,
+            summary=" ".join(entry.text.split()) or "an entry without a text",
+            entities=tuple(
+                Entity(ENTITIES[it.type], it.value)
+                for it in entry.entities
+                if it.type in ENTITIES and it.value
+            ),
+            fields={"text": entry.text},
+        )

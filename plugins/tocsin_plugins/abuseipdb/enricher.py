@@ -1,0 +1,124 @@
+"""The endpoint `check` of AbuseIPDB's API, version 2: https://docs.abuseipdb.com/#check-endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field, SecretStr
+
+from tocsin import (
+    Api,
+    ApiSettings,
+    Broken,
+    Disposition,
+    Enricher,
+    Enrichment,
+    Entity,
+    EntityKind,
+    Health,
+    ServerUrl,
+    Tools,
+)
+from tocsin_plugins.lookups import child, is_address, look_up, number, text, texts
+
+_CHECKED = "8.8.8.8"
+_WORST = 100
+
+
+class AbuseIpDb(Enricher):
+    """What others have reported of an address.
+
+    The score is AbuseIPDB's confidence of abuse. Malicious and suspicious begin where the settings
+    have it; an address on AbuseIPDB's whitelist is benign.
+    """
+
+    class Settings(Enricher.Settings, ApiSettings):
+        """What an AbuseIPDB enricher can be told."""
+
+        url: ServerUrl = Field(
+            default="https://api.abuseipdb.com/api/v2", description="Where the API is."
+        )
+        api_key: SecretStr = Field(description="A key of version 2, made in your account.")
+        max_age_days: int = Field(
+            default=90, ge=1, le=365, description="How old the reports may be that count."
+        )
+        malicious_from: int = Field(
+            default=75, ge=1, le=_WORST, description="From which confidence on it is malicious."
+        )
+        suspicious_from: int = Field(
+            default=25, ge=1, le=_WORST, description="From which confidence on it is suspicious."
+        )
+
+    name = "abuseipdb"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP})
+    online = True
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._api = Api(tools, settings)
+
+    async def check(self) -> Health:
+        """Return that the key is taken, which costs one request of the day's."""
+        await self._report(_CHECKED)
+        return Health(detail=f"{self.settings.url} takes the key")
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return what was reported of each address; also that nothing was."""
+        addresses = [entity for entity in entities if is_address(entity.value)]
+        reports = [(entity, await self._report(entity.value)) for entity in addresses]
+        return [self._told(entity, report) for entity, report in reports if report]
+
+    async def _report(self, address: str) -> dict[str, Any] | None:
+        answer = await look_up(
+            self._api,
+            "/check",
+            {"Key": self.settings.api_key.get_secret_value()},
+            ipAddress=address,
+            maxAgeInDays=self.settings.max_age_days,
+        )
+        if answer is None:
+            return None
+        report = child(answer, "data")
+        if number(report, "abuseConfidenceScore") is None:
+            raise Broken("GET /check answered without a confidence of abuse")
+        return report
+
+    def _told(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
+        score = min(max(number(report, "abuseConfidenceScore") or 0, 0), _WORST)
+        marks = {"tor": "isTor", "whitelisted": "isWhitelisted"}
+        return Enrichment(
+            entity=entity,
+            summary=self._summary(report, score),
+            disposition=self._disposition(report, score),
+            score=score,
+            tags=tuple(tag for tag, key in marks.items() if report.get(key) is True),
+            facts={
+                "reports": number(report, "totalReports"),
+                "reporters": number(report, "numDistinctUsers"),
+                "last_reported_at": text(report, "lastReportedAt"),
+                "country": text(report, "countryCode"),
+                "isp": text(report, "isp"),
+                "usage": text(report, "usageType"),
+                "domain": text(report, "domain"),
+                "hostnames": texts(report, "hostnames"),
+            },
+            link=f"https://www.abuseipdb.com/check/{entity.value}",
+        )
+
+    def _disposition(self, report: Mapping[str, Any], score: int) -> Disposition:
+        if report.get("isWhitelisted") is True:
+            return Disposition.BENIGN
+        if score >= self.settings.malicious_from:
+            return Disposition.MALICIOUS
+        suspicious = score >= self.settings.suspicious_from
+        return Disposition.SUSPICIOUS if suspicious else Disposition.UNKNOWN
+
+    def _summary(self, report: Mapping[str, Any], score: int) -> str:
+        days = self.settings.max_age_days
+        reports = number(report, "totalReports") or 0
+        said = f"Reported {reports:,} times" if reports else "Not reported"
+        network = ", ".join(filter(None, (text(report, "isp"), text(report, "countryCode"))))
+        of = f" ({network})" if network else ""
+        return f"{said} in {days} days, with {score}% confidence of abuse{of}"

@@ -1,0 +1,31 @@
+"""The enrichers that ask nobody outside: they are on unless `plugins.toml` disables them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tocsin import Enricher, hookimpl
+from tocsin_plugins.enrichers.attack import Attack
+from tocsin_plugins.enrichers.cve import Cve
+from tocsin_plugins.enrichers.domains import Domains
+from tocsin_plugins.enrichers.history import History
+from tocsin_plugins.enrichers.lists import Lists
+from tocsin_plugins.enrichers.neighbourhood import Neighbourhood
+from tocsin_plugins.enrichers.networks import Networks
+
+__all__ = [
+    "Attack",
+    "Cve",
+    "Domains",
+    "History",
+    "Lists",
+    "Neighbourhood",
+    "Networks",
+    "tocsin_enrichers",
+]
+
+
+@hookimpl
+def tocsin_enrichers() -> Sequence[type[Enricher]]:
+    """Return the kinds of enricher."""
+    return (Attack, Cve, Domains, History, Lists, Neighbourhood, Networks)

@@ -1,0 +1,54 @@
+"""Which ATT&CK techniques the incidents with an entity show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tocsin import Enricher, Enrichment, Entity, EntityKind
+from tocsin_plugins.attack import TACTICS, name_of, tactics_of
+
+_INCIDENTS = 50
+_NAMED = 3
+
+
+class Attack(Enricher):
+    """The techniques of the latest incidents with an entity, and the tactics that they serve.
+
+    It does not run by itself: an investigation reads the techniques of its incidents anyway.
+    """
+
+    name = "attack"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
+    batch = 20
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return the techniques of those that were in incidents with any."""
+        found = [await self._techniques(entity) for entity in entities]
+        return [
+            _told(entity, counts) for entity, counts in zip(entities, found, strict=True) if counts
+        ]
+
+    async def _techniques(self, entity: Entity) -> Counter[str]:
+        """Return in how many of the latest incidents each technique was."""
+        records = await self.tools.knowledge.incidents_about([entity], None, _INCIDENTS)
+        return Counter(name for record in records for name in dict.fromkeys(record.techniques))
+
+
+def _told(entity: Entity, counts: Counter[str]) -> Enrichment:
+    techniques = sorted(counts, key=lambda name: (-counts[name], name))
+    served = {tactic for name in techniques for tactic in tactics_of(name)}
+    tactics = [tactic for tactic in TACTICS if tactic in served]
+    named = [f"{name} {name_of(name) or ''}".strip() for name in techniques]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return Enrichment(
+        entity=entity,
+        summary=f"Its incidents show {', '.join(named[:_NAMED])}{more}",
+        tags=tuple(tactics),
+        techniques=tuple(techniques),
+        facts={
+            "tactics": tactics,
+            "techniques": {name: counts[name] for name in techniques},
+        },
+    )

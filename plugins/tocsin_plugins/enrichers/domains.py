@@ -1,0 +1,72 @@
+"""What a domain's name alone gives away: names made by machines, and names made to deceive.
+
+Every sign has points; their sum is the score, and each is said in words. It is never more than a
+suspicion: content networks and trackers have names like these too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from tocsin import Disposition, Enricher, Enrichment, Entity, EntityKind, Tools
+from tocsin_plugins.enrichers.names import Name, Sign, lookalikes, signs
+from tocsin_plugins.enrichers.values import host_of
+
+SUSPICIOUS_FROM = 50
+_WORST = 100
+
+
+class Domains(Enricher):
+    """Judges domains, and the hosts of URLs and mail addresses, by their names."""
+
+    class Settings(Enricher.Settings):
+        """What an enricher of domains can be told."""
+
+        own_domains: tuple[str, ...] = Field(
+            default=(),
+            description="Domains that others imitate, beside those of [environment].",
+        )
+
+    name = "domains"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset(
+        {EntityKind.DOMAIN, EntityKind.URL, EntityKind.EMAIL}
+    )
+    standing = True
+    batch = 1_000
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        own = (*settings.own_domains, *tools.environment.settings.internal_domains)
+        self._own = [name for text in dict.fromkeys(own) if (name := Name.parse(text))]
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return the signs of those that have any."""
+        return [told for entity in entities if (told := self._told(entity))]
+
+    def _told(self, entity: Entity) -> Enrichment | None:
+        name = Name.parse(host_of(entity) or "")
+        if name is None or any(name.is_below(own) for own in self._own):
+            return None
+        found = sorted(self._signs(name), key=lambda sign: (-sign.points, sign.tag))
+        return _enrichment(entity, found) if found else None
+
+    def _signs(self, name: Name) -> Iterator[Sign]:
+        yield from lookalikes(name, self._own)
+        yield from signs(name)
+
+
+def _enrichment(entity: Entity, found: Sequence[Sign]) -> Enrichment:
+    score = min(sum(sign.points for sign in found), _WORST)
+    bad = score >= SUSPICIOUS_FROM
+    return Enrichment(
+        entity=entity,
+        summary=f"Its name {', and '.join(sign.words for sign in found)}",
+        disposition=Disposition.SUSPICIOUS if bad else Disposition.UNKNOWN,
+        score=score,
+        tags=tuple(dict.fromkeys(sign.tag for sign in found)),
+        facts={"signs": [{"points": sign.points, "says": sign.words} for sign in found]},
+    )

@@ -1,0 +1,48 @@
+"""What this service has seen of an entity before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tocsin import Enricher, Enrichment, Entity, EntityKind, Sighting
+
+
+class History(Enricher):
+    """In how many incidents an entity was, and in which of late."""
+
+    name = "history"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
+    standing = True
+    batch = 200
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return what is known of those that were seen in an incident."""
+        sightings = await self.tools.knowledge.sightings(entities)
+        return [_told(sighting) for sighting in sightings if sighting.incident_count]
+
+
+def _told(sighting: Sighting) -> Enrichment:
+    marks = {"internal": sighting.internal, "well-known": sighting.well_known}
+    return Enrichment(
+        entity=sighting.entity,
+        summary=_summary(sighting),
+        tags=tuple(mark for mark, holds in marks.items() if holds),
+        facts={
+            "incident_count": sighting.incident_count,
+            "first_seen": sighting.first_seen and sighting.first_seen.isoformat(),
+            "last_seen": sighting.last_seen and sighting.last_seen.isoformat(),
+            "recent": list(sighting.recent),
+        },
+    )
+
+
+def _summary(sighting: Sighting) -> str:
+    count = sighting.incident_count
+    words = ["Seen in one incident" if count == 1 else f"Seen in {count:,} incidents"]
+    if sighting.first_seen and sighting.last_seen:
+        first, last = sighting.first_seen.date(), sighting.last_seen.date()
+        words.append(f"on {first}" if first == last else f"from {first} to {last}")
+    if sighting.recent:
+        words.append(f"(latest: {', '.join(map(str, sighting.recent[:3]))})")
+    return " ".join(words)

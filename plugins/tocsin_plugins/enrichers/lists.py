@@ -1,0 +1,95 @@
+"""Lists of the operator's own: what is allowed, what is not, and what to watch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from tocsin import (
+    Disposition,
+    Enricher,
+    Enrichment,
+    Entity,
+    EntityKind,
+    Health,
+    LocalPath,
+    Tools,
+)
+from tocsin_plugins.enrichers.csv_lists import read_csv
+from tocsin_plugins.enrichers.entries import Entries, Entry
+from tocsin_plugins.enrichers.files import WatchedFile
+from tocsin_plugins.enrichers.stix_lists import read_stix
+
+_MEANING = {
+    "allow": Disposition.BENIGN,
+    "deny": Disposition.MALICIOUS,
+    "watch": Disposition.SUSPICIOUS,
+}
+
+
+def _lower(word: Any) -> Any:
+    return word.lower() if isinstance(word, str) else word
+
+
+class Lists(Enricher):
+    """One list out of a file, CSV or STIX 2.1."""
+
+    class Settings(Enricher.Settings):
+        """What an enricher of a list can be told."""
+
+        path: LocalPath = Field(
+            description="The file; STIX 2.1 where its name ends in .json or .stix, else CSV. It is "
+            "read again when it has changed."
+        )
+        list: Annotated[Literal["allow", "deny", "watch"], BeforeValidator(_lower)] = Field(
+            description="What it means to be on it: allow, deny or watch."
+        )
+
+    name = "lists"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
+    batch = 1_000
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        is_stix = settings.path.lower().endswith((".json", ".stix"))
+        self._file: WatchedFile[Entries] = WatchedFile(
+            settings.path, read_stix if is_stix else read_csv, tools
+        )
+
+    async def start(self) -> None:
+        """Read the file; raises Misconfigured where it cannot be read."""
+        await self._file.content()
+
+    async def check(self) -> Health:
+        """Return how much there is on the list."""
+        entries = await self._file.content()
+        count = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
+        expired = entries.expired(self.tools.clock.now())
+        parts = [
+            f"{self.settings.path}: {count}",
+            *([f"{expired:,} of them expired"] if expired else []),
+            *([f"{entries.skipped:,} more cannot be used"] if entries.skipped else []),
+        ]
+        return Health(detail="; ".join(parts))
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return those that are on the list, or in a network or below a domain that is."""
+        entries, now = await self._file.content(), self.tools.clock.now()
+        return [
+            self._told(entity, entry) for entity in entities if (entry := entries.find(entity, now))
+        ]
+
+    def _told(self, entity: Entity, entry: Entry) -> Enrichment:
+        through = "" if entry.value == entity.value else f", through {entry.value}"
+        said = f": {entry.description}" if entry.description else ""
+        return Enrichment(
+            entity=entity,
+            summary=f"On the {self.settings.list} list {self.tools.name}{through}{said}",
+            disposition=_MEANING[self.settings.list],
+            score=entry.score,
+            tags=(f"{self.settings.list}-list", *entry.tags),
+            facts={"list": self.tools.name, "entry": entry.value, "says": entry.description},
+        )

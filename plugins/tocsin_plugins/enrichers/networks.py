@@ -1,0 +1,118 @@
+"""Whose an address is, as far as the configuration and the registries of special ranges say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from tocsin import Enricher, Enrichment, Entity, EntityKind, Tools
+from tocsin_plugins.enrichers.values import address_of
+
+_Network = IPv4Network | IPv6Network
+
+# https://www.iana.org/assignments/iana-ipv4-special-registry, -ipv6-special-registry, and multicast
+SPECIAL: dict[_Network, tuple[str, str]] = {
+    ip_network(network): (words, rfc)
+    for network, words, rfc in (
+        ("0.0.0.0/8", "this network", "RFC 791"),
+        ("10.0.0.0/8", "private use", "RFC 1918"),
+        ("100.64.0.0/10", "carriers' shared address space", "RFC 6598"),
+        ("127.0.0.0/8", "loopback", "RFC 1122"),
+        ("169.254.0.0/16", "link-local use", "RFC 3927"),
+        ("172.16.0.0/12", "private use", "RFC 1918"),
+        ("192.0.0.0/24", "protocol assignments", "RFC 6890"),
+        ("192.0.2.0/24", "documentation", "RFC 5737"),
+        ("192.88.99.0/24", "6to4 relays, which are deprecated", "RFC 7526"),
+        ("192.168.0.0/16", "private use", "RFC 1918"),
+        ("198.18.0.0/15", "benchmarking", "RFC 2544"),
+        ("198.51.100.0/24", "documentation", "RFC 5737"),
+        ("203.0.113.0/24", "documentation", "RFC 5737"),
+        ("224.0.0.0/4", "multicast", "RFC 5771"),
+        ("240.0.0.0/4", "future use", "RFC 1112"),
+        ("255.255.255.255/32", "limited broadcast", "RFC 919"),
+        ("::/128", "the unspecified address", "RFC 4291"),
+        ("::1/128", "loopback", "RFC 4291"),
+        ("64:ff9b::/96", "translation between IPv4 and IPv6", "RFC 6052"),
+        ("64:ff9b:1::/48", "local translation between IPv4 and IPv6", "RFC 8215"),
+        ("100::/64", "discarding", "RFC 6666"),
+        ("2001::/32", "Teredo", "RFC 4380"),
+        ("2001:2::/48", "benchmarking", "RFC 5180"),
+        ("2001:db8::/32", "documentation", "RFC 3849"),
+        ("2002::/16", "6to4", "RFC 3056"),
+        ("3fff::/20", "documentation", "RFC 9637"),
+        ("fc00::/7", "unique local use", "RFC 4193"),
+        ("fe80::/10", "link-local use", "RFC 4291"),
+        ("ff00::/8", "multicast", "RFC 4291"),
+    )
+}
+
+
+def _network(text: str) -> str:
+    try:
+        ip_network(text)
+    except ValueError:
+        raise ValueError("give a network such as '10.1.0.0/16'") from None
+    return text
+
+
+class Networks(Enricher):
+    """Whose an address is by `owners`, and what its range is reserved for by RFC."""
+
+    class Settings(Enricher.Settings):
+        """What an enricher of networks can be told."""
+
+        owners: dict[Annotated[str, AfterValidator(_network)], str] = Field(
+            default={},
+            description='Whose networks are, such as { "10.1.0.0/16" = "Berlin office" }.',
+        )
+
+    name = "networks"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP})
+    standing = True
+    batch = 1_000
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._owner_of = {ip_network(key): owner for key, owner in settings.owners.items()}
+        self._owned = _specific_first(self._owner_of)
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return what is known of those in a network that is somebody's or reserved."""
+        return [told for entity in entities if (told := self._told(entity))]
+
+    def _told(self, entity: Entity) -> Enrichment | None:
+        address = address_of(entity)
+        if address is None:
+            return None
+        owned, special = _first(self._owned, address), _first(_SPECIAL_FIRST, address)
+        words: list[str] = []
+        facts: dict[str, str] = {}
+        if owned:
+            owner = self._owner_of[owned]
+            words.append(f"belongs to {owner} ({owned})")
+            facts |= {"owner": owner, "network": str(owned)}
+        if special:
+            purpose, rfc = SPECIAL[special]
+            words.append(f"is reserved for {purpose} ({special}, {rfc})")
+            facts |= {"reserved_for": purpose, "reserved_range": str(special), "rfc": rfc}
+        return _enrichment(entity, words, facts) if words else None
+
+
+def _enrichment(entity: Entity, words: list[str], facts: dict[str, str]) -> Enrichment:
+    tags = (("owned",) if "owner" in facts else ()) + (("reserved",) if "rfc" in facts else ())
+    return Enrichment(entity=entity, summary=f"It {' and '.join(words)}", tags=tags, facts=facts)
+
+
+def _specific_first(networks: Iterable[_Network]) -> list[_Network]:
+    return sorted(networks, key=lambda network: (-network.prefixlen, str(network)))
+
+
+def _first(networks: Sequence[_Network], address: IPv4Address | IPv6Address) -> _Network | None:
+    return next((network for network in networks if address in network), None)
+
+
+_SPECIAL_FIRST = _specific_first(SPECIAL)

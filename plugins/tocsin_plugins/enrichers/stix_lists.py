@@ -1,0 +1,141 @@
+"""Lists as STIX 2.1: bundles of indicators with simple patterns.
+
+Simple are comparisons of one property with a value, joined by OR: that is what feeds of indicators
+consist of. What else a pattern says (AND, FOLLOWEDBY, LIKE, MATCHES, qualifiers) cannot be told of
+one entity, and its indicator is passed over. STIX 2.1, sections 4.7 and 9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from ipaddress import ip_network
+from typing import Any
+
+from tocsin import EntityKind, parse_json
+from tocsin_plugins.enrichers.entries import Entries, Entry
+
+_STRING = r"'((?:[^'\\]|\\.)*)'"
+_COMPARISON = re.compile(rf"([a-z0-9-]+):([\w.'\"-]+)\s*(=|ISSUBSET)\s*{_STRING}")
+_OBSERVATION = re.compile(r"\s*\[((?:[^\[\]']|'(?:[^'\\]|\\.)*')*)\]\s*")
+_OR = re.compile(r"\s+OR\s+")
+_OR_OBSERVATION = re.compile(r"OR(?=[\s\[])")
+_ESCAPED = re.compile(r"\\(.)")
+_PROPERTIES = {
+    ("ipv4-addr", "value"): EntityKind.IP,
+    ("ipv6-addr", "value"): EntityKind.IP,
+    ("domain-name", "value"): EntityKind.DOMAIN,
+    ("url", "value"): EntityKind.URL,
+    ("email-addr", "value"): EntityKind.EMAIL,
+    ("email-message", "from_ref.value"): EntityKind.EMAIL,
+    ("file", "name"): EntityKind.FILE,
+    ("user-account", "account_login"): EntityKind.USER,
+    ("user-account", "user_id"): EntityKind.USER,
+}
+
+
+def read_stix(content: bytes) -> Entries:
+    """Return the entries of a bundle, or of one indicator; ValueError where it is neither."""
+    found = parse_json(content)
+    objects = _objects(found)
+    entries: list[Entry] = []
+    skipped = 0
+    for item in objects:
+        if item.get("type") != "indicator" or item.get("revoked") is True:
+            continue
+        try:
+            entries += _entries(item)
+        except ValueError:
+            skipped += 1
+    return Entries(entries, skipped)
+
+
+def _objects(found: Any) -> list[dict[str, Any]]:
+    match found:
+        case {"type": "bundle", "objects": list(objects)}:
+            return [item for item in objects if isinstance(item, dict)]
+        case {"type": "indicator"}:
+            return [found]
+    raise ValueError("it is no STIX bundle, and no indicator")
+
+
+def _entries(indicator: dict[str, Any]) -> Iterator[Entry]:
+    """Yield an entry for each value of an indicator; ValueError where its pattern is not simple."""
+    if indicator.get("pattern_type", "stix") != "stix":
+        raise ValueError("it is a pattern of another language")
+    for kind, value in list(comparisons(str(indicator.get("pattern", "")))):
+        yield Entry(
+            kind=kind,
+            value=value,
+            description=str(indicator.get("name") or indicator.get("description") or ""),
+            tags=_tags(indicator),
+            score=_score(indicator.get("confidence")),
+            valid_until=_moment(indicator.get("valid_until")),
+        )
+
+
+def comparisons(pattern: str) -> Iterator[tuple[EntityKind, str]]:
+    """Yield what a simple pattern compares with; ValueError for any other."""
+    position = 0
+    while match := _OBSERVATION.match(pattern, position):
+        yield from _compared(match[1])
+        position = match.end()
+        if position == len(pattern):
+            return
+        joined = _OR_OBSERVATION.match(pattern, position)
+        if not joined:
+            break
+        position = joined.end()
+    raise ValueError(f"it is no simple pattern: {pattern!r:.100}")
+
+
+def _compared(expression: str) -> Iterator[tuple[EntityKind, str]]:
+    position = len(expression) - len(expression.lstrip())
+    end = len(expression.rstrip())
+    while match := _COMPARISON.match(expression, position, end):
+        yield _kind(match[1], match[2]), _checked(match)
+        if match.end() == end:
+            return
+        joined = _OR.match(expression, match.end(), end)
+        if not joined:
+            break
+        position = joined.end()
+    raise ValueError(f"it is no simple comparison: {expression!r:.100}")
+
+
+def _kind(kind: str, path: str) -> EntityKind:
+    if kind == "file" and path.startswith("hashes."):
+        return EntityKind.FILE_HASH
+    if found := _PROPERTIES.get((kind, path)):
+        return found
+    raise ValueError(f"{kind}:{path} is nothing that is looked for here")
+
+
+def _checked(match: re.Match[str]) -> str:
+    value = _ESCAPED.sub(r"\1", match[4])
+    is_address = match[1] in ("ipv4-addr", "ipv6-addr")
+    if is_address:
+        ip_network(value, strict=False)
+    elif match[3] != "=" or not value:
+        raise ValueError("only addresses are subsets")
+    return value
+
+
+def _tags(indicator: dict[str, Any]) -> tuple[str, ...]:
+    several = (indicator.get("indicator_types"), indicator.get("labels"))
+    return tuple(
+        dict.fromkeys(str(tag) for tags in several if isinstance(tags, list) for tag in tags)
+    )
+
+
+def _score(confidence: Any) -> int | None:
+    return confidence if type(confidence) is int and 0 <= confidence <= 100 else None  # noqa: PLR2004 - section 3.2
+
+
+def _moment(text: Any) -> datetime | None:
+    """Return a timestamp; ValueError for what is none."""
+    if text is None:
+        return None
+    moment = datetime.fromisoformat(str(text))
+    return moment.replace(tzinfo=moment.tzinfo or UTC)

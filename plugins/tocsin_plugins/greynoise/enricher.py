@@ -1,0 +1,117 @@
+"""GreyNoise's Community API: https://docs.greynoise.io/reference/getcommunityip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+from typing import Any, ClassVar
+
+from pydantic import Field, SecretStr
+
+from tocsin import (
+    Api,
+    ApiSettings,
+    Broken,
+    Disposition,
+    Enricher,
+    Enrichment,
+    Entity,
+    EntityKind,
+    Health,
+    ServerUrl,
+    Tools,
+)
+from tocsin_plugins.lookups import look_up, text
+
+_DISPOSITIONS = {
+    "malicious": Disposition.MALICIOUS,
+    "suspicious": Disposition.SUSPICIOUS,
+    "benign": Disposition.BENIGN,
+}
+
+
+class GreyNoise(Enricher):
+    """Whether an IPv4 address is noise of the Internet.
+
+    The disposition is GreyNoise's classification; an address of a common business service (RIOT)
+    is benign. There is no score. Of IPv6 addresses the API knows nothing.
+    """
+
+    class Settings(Enricher.Settings, ApiSettings):
+        """What a GreyNoise enricher can be told."""
+
+        url: ServerUrl = Field(
+            default="https://api.greynoise.io", description="Where the API is, without /v3."
+        )
+        api_key: SecretStr | None = Field(
+            default=None, description="The key of your account; without one, the quota is smaller."
+        )
+
+    name = "greynoise"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP})
+    online = True
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._api = Api(tools, settings)
+
+    @property
+    def _headers(self) -> Mapping[str, str]:
+        key = self.settings.api_key
+        return {"key": key.get_secret_value()} if key else {}
+
+    async def check(self) -> Health:
+        """Return that the API answers, and takes the key."""
+        answer = await look_up(self._api, "/ping", self._headers) or {}
+        return Health(detail=f"{self.settings.url} answers {text(answer, 'message')}")
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return what is known of those that scan or serve."""
+        answers = [(it, await self._answer(it.value)) for it in entities if _is_ipv4(it.value)]
+        return [_told(entity, answer) for entity, answer in answers if answer]
+
+    async def _answer(self, address: str) -> dict[str, Any] | None:
+        answer = await look_up(self._api, f"/v3/community/{address}", self._headers)
+        if answer is not None and not isinstance(answer.get("noise"), bool):
+            raise Broken("GET /v3/community answered without saying whether it is noise")
+        return answer
+
+
+def _is_ipv4(value: str) -> bool:
+    try:
+        IPv4Address(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _told(entity: Entity, answer: Mapping[str, Any]) -> Enrichment:
+    noise, riot = answer.get("noise") is True, answer.get("riot") is True
+    classification = (text(answer, "classification") or "unknown").lower()
+    found = _DISPOSITIONS.get(classification, Disposition.UNKNOWN)
+    name = text(answer, "name")
+    return Enrichment(
+        entity=entity,
+        summary=_summary(noise, riot, classification, name),
+        disposition=Disposition.BENIGN if riot and not noise else found,
+        tags=(("internet-scanner",) if noise else ()) + (("common-service",) if riot else ()),
+        facts={
+            "noise": noise,
+            "riot": riot,
+            "classification": classification,
+            "name": name,
+            "last_seen": text(answer, "last_seen"),
+        },
+        link=f"https://viz.greynoise.io/ip/{entity.value}",
+    )
+
+
+def _summary(noise: bool, riot: bool, classification: str, name: str | None) -> str:
+    said = []
+    if noise:
+        said.append(f"scans the Internet, classified as {classification}")
+    if riot:
+        said.append("belongs to a common business service")
+    known_as = f" ({name})" if name and name.lower() != "unknown" else ""
+    return f"It {' and '.join(said) or 'was seen'}{known_as}"

@@ -1,0 +1,34 @@
+"""What an investigation came to, before it is written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin import Confidence, Contribution, Finding, Inquiry, Statement, Verdict
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.settings import Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """Everything that a report is written from."""
+
+    inquiry: Inquiry
+    case: Case
+    bounds: Bounds
+    findings: tuple[Finding, ...]
+    near: frozenset[str]
+    """The ids of those that are not about what was asked, but near it."""
+    contributions: tuple[Contribution, ...]
+    score: float
+    verdict: Verdict
+    confidence: Confidence
+    gaps: tuple[Statement, ...]
+    understood: tuple[str, ...]
+    """The steps that say how the messages were understood."""
+    scored: str
+    """The step that says what the score is."""
+
+    def findings_of(self, *kinds: str) -> list[Finding]:
+        """Return the findings of these kinds."""
+        return [finding for finding in self.findings if finding.kind in kinds]

@@ -1,0 +1,110 @@
+"""Logons: one that succeeded after several had failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tocsin import Entity, EntityKind, Severity
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.correlating.found import Found, graded
+from tocsin_plugins.investigator.seen import order
+from tocsin_plugins.investigator.signs import Sign, signs_of_incident
+from tocsin_plugins.investigator.wording import at, counted, listed, named, say
+
+_WITHIN = timedelta(hours=1)
+_STRENGTHS = {3: 0.7, 5: 0.9, 10: 1.0}
+_OF_INCIDENT = 0.9
+_LOGONS = frozenset({Sign.LOGON, Sign.FAILED_LOGON})
+_ORIGINS = (EntityKind.IP, EntityKind.USER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    at: datetime
+    succeeded: bool
+    reference: str
+    involved: tuple[Entity, ...]
+    incident: int | None = None
+
+
+_Run = tuple[tuple[_Attempt, ...], _Attempt]
+
+
+def success_after_failures(case: Case) -> Iterator[Found]:
+    """Yield each run of 3 failed logons or more, or an incident of such, with a success within the
+    hour, by the addresses and users whose logons they were.
+    """
+    runs: dict[_Run, list[Entity]] = {}
+    for entity in case.entities:
+        if entity.kind not in _ORIGINS or case.sighting_of(entity).well_known:
+            continue
+        if run := _run_of(_attempts(case, entity)):
+            runs.setdefault(run, []).append(entity)
+    for (before, success), entities in runs.items():
+        yield _found(entities, before, success)
+
+
+def _attempts(case: Case, entity: Entity) -> list[_Attempt]:
+    found = []
+    for seen in case.events_with(entity):
+        if (signs := seen.signs & _LOGONS) and Sign.BRUTE_FORCE not in seen.signs:
+            moment, involved = seen.event.occurred_at, seen.event.entities
+            found.append(_Attempt(moment, Sign.LOGON in signs, seen.step, involved))
+    for record in case.incidents_with(entity):
+        if signs := signs_of_incident(record) & _LOGONS:
+            reference = f"incident:{record.number}"
+            attempt = (record.occurred_at, Sign.LOGON in signs, reference, record.entities)
+            found.append(_Attempt(*attempt, record.number))
+    return sorted(found, key=lambda it: (it.at, it.succeeded, it.reference))
+
+
+def _run_of(attempts: Sequence[_Attempt]) -> _Run | None:
+    """Return the first success with enough failures in the hour before it, and those."""
+    for position, success in enumerate(attempts):
+        if success.succeeded:
+            earlier = (it for it in attempts[:position] if not it.succeeded)
+            before = tuple(it for it in earlier if success.at - it.at <= _WITHIN)
+            if _strength(before):
+                return before, success
+    return None
+
+
+def _strength(before: Sequence[_Attempt]) -> float:
+    events = sum(it.incident is None for it in before)
+    by_incident = _OF_INCIDENT if events < len(before) else 0.0
+    return max(graded(events, _STRENGTHS), by_incident)
+
+
+def _found(entities: Sequence[Entity], before: Sequence[_Attempt], success: _Attempt) -> Found:
+    whose = listed([named(entity) for entity in entities])
+    incidents = sorted({it.incident for it in (*before, success) if it.incident is not None})
+    return Found(
+        title=f"a logon of {whose} succeeded after {_failures(before)}",
+        severity=Severity.HIGH,
+        strength=_strength(before),
+        statements=(
+            say(
+                f"from {at(before[0].at)} on there {_were(before)} {_failures(before)} of {whose}",
+                *(it.reference for it in before),
+            ),
+            say(f"at {at(success.at)} a logon succeeded", success.reference),
+        ),
+        entities=tuple(dict.fromkeys((*entities, *sorted(success.involved, key=order)))),
+        incidents=tuple(incidents),
+    )
+
+
+def _failures(before: Sequence[_Attempt]) -> str:
+    """Return what failed, in words: what an incident says is not counted."""
+    events = sum(it.incident is None for it in before)
+    numbers = sorted({it.incident for it in before if it.incident is not None})
+    words = [f"incident {number}" for number in numbers]
+    return listed([*([counted(events, "failed logon")] if events else []), *words])
+
+
+def _were(before: Sequence[_Attempt]) -> str:
+    events = sum(it.incident is None for it in before)
+    incidents = {it.incident for it in before if it.incident is not None}
+    return "was" if events + len(incidents) == 1 else "were"

@@ -1,0 +1,63 @@
+"""Reputation: sources that call an entity bad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin import Disposition, EntityKind, Severity, Statement
+from tocsin_plugins.investigator.case import BAD, Case
+from tocsin_plugins.investigator.correlating.found import Found
+from tocsin_plugins.investigator.seen import Opinion
+from tocsin_plugins.investigator.wording import named, say, shown
+
+_CERTAIN = {Disposition.MALICIOUS: 0.8, Disposition.SUSPICIOUS: 0.4}
+_SEVERITIES = {Disposition.MALICIOUS: Severity.HIGH, Disposition.SUSPICIOUS: Severity.MEDIUM}
+_CONTRADICTED = 0.6
+_SECOND = 0.2
+
+
+def bad_reputation(case: Case) -> Iterator[Found]:
+    """Yield each entity that a source calls malicious or suspicious.
+
+    One source that says malicious counts for 0.8, suspicious for 0.4, each scaled by the source's
+    own score where it gives one; a second source adds 0.2, and one that says benign takes a part.
+    """
+    for entity in case.entities:
+        opinions = case.opinions_of(entity)
+        bad = [opinion for opinion in opinions if opinion.enrichment.disposition in BAD]
+        has_a_name = entity.kind is not EntityKind.CVE and not case.sighting_of(entity).well_known
+        if not bad or not has_a_name:
+            continue
+        worst = case.disposition_of(entity)
+        yield Found(
+            title=f"{named(entity)} has a bad reputation",
+            severity=_SEVERITIES[worst],
+            strength=_strength(opinions, bad),
+            statements=tuple(said(opinion) for opinion in bad),
+            entities=(entity,),
+            incidents=tuple(record.number for record in case.incidents_with(entity)),
+        )
+
+
+def said(opinion: Opinion) -> Statement:
+    """Return what an enricher says, as a statement."""
+    enrichment = opinion.enrichment
+    about = f"{named(enrichment.entity)} is {enrichment.disposition.value}"
+    text = f"according to {opinion.called}, {about}: {shown(enrichment.summary, 300)}"
+    return say(text, opinion.step)
+
+
+def _strength(opinions: list[Opinion], bad: list[Opinion]) -> float:
+    strength = max(_weight(opinion) for opinion in bad)
+    if len({opinion.source for opinion in bad}) > 1:
+        strength += _SECOND
+    if any(opinion.enrichment.disposition is Disposition.BENIGN for opinion in opinions):
+        strength *= _CONTRADICTED
+    return min(strength, 1.0)
+
+
+def _weight(opinion: Opinion) -> float:
+    """Return how much one opinion counts; a low score of its own takes up to half of it."""
+    score = opinion.enrichment.score
+    share = 1.0 if score is None else 0.5 + min(max(score, 0), 100) / 200
+    return _CERTAIN[opinion.enrichment.disposition] * share

@@ -1,0 +1,164 @@
+"""The incidents that an investigation begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tocsin import (
+    IncidentRecord,
+    IncidentsNumbered,
+    IncidentsWithin,
+    InvestigationFailed,
+    Match,
+    Matching,
+    Outcome,
+    Severity,
+    Statement,
+)
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.gathering.asking import Asking
+from tocsin_plugins.investigator.understanding import Scope
+from tocsin_plugins.investigator.wording import counted, listed, say
+
+_Told = tuple[IncidentRecord, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedIncidents:
+    """The incidents that the messages name, each with the step that told of it."""
+
+    scope: Scope
+    """The scope without those that are not to be had."""
+    told: tuple[_Told, ...] = ()
+    gaps: tuple[Statement, ...] = ()
+    """Which those are."""
+
+
+async def named_incidents(asking: Asking, scope: Scope) -> NamedIncidents:
+    """Return the incidents that the messages name, as many as may be examined.
+
+    One that only an earlier message or a range names may be missing. Raises InvestigationFailed
+    where another does not exist, or none can be read.
+    """
+    if not scope.incidents or scope.nothing_left:
+        return NamedIncidents(scope)
+    most = asking.bounds.incidents
+    numbers, beyond = scope.incidents[:most], scope.incidents[most:]
+    answer = await asking.ask(IncidentsNumbered(numbers=numbers))
+    if answer.outcome is not Outcome.ANSWERED:
+        raise InvestigationFailed(f"the incidents could not be read: {answer.reason}")
+    records = answer.content or ()
+    missing = sorted({*numbers} - {record.number for record in records})
+    _refuse(scope, missing, records)
+    gaps = [say(f"{_called(missing)} not exist", answer.step)] if missing else []
+    if beyond:
+        text = f"{counted(len(beyond), 'incident')} more that {_ARE[len(beyond) == 1]} named"
+        text = f"{text}, from {beyond[0]} to {beyond[-1]}, {_WERE[len(beyond) == 1]} not examined"
+        gaps.append(say(f"{text}: the bound is {counted(most, 'incident')}", answer.step))
+    kept = scope.without_incidents({*missing, *beyond})
+    told = tuple((record, answer.step) for record in records)
+    return NamedIncidents(kept, told, tuple(gaps))
+
+
+def _refuse(scope: Scope, missing: Sequence[int], records: Sequence[IncidentRecord]) -> None:
+    """Raise InvestigationFailed where the last message names what does not exist."""
+    wanted = [it for it in missing if it in scope.latest]
+    if refused := [it for it in wanted if it not in scope.within or not records]:
+        raise InvestigationFailed(f"{_called(refused)} not exist")
+
+
+def _called(numbers: Sequence[int]) -> str:
+    names = listed([f"incident {number}" for number in numbers], 10)
+    return f"{names} {'does' if len(numbers) == 1 else 'do'}"
+
+
+async def add_found(asking: Asking, case: Case, provider: str | None, session_id: str) -> None:
+    """Add the incidents that fit the words of the messages; without words, those within the time.
+
+    Where words fit nothing, nothing takes their place. The session that asks fits its own words,
+    and is left out.
+    """
+    scope = case.scope
+    if scope.words or scope.techniques:
+        await _add_matching(asking, case, provider)
+    case.matches = [it for it in case.matches if (it[0].kind, it[0].id) != ("session", session_id)]
+    if scope.words or scope.techniques:
+        return
+    question = IncidentsWithin(
+        window=case.window,
+        provider=provider,
+        min_severity=scope.severity or Severity.INFORMATIONAL,
+        limit=asking.bounds.incidents + 1,
+    )
+    answer = await asking.ask(question)
+    add_within_bounds(asking, case, [(record, answer.step) for record in answer.content or ()])
+
+
+def add_within_bounds(asking: Asking, case: Case, found: Sequence[_Told]) -> None:
+    """Add incidents, the newest first, as many as may be examined; say what was left out."""
+    newest = sorted(found, key=lambda it: (it[0].occurred_at, it[0].number), reverse=True)
+    fresh = {
+        record.number: (record, step)
+        for record, step in newest
+        if record.number not in case.incidents and record.number not in case.scope.ignored_incidents
+    }
+    room = max(asking.bounds.incidents - len(case.incidents), 0)
+    for record, step in list(fresh.values())[:room]:
+        case.add_incident(record, step)
+    if left := list(fresh.values())[room:]:
+        text = f"at least {counted(len(left), 'incident')} of those found {_WERE[len(left) == 1]}"
+        bound = counted(asking.bounds.incidents, "incident")
+        evidence = {step for _, step in left}
+        case.gaps.append(say(f"{text} not examined: the bound is {bound}", *evidence))
+
+
+_ARE = {True: "is", False: "are"}
+_WERE = {True: "was", False: "were"}
+
+
+async def _add_matching(asking: Asking, case: Case, provider: str | None) -> None:
+    """Add what fits all words; where nothing does, what fits most of them."""
+    scope = case.scope
+    texts = [*([" ".join(scope.words)] if scope.words else []), *scope.techniques]
+    found = await _matches(asking, case, texts)
+    if not found and len(scope.words) > 1:
+        found = await _matches(asking, case, scope.words)
+        if found:
+            text = f"nothing fits all of the words {listed(scope.words, 10)}, only some of them"
+            case.gaps.append(say(text, asking.last_step))
+    numbers = [int(id_) for id_ in found if id_.isdecimal()][: asking.bounds.incidents]
+    if not numbers:
+        return
+    answer = await asking.ask(IncidentsNumbered(numbers=tuple(numbers)))
+    fitting = [
+        (record, answer.step)
+        for record in answer.content or ()
+        if _is_meant(case, record, provider)
+    ]
+    add_within_bounds(asking, case, fitting)
+
+
+async def _matches(asking: Asking, case: Case, texts: Sequence[str]) -> list[str]:
+    """Return the ids of the incidents that fit, those that fit most texts first."""
+    times: dict[str, int] = {}
+    for answer in await asking.ask_all([Matching(text=text) for text in texts]):
+        for match in answer.content or ():
+            _remember(case, match, answer.step)
+            if match.kind == "incident":
+                times[match.id] = times.get(match.id, 0) + 1
+    return sorted(times, key=lambda it: -times[it])
+
+
+def _remember(case: Case, match: Match, step: str) -> None:
+    if all((match.kind, match.id) != (known.kind, known.id) for known, _ in case.matches):
+        case.matches.append((match, step))
+
+
+def _is_meant(case: Case, record: IncidentRecord, provider: str | None) -> bool:
+    scope = case.scope
+    return (
+        (provider is None or record.provider == provider)
+        and (scope.window is None or record.occurred_at in scope.window)
+        and (scope.severity is None or record.severity.rank >= scope.severity.rank)
+    )

@@ -1,0 +1,81 @@
+"""What is not known though it matters, since nobody could be asked or nobody told it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tocsin import Entity, EntityKind, IncidentRecord, Statement
+from tocsin_plugins.investigator.case import Case, of_incidents
+from tocsin_plugins.investigator.gathering.choosing import is_followed
+from tocsin_plugins.investigator.gathering.rounds import Examiner, tells_events_of
+from tocsin_plugins.investigator.signs import Sign, attacks_in
+from tocsin_plugins.investigator.wording import asked_called, listed, say, together
+
+_GUESSING = frozenset({Sign.FAILED_LOGON, Sign.BRUTE_FORCE})
+_LOGGED = frozenset(EntityKind) - {EntityKind.CVE}
+"""What events name; of a vulnerability none is expected."""
+
+
+def note_what_is_not_known(examiner: Examiner) -> None:
+    """Note as gaps what the report would be surer with."""
+    case = examiner.case
+    case.gaps[:0] = [*_outcomes(case), *_unrated(examiner), *_not_asked(examiner)]
+
+
+def logons_unknown(case: Case) -> list[IncidentRecord]:
+    """Return the incidents asked about that tell of failed logons, where no event tells of others.
+
+    Events of failures alone say nothing of that: many a SIEM keeps no other.
+    """
+    return [it for it in case.in_focus if attacks_in(it) & _GUESSING and not _succeeded(case, it)]
+
+
+def _succeeded(case: Case, record: IncidentRecord) -> bool:
+    events = (seen for entity in record.entities for seen in case.events_with(entity))
+    return any(Sign.LOGON in seen.signs for seen in events)
+
+
+def _outcomes(case: Case) -> Iterator[Statement]:
+    if records := logons_unknown(case):
+        which = listed([f"incident {record.number}" for record in records])
+        text = f"whether a logon succeeded in {which} is not known: no event tells of one"
+        yield say(text, *of_incidents(records))
+
+
+def _unrated(examiner: Examiner) -> Iterator[Statement]:
+    """Yield of which entities from outside no source of reputation could be asked."""
+    case = examiner.case
+    online = [it for it in examiner.sources.enrichers if it.online]
+    rated = {kind for enricher in online for kind in enricher.kinds}
+    outside = [it for it in _asked(case) if case.is_outside(it) and it.kind not in rated]
+    if outside:
+        why = "no enabled online enricher knows their kinds" if online else _NONE_ENABLED
+        text = f"no source of reputation was asked about {together(outside)}: {why}"
+        yield say(text, examiner.sources_step)
+
+
+_NONE_ENABLED = "no online enricher is enabled"
+
+
+def _not_asked(examiner: Examiner) -> Iterator[Statement]:
+    """Yield of which entities none of the providers that answer can be asked for events."""
+    asked = [it for it in examiner.meant if it.answers_events and not it.reason]
+    followed = [it for it in _asked(examiner.case) if is_followed(examiner.case, it)]
+    left = _without_events(examiner, followed)
+    if asked and left:
+        who = listed([asked_called(f"provider:{it.name}") for it in asked])
+        text = f"{who} cannot be asked for events of {together(left)}"
+        yield say(text, examiner.sources_step)
+
+
+def _without_events(examiner: Examiner, entities: Iterable[Entity]) -> list[Entity]:
+    return [
+        entity
+        for entity in entities
+        if entity.kind in _LOGGED
+        and not any(tells_events_of(provider, entity) for provider in examiner.meant)
+    ]
+
+
+def _asked(case: Case) -> Sequence[Entity]:
+    return [entity for entity in case.entities if case.depths[entity] == 0]

@@ -1,0 +1,168 @@
+"""MISP's search for attributes: https://www.misp-project.org/openapi/#tag/Attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field, SecretStr
+
+from tocsin import (
+    Api,
+    ApiSettings,
+    Broken,
+    Disposition,
+    Enricher,
+    Enrichment,
+    Entity,
+    EntityKind,
+    Health,
+    ServerUrl,
+    Tools,
+)
+from tocsin_plugins.lookups import child, children, look_up, text
+
+_MOST = 1_000
+_SHOWN = 20
+_SPECIFIC = 8
+"""So many characters beside % make it no search for everything."""
+_TECHNIQUE = re.compile(r'misp-galaxy:mitre-attack-pattern="[^"]*\b(T\d{4}(?:\.\d{3})?)"')
+_LEVELS = {"1": "high", "2": "medium", "3": "low"}
+
+_Attribute = Mapping[str, Any]
+
+
+class Misp(Enricher):
+    """Which attributes of a MISP hold an entity's value.
+
+    It is malicious where one of them is marked for detection (`to_ids`), and unknown where all are
+    only there for context. There is no score. Attributes that are on MISP's warninglists do not
+    count.
+    """
+
+    class Settings(Enricher.Settings, ApiSettings):
+        """What a MISP enricher can be told."""
+
+        url: ServerUrl = Field(description="Where MISP is, such as https://misp.example.com.")
+        api_key: SecretStr = Field(
+            description="An authentication key; one that may only read does."
+        )
+        only_published: bool = Field(
+            default=True, description="Whether only attributes of published events count."
+        )
+
+    name = "misp"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset(
+        {
+            EntityKind.IP,
+            EntityKind.DOMAIN,
+            EntityKind.HOST,
+            EntityKind.URL,
+            EntityKind.EMAIL,
+            EntityKind.FILE_HASH,
+            EntityKind.CVE,
+        }
+    )
+    online = True
+    batch = 50
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._api = Api(tools, settings)
+        self._headers = {"Authorization": settings.api_key.get_secret_value()}
+
+    async def check(self) -> Health:
+        """Return that the key is taken, and which version of MISP it is."""
+        answer = await look_up(self._api, "/servers/getVersion", self._headers) or {}
+        return Health(detail=f"{self.settings.url} is MISP {text(answer, 'version')}")
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return what the attributes say of those that are in any."""
+        asked = [entity for entity in entities if _can_be_searched(entity.value)]
+        found = await self._search([entity.value for entity in asked]) if asked else []
+        holding = [(entity, [it for it in found if _holds(it, entity)]) for entity in asked]
+        return [self._told(entity, attributes) for entity, attributes in holding if attributes]
+
+    async def _search(self, values: Sequence[str]) -> list[dict[str, Any]]:
+        sought = {
+            "returnFormat": "json",
+            "value": values,
+            "limit": _MOST,
+            "enforceWarninglist": True,
+            "includeEventTags": True,
+            "includeContext": True,
+            **({"published": True} if self.settings.only_published else {}),
+        }
+        path = "/attributes/restSearch"
+        answer = await self._api.request("POST", path, json=sought, headers=self._headers)
+        response = answer.json.get("response") if isinstance(answer.json, dict) else None
+        if not isinstance(response, dict):
+            raise Broken(f"POST {path} answered something else than attributes")
+        found = children(response, "Attribute")
+        if len(found) < _MOST or len(values) == 1:
+            return found
+        middle = len(values) // 2  # one value with very many must not hide those of the others
+        return [*await self._search(values[:middle]), *await self._search(values[middle:])]
+
+    def _told(self, entity: Entity, attributes: Sequence[_Attribute]) -> Enrichment:
+        ordered = sorted(attributes, key=_newest_first)
+        events = {event["id"]: event for it in ordered if (event := _event(it))["id"]}
+        detects = any(it.get("to_ids") is True for it in ordered)
+        tags = list(dict.fromkeys(tag for it in ordered for tag in _tags(it)))
+        first = next(iter(events.values()), {"info": None, "id": None})
+        count = len(events)
+        words = "In one event" if count == 1 else f"In {count} events"
+        marked = "marked for detection" if detects else "for context only"
+        named = f", the latest: {first['info']}" if first["info"] else ""
+        return Enrichment(
+            entity=entity,
+            summary=f"{words}, {marked}{named}",
+            disposition=Disposition.MALICIOUS if detects else Disposition.UNKNOWN,
+            tags=tuple(tag for tag in tags if not _TECHNIQUE.fullmatch(tag)),
+            techniques=tuple(found[1] for tag in tags if (found := _TECHNIQUE.fullmatch(tag))),
+            facts={
+                "events": list(events.values())[:_SHOWN],
+                "categories": sorted({text(it, "category") or "" for it in ordered}),
+                "types": sorted({text(it, "type") or "" for it in ordered}),
+                "comments": [said for it in ordered if (said := text(it, "comment"))][:_SHOWN],
+            },
+            link=self._link(first["id"]),
+        )
+
+    def _link(self, event: str | None) -> str | None:
+        return f"{self.settings.url}/events/view/{event}" if event and event.isdecimal() else None
+
+
+def _can_be_searched(value: str) -> bool:
+    """Return whether a value finds itself: a leading ! negates, and % stands for anything."""
+    says_enough = "%" not in value or len(value.replace("%", "")) >= _SPECIFIC
+    return bool(value) and not value.startswith("!") and says_enough
+
+
+def _holds(attribute: _Attribute, entity: Entity) -> bool:
+    """Return whether a part of an attribute's value is the entity's, as in `domain|ip`."""
+    value = attribute.get("value")
+    parts = [value, *value.split("|")] if isinstance(value, str) else []
+    return any(Entity(entity.kind, part) == entity for part in parts)
+
+
+def _newest_first(attribute: _Attribute) -> tuple[int, str]:
+    seconds = str(attribute.get("timestamp"))
+    is_number = seconds.isascii() and seconds.isdecimal() and len(seconds) < 20  # noqa: PLR2004 - 64 bits
+    return -int(seconds) if is_number else 0, str(attribute.get("uuid"))
+
+
+def _event(attribute: _Attribute) -> dict[str, str | None]:
+    event = child(attribute, "Event")
+    return {
+        "id": text(attribute, "event_id") or text(event, "id"),
+        "info": text(event, "info"),
+        "threat_level": _LEVELS.get(text(event, "threat_level_id") or ""),
+        "date": text(event, "date"),
+    }
+
+
+def _tags(attribute: _Attribute) -> list[str]:
+    return [name for tag in children(attribute, "Tag") if (name := text(tag, "name"))]

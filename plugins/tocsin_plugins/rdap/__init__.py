@@ -1,0 +1,16 @@
+"""RDAP: who has registered a domain or a network, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tocsin import Enricher, hookimpl
+from tocsin_plugins.rdap.enricher import Rdap
+
+__all__ = ["Rdap", "tocsin_enrichers"]
+
+
+@hookimpl
+def tocsin_enrichers() -> Sequence[type[Enricher]]:
+    """Return the enricher."""
+    return (Rdap,)

@@ -1,0 +1,77 @@
+"""Requests to RDAP servers (RFC 7480), which may lead from one to another."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from tocsin import Broken, HttpResponse, Refused, Tools, TryLater, parse_json, retry_after
+
+MOST_REDIRECTS = 3
+_MOST_BYTES = 4 * 1024 * 1024
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_THROTTLED = frozenset({429, 503})
+_ABSENT = frozenset({400, 404, 422})  # some answer 400 or 422 to names that they cannot have
+_OK, _SERVER_ERROR = 200, 500
+_ACCEPT = {"Accept": "application/rdap+json, application/json"}
+
+
+class RdapClient:
+    """Reads JSON from any RDAP server."""
+
+    def __init__(self, tools: Tools, timeout: timedelta) -> None:
+        self._tools = tools
+        self._timeout = timeout
+
+    async def get(self, url: str) -> dict[str, Any] | None:
+        """Return the object at an address; None where the server has none.
+
+        A server that has handed something on leads to the one that has it now (RFC 7480 section
+        5.2): that is followed, as far as it does not lead from https to http. Raises TryLater,
+        Broken and Refused.
+        """
+        for _ in range(1 + MOST_REDIRECTS):
+            response = await self._tools.http.request(
+                "GET", url, headers=_ACCEPT, timeout=self._timeout, limit=_MOST_BYTES
+            )
+            if response.status not in _REDIRECTS:
+                return self._judge(response, url)
+            url = _target(url, response)
+        raise Broken(f"GET {url} leads from one server to the next")
+
+    def _judge(self, response: HttpResponse, url: str) -> dict[str, Any] | None:
+        status, said = response.status, f"GET {url} answered {response.status}"
+        if status in _ABSENT:
+            return None
+        if status in _THROTTLED:
+            after = retry_after(response.headers, self._tools.clock.now())
+            raise TryLater(said, after=after, throttled=True, status=status)
+        if status >= _SERVER_ERROR:
+            raise Broken(said)
+        if status != _OK:
+            raise Refused(said, status=status)
+        return _parse(response, said)
+
+
+def _target(url: str, response: HttpResponse) -> str:
+    try:
+        target = urljoin(url, response.headers.get("Location", ""))
+        came, goes = urlsplit(url).scheme, urlsplit(target).scheme
+    except ValueError:
+        target, came, goes = "", "", ""
+    if target in ("", url) or goes not in ("https", came):
+        raise Refused(f"GET {url:.200} leads to where nothing is asked: {target:.200}")
+    return target
+
+
+def _parse(response: HttpResponse, said: str) -> dict[str, Any]:
+    if response.truncated:
+        raise Broken(f"{said} with more than {_MOST_BYTES:,} bytes")
+    try:
+        found = parse_json(response.body)
+    except ValueError:
+        raise Broken(f"{said} with something else than JSON") from None
+    if not isinstance(found, dict):
+        raise Broken(f"{said} with something else than an object")
+    return found

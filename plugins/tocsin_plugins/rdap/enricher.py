@@ -1,0 +1,111 @@
+"""RDAP as RFC 9082 asks it and RFC 9083 answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from pydantic import Field
+
+from tocsin import (
+    ApiSettings,
+    Duration,
+    Enricher,
+    Enrichment,
+    Entity,
+    EntityKind,
+    Health,
+    ServerUrl,
+    Tools,
+)
+from tocsin_plugins.rdap.bootstrap import Bootstrap
+from tocsin_plugins.rdap.client import RdapClient
+from tocsin_plugins.rdap.records import of_domain, of_network, registered_name
+
+_CHECKED = "example.com"
+
+
+class Rdap(Enricher):
+    """Who has registered a domain, or the network that an address is in.
+
+    A domain that was registered less than `new_for` ago is suspicious; everything else is unknown,
+    since a registration is neither good nor bad. There is no score.
+    """
+
+    class Settings(Enricher.Settings, ApiSettings):
+        """What an RDAP enricher can be told."""
+
+        url: ServerUrl = Field(
+            default="",
+            description="A server to ask for everything, such as https://rdap.org. Without one, "
+            "the servers that IANA names are asked.",
+        )
+        bootstrap_url: ServerUrl = Field(
+            default="https://data.iana.org/rdap",
+            description="Where IANA's registries of servers are.",
+        )
+        new_for: Duration = Field(
+            default=timedelta(days=30),
+            description="For how long after its registration a domain is new.",
+        )
+        cache_for: Duration = Field(
+            default=timedelta(days=7),
+            ge=timedelta(0),
+            description="How long an answer is good; 0s keeps none.",
+        )
+        requests_per_minute: int = Field(
+            default=30, ge=1, le=100_000, description="How many entities a minute are asked for."
+        )
+
+    name = "rdap"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP, EntityKind.DOMAIN})
+    online = True
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._client = RdapClient(tools, settings.timeout)
+        self._bootstrap = Bootstrap(settings.bootstrap_url, self._client, tools)
+
+    async def check(self) -> Health:
+        """Return which server is asked for example.com, and that it answers."""
+        server = await self._server(_CHECKED)
+        await self._client.get(f"{server}/domain/{_CHECKED}")
+        return Health(detail=f"{server} answers")
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return what is registered of each."""
+        told = [await self._told(entity) for entity in entities]
+        return [enrichment for enrichment in told if enrichment]
+
+    async def _told(self, entity: Entity) -> Enrichment | None:
+        if entity.kind is EntityKind.IP:
+            return await self._network(entity)
+        name = registered_name(entity.value)
+        server = await self._server(name) if name else None
+        if not server:
+            return None
+        found = await self._client.get(f"{server}/domain/{quote(name, safe='')}")
+        now, new_for = self.tools.clock.now(), self.settings.new_for
+        return of_domain(entity, name, found, now - new_for) if found else None
+
+    async def _network(self, entity: Entity) -> Enrichment | None:
+        try:
+            address = ip_address(entity.value)
+        except ValueError:
+            return None
+        server = await self._server(address)
+        if not server:
+            return None
+        found = await self._client.get(f"{server}/ip/{quote(str(address), safe=':')}")
+        return of_network(entity, found) if found else None
+
+    async def _server(self, of: str | IPv4Address | IPv6Address) -> str | None:
+        if self.settings.url:
+            return str(self.settings.url)
+        if isinstance(of, str):
+            return await self._bootstrap.server_for_domain(of)
+        return await self._bootstrap.server_for_address(of)

@@ -1,0 +1,144 @@
+"""What RDAP's answers say (RFC 9083)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tocsin import Disposition, Enrichment, Entity, EntityKind, Relation, RelationType
+from tocsin_plugins.lookups import children, text, texts
+
+_LABEL = re.compile(r"[\w-]{1,63}")
+_LONGEST = 253
+# Below these, under the code of a country, names are registered one label further down
+_SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "gob", "gov", "net", "or", "org"})
+
+
+def registered_name(name: str) -> str:
+    """Return the part of a domain that is registered, in Punycode; empty where it is no domain.
+
+    That is the last two labels, or three under endings such as co.uk. Only it is asked for.
+    """
+    labels = name.strip(".").lower().split(".")
+    has_two = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL  # noqa: PLR2004 - ISO 3166
+    registered = labels[-3:] if has_two else labels[-2:]
+    if len(registered) == 1 or not all(map(_LABEL.fullmatch, registered)):
+        return ""
+    try:
+        ascii_name = ".".join(registered).encode("idna").decode()
+    except UnicodeError:
+        return ""
+    return ascii_name if len(ascii_name) <= _LONGEST else ""
+
+
+def of_domain(
+    entity: Entity, name: str, found: Mapping[str, Any], new_since: datetime
+) -> Enrichment:
+    """Return what a domain's record says; one registered after `new_since` is new."""
+    events = _events(found)
+    registered = _moment(events.get("registration"))
+    is_new = registered is not None and registered > new_since
+    registrar = _holder(found, "registrar")
+    words = [f"{name} was registered"]
+    words += [f"on {registered.date()}"] if registered else []
+    words += [f"through {registrar}"] if registrar else []
+    return Enrichment(
+        entity=entity,
+        summary=" ".join(words),
+        disposition=Disposition.SUSPICIOUS if is_new else Disposition.UNKNOWN,
+        tags=("newly-registered",) if is_new else (),
+        relations=_part_of(entity, name),
+        facts={
+            "registered_name": name,
+            "registrar": registrar,
+            "registered_at": events.get("registration"),
+            "expires_at": events.get("expiration"),
+            "changed_at": events.get("last changed"),
+            "status": texts(found, "status"),
+            "nameservers": _nameservers(found),
+        },
+    )
+
+
+def of_network(entity: Entity, found: Mapping[str, Any]) -> Enrichment:
+    """Return what the record of a network says."""
+    name, country = text(found, "name"), text(found, "country")
+    start, end = text(found, "startAddress"), text(found, "endAddress")
+    holder = _holder(found, "registrant")
+    described = ", ".join(filter(None, (name, holder, country)))
+    return Enrichment(
+        entity=entity,
+        summary=f"In {start} to {end}" + (f": {described}" if described else ""),
+        facts={
+            "handle": text(found, "handle"),
+            "name": name,
+            "holder": holder,
+            "country": country,
+            "start": start,
+            "end": end,
+            "registered_at": _events(found).get("registration"),
+            "abuse_contact": _mail(found, "abuse"),
+        },
+    )
+
+
+def _part_of(entity: Entity, name: str) -> tuple[Relation, ...]:
+    parent = Entity(EntityKind.DOMAIN, name)
+    if parent == entity:
+        return ()
+    return (Relation(source=entity, type=RelationType.PART_OF, target=parent),)
+
+
+def _events(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return when what happened (section 4.5)."""
+    return {
+        action: date
+        for event in children(found, "events")
+        if (action := text(event, "eventAction")) and (date := text(event, "eventDate"))
+    }
+
+
+def _moment(date: str | None) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(date or "")
+        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _nameservers(found: Mapping[str, Any]) -> list[str]:
+    names = (text(server, "ldhName") for server in children(found, "nameservers"))
+    return sorted({name.lower().rstrip(".") for name in names if name})[:20]
+
+
+def _holder(found: Mapping[str, Any], role: str) -> str | None:
+    return _card(found, role).get("fn") or _card(found, role).get("org")
+
+
+def _mail(found: Mapping[str, Any], role: str) -> str | None:
+    return _card(found, role).get("email")
+
+
+def _card(found: Mapping[str, Any], role: str) -> dict[str, str]:
+    """Return the text properties of the first entity with a role, also of one inside another.
+
+    They are those of a jCard (RFC 7095): lists of name, parameters, type and value.
+    """
+    entities = children(found, "entities")
+    for entity in [
+        *entities,
+        *(inner for outer in entities for inner in children(outer, "entities")),
+    ]:
+        match entity:
+            case {"roles": list(roles), "vcardArray": [_, list(properties), *_]} if role in roles:
+                return {
+                    item[0]: item[3].strip()[:200]
+                    for item in properties
+                    if isinstance(item, list)
+                    and len(item) > 3  # noqa: PLR2004 - RFC 7095 section 3.3
+                    and isinstance(item[0], str)
+                    and isinstance(item[3], str)
+                }
+    return {}

@@ -1,0 +1,110 @@
+"""VirusTotal's API, version 3: https://docs.virustotal.com/reference/overview.
+
+Nothing is ever sent for analysis: it is only asked for reports that are there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field, SecretStr
+
+from tocsin import (
+    Api,
+    ApiSettings,
+    Broken,
+    Disposition,
+    Enricher,
+    Enrichment,
+    Entity,
+    EntityKind,
+    Health,
+    ServerUrl,
+    Tools,
+)
+from tocsin_plugins.lookups import child, look_up
+from tocsin_plugins.virustotal.reports import Verdicts, facts_of, labels_of, link_to, path_of
+
+_CHECKED = "/ip_addresses/8.8.8.8"
+
+
+class VirusTotal(Enricher):
+    """How many scanners flag something.
+
+    The score is the share of scanners with a verdict that call it malicious or suspicious. It is
+    malicious from `malicious_from` such verdicts on, suspicious from one on, and never benign: that
+    no scanner flags it says little.
+    """
+
+    class Settings(Enricher.Settings, ApiSettings):
+        """What a VirusTotal enricher can be told."""
+
+        url: ServerUrl = Field(
+            default="https://www.virustotal.com/api/v3", description="Where the API is."
+        )
+        api_key: SecretStr = Field(description="The API key of your account.")
+        requests_per_minute: int = Field(
+            default=4,
+            ge=1,
+            le=100_000,
+            description="How many entities a minute are asked for; the public API takes 4.",
+        )
+        malicious_from: int = Field(
+            default=3, ge=1, description="How many scanners must call it malicious for it to be so."
+        )
+
+    name = "virustotal"
+    kinds: ClassVar[frozenset[EntityKind]] = frozenset(
+        {EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL, EntityKind.FILE_HASH}
+    )
+    online = True
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._api = Api(tools, settings)
+
+    async def check(self) -> Health:
+        """Return that the key is taken, which costs one request."""
+        await self._report(_CHECKED)
+        return Health(detail=f"{self.settings.url} takes the key")
+
+    async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
+        """Return the reports that there are."""
+        told = []
+        for entity in entities:
+            path = path_of(entity)
+            report = await self._report(path) if path else None
+            if report is not None:
+                told.append(self._told(entity, report))
+        return told
+
+    async def _report(self, path: str) -> dict[str, Any] | None:
+        key = self.settings.api_key.get_secret_value()
+        answer = await look_up(self._api, path, {"x-apikey": key})
+        if answer is None:
+            return None
+        report = child(child(answer, "data"), "attributes")
+        if not isinstance(report.get("last_analysis_stats"), dict):
+            raise Broken(f"GET {path} answered without the verdicts of scanners")
+        return report
+
+    def _told(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
+        verdicts = Verdicts.of(child(report, "last_analysis_stats"))
+        label, *others = labels_of(report) or [""]
+        named = f"; called {label}" if label else ""
+        return Enrichment(
+            entity=entity,
+            summary=f"{verdicts.bad} of {verdicts.total} scanners flag it{named}",
+            disposition=self._disposition(verdicts),
+            score=verdicts.share,
+            tags=tuple(filter(None, (label, *others))),
+            facts=facts_of(report, verdicts),
+            link=link_to(entity),
+        )
+
+    def _disposition(self, verdicts: Verdicts) -> Disposition:
+        if verdicts.malicious >= self.settings.malicious_from:
+            return Disposition.MALICIOUS
+        return Disposition.SUSPICIOUS if verdicts.bad else Disposition.UNKNOWN

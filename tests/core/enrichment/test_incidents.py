@@ -1,0 +1,121 @@
+"""Enriching an incident asks everybody for everything, and says what changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from incident_rows import add_incidents
+from tocsin import Broken, Entity, EntityKind, Marking, Outcome, Tlp
+from tocsin.enrichment import Difference, Enrichers, IncidentEnriching
+from tocsin.enrichment.incidents import MOST_ENTITIES
+from tocsin.observables import Environment
+
+from .conftest import make_source
+
+OUTSIDE = Entity(EntityKind.IP, "198.51.100.7")
+INSIDE = Entity(EntityKind.IP, "10.0.0.7")
+DOMAIN = Entity(EntityKind.DOMAIN, "evil.example")
+ENTITIES = [("ip", OUTSIDE.value), ("ip", INSIDE.value), ("domain", DOMAIN.value), ("user", "bob")]
+
+
+@pytest.fixture
+def sources(clock):
+    """One that asks nobody outside, and one that does; each with its script."""
+    return {"lists": make_source(clock), "vendor": make_source(clock, online=True)}
+
+
+@pytest.fixture
+def enriching(database, clock, sources) -> IncidentEnriching:
+    made = {name: source for name, (source, _) in sources.items()}
+    markings = {"sensors": Marking(), "secret": Marking(Tlp.RED)}
+    enrichers = Enrichers(made, Environment(), database, clock, markings=markings)
+    return IncidentEnriching(enrichers, database, markings)
+
+
+@pytest.fixture
+async def number(database) -> int:
+    [number] = await database.write(add_incidents, entities=ENTITIES)
+    return number
+
+
+def told(changes):
+    return [(it.entity.value, it.enricher, it.difference) for it in changes.changes]
+
+
+async def test_of_an_incident_that_does_not_exist_there_is_nothing_to_say(enriching):
+    assert await enriching.enrich(404) is None
+
+
+async def test_what_each_says_of_each_is_told_by_entity_and_then_by_enricher(
+    enriching, sources, number
+):
+    for _, script in sources.values():
+        for entity in (OUTSIDE, DOMAIN):
+            script.tell(entity)
+    changes = await enriching.enrich(number)
+    assert told(changes) == [
+        (DOMAIN.value, "lists", Difference.NEW),
+        (DOMAIN.value, "vendor", Difference.NEW),
+        (OUTSIDE.value, "lists", Difference.NEW),
+        (OUTSIDE.value, "vendor", Difference.NEW),
+    ]
+    assert [(it.entity, it.enricher, it.outcome) for it in changes.skipped] == [
+        (INSIDE, "vendor", Outcome.REFUSED)
+    ]
+    assert changes.failed == ()
+
+
+async def test_a_second_time_says_what_is_different_and_what_is_gone(enriching, sources, number):
+    [(_, lists), (_, vendor)] = sources.values()
+    lists.tell(OUTSIDE)
+    lists.tell(DOMAIN)
+    vendor.tell(DOMAIN)
+    await enriching.enrich(number)
+    lists.tell(OUTSIDE, summary="Changed.")
+    del lists.known[DOMAIN.value]
+    changes = await enriching.enrich(number)
+    assert told(changes) == [
+        (DOMAIN.value, "lists", Difference.GONE),
+        (DOMAIN.value, "vendor", Difference.SAME),
+        (OUTSIDE.value, "lists", Difference.DIFFERENT),
+    ]
+    assert changes.changes[0].enrichment is None
+
+
+async def test_once_more_with_nothing_new_says_the_same_twice(enriching, sources, number):
+    for _, script in sources.values():
+        script.tell(DOMAIN)
+    await enriching.enrich(number)
+    assert await enriching.enrich(number) == await enriching.enrich(number)
+
+
+async def test_one_that_is_broken_costs_only_itself(enriching, sources, number):
+    [(_, lists), (_, vendor)] = sources.values()
+    lists.tell(DOMAIN)
+    vendor.errors = {entity.value: Broken("nonsense") for entity in (OUTSIDE, DOMAIN)}
+    changes = await enriching.enrich(number)
+    assert told(changes) == [(DOMAIN.value, "lists", Difference.NEW)]
+    assert [(it.entity, it.enricher, it.reason) for it in changes.failed] == [
+        (DOMAIN, "vendor", "nonsense"),
+        (OUTSIDE, "vendor", "nonsense"),
+    ]
+
+
+async def test_the_marking_is_that_of_the_incidents_provider(enriching, sources, database):
+    [number] = await database.write(add_incidents, entities=ENTITIES, provider="secret")
+    changes = await enriching.enrich(number)
+    assert {it.reason for it in changes.skipped} == {
+        "something that it comes from is marked TLP:RED, "
+        "and this enricher takes AMBER at most (max_tlp)"
+    }
+    assert sources["vendor"][1].asked == []
+
+
+async def test_of_very_many_entities_the_first_are_enriched_and_the_rest_counted(
+    enriching, sources, database
+):
+    many = [("domain", f"d{n:04}.example") for n in range(MOST_ENTITIES + 3)]
+    [number] = await database.write(add_incidents, entities=many)
+    changes = await enriching.enrich(number)
+    assert changes.passed_over == 3
+    assert len(sources["lists"][1].values) == MOST_ENTITIES

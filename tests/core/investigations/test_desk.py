@@ -1,0 +1,179 @@
+"""What an investigator may ask, and how its answers are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tocsin import Entity, EntityKind, SiemEvent
+from tocsin.errors import InvestigationFailed
+from tocsin.investigations import Meter, Reply
+from tocsin.investigations.answering.bounding import LARGEST, bounded
+from tocsin.investigations.desk import AT_ONCE, AT_ONCE_OF_PROVIDER, SessionDesk
+from tocsin.investigations.recording import MOST_STEPS, Recording
+from tocsin.investigations.running.lease import claim
+from tocsin.model import (
+    Edge,
+    EventsFound,
+    EventsOf,
+    Matching,
+    Neighbourhood,
+    Node,
+    Outcome,
+    RelationType,
+    Window,
+)
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+OURS = Entity(EntityKind.HOST, "web-1")
+
+
+@pytest.fixture
+def make_desk(database, start, clock):
+    async def make(answer) -> SessionDesk:
+        await start()
+        [lease] = await database.write(claim, 1, 1, clock.now())
+        return SessionDesk(1, Recording(database, lease, ()), answer, clock, Meter())
+
+    return make
+
+
+class Crowd:
+    """Counts how many are asked at the same time."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+        self.most_at_all = 0
+
+    async def __call__(self, question) -> Reply:
+        source = question.asked_of
+        self.now[source] = self.now.get(source, 0) + 1
+        self.most[source] = max(self.most.get(source, 0), self.now[source])
+        self.most_at_all = max(self.most_at_all, sum(self.now.values()))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.now[source] -= 1
+        return Reply(Outcome.UNAVAILABLE, reason="busy")
+
+
+async def test_few_are_asked_at_once_and_fewer_of_one_provider(make_desk, clock):
+    crowd = Crowd()
+    desk = await make_desk(crowd)
+    window = Window(clock.now(), clock.now())
+    to_provider = [
+        EventsOf(provider="edge", entity=OURS, window=window, limit=n) for n in range(20)
+    ]
+    await desk.ask_all([*to_provider, *(Matching(text=str(n)) for n in range(50))])
+    assert crowd.most_at_all == AT_ONCE
+    assert crowd.most["provider:edge"] == AT_ONCE_OF_PROVIDER
+
+
+async def test_answers_come_in_the_order_of_their_questions(make_desk):
+    async def answer(question) -> Reply:
+        for _ in range(10 - int(question.text)):
+            await asyncio.sleep(0)
+        return Reply(Outcome.UNAVAILABLE, reason=question.text)
+
+    desk = await make_desk(answer)
+    answers = await desk.ask_all([Matching(text=str(n)) for n in range(10)])
+    assert [it.reason for it in answers] == [str(n) for n in range(10)]
+    assert [it.step for it in answers] == [f"step:{n}" for n in range(1, 11)]
+
+
+async def test_an_investigator_that_never_stops_asking_fails(make_desk):
+    desk = await make_desk(Crowd())
+    with pytest.raises(InvestigationFailed, match="more than 2000 steps"):
+        await desk.ask_all([Matching(text="x")] * (MOST_STEPS + 1))
+
+
+async def test_time_is_that_of_the_last_step(make_desk, clock):
+    async def answer(_) -> Reply:
+        clock.advance(seconds=3)
+        return Reply(Outcome.UNAVAILABLE, reason="slow")
+
+    desk = await make_desk(answer)
+    await desk.ask(Matching(text="x"))
+    clock.advance(seconds=5)
+    await desk.conclude("so", ["step:1"])
+    assert desk.elapsed == timedelta(seconds=3)
+
+
+async def test_what_cannot_be_kept_is_no_answer(make_desk):
+    async def answer(_) -> Reply:
+        return Reply(Outcome.ANSWERED, ("half a \ud800 character",))
+
+    desk = await make_desk(answer)
+    answered = await desk.ask(Matching(text="x"))
+    assert (answered.outcome, answered.content) == (Outcome.UNAVAILABLE, None)
+    assert answered.reason == "the answer holds what cannot be kept"
+
+
+def event(number: int, clock) -> SiemEvent:
+    moment = clock.now() + timedelta(seconds=number)
+    return SiemEvent(external_id=str(number), occurred_at=moment, summary="x" * 10_000)
+
+
+async def test_an_answer_that_is_too_long_is_cut_and_says_so(make_desk, clock):
+    whole = EventsFound(events=tuple(event(n, clock) for n in range(100)), complete=True)
+
+    async def answer(_) -> Reply:
+        return Reply(Outcome.ANSWERED, whole)
+
+    desk = await make_desk(answer)
+    window = Window(clock.now(), clock.now())
+    answered = await desk.ask(EventsOf(provider="edge", entity=OURS, window=window))
+    kept = len(answered.content.events)
+    assert 0 < kept <= LARGEST // 10_000
+    assert not answered.content.complete
+    assert answered.reason == f"only {kept} of 100 events are kept: there is no room for more"
+
+
+class Aside:
+    """Notes whether it is written down by the thread of the event loop."""
+
+    was_aside: bool | None = None
+
+    def __str__(self) -> str:
+        self.was_aside = threading.current_thread() is not threading.main_thread()
+        return "x"
+
+
+@pytest.mark.parametrize(("count", "is_aside"), [(1, False), (100, True)])
+async def test_a_large_answer_is_encoded_while_others_go_on(make_desk, clock, count, is_aside):
+    note = Aside()
+    events = tuple(replace(event(n, clock), fields={"note": note}) for n in range(count))
+
+    async def answer(_) -> Reply:
+        return Reply(Outcome.ANSWERED, EventsFound(events=events, complete=True))
+
+    desk = await make_desk(answer)
+    window = Window(clock.now(), clock.now())
+    await desk.ask(EventsOf(provider="edge", entity=OURS, window=window))
+    assert note.was_aside is is_aside
+
+
+async def test_a_part_of_the_graph_is_cut_to_its_nearest_edges(database, clock):
+    nodes = [Node("host", f"{n}-{'x' * 2_000}") for n in range(1_000)]
+    edges = [
+        Edge(
+            source=nodes[0],
+            type=RelationType.CONNECTED_TO,
+            target=node,
+            first_seen=clock.now(),
+            last_seen=clock.now(),
+            count=1,
+            known_from=(),
+        )
+        for node in nodes[1:]
+    ]
+    found = Neighbourhood(nodes=tuple(nodes), edges=tuple(edges), complete=True)
+    kept, words = bounded(found)
+    assert not kept.complete
+    assert 0 < len(kept.edges) < 300
+    assert len(kept.nodes) == len(kept.edges) + 1
+    assert words.startswith(f"only {len(kept.edges)} of 999 edges")

@@ -1,0 +1,58 @@
+"""Questions that are answered from what is kept here."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from incident_rows import add_incidents
+from tocsin import Entity, EntityKind
+from tocsin.investigations import History
+from tocsin.model import (
+    IncidentsAbout,
+    IncidentsNumbered,
+    IncidentsWithin,
+    Marking,
+    Matching,
+    NeighboursOf,
+    Outcome,
+    Pap,
+    SightingsOf,
+    Tlp,
+    Window,
+)
+from tocsin.observables import Environment
+
+UNKNOWN = Entity(EntityKind.IP, "203.0.113.9")
+RED = Marking(Tlp.RED, Pap.RED)
+
+
+@pytest.fixture
+async def history(database, clock) -> History:
+    await database.write(add_incidents, 3, now=clock.now(), provider="edge")
+    return History(database, {"edge": RED}, Environment())
+
+
+async def test_incidents_come_with_how_their_provider_is_marked(history):
+    reply = await history(IncidentsNumbered(numbers=(2, 99)))
+    assert [(it.number, it.marking) for it in reply.content] == [(2, RED)]
+
+
+async def test_incidents_of_a_window_are_found(history, clock):
+    window = Window(clock.now() - timedelta(days=365), clock.now() + timedelta(days=1))
+    reply = await history(IncidentsWithin(window=window, provider="edge", limit=2))
+    assert len(reply.content) == 2
+
+
+async def test_an_entity_that_was_never_seen_is_an_answer(history):
+    about = await history(IncidentsAbout(entities=(UNKNOWN,)))
+    [seen] = (await history(SightingsOf(entities=(UNKNOWN,)))).content
+    around = await history(NeighboursOf(entity=UNKNOWN, depth=9))
+    assert (about.content, seen.incident_count) == ((), 0)
+    assert (around.content.nodes[0].value, around.content.edges) == (UNKNOWN.value, ())
+
+
+async def test_words_that_the_search_does_not_understand_are_refused(history):
+    assert (await history(Matching(text="nothing"))).content == ()
+    assert (await history(Matching(text="severity:bad"))).outcome is Outcome.REFUSED

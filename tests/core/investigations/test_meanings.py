@@ -1,0 +1,62 @@
+"""What steps are called where a report cites them."""
+
+from __future__ import annotations
+
+import pytest
+
+from session_rows import add_session
+from tocsin.investigations import step_meanings
+from tocsin.investigations.sessions.ledger import Step, append_steps
+from tocsin.model import Outcome, Phase
+from tocsin.testing import ManualClock
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def question(number: int, kind: str, asked_of: str, asked: str, **given) -> Step:
+    return Step(
+        number=number,
+        run=1,
+        phase=Phase.GATHER,
+        kind=kind,
+        asked_of=asked_of,
+        question=asked,
+        started_at=ManualClock().now(),
+        elapsed_ms=0,
+        **{"outcome": Outcome.ANSWERED, **given},
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (
+            ("events-of", "provider:edge", '{"entity": {"kind": "ip", "value": "192.0.2.1"}}'),
+            "Asked provider edge for events of 192.0.2.1",
+        ),
+        (("incidents-numbered", "incidents", '{"numbers": [1, 2]}'), "for incident 1, 2"),
+        (("matching", "search", '{"text": "brute force"}'), "what fits 'brute force'"),
+        (
+            (
+                "enrichments-of",
+                "enricher:history",
+                '{"entities": [{"value": "a"}, {"value": "b"}, {"value": "c"}, {"value": "d"}]}',
+            ),
+            "what it knows of a, b, c and 1 more",
+        ),
+    ],
+)
+async def test_a_question_says_who_was_asked_for_what(database, step, words):
+    session_id = await database.write(add_session)
+    await database.write(append_steps, session_id, [question(3, *step)])
+    assert words in (await database.read(step_meanings, session_id))["step:3"]
+
+
+async def test_a_question_that_was_not_answered_says_why(database):
+    session_id = await database.write(add_session)
+    away = {"outcome": Outcome.UNAVAILABLE, "reason": "it is busy"}
+    step = question(3, "events-of", "provider:edge", '{"entity": {"value": "a"}}', **away)
+    await database.write(append_steps, session_id, [step])
+    meanings = await database.read(step_meanings, session_id)
+    assert meanings["step:3"] == "Asked provider edge for events of a: unavailable, it is busy"
+    assert meanings["step:2"] == "Concluded: The risk score is 78."

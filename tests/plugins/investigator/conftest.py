@@ -1,0 +1,8 @@
+"""What the tests of the investigator share: a world to ask about, and an investigation of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))
