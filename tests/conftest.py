@@ -26,7 +26,17 @@ from postgres import Postgres
 hypothesis.settings.register_profile(
     "tocsin", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+hypothesis.settings.register_profile(
+    "ordinary", parent=hypothesis.settings.get_profile("tocsin"), max_examples=30
+)
 hypothesis.settings.load_profile("tocsin")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look at fewer examples where the large sizes are left out."""
+    if config.option.markexpr == "not full":
+        hypothesis.settings.load_profile("ordinary")
+
 
 # Tracebacks as they are: drawing them in frames took a tenth of the time that the tests take
 structlog.configure(

@@ -123,6 +123,7 @@ async def test_two_lines_enable_the_example(example, tmp_path):
     assert "providers.example: cases can be read" in checked.splitlines()
 
 
+@pytest.mark.full
 def test_a_new_channel_works_as_it_is(environment, tmp_path):
     environment.run("tocsin", "plugins", "new", "pager", "--kind", "channel", cwd=tmp_path)
     made = tmp_path / "tocsin-pager"

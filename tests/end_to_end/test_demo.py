@@ -107,6 +107,7 @@ def test_the_demo_shows_verified_deliveries_and_goes_on_where_it_stopped(tmp_pat
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
 
 
+@pytest.mark.full
 def test_a_delivery_that_was_not_signed_is_refused(tmp_path):
     with Screen(tmp_path) as screen:
         screen.read_until(VERIFIED)

@@ -80,6 +80,7 @@ async def test_a_receiver_that_fails_gets_the_event_again(service, sensor, recei
     assert receiver.statuses == []
 
 
+@pytest.mark.full
 @on_sqlite_at_least
 async def test_what_did_not_arrive_is_listed_and_can_be_sent_again(service, sensor, receiver):
     receiver.statuses = [500] * 7  # four of one, which is then dead, and three of the other
@@ -125,6 +126,7 @@ async def test_a_postgresql_without_its_schema_is_refused(service, database_url,
     await asyncio.to_thread(postgres.drop, "empty")
 
 
+@pytest.mark.full
 @on_sqlite_at_least
 async def test_malformed_lines_are_shown_with_their_reason(service, sensor, receiver):
     sensor.write(1)

@@ -62,6 +62,7 @@ def run(path: Path, rule: str) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 def test_a_broken_rule_is_reported_in_its_own_words(tmp_path):
     told = run(tmp_path, "TestBroken and hostile")
     assert "Rule: An incident arrives whatever its title holds" in told
