@@ -55,10 +55,6 @@ class Marking:
         tlp = max((marking.tlp for marking in every), key=lambda tlp: tlp.rank)
         return cls(tlp, max((marking.pap for marking in every), key=lambda pap: pap.rank))
 
-    def is_within(self, limit: Marking) -> bool:
-        """Return whether it is no stricter than `limit`, in neither respect."""
-        return self.tlp.rank <= limit.tlp.rank and self.pap.rank <= limit.pap.rank
-
 
 def marking_of(provider: str, markings: Mapping[str, Marking]) -> Marking:
     """Return how what came from a provider is marked.

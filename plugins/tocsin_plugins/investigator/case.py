@@ -62,7 +62,6 @@ class Case:
     """What was left out, and why."""
     truncated: dict[str, list[tuple[Entity, str]]] = field(default_factory=dict)
     """Who had more to tell than was asked for, of what, and in which step."""
-    _told: dict[int, str] = field(default_factory=dict)
     _reported: set[tuple[object, ...]] = field(default_factory=set)
     """What SIEMs call the incidents and their alerts."""
     _markings: defaultdict[Entity, set[Marking]] = field(default_factory=lambda: defaultdict(set))
@@ -82,10 +81,9 @@ class Case:
 
     # What is added
 
-    def add_incident(self, record: IncidentRecord, step: str) -> None:
+    def add_incident(self, record: IncidentRecord) -> None:
         """Take an incident to be examined."""
         self.mark(record)
-        self._told.setdefault(record.number, step)
         self.incidents.setdefault(record.number, record)
         self._reported.update(_names(record))
         for entity in record.entities:
@@ -246,10 +244,6 @@ class Case:
         infrastructure.
         """
         return not self.sighting_of(entity).well_known and not self.is_infrastructure(entity)
-
-    def told_of(self, number: int) -> str:
-        """Return the step in which an incident was told of."""
-        return self._told[number]
 
     def is_ours(self, entity: Entity) -> bool:
         """Return whether an entity is the organisation's own."""

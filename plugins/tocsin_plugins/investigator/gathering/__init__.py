@@ -39,11 +39,11 @@ async def gather(
     Raises InvestigationFailed where an incident that is named does not exist.
     """
     named = await named_incidents(asking, scope)
-    window = window_for(named.scope, [it for it, _ in named.told], inquiry.asked_at, settings)
+    window = window_for(named.scope, named.records, inquiry.asked_at, settings)
     case = Case(named.scope, window, settings.everywhere, settings.between_steps)
     case.gaps += named.gaps
-    for record, step in named.told:
-        case.add_incident(record, step)
+    for record in named.records:
+        case.add_incident(record)
     provider = inquiry.provider or scope.provider
     there = sources.content or Sources(providers=(), enrichers=())
     if not case.scope.is_specific and not case.scope.is_empty:

@@ -26,11 +26,11 @@ _Told = tuple[IncidentRecord, str]
 
 @dataclass(frozen=True, slots=True)
 class NamedIncidents:
-    """The incidents that the messages name, each with the step that told of it."""
+    """The incidents that the messages name."""
 
     scope: Scope
     """The scope without those that are not to be had."""
-    told: tuple[_Told, ...] = ()
+    records: tuple[IncidentRecord, ...] = ()
     gaps: tuple[Statement, ...] = ()
     """Which those are."""
 
@@ -57,8 +57,7 @@ async def named_incidents(asking: Asking, scope: Scope) -> NamedIncidents:
         text = f"{text}, from {beyond[0]} to {beyond[-1]}, {_WERE[len(beyond) == 1]} not examined"
         gaps.append(say(f"{text}: the bound is {counted(most, 'incident')}", answer.step))
     kept = scope.without_incidents({*missing, *beyond})
-    told = tuple((record, answer.step) for record in records)
-    return NamedIncidents(kept, told, tuple(gaps))
+    return NamedIncidents(kept, tuple(records), tuple(gaps))
 
 
 def _refuse(scope: Scope, missing: Sequence[int], records: Sequence[IncidentRecord]) -> None:
@@ -104,8 +103,8 @@ def add_within_bounds(asking: Asking, case: Case, found: Sequence[_Told]) -> Non
         if record.number not in case.incidents and record.number not in case.scope.ignored_incidents
     }
     room = max(asking.bounds.incidents - len(case.incidents), 0)
-    for record, step in list(fresh.values())[:room]:
-        case.add_incident(record, step)
+    for record, _ in list(fresh.values())[:room]:
+        case.add_incident(record)
     if left := list(fresh.values())[room:]:
         text = f"at least {counted(len(left), 'incident')} of those found {_WERE[len(left) == 1]}"
         bound = counted(asking.bounds.incidents, "incident")
