@@ -12,23 +12,15 @@ from tocsin import (
     Edge,
     EnricherSource,
     Enrichment,
-    EnrichmentsOf,
     Entity,
     EntityKind,
-    EventsFound,
-    EventsOf,
     IncidentRecord,
     IncidentsAbout,
-    IncidentsNumbered,
     IncidentStatus,
-    IncidentsWithin,
     Inquiry,
     Marking,
     Match,
     Matching,
-    Neighbourhood,
-    NeighboursOf,
-    Node,
     Outcome,
     Persona,
     Phase,
@@ -44,6 +36,7 @@ from tocsin import (
     Tools,
     WhoIsThere,
 )
+from tocsin.testing.script import Script, answer_from
 from tocsin_plugins.investigator import DefaultInvestigator
 
 NOW = datetime(2026, 11, 8, 12, 0, tzinfo=UTC)
@@ -120,6 +113,16 @@ class World:
     older: Mapping[Entity, tuple[int, datetime]] = field(default_factory=dict)
     """In how many incidents more an entity was, and since when."""
 
+    @property
+    def script(self) -> Script:
+        """The same, for the questions that a scripted desk answers."""
+        return Script(
+            incidents=self.incidents,
+            events=self.events,
+            enrichments=self.opinions,
+            edges=self.edges,
+        )
+
 
 class WorldDesk:
     """Answers from a world. Time passes only by `seconds_per_question`."""
@@ -167,7 +170,7 @@ class WorldDesk:
         silent = len(self.asked) > self.world.silent_from.get(question.asked_of, len(self.asked))
         if silent or question.asked_of in self.world.down:
             return Answered(step=self._step(), outcome=Outcome.UNAVAILABLE, reason="it is away")
-        content = _ANSWERS[type(question)](self.world, question)
+        content = _ANSWERS.get(type(question), _scripted)(self.world, question)
         return Answered(step=self._step(), outcome=Outcome.ANSWERED, content=content)
 
 
@@ -193,40 +196,8 @@ def _sources(world: World, _question: WhoIsThere) -> Sources:
     return Sources(providers=(*there, *away), enrichers=tuple(enrichers))
 
 
-def _numbered(world: World, question: IncidentsNumbered) -> tuple[IncidentRecord, ...]:
-    return tuple(record for record in world.incidents if record.number in question.numbers)
-
-
-def _about(world: World, question: IncidentsAbout) -> tuple[IncidentRecord, ...]:
-    wanted = set(question.entities)
-    return _newest(
-        [
-            record
-            for record in world.incidents
-            if wanted & set(record.entities)
-            and (question.window is None or record.occurred_at in question.window)
-            and question.provider in (None, record.provider)
-        ],
-        question.limit,
-    )
-
-
-def _within(world: World, question: IncidentsWithin) -> tuple[IncidentRecord, ...]:
-    return _newest(
-        [
-            record
-            for record in world.incidents
-            if record.occurred_at in question.window
-            and question.provider in (None, record.provider)
-            and record.severity.rank >= question.min_severity.rank
-        ],
-        question.limit,
-    )
-
-
-def _newest(records: list[IncidentRecord], limit: int) -> tuple[IncidentRecord, ...]:
-    records.sort(key=lambda record: (record.occurred_at, record.number), reverse=True)
-    return tuple(records[:limit])
+def _scripted(world: World, question: Question) -> object:
+    return answer_from(world.script, question)
 
 
 def _sightings(world: World, question: SightingsOf) -> tuple[Sighting, ...]:
@@ -234,7 +205,7 @@ def _sightings(world: World, question: SightingsOf) -> tuple[Sighting, ...]:
 
 
 def _sighting(world: World, entity: Entity) -> Sighting:
-    records = _about(world, IncidentsAbout(entities=(entity,), limit=10_000))
+    records = answer_from(world.script, IncidentsAbout(entities=(entity,), limit=10_000))
     more, since = world.older.get(entity, (0, None))
     moments = [record.occurred_at for record in records] + ([since] if since else [])
     return Sighting(
@@ -246,30 +217,6 @@ def _sighting(world: World, entity: Entity) -> Sighting:
         internal=entity.kind is EntityKind.IP and entity.value.startswith("10."),
         well_known=entity in world.well_known,
     )
-
-
-def _neighbours(world: World, question: NeighboursOf) -> Neighbourhood:
-    node = Node.of(question.entity)
-    edges = [edge for edge in world.edges if node in (edge.source, edge.target)]
-    kept = edges[: question.limit]
-    nodes = dict.fromkeys([node, *(end for edge in kept for end in (edge.source, edge.target))])
-    return Neighbourhood(nodes=tuple(nodes), edges=tuple(kept), complete=kept == edges)
-
-
-def _events(world: World, question: EventsOf) -> EventsFound:
-    found = [
-        it
-        for it in world.events[question.provider]
-        if question.entity in it.entities and it.occurred_at in question.window
-    ]
-    found.sort(key=lambda it: (it.occurred_at, it.external_id or ""))
-    kept = tuple(found[: question.limit])
-    return EventsFound(events=kept, complete=len(kept) == len(found))
-
-
-def _enrichments(world: World, question: EnrichmentsOf) -> tuple[Enrichment, ...]:
-    said = world.opinions[question.enricher]
-    return tuple(it for entity in question.entities for it in said if it.entity == entity)
 
 
 def _matching(world: World, question: Matching) -> tuple[Match, ...]:
@@ -285,13 +232,7 @@ def _matching(world: World, question: Matching) -> tuple[Match, ...]:
 
 _ANSWERS = {
     WhoIsThere: _sources,
-    IncidentsNumbered: _numbered,
-    IncidentsAbout: _about,
-    IncidentsWithin: _within,
     SightingsOf: _sightings,
-    NeighboursOf: _neighbours,
-    EventsOf: _events,
-    EnrichmentsOf: _enrichments,
     Matching: _matching,
 }
 
