@@ -16,6 +16,7 @@ from bench import (
     investigating,
     paged,
     reading,
+    scheduling,
     searching,
     sync,
 )
@@ -32,6 +33,7 @@ PARTS = {
     "extraction": extraction.run,
     "investigating": investigating.run,
     "graph": graph.run,
+    "scheduling": scheduling.run,
 }
 ON_REQUEST = {
     "sync-large": sync.run_large,

@@ -17,7 +17,7 @@ from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.delivery import SECRET, Deliveries, channels
 from bench.receiver import receive, receive_slowly
 from bench.samples import fill
-from tocsin.delivery import SqlQueue, apply, written_in
+from tocsin.delivery import SqlQueue, apply_destinations, written_in
 from tocsin.events import Bell, emit, new_id
 from tocsin.model import Event, EventType
 from tocsin.store import Database
@@ -114,7 +114,7 @@ def _event(number: int) -> Event:
 async def _measure_latency(kind: str, new_url: NewUrl, url: str) -> None:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
-        await database.write(apply, written_in(configuration), "bench", _NOW)
+        await database.write(apply_destinations, written_in(configuration), "bench", _NOW)
         node = Deliveries(database, configuration, made)
         await node.measure()
         rate = await node.measure() / 2
@@ -165,7 +165,7 @@ def _waiting(send: Callable[[int], None], port: int) -> None:
 async def _backlog(new_url: NewUrl, url: str) -> int:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
-        await database.write(apply, written_in(configuration), "bench", _NOW)
+        await database.write(apply_destinations, written_in(configuration), "bench", _NOW)
         await fill(database, "backlog", BACKLOG, quiet=False)
         async with Deliveries(database, configuration, made).running():
             await asyncio.sleep(SECONDS)

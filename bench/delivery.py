@@ -28,7 +28,7 @@ from tocsin.delivery import (
     Renderer,
     Router,
     SqlQueue,
-    apply,
+    apply_destinations,
     written_in,
 )
 from tocsin.delivery.queue.states import is_stored_as
@@ -65,7 +65,9 @@ def run(rounds: int) -> None:
 async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
-        await database.write(apply, written_in(configuration), "bench", SystemClock().now())
+        await database.write(
+            apply_destinations, written_in(configuration), "bench", SystemClock().now()
+        )
         node = Deliveries(database, configuration, made)
         bare = Bare(node, url)
         rates = await interleave({OURS: node.measure, "bare aiohttp loop": bare.measure}, rounds)

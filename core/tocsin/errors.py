@@ -6,6 +6,7 @@
     ├── OperatorError            what an operator can mend; the CLI shows it without a traceback
     │   ├── ConfigurationError   every problem of a configuration at once
     │   └── CallerError          what an API caller can mend; answered as a problem document
+    ├── NameTakenError           told by whoever was to make an object of this name
     └── PluginFailure            how a plugin says that it could not do its work
         ├── InvestigationFailed  there is nothing to report
         ├── TryLater             passes by itself
@@ -71,6 +72,10 @@ class CallerError(OperatorError):
         self.detail = detail
         self.members = members or {}
         self.headers = headers or {}
+
+
+class NameTakenError(TocsinError):
+    """There is an object of this name already."""
 
 
 class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin says, not what it is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -24,6 +25,8 @@ from pydantic import (
     field_validator,
 )
 from pydantic_core import PydanticCustomError
+
+from tocsin.model import Vocabulary
 
 _SHORT_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w)")
 _ISO_DURATION = re.compile(
@@ -59,6 +62,20 @@ def _of_this_machine(value: Any, info: ValidationInfo) -> Any:
 
 def _beside_the_file(value: str, info: ValidationInfo) -> str:
     return str((Origin.of(info).folder or Path()).joinpath(value).absolute())
+
+
+def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
+    """Take a word in any case, and leave what is no word for others to judge."""
+    parse: Callable[[Any], Any] = vocabulary.parse
+    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
+
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = BeforeValidator(_whole)
+"""Takes a whole number of a body however it is written: JSON does not tell 7.0 from 7."""
 
 
 FileOnly = BeforeValidator(_of_this_machine)
@@ -114,6 +131,15 @@ def parse_iso_duration(text: str) -> timedelta:
     if duration <= timedelta(0):
         raise ValueError(f"{text!r} is no time at all; give a duration such as PT15M")
     return duration
+
+
+def iso_duration(duration: timedelta) -> str:
+    """Return whole seconds as `parse_iso_duration` reads them: `P1DT2H`, `PT15M`, `PT10S`."""
+    seconds = duration // timedelta(seconds=1)
+    parts = ((seconds // 3600 % 24, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S"))
+    time = "".join(f"{count}{unit}" for count, unit in parts if count)
+    date = f"{seconds // 86_400}D" if seconds >= 86_400 else ""  # noqa: PLR2004 - a day
+    return f"P{date}{'T' + time if time or not date else ''}"
 
 
 def _parse_duration(value: object) -> object:

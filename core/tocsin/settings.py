@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tocsin.errors import ConfigurationError, Problem
+from tocsin.model import Vocabulary
 from tocsin.validation import explain, nearest
 
 PREFIX = "TOCSIN_"
@@ -30,6 +31,16 @@ Network = IPv4Network | IPv6Network
 
 _LOOPBACK = re.compile(r"http://(localhost|127(\.[0-9]+){3}|\[::1\])([:/]|$)")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
+
+
+class NodeRole(Vocabulary):
+    """Part of what there is to do, which some nodes may leave to others."""
+
+    API = "api"
+    SYNC = "sync"
+    INVESTIGATE = "investigate"
+    SCHEDULE = "schedule"
+    DELIVER = "deliver"
 
 
 class Settings(BaseSettings):
@@ -146,6 +157,19 @@ class Settings(BaseSettings):
         default=None,
         description="A folder that they are written to before they are removed; none if unset.",
     )
+    schedule_failure_limit: int = Field(
+        default=5,
+        ge=1,
+        le=1_000,
+        description="After how many failures in a row a schedule is disabled that does not say it "
+        "itself.",
+    )
+    roles: tuple[NodeRole, ...] = Field(
+        default=tuple(NodeRole),
+        min_length=1,
+        description="What this node does, separated by commas: `api`, `sync`, `investigate`, "
+        "`schedule`, `deliver`; all by default. Among the nodes of a database each role is needed.",
+    )
     log_format: Literal["console", "json"] = Field(
         default="console", description="`console` for people, `json` for programs."
     )
@@ -172,6 +196,11 @@ class Settings(BaseSettings):
             return [ip_network(part) for part in _parts(value)]
         except ValueError as error:
             raise ValueError(f"give networks such as 10.20.0.0/16 ({error})") from None
+
+    @field_validator("roles", mode="before")
+    @classmethod
+    def _roles(cls, value: str | Sequence[NodeRole]) -> list[NodeRole]:
+        return list(dict.fromkeys(NodeRole.parse(part) for part in _parts(value)))
 
     @field_validator("cors_origins", mode="before")
     @classmethod

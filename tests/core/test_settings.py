@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tocsin.errors import ConfigurationError
-from tocsin.settings import load_settings
+from tocsin.settings import NodeRole, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +117,32 @@ def test_lists_are_separated_by_commas_and_each_part_is_judged(monkeypatch):
     with pytest.raises(ConfigurationError) as error:
         load_settings()
     assert len(error.value.problems) == 2
+
+
+def test_a_node_has_every_role_unless_some_are_named(monkeypatch):
+    assert load_settings().roles == tuple(NodeRole)
+    monkeypatch.setenv("TOCSIN_ROLES", "")
+    assert load_settings().roles == tuple(NodeRole)
+
+
+def test_roles_keep_their_order_and_are_taken_once_in_any_case(monkeypatch):
+    monkeypatch.setenv("TOCSIN_ROLES", "deliver, API,sync,api")
+    assert load_settings().roles == (NodeRole.DELIVER, NodeRole.API, NodeRole.SYNC)
+
+
+@pytest.mark.parametrize("roles", ["api,delivr", "api,", ",", "all"])
+def test_a_role_that_is_none_is_answered_with_those_there_are(monkeypatch, roles):
+    [problem] = problems(monkeypatch, ROLES=roles)
+    assert problem.endswith(
+        f"TOCSIN_ROLES: found {roles!r}; give one of: api, sync, investigate, schedule, deliver"
+    )
+
+
+@pytest.mark.parametrize(("limit", "is_right"), [("1", True), ("1000", True), ("0", False)])
+def test_a_schedule_may_fail_once_at_least(monkeypatch, limit, is_right):
+    monkeypatch.setenv("TOCSIN_SCHEDULE_FAILURE_LIMIT", limit)
+    with nullcontext() if is_right else pytest.raises(ConfigurationError, match="FAILURE_LIMIT"):
+        assert load_settings().schedule_failure_limit == int(limit)
 
 
 def test_the_base_url_ends_without_a_slash(monkeypatch):

@@ -80,7 +80,7 @@ async def test_the_dashboard_shows_every_metric_of_ours(families):
 
 
 def test_every_outcome_is_told():
-    told = PAGE.partition("| `outcome` |")[2].partition("\n\n")[0]
+    told = PAGE.partition("\n| `outcome` |")[2].partition("\n\n")[0]
     assert tuple(re.findall(r"^\| `(\w+)` \|", told, re.MULTILINE)) == OUTCOMES
 
 

@@ -14,11 +14,11 @@ from sqlalchemy import RowMapping, Table, insert, select
 from end_to_end.service import SECRET
 from tocsin.clock import Clock
 from tocsin.delivery import Channels, DeliveryMetrics, Fleet, Renderer, Router, SqlQueue
-from tocsin.delivery.destinations.records import TOPIC, Destination, ManagedBy, columns_of
+from tocsin.delivery.destinations.records import TOPIC, Destination, columns_of
 from tocsin.events import EVENTS, Bells, emit, new_id
 from tocsin.metrics import Metrics
 from tocsin.model import Event, EventType
-from tocsin.registry import Maker, load_configuration
+from tocsin.registry import Maker, ManagedBy, load_configuration
 from tocsin.store import Database
 from tocsin.store.tables import attempts, deliveries, destinations, events
 

@@ -11,11 +11,12 @@ from sqlalchemy import func, select
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools, TryLater
 from tocsin.delivery import DeliveryMetrics, Renderer, Router, SqlQueue, load_destination
-from tocsin.delivery.destinations.records import Destination, ManagedBy, State, columns_of
+from tocsin.delivery.destinations.records import Destination, State, columns_of
 from tocsin.delivery.queue.seam import queued
 from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Bells, emit, new_id
 from tocsin.metrics import Metrics
+from tocsin.registry import ManagedBy
 from tocsin.store.tables import attempts, deliveries, destinations
 from workers import flush
 

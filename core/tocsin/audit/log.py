@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, literal, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, insert
 
 from tocsin.audit.details import LONGEST, clean_details
 from tocsin.audit.rows import any_text, parse_details, select_rows
 from tocsin.clock import isoformat
 from tocsin.model import Json
+from tocsin.store.counting import count_matching
 from tocsin.store.tables import EPOCH, audit
 from tocsin.store.text import clean
 
@@ -86,8 +87,7 @@ def list_entries(
     Details that cannot be read come as `{"unreadable": text}`, such a moment as 1970.
     """
     conditions = _matching(action=action, actor=actor, target=target)
-    bounded = select(literal(1)).select_from(audit).where(*conditions).limit(COUNTED + 1)
-    total = connection.execute(select(func.count()).select_from(bounded.subquery())).scalar_one()
+    total = count_matching(connection, audit, conditions)
     page = select_rows().where(*conditions).order_by(audit.c.id.desc()).limit(limit + 1)
     if before is not None:
         page = page.where(audit.c.id < before)
@@ -96,8 +96,8 @@ def list_entries(
     rows = found[:limit]
     return EntryPage(
         entries=[_represent(row) for row in rows],
-        total=min(total, COUNTED),
-        exact=total <= COUNTED,
+        total=total.count,
+        exact=total.exact,
         next=rows[-1]["id"] if len(found) > limit else None,
     )
 

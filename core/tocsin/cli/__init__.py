@@ -24,6 +24,7 @@ from tocsin.cli import (
     prove,
     providers,
     quarantine,
+    schedules,
     search,
     serve,
     sync,
@@ -51,6 +52,7 @@ app.command("prove")(prove.prove)
 app.command("search")(search.search)
 app.add_typer(sync.app, name="sync")
 app.add_typer(investigations.app, name="investigations")
+app.add_typer(schedules.app, name="schedules")
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(destinations.app, name="destinations")
 app.add_typer(database.app, name="db")

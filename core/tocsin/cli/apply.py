@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -12,17 +13,10 @@ from tocsin.cli.existing import run_on_database
 from tocsin.cli.local import record, whoami
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
-from tocsin.delivery import Step, Written, load_destinations, plan, written_in
-from tocsin.delivery import apply as apply_written
-from tocsin.registry import load_configuration
+from tocsin.registry import Configuration, Step, load_configuration
 from tocsin.settings import load_settings
 
-_ACTIONS = {
-    "create": "destination.create",
-    "change": "destination.change",
-    "restore": "destination.enable",
-    "disable": "destination.disable",
-}
+_ACTIONS = {"create": "create", "change": "change", "restore": "enable", "disable": "disable"}
 
 
 def apply(
@@ -31,7 +25,7 @@ def apply(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the destinations in the database those of `plugins.toml`, and show what that took.
+    """Make the destinations and schedules those of `plugins.toml`, and show what that took.
 
     On SQLite `serve` does so when it starts. What vanished from the file is disabled, and what
     waits for it is kept.
@@ -40,20 +34,23 @@ def apply(
     configuration = asyncio.run(
         load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
     )
-    written = written_in(configuration)
+    # The node knows every room, and takes its time to be imported
+    from tocsin.node.applying import plan_file
 
-    def work(connection: Connection) -> list[Step]:
-        if dry_run:
-            return plan(load_destinations(connection), written)
-        return _apply(connection, written)
-
-    steps = run_on_database(settings, lambda database: database.write(work))
-    print_records([{"destination": it.name, "action": it.action} for it in steps], as_json=as_json)
+    work = plan_file if dry_run else _apply
+    steps = run_on_database(settings, lambda database: database.write(work, configuration))
+    print_records([asdict(step) for step in steps], as_json=as_json)
 
 
-def _apply(connection: Connection, written: list[Written]) -> list[Step]:
+def _apply(connection: Connection, configuration: Configuration) -> list[Step]:
+    from tocsin.node.applying import apply_file
+    from tocsin.schedules import load_schedules
+
     now = SystemClock().now()
-    steps = apply_written(connection, written, whoami(), now)
+    steps = apply_file(connection, configuration, whoami(), now)
+    ids = {it.name: it.id for it in load_schedules(connection)}
     for step in steps:
-        record(connection, now, _ACTIONS[step.action], target=f"destination:{step.name}")
+        kind, name = step.section.removesuffix("s"), step.name
+        target = f"{kind}:{ids[name] if kind == 'schedule' else name}"
+        record(connection, now, f"{kind}.{_ACTIONS[step.action]}", target=target)
     return steps

@@ -10,13 +10,13 @@ import typer
 
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault
-from tocsin.delivery import Channels, Destination, ManagedBy, load_destinations, plan, written_in
+from tocsin.delivery import Channels, Destination, load_destinations
 from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Enricher, Provider
 from tocsin.logs import configure_logs
 from tocsin.model import Health
 from tocsin.observables import Environment
-from tocsin.registry import Configuration, Maker, load_configuration, start_plugins
+from tocsin.registry import Configuration, Maker, ManagedBy, load_configuration, start_plugins
 from tocsin.settings import Settings, load_settings
 from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
 
@@ -60,6 +60,8 @@ async def _check(settings: Settings) -> bool:
 
 async def _check_database(settings: Settings, configuration: Configuration, maker: Maker) -> bool:
     """Return whether the database can be used, and what was made over HTTP is well."""
+    from tocsin.node.applying import plan_file  # which takes its time to be imported
+
     url = parse_url(settings.database)
     if is_sqlite(url) and not sqlite_file(url).exists():
         print(f"database: {sqlite_file(url)} is made at the first start")
@@ -71,7 +73,7 @@ async def _check_database(settings: Settings, configuration: Configuration, make
         print("database: its schema is current, and the encryption key is its own")
         channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
-        plan(known, written_in(configuration))  # raises where a name is taken
+        await database.read(plan_file, configuration)  # raises where a name is taken
         made = [it for it in known if it.managed_by is ManagedBy.API and it.is_served]
         return all([await _ask_made(destination, channels) for destination in made])
     except OperatorError as error:

@@ -1,8 +1,11 @@
 """Delivery: which destinations an event concerns, and bringing it there."""
 
-from tocsin.delivery.destinations.applying import Step, apply, plan, written_in
+from tocsin.delivery.destinations.applying import (
+    apply_destinations,
+    plan_destinations,
+    written_in,
+)
 from tocsin.delivery.destinations.changing import (
-    NameTakenError,
     Written,
     amend,
     create,
@@ -13,7 +16,6 @@ from tocsin.delivery.destinations.channels import Channels
 from tocsin.delivery.destinations.listing import count_waiting, list_destinations
 from tocsin.delivery.destinations.records import (
     Destination,
-    ManagedBy,
     Reason,
     State,
     load_destination,
@@ -57,8 +59,6 @@ __all__ = [
     "Extent",
     "Filter",
     "Fleet",
-    "ManagedBy",
-    "NameTakenError",
     "NoSuchDeliveryError",
     "NotReplayableError",
     "Reason",
@@ -73,11 +73,10 @@ __all__ = [
     "Sent",
     "SqlQueue",
     "State",
-    "Step",
     "Written",
     "WrongDestinationError",
     "amend",
-    "apply",
+    "apply_destinations",
     "bury",
     "cancel_replay",
     "count_waiting",
@@ -93,7 +92,7 @@ __all__ = [
     "load_destinations",
     "load_replay",
     "measure_replay",
-    "plan",
+    "plan_destinations",
     "replay_batch",
     "replay_delivery",
     "resume",

@@ -7,7 +7,7 @@ from tocsin.investigations.answering.reply import Reply
 from tocsin.investigations.following.telling import tell_incidents
 from tocsin.investigations.measuring import Meter
 from tocsin.investigations.replaying.replay import Replayed, replay
-from tocsin.investigations.running.ending import Ended, Finisher
+from tocsin.investigations.running.ending import Ended, Failure, FailureCause, Finisher
 from tocsin.investigations.running.loop import Investigations
 from tocsin.investigations.sessions.ledger import StepPage, list_steps, load_step
 from tocsin.investigations.sessions.meanings import step_meanings
@@ -22,10 +22,13 @@ from tocsin.investigations.sessions.reads import (
 from tocsin.investigations.sessions.records import (
     INVESTIGATIONS,
     LONGEST_MESSAGE,
+    NewSession,
     add_message,
     cancel_session,
     count_waiting,
     create_session,
+    create_sessions,
+    fail_waiting,
     load_report,
 )
 
@@ -34,11 +37,14 @@ __all__ = [
     "LONGEST_MESSAGE",
     "Answers",
     "Ended",
+    "Failure",
+    "FailureCause",
     "Finisher",
     "History",
     "Investigations",
     "LoadedSession",
     "Meter",
+    "NewSession",
     "ProviderEvents",
     "Replayed",
     "Reply",
@@ -48,6 +54,8 @@ __all__ = [
     "cancel_session",
     "count_waiting",
     "create_session",
+    "create_sessions",
+    "fail_waiting",
     "find_session",
     "list_sessions",
     "list_steps",

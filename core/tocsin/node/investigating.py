@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
 from ulid import ULID
 
 from tocsin.clock import Clock
@@ -18,6 +16,7 @@ from tocsin.events import Bells
 from tocsin.incidents import read_until
 from tocsin.investigations import (
     Answers,
+    Finisher,
     History,
     Investigations,
     Meter,
@@ -28,11 +27,11 @@ from tocsin.investigations.write_backs import WriteBackMeter, WriteBacks
 from tocsin.knowledge import Indexer, lag
 from tocsin.limits import Sharing
 from tocsin.metrics import Metrics
+from tocsin.node.measuring import measure
 from tocsin.observables import Environment
 from tocsin.registry import Configuration, LivePlugins
 from tocsin.store import Database
 
-_PATIENCE = 2  # seconds; whoever asks for metrics does not wait for ever
 NO_INVESTIGATOR = "the plugin `investigator` is disabled, and no other is named"
 
 
@@ -51,11 +50,13 @@ class Investigating:
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """Return what has to run until it is cancelled."""
         loops: list[Coroutine[Any, Any, None]] = [self.indexer.run(), self.write_backs.run()]
-        if self.sharing is not None:
-            loops.append(self.sharing.run())
         if self.investigations is not None:
             loops.append(self.investigations.run())
         return loops
+
+    def upkeep(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what has to run wherever enrichers can be asked, which callers of the API do."""
+        return [] if self.sharing is None else [self.sharing.run()]
 
 
 def why_no_investigator(plugins: LivePlugins) -> str | None:
@@ -77,6 +78,7 @@ def make_investigating(
     number: int,
     is_shared: bool,
     public_url: str,
+    finishers: Sequence[Finisher],
 ) -> Investigating:
     """Return what investigates, with nothing running yet."""
     environment, markings = Environment(configuration.environment), configuration.markings
@@ -99,7 +101,7 @@ def make_investigating(
         number,
         investigator=plugins.investigator,
         answer=answers,
-        finishers=[tell_incidents(plugins.providers, public_url)],
+        finishers=[tell_incidents(plugins.providers, public_url), *finishers],
         markings=markings,
         meter=Meter(metrics),
         at_once=plugins.investigator.settings.at_once,
@@ -127,12 +129,4 @@ def _measure_lag(metrics: Metrics, database: Database) -> None:
     gauge = metrics.gauge(
         "tocsin_search_lag_incidents", "Changes of incidents that cannot be searched for yet"
     )
-
-    async def read() -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                gauge.set(await database.read(lag))
-        except (TimeoutError, SQLAlchemyError, OSError):  # the database is away
-            gauge.set(nan)
-
-    metrics.read_by(read)
+    measure(metrics, database, lag, gauge.set, partial(gauge.set, nan))

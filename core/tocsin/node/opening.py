@@ -22,15 +22,15 @@ from tocsin.delivery import (
     Router,
     Samples,
     SqlQueue,
-    apply,
     unpark_all,
-    written_in,
 )
 from tocsin.events import Bells
 from tocsin.incidents import Inbox, ProviderSync, Surroundings, SyncMeters, facts_of
 from tocsin.knowledge import StoredKnowledge
+from tocsin.node.applying import apply_file
 from tocsin.node.investigating import make_investigating, why_no_investigator
 from tocsin.node.running import Node, find_differing
+from tocsin.node.scheduling import make_scheduling
 from tocsin.observables import Environment
 from tocsin.registry import (
     Configuration,
@@ -40,7 +40,7 @@ from tocsin.registry import (
     start_investigating,
     start_providers,
 )
-from tocsin.settings import Settings
+from tocsin.settings import NodeRole, Settings
 from tocsin.store import (
     Database,
     check_schema,
@@ -114,10 +114,10 @@ async def _settle_destinations(
 
     What is parked is tried again: templates and plugins may have been mended.
     """
-    written, now = written_in(configuration), clock.now()
+    now = clock.now()
     await database.write(unpark_all, now)
     if alone:
-        await database.write(apply, written, "file", now)
+        await database.write(apply_file, configuration, "file", now)
         return []
     if differing := await find_differing(configuration, database):
         words = "this node's plugins.toml is not what was applied; `tocsin apply` applies it"
@@ -156,6 +156,7 @@ def _compose(
         meters=metrics.meters,
     )
     around = Surroundings(database, clock, bells, settings.public_url, number)
+    scheduling = make_scheduling(settings, database, clock, bells, door.services.metrics)
     read = SyncMeters(door.services.metrics)
     syncs = [
         ProviderSync(provider, around, read.of(name))
@@ -186,9 +187,12 @@ def _compose(
             number=number,
             is_shared=door.sharing is not None,
             public_url=settings.public_url,
+            finishers=[scheduling.settling],
         ),
-        app=make_app(door.services),
+        scheduling=scheduling,
+        app=make_app(door.services, has_api=NodeRole.API in settings.roles),
         door=door,
+        started=dict.fromkeys((role.value for role in settings.roles), False),
     )
 
 

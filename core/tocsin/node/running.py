@@ -21,23 +21,21 @@ from tocsin.delivery import (
     Router,
     SqlQueue,
     bury,
-    load_destinations,
-    plan,
-    written_in,
 )
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.events import Bells
 from tocsin.incidents import Inbox, ProviderSync
 from tocsin.loops import run_forever
+from tocsin.node.applying import plan_file
 from tocsin.node.investigating import Investigating
 from tocsin.registry import Absent, Configuration, LivePlugins, not_strict
-from tocsin.settings import Settings
+from tocsin.schedules import Scheduling
+from tocsin.settings import NodeRole, Settings
 from tocsin.store import Database
 from tocsin.web import Door, Runner
 
 _UPKEEP = timedelta(seconds=2)
 _ABSENCE = _UPKEEP / 4
-_ROLES = ("api", "sync", "investigate", "deliver")
 _log = structlog.get_logger()
 
 
@@ -59,9 +57,11 @@ class Node:
     syncs: list[ProviderSync]
     inbox: Inbox
     investigating: Investigating
+    scheduling: Scheduling
     app: web.Application
     door: Door
-    started: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(_ROLES, False))
+    started: dict[str, bool] = field(default_factory=dict)
+    """Its roles, and whether each was started."""
     differing: list[str] = field(default_factory=list)
     _attends: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -74,7 +74,8 @@ class Node:
         )
         try:
             await self._attends.wait()
-            await self._start_delivering()
+            if NodeRole.DELIVER in self.settings.roles:
+                await self._start_delivering()
             await self._listen(runner)
             async with asyncio.TaskGroup() as group:
                 loops = [group.create_task(loop) for loop in self._loops()]
@@ -124,11 +125,23 @@ class Node:
             ) from error
 
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
-        syncs = [sync.run() for sync in self.syncs]
         upkeep = run_forever(self._keep_up, self.clock, "taking over from nodes that are gone")
-        replaying = Replayer(self.database, self.clock, self.bells).run()
-        delivering = [self.router.run(), self.fleet.run(), replaying, *self._retention()]
-        return [*delivering, upkeep, *syncs, *self.investigating.loops(), *self.door.loops()]
+        of_roles = (loop for role in self.settings.roles for loop in self._loops_of(role))
+        return [upkeep, *self.door.loops(), *self.investigating.upkeep(), *of_roles]
+
+    def _loops_of(self, role: NodeRole) -> list[Coroutine[Any, Any, None]]:
+        match role:
+            case NodeRole.API:  # what its endpoints need runs on every node
+                return []
+            case NodeRole.SYNC:
+                return [sync.run() for sync in self.syncs]
+            case NodeRole.INVESTIGATE:
+                return self.investigating.loops()
+            case NodeRole.SCHEDULE:
+                return self.scheduling.loops()
+            case NodeRole.DELIVER:
+                replaying = Replayer(self.database, self.clock, self.bells).run()
+                return [self.router.run(), self.fleet.run(), replaying, *self._retention()]
 
     def _retention(self) -> list[Coroutine[Any, Any, None]]:
         """Return the loop that removes what is old, none where all is kept."""
@@ -160,5 +173,5 @@ class Node:
 
 async def find_differing(configuration: Configuration, database: Database) -> list[str]:
     """Return what applying the file would do."""
-    known = await database.read(load_destinations)
-    return [f"{step.name}: {step.action}" for step in plan(known, written_in(configuration))]
+    steps = await database.read(plan_file, configuration)
+    return [f"{step.section}.{step.name}: {step.action}" for step in steps]

@@ -12,6 +12,7 @@ from tocsin.registry.live import (
     start_providers,
 )
 from tocsin.registry.loading import Absent
+from tocsin.registry.planning import Known, ManagedBy, Step, plan
 from tocsin.registry.reading import Configured
 
 __all__ = [
@@ -20,13 +21,17 @@ __all__ = [
     "Configuration",
     "Configured",
     "InstalledPlugin",
+    "Known",
     "Live",
     "LivePlugins",
     "Maker",
+    "ManagedBy",
     "PluginsFile",
+    "Step",
     "installed_plugins",
     "load_configuration",
     "not_strict",
+    "plan",
     "read_plugins_file",
     "start_investigating",
     "start_plugins",

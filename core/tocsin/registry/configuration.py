@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from tocsin.errors import ConfigurationError, Problem
 from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.model import Marking
 from tocsin.observables import EnvironmentSettings
+from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.file import read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
 from tocsin.registry.loading import Absent, choose, load
@@ -37,6 +38,8 @@ class Configuration:
     strict: bool
     templates_dir: Path | None = None
     """The operator's own templates, which come before those of plugins."""
+    schedules: Mapping[str, ScheduleDefinition] = field(default_factory=dict)
+    """What is investigated again and again, by name."""
 
     @property
     def markings(self) -> Mapping[str, Marking]:
@@ -67,7 +70,7 @@ async def load_configuration(
     providers = list(reading.objects("providers", file.providers, offers.providers))
     destinations = list(reading.objects("destinations", file.destinations, offers.channels))
     enrichers, investigator = list(reading.enrichers()), reading.investigator()
-    environment = reading.environment()
+    environment, schedules = reading.environment(), reading.schedules()
     reading.check_providers(destinations)
     reading.check_templates(destinations, _receivers(offers.template_paths, templates_dir))
     problems += not_chosen + reading.problems
@@ -83,6 +86,7 @@ async def load_configuration(
         enrichers=enrichers,
         investigator=investigator,
         environment=environment,
+        schedules=schedules,
         channels=offers.channels,
         observers=offers.observers,
         template_paths=offers.template_paths,

@@ -14,7 +14,7 @@ from tocsin.registry.installed import ON_BY_DEFAULT
 from tocsin.validation import explain
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
-"""What a provider, destination or enricher may be called."""
+"""What a provider, destination, enricher or schedule may be called."""
 _NAME = re.compile(NAME_PATTERN)
 
 
@@ -41,6 +41,9 @@ class PluginsFile(BaseModel):
 
     enrichers: dict[str, dict[str, Any]] = Field(
         default={}, description="[enrichers.<name>]: who knows more of entities."
+    )
+    schedules: dict[str, dict[str, Any]] = Field(
+        default={}, description="[schedules.<name>]: what is investigated again and again."
     )
     investigator: dict[str, Any] = Field(
         default={}, description="[investigator]: how investigations are done."
@@ -85,5 +88,5 @@ def _unreadable(path: Path, found: str, expected: str) -> ConfigurationError:
 
 
 def is_name(name: str) -> bool:
-    """Return whether a provider, destination or enricher may be called so."""
+    """Return whether something of the file may be called so."""
     return _NAME.fullmatch(name) is not None

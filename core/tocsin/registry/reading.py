@@ -14,6 +14,7 @@ from tocsin.errors import Problem
 from tocsin.fields import Origin, PluginSettings
 from tocsin.hookspecs import Capability, Channel, Enricher, Investigator, Provider
 from tocsin.observables import EnvironmentSettings
+from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.file import PluginsFile, is_name
 from tocsin.registry.installed import DEFAULT_INVESTIGATOR
 from tocsin.registry.loading import Absent, Offers
@@ -171,6 +172,34 @@ class Reading:
                 self.problem(path, mistake.found, mistake.expected)
         return EnvironmentSettings()
 
+    def schedules(self) -> dict[str, ScheduleDefinition]:
+        """Return what is defined rightly under [schedules], by name."""
+        return {
+            name: definition
+            for name, table in self.file.schedules.items()
+            if (definition := self._schedule(name, table)) is not None
+        }
+
+    def _schedule(self, name: str, table: dict[str, Any]) -> ScheduleDefinition | None:
+        key = f"schedules.{name}"
+        if not is_name(name):
+            self.problem(key, f"found the name {name!r}", "use letters, digits, - and _")
+        try:
+            definition = ScheduleDefinition.model_validate(table)
+        except ValidationError as error:
+            for mistake in explain(error, ScheduleDefinition):
+                path = ".".join((key, *mistake.path))
+                self.problem(path, mistake.found, mistake.expected)
+            return None
+        known = list(self.file.providers)
+        if definition.provider is not None and definition.provider not in known:
+            self._no_provider(f"{key}.provider", definition.provider, known)
+        return definition
+
+    def _no_provider(self, key: str, wanted: str, known: Sequence[str]) -> None:
+        hint = f"name one of: {', '.join(known) or 'none yet'}{nearest(wanted, known)}"
+        self.problem(key, f"there is no provider {wanted!r}", hint)
+
     def _plugin(
         self, section: str, key: str, table: dict[str, Any], kinds: list[str]
     ) -> str | None:
@@ -220,9 +249,7 @@ class Reading:
         for destination in destinations:
             for wanted in destination.settings.providers:
                 if wanted not in known:
-                    hint = f"name one of: {', '.join(known) or 'none yet'}{nearest(wanted, known)}"
-                    key = f"destinations.{destination.name}.providers"
-                    self.problem(key, f"there is no provider {wanted!r}", hint)
+                    self._no_provider(f"destinations.{destination.name}.providers", wanted, known)
 
     def check_templates(
         self, destinations: Sequence[Configured[Channel]], receivers: Sequence[str]

@@ -552,6 +552,83 @@ session_steps = Table(
     Column("elapsed_ms", BigInteger, nullable=False),  # since the run began, without interruptions
 )
 
+# What is investigated again and again. `next_fire_at` names the next run, which is due at
+# `next_run_at`, its jitter added; both are null where none follows. Intervals count from
+# `anchor_at`.
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("name", String(100), nullable=False),
+    Column("managed_by", String(10), nullable=False),
+    Column("definition", Document, nullable=False),
+    Column("tags", Text, nullable=False),  # of the definition, to search in: `|night|vpn|`
+    Column("status", String(20), nullable=False),  # active, disabled or deleted
+    Column("disabled_reason", String(30)),
+    Column("revision", Integer, nullable=False),
+    Column("anchor_at", Moment, nullable=False),
+    Column("next_fire_at", Moment),
+    Column("next_run_at", Moment),
+    Column("consecutive_failures", Integer, nullable=False),
+    Column("last_run_at", Moment),
+    Column("last_status", String(20)),
+    Column("last_error", Text),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Index("ix_schedules_status_name", "status", "name"),
+    Index("ix_schedules_next_run_at", "next_run_at"),
+)
+IS_THERE = schedules.c.status != literal_column("'deleted'")
+Index(
+    "uq_schedules_name",
+    schedules.c.name,
+    unique=True,
+    sqlite_where=IS_THERE,
+    postgresql_where=IS_THERE,
+)
+
+# One row for each fire time that was run or left out; of those that were missed in a row, one row
+# for all, with their `count` and the last of them in `until`. And one for each run by hand.
+schedule_runs = Table(
+    "schedule_runs",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("schedule_id", ForeignKey("schedules.id"), nullable=False),
+    Column("trigger", String(10), nullable=False),  # clock or manual
+    Column("fire_at", Moment, nullable=False),
+    Column("due_at", Moment, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("until", Moment),
+    Column("session_id", String(40), unique=True),
+    Column("started_at", Moment),
+    Column("begin_by", Moment),  # when it fails, unless a node has taken its session up
+    Column("ended_at", Moment),
+    Column("cause", String(20)),
+    Column("reason", Text),
+    Column("created_by", Text, nullable=False),
+    Index("ix_schedule_runs_schedule_id_id", "schedule_id", "id"),
+)
+# Written out, since the databases use a partial index only where they see its condition
+IS_BY_CLOCK = schedule_runs.c.trigger == literal_column("'clock'")
+IS_UNENDED = schedule_runs.c.state.in_((literal_column("'running'"), literal_column("'waiting'")))
+Index(
+    "uq_schedule_runs_fire_at",
+    schedule_runs.c.schedule_id,
+    schedule_runs.c.fire_at,
+    unique=True,
+    sqlite_where=IS_BY_CLOCK,
+    postgresql_where=IS_BY_CLOCK,
+)
+Index(
+    "ix_schedule_runs_unended",
+    schedule_runs.c.schedule_id,
+    schedule_runs.c.id,
+    sqlite_where=IS_UNENDED,
+    postgresql_where=IS_UNENDED,
+)
+
 # Comments to be written to incidents at their SIEMs
 write_backs = Table(
     "write_backs",

@@ -12,7 +12,7 @@ from structlog.contextvars import bind_contextvars
 
 from tocsin.web.addresses import limited_as
 from tocsin.web.calls import Services
-from tocsin.web.endpoints import ENDPOINTS
+from tocsin.web.endpoints import ABOUT_THE_NODE, ENDPOINTS
 from tocsin.web.gate import FIELDS, Gate
 from tocsin.web.handlers import make_handler
 from tocsin.web.headers import REQUEST_ID, REQUEST_ID_KEY, Headers
@@ -25,8 +25,11 @@ HEADERS = web.AppKey("headers", Headers)
 """Where an application keeps what completes its answers."""
 
 
-def make_app(services: Services) -> web.Application:
-    """Return the application; whoever runs it closes what is in `services`."""
+def make_app(services: Services, *, has_api: bool = True) -> web.Application:
+    """Return the application; whoever runs it closes what is in `services`.
+
+    Without the API, it answers what is asked of every node alone: how it is.
+    """
     https = services.public_url.startswith("https://")
     headers = Headers(https=https, cors_origins=services.cors_origins)
     middlewares = [_envelope(services, headers)]
@@ -34,7 +37,7 @@ def make_app(services: Services) -> web.Application:
     app[HEADERS] = headers
     gate = Gate(services)
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
-    for endpoint in ENDPOINTS:
+    for endpoint in ENDPOINTS if has_api else ABOUT_THE_NODE:
         handler = make_handler(endpoint, services, gate)
         methods[endpoint.path].add(endpoint.method)
         app.router.add_route(endpoint.method, endpoint.path, handler)

@@ -25,6 +25,7 @@ from tocsin.web.routes import (
     providers,
     push,
     replays,
+    schedules,
     search,
     service,
     sessions,
@@ -65,6 +66,8 @@ _REPLAYS = "/api/admin/replays"
 _REPLAY = f"{_REPLAYS}/{{replay_id}}"
 _BACKFILLS = "/api/admin/backfills"
 _BACKFILL = f"{_BACKFILLS}/{{backfill_id}}"
+_SCHEDULES = "/api/admin/schedules"
+_SCHEDULE = f"{_SCHEDULES}/{{schedule_id}}"
 _INVESTIGATIONS = "/api/v1/investigations"
 _INVESTIGATION = f"{_INVESTIGATIONS}/{{session_id}}"
 _SESSION = "/api/v1/sessions/{session_id}"
@@ -391,6 +394,109 @@ ENDPOINTS = (
         handler=backfills.cancel_backfill,
         answer=backfills.BackfillItem,
         action="backfill.cancel",
+        errors=(404,),
+    ),
+    Endpoint(
+        method="POST",
+        path=_SCHEDULES,
+        access=Role.ADMIN,
+        summary="Create a schedule, and read when it runs next",
+        handler=schedules.create_schedule,
+        body=schedules.NewSchedule,
+        answer=schedules.ScheduleDetail,
+        action="schedule.create",
+        idempotent=True,
+        status=201,
+        errors=(409,),
+    ),
+    Endpoint(
+        method="GET",
+        path=_SCHEDULES,
+        access=Role.ADMIN,
+        summary="List schedules, by name",
+        handler=schedules.list_schedules,
+        query=schedules.ScheduleQuery,
+        answer=schedules.ScheduleList,
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SCHEDULES}/upcoming",
+        access=Role.ADMIN,
+        summary="List what is due next, of all schedules",
+        handler=schedules.list_upcoming,
+        query=schedules.UpcomingQuery,
+        answer=schedules.UpcomingList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_SCHEDULE,
+        access=Role.ADMIN,
+        summary="Read one schedule, and when it runs next",
+        handler=schedules.get_schedule,
+        answer=schedules.ScheduleDetail,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="PATCH",
+        path=_SCHEDULE,
+        access=Role.ADMIN,
+        summary="Change what a schedule is defined by",
+        handler=schedules.change_schedule,
+        body=schedules.ScheduleChange,
+        answer=schedules.ScheduleDetail,
+        action="schedule.change",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_SCHEDULE,
+        access=Role.ADMIN,
+        summary="Delete a schedule; its runs can still be read",
+        handler=schedules.delete_schedule,
+        answer=schedules.ScheduleDetail,
+        action="schedule.delete",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SCHEDULE}/run",
+        access=Role.ADMIN,
+        summary="Run a schedule once more, now, also a disabled one",
+        handler=schedules.run_schedule,
+        answer=schedules.ScheduleRun,
+        action="schedule.run",
+        idempotent=True,
+        status=202,
+        errors=(404, 409, 503),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SCHEDULE}/enable",
+        access=Role.ADMIN,
+        summary="Have a schedule run again, its failures forgotten",
+        handler=schedules.enable_schedule,
+        answer=schedules.ScheduleDetail,
+        action="schedule.enable",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SCHEDULE}/disable",
+        access=Role.ADMIN,
+        summary="Have a schedule run no more until it is enabled",
+        handler=schedules.disable_schedule,
+        answer=schedules.ScheduleDetail,
+        action="schedule.disable",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SCHEDULE}/runs",
+        access=Role.ADMIN,
+        summary="List what became of a schedule's fire times, the newest first",
+        handler=schedules.list_runs,
+        query=schedules.RunQuery,
+        answer=schedules.RunList,
         errors=(404,),
     ),
     Endpoint(
@@ -741,3 +847,7 @@ ENDPOINTS = (
         media_type="text/html",
     ),
 )
+
+_OF_THE_NODE = (service.get_health, service.get_readiness, get_metrics)
+ABOUT_THE_NODE = tuple(it for it in ENDPOINTS if it.handler in _OF_THE_NODE)
+"""What a node answers that has no part in the API."""

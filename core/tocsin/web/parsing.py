@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from aiohttp import hdrs, web
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from yarl import URL
 
 from tocsin.errors import CallerError
-from tocsin.model import Vocabulary
 from tocsin.validation import explain
 from tocsin.web.problems import Kind, refusal
 
@@ -32,22 +30,8 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def _whole(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole = BeforeValidator(_whole)
-"""Takes a whole number of a body however it is written: JSON does not tell 7.0 from 7."""
-
-
 # As many digits as every database's integers hold
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
-
-
-def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
-    """Take a word in any case, and leave what is no word for others to judge."""
-    parse: Callable[[Any], Any] = vocabulary.parse
-    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
 def parse_number(text: str) -> int | None:
@@ -86,6 +70,14 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
         first = error.errors(include_url=False)[0]
         if first["type"] == "json_invalid":
             raise CallerError(400, f"The body is not JSON: {first['ctx']['error']}.") from None
+        raise invalid("body", _mistakes(error, model)) from None
+
+
+def validate(members: dict[str, Any], model: type[Model]) -> Model:
+    """Return what a body comes to together with what is known already; CallerError (422)."""
+    try:
+        return model.model_validate(members)
+    except ValidationError as error:
         raise invalid("body", _mistakes(error, model)) from None
 
 

@@ -11,13 +11,14 @@ from sqlalchemy import insert
 
 from incident_rows import add_incidents
 from tocsin.accounting import Period, prove, trace
-from tocsin.delivery.destinations.records import Destination, ManagedBy, columns_of
+from tocsin.delivery.destinations.records import Destination, columns_of
 from tocsin.events import emit, mark_routed, new_id
 from tocsin.incidents.coverage.ledger import Failure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storing.alerting import AlertPolicy
 from tocsin.incidents.storing.intake import store_page
 from tocsin.model import Covered, Event, EventType, Page
+from tocsin.registry import ManagedBy
 from tocsin.store import Database
 from tocsin.store.tables import attempts, deliveries, destinations
 

@@ -15,12 +15,16 @@ from sqlalchemy import select
 from typer.testing import CliRunner
 
 from tocsin.cli import app
-from tocsin.delivery import ManagedBy, Reason, State, Written, load_destination
+from tocsin.delivery import Reason, State, Written, load_destination
 from tocsin.delivery.destinations.changing import create
 from tocsin.errors import OperatorError
 from tocsin.node import open_node
+from tocsin.recurrence import ScheduleDefinition
+from tocsin.registry import ManagedBy
+from tocsin.schedules import DisabledReason, Schedule, create_schedule, disable_schedule
+from tocsin.schedules.records import load_schedules
 from tocsin.settings import Settings
-from tocsin.store.tables import audit, destinations
+from tocsin.store.tables import audit, destinations, schedules
 
 SECRET = "whsec_" + "QUJD" * 10
 
@@ -40,6 +44,34 @@ def write(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def write_schedules(tmp_path):
+    """Have `plugins.toml` name these schedules besides, each with settings of its own."""
+
+    def write_schedules(**settings: str) -> None:
+        path = tmp_path / "plugins.toml"
+        before = path.read_text().partition("[schedules.")[0] if path.exists() else ""
+        tables = (
+            f'[schedules.{name}]\nquery = "new logins"\n'
+            + ("" if "cron" in more else 'interval = "1h"\n')
+            + f"{more}\n"
+            for name, more in settings.items()
+        )
+        path.write_text(before + "".join(tables))
+
+    return write_schedules
+
+
+@pytest.fixture
+def load(database):
+    """Return a schedule by its name."""
+
+    async def load(name: str) -> Schedule:
+        return {it.name: it for it in await database.read(load_schedules)}[name]
+
+    return load
 
 
 @pytest.fixture
@@ -64,13 +96,14 @@ def run(migrated_url, tmp_path):
 
 async def test_it_shows_what_it_took_and_a_second_time_nothing(run, write, database):
     write(soc="", desk="")
-    assert await run() == (0, "desk\tcreate\nsoc\tcreate\n")
+    assert await run() == (0, "destinations\tdesk\tcreate\ndestinations\tsoc\tcreate\n")
     assert await run() == (0, "")
     write(soc='timeout = "9s"')
-    assert await run() == (0, "desk\tdisable\nsoc\tchange\n")
+    assert await run() == (0, "destinations\tdesk\tdisable\ndestinations\tsoc\tchange\n")
     write(soc='timeout = "9s"', desk="")
     status, out = await run("--json")
-    assert (status, json.loads(out)) == (0, [{"destination": "desk", "action": "restore"}])
+    restored = {"section": "destinations", "name": "desk", "action": "restore"}
+    assert (status, json.loads(out)) == (0, [restored])
     made = await database.read(load_destination, "soc")
     assert made.settings["secret"] == {"env": "SOC_SECRET"}
     assert (made.created_by, made.revision) == (f"local:{getuser()}", 2)
@@ -93,10 +126,12 @@ async def test_each_step_is_an_entry_of_the_audit_log(run, write, database):
     assert [tuple(entry) for entry in entries] == expected
 
 
-async def test_a_dry_run_does_nothing(run, write, database):
+async def test_a_dry_run_does_nothing(run, write, write_schedules, database):
     write(soc="")
-    assert await run("--dry-run") == (0, "soc\tcreate\n")
-    for table in (destinations, audit):
+    write_schedules(hourly="")
+    steps = "destinations\tsoc\tcreate\nschedules\thourly\tcreate\n"
+    assert await run("--dry-run") == (0, steps)
+    for table in (destinations, schedules, audit):
         query = select(table)
         assert await database.read(lambda c, query=query: c.execute(query).all()) == []
 
@@ -113,6 +148,89 @@ async def test_what_cannot_be_applied_changes_nothing(run, write, database, cloc
     assert status == 2
     assert "destinations.beta.timeout" in words
     assert await database.read(load_destination, "alpha") is None
+
+
+async def test_schedules_are_made_and_changed_as_the_file_says(
+    run, write_schedules, load, database
+):
+    write_schedules(hourly="", vpn='cron = "@daily"')
+    assert await run() == (0, "schedules\thourly\tcreate\nschedules\tvpn\tcreate\n")
+    assert await run() == (0, "")
+    made = await load("hourly")
+    assert (made.managed_by, made.created_by) == (ManagedBy.FILE, f"local:{getuser()}")
+    write_schedules(hourly='timeout = "5m"', vpn='cron = "@daily"\npersona = "Analyst"')
+    assert await run() == (0, "schedules\thourly\tchange\n")
+    changed = await load("hourly")
+    assert (changed.document["timeout"], changed.revision) == ("PT5M", 2)
+    assert changed.next_run_at == made.next_run_at
+
+
+async def test_a_schedule_that_vanished_is_disabled_until_the_file_names_it_again(
+    run, write_schedules, load
+):
+    write_schedules(hourly="")
+    await run()
+    write_schedules()
+    assert await run() == (0, "schedules\thourly\tdisable\n")
+    assert await run() == (0, "")
+    removed = await load("hourly")
+    assert (removed.is_removed, removed.next_run_at) == (True, None)
+    write_schedules(hourly="")
+    assert await run() == (0, "schedules\thourly\trestore\n")
+    restored = await load("hourly")
+    assert (restored.id, restored.is_active) == (removed.id, True)
+    assert restored.next_run_at is not None
+    write_schedules()
+    await run()
+    write_schedules(hourly='timeout = "5m"')
+    assert await run() == (0, "schedules\thourly\tchange\n")
+    assert (await load("hourly")).is_active
+
+
+async def test_a_schedule_that_someone_disabled_stays_so_whatever_the_file_says(
+    run, write_schedules, load, database, clock
+):
+    write_schedules(hourly="")
+    await run()
+
+    def stop(connection) -> None:
+        [schedule] = load_schedules(connection, lock=True)
+        disable_schedule(connection, schedule, DisabledReason.MANUAL, clock.now())
+
+    await database.write(stop)
+    write_schedules(hourly='timeout = "5m"')
+    assert await run() == (0, "schedules\thourly\tchange\n")
+    changed = await load("hourly")
+    assert (changed.disabled_reason, changed.next_run_at) == (DisabledReason.MANUAL, None)
+
+
+async def test_a_name_that_was_taken_over_http_is_refused_and_nothing_applied(
+    run, write_schedules, load, database, clock
+):
+    definition = ScheduleDefinition(query="new logins", interval="1h")
+    members = {"managed_by": ManagedBy.API, "by": "ana", "now": clock.now()}
+    await database.write(create_schedule, "hourly", definition, **members)
+    write_schedules(alpha="", hourly="")
+    status, words = await run()
+    assert status == 2
+    assert "schedules.hourly: a schedule of this name was made over HTTP" in words
+    with pytest.raises(KeyError):
+        await load("alpha")
+    write_schedules(alpha="")
+    assert await run() == (0, "schedules\talpha\tcreate\n")
+    assert (await load("hourly")).managed_by is ManagedBy.API
+
+
+async def test_each_step_of_a_schedule_is_an_entry_of_the_audit_log(run, write_schedules, database):
+    for tables in ({"hourly": ""}, {"hourly": 'timeout = "5m"'}, {}, {"hourly": 'timeout = "5m"'}):
+        write_schedules(**tables)
+        await run()
+    query = select(audit.c.action, audit.c.target).order_by(audit.c.id)
+    entries = await database.read(lambda connection: connection.execute(query).all())
+    actions = ("create", "change", "disable", "enable")
+    [made] = await database.read(load_schedules)
+    expected = [(f"schedule.{action}", f"schedule:{made.id}") for action in actions]
+    assert [tuple(entry) for entry in entries] == expected
 
 
 async def differing(settings: Settings) -> list[str]:
@@ -137,23 +255,34 @@ def settings(migrated_url, tmp_path, monkeypatch) -> Settings:
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_a_node_says_what_was_not_applied_and_works_by_what_was(
-    run, write, settings, database
+    run, write, write_schedules, settings, database
 ):
     write(soc="", desk="")
-    assert await differing(settings) == ["desk: create", "soc: create"]
+    write_schedules(hourly="")
+    made = ["destinations.desk", "destinations.soc", "schedules.hourly"]
+    assert await differing(settings) == [f"{name}: create" for name in made]
     await run()
     assert await differing(settings) == []
     write(soc='timeout = "9s"')
-    assert await differing(settings) == ["desk: disable", "soc: change"]
+    assert await differing(settings) == [
+        "destinations.desk: disable",
+        "destinations.soc: change",
+        "schedules.hourly: disable",
+    ]
     assert (await database.read(load_destination, "desk")).state is State.ACTIVE
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_node_that_is_alone_applies_its_file_itself(write, settings, database):
+async def test_a_node_that_is_alone_applies_its_file_itself(
+    write, write_schedules, load, settings, database
+):
     write(soc="")
+    write_schedules(hourly="")
     assert await differing(settings) == []
+    assert (await load("hourly")).is_active
     write()
     assert await differing(settings) == []
+    assert (await load("hourly")).is_removed
     assert (await database.read(load_destination, "soc")).reason is Reason.REMOVED
 
 
@@ -165,4 +294,4 @@ async def test_templates_of_ones_own_are_known_to_the_file(run, write, tmp_path)
     assert (status, "TOCSIN_TEMPLATES_DIR" in words) == (2, True)
     (own / "pager").mkdir(parents=True)
     assert "no template 'pager'" in (await run())[1]
-    assert await run(TOCSIN_TEMPLATES_DIR=str(own)) == (0, "soc\tcreate\n")
+    assert await run(TOCSIN_TEMPLATES_DIR=str(own)) == (0, "destinations\tsoc\tcreate\n")

@@ -9,8 +9,9 @@ import structlog
 from sqlalchemy import delete, insert
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools
-from tocsin.delivery.destinations.records import Destination, ManagedBy, columns_of
+from tocsin.delivery.destinations.records import Destination, columns_of
 from tocsin.events import emit, new_id
+from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations
 
 

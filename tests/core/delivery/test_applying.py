@@ -10,18 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.delivery.destinations.applying import Step, apply, plan, written_in
+from tocsin.delivery.destinations.applying import (
+    apply_destinations,
+    plan_destinations,
+    written_in,
+)
 from tocsin.delivery.destinations.changing import Written, change, create
 from tocsin.delivery.destinations.records import (
     Destination,
-    ManagedBy,
     Reason,
     State,
     load_destination,
     load_destinations,
 )
 from tocsin.errors import OperatorError
-from tocsin.registry import load_configuration
+from tocsin.registry import ManagedBy, Step, load_configuration
 
 from .conftest import destination
 
@@ -36,7 +39,7 @@ def soc(name: str = "soc", **settings) -> Written:
 @pytest.fixture
 def apply_now(database, clock):
     async def apply_now(*wanted: Written) -> list[tuple[str, str]]:
-        steps = await database.write(apply, wanted, "ana", clock.now())
+        steps = await database.write(apply_destinations, wanted, "ana", clock.now())
         return [(step.name, step.action) for step in steps]
 
     return apply_now
@@ -174,7 +177,7 @@ FILES = st.dictionaries(NAMES, st.sampled_from(["1s", "2s"]))
 def in_memory(known: dict[str, Destination], wanted: list[Written]) -> dict[str, Destination]:
     """Return what the steps of a plan make of the destinations."""
     result, written = copy.copy(known), {it.name: it for it in wanted}
-    for step in plan(list(known.values()), wanted):
+    for step in plan_destinations(list(known.values()), wanted):
         if step.action == "disable":
             stopped = {"state": State.DISABLED, "reason": Reason.REMOVED}
             result[step.name] = replace(known[step.name], **stopped)
@@ -194,9 +197,10 @@ def test_whatever_files_follow_each_other_the_last_one_is_what_is_served(files):
         known = in_memory(known, wanted)
         served = {it.name: it.settings["timeout"] for it in known.values() if it.is_served}
         assert served == file
-        assert plan(list(known.values()), wanted) == []
+        assert plan_destinations(list(known.values()), wanted) == []
 
 
 def test_steps_come_by_name():
-    steps = plan([destination("b")], [soc("c"), soc("a")])
-    assert steps == [Step("a", "create"), Step("b", "disable"), Step("c", "create")]
+    steps = plan_destinations([destination("b")], [soc("c"), soc("a")])
+    expected = [("a", "create"), ("b", "disable"), ("c", "create")]
+    assert steps == [Step("destinations", name, action) for name, action in expected]

@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from tocsin.delivery.destinations.changing import (
-    NameTakenError,
     Written,
     amend,
     bury,
@@ -18,7 +17,6 @@ from tocsin.delivery.destinations.changing import (
 )
 from tocsin.delivery.destinations.records import (
     Destination,
-    ManagedBy,
     Reason,
     State,
     load_destination,
@@ -27,7 +25,9 @@ from tocsin.delivery.destinations.records import (
 from tocsin.delivery.health.breaker import Standing
 from tocsin.delivery.queue.requeueing import unpark_all
 from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.errors import NameTakenError
 from tocsin.events import emit
+from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, remote_objects
 
 from .conftest import add, alert, destination

@@ -10,7 +10,6 @@ from sqlalchemy import select
 
 from tocsin.delivery.destinations.changing import change, delete, disable, resume
 from tocsin.delivery.destinations.observers import Observer
-from tocsin.delivery.destinations.records import ManagedBy
 from tocsin.delivery.measuring.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
@@ -18,7 +17,7 @@ from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.fleet import Fleet
 from tocsin.events import Bells
 from tocsin.metrics import Metrics
-from tocsin.registry import Live
+from tocsin.registry import Live, ManagedBy
 from tocsin.store.tables import deliveries
 
 from .conftest import add, alert, destination

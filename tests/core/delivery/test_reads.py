@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import Connection, event
 
 from delivery_rows import NOW, add_delivery, add_destination, add_event
-from tocsin.delivery.history import reads
 from tocsin.delivery.history.filters import DeliveryState, Filter
 from tocsin.delivery.history.reads import list_deliveries, load_delivery
 from tocsin.model import EventType
+from tocsin.store import counting
 
 HOUR = timedelta(hours=1)
 
@@ -74,7 +74,7 @@ async def test_pages_follow_each_other(database):
 
 
 async def test_a_total_is_counted_so_far_and_no_further(database, monkeypatch):
-    monkeypatch.setattr(reads, "COUNTED", 3)
+    monkeypatch.setattr(counting, "COUNTED", 3)
 
     def add(connection):
         for _ in range(4):

@@ -24,7 +24,7 @@ from tocsin.errors import CallerError
 from tocsin.investigations import add_message, cancel_session, create_session
 from tocsin.investigations.recording import Added, store_added
 from tocsin.investigations.running.assignment import Assignment, load_assignment
-from tocsin.investigations.running.ending import Ending, end_run
+from tocsin.investigations.running.ending import Ending, Failure, FailureCause, end_run
 from tocsin.investigations.running.lease import Lease, Superseded, claim, release, renew
 from tocsin.investigations.sessions.ledger import Step
 from tocsin.model import Confidence, Persona, Phase, Report, Statement, Verdict, Window
@@ -43,6 +43,7 @@ REPORT = Report(
     summary=(Statement("It was nothing.", ("step:1",)),),
 )
 UNDER_WAY = ("queued", "running")
+FAILED = Ending(failure=Failure(FailureCause.INVESTIGATION, "no"))
 
 
 class Model:
@@ -151,7 +152,7 @@ class Course(RuleBasedStateMachine):
         lost = self.write(renew, {lease: {"phase": None, "steps": 0, "asked": 0}}, NOW)
         assert (lost == []) is self._holds(lease)
 
-    @rule(lease=leases, ending=st.sampled_from([Ending(report=REPORT), Ending(error="no")]))
+    @rule(lease=leases, ending=st.sampled_from([Ending(report=REPORT), FAILED]))
     def end(self, lease, ending):
         assignment, more = self.assignments[lease], {"progress": {}, "finishers": (), "now": NOW}
         try:

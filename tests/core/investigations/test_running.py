@@ -213,7 +213,7 @@ async def test_a_report_that_cannot_be_stored_fails_the_run(start, session, fini
         "a report could not be stored"
     ]
     row = await session(session_id)
-    assert (row["status"], row["error"], row["report"]) == ("failed", NOT_STORED, None)
+    assert (row["status"], row["error"], row["report"]) == ("failed", NOT_STORED.reason, None)
 
 
 async def test_what_is_investigated_is_counted(start, finish, source, clock):

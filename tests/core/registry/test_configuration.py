@@ -16,6 +16,7 @@ from tocsin.clock import SystemClock
 from tocsin.errors import ConfigurationError
 from tocsin.model import EventType, Severity
 from tocsin.observables import EnvironmentSettings
+from tocsin.recurrence import Overlap
 from tocsin.registry import (
     InstalledPlugin,
     Maker,
@@ -173,6 +174,72 @@ async def test_a_file_that_is_none_is_refused(tmp_path, content, expected):
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=expected):
         await load_configuration(path)
+
+
+async def test_schedules_are_defined_by_name(write):
+    text = VALID + '[schedules.nightly]\nquery = "new logins"\ncron = "0 2 * * *"\n'
+    text += 'provider = "edge"\ntags = ["vpn"]\noverlap = "Queue"\n'
+    text += '[schedules.often]\nquery = "new admins"\ninterval = "15m"\n'
+    text += "starts_at = 2026-11-21T12:00:00+01:00\n"
+    schedules = (await load_configuration(write(text))).schedules
+    assert list(schedules) == ["nightly", "often"]
+    nightly, often = schedules.values()
+    assert (nightly.cron, nightly.provider, nightly.tags) == ("0 2 * * *", "edge", ("vpn",))
+    assert (nightly.overlap, nightly.timeout) == (Overlap.QUEUE, timedelta(minutes=10))
+    assert (often.interval, often.starts_at.hour) == (timedelta(minutes=15), 11)
+
+
+async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(problems):
+    found = await problems(
+        VALID
+        + """
+        [schedules.nightly]
+        cron = "61 2 * * *"
+        timezone = "Europe/Berln"
+        persona = "boss"
+        timeout = "1s"
+        tag = "vpn"
+        [schedules.both]
+        query = "new logins"
+        cron = "@daily"
+        interval = "1h"
+        [schedules."a b"]
+        query = "new logins"
+        interval = "1h"
+        provider = "egde"
+        [schedules.jittery]
+        query = "new logins"
+        interval = "1h"
+        jitter = "1h"
+        """
+    )
+    assert sorted(found) == sorted(
+        [
+            "plugins.toml: schedules.nightly.query: missing; it says: What to find out, in words: "
+            "entities, time ranges, terms, incident numbers.",
+            "plugins.toml: schedules.nightly.cron: found '61 2 * * *'; the minute field '61' is "
+            "wrong: give 0 to 59, a list, a range or a step",
+            "plugins.toml: schedules.nightly.timezone: found 'Europe/Berln'; give a time zone of "
+            "the IANA database, such as 'Europe/Berlin'; did you mean 'Europe/Berlin'?",
+            "plugins.toml: schedules.nightly.persona: found 'boss'; "
+            "give one of: analyst, threat-hunter, incident-responder, executive",
+            "plugins.toml: schedules.nightly.timeout: found '1s'; "
+            "give whole seconds, from PT10S to P1D",
+            "plugins.toml: schedules.nightly.tag: unknown key; remove it; did you mean 'tags'?",
+            "plugins.toml: schedules.both: found several values; give either `cron` or `interval`",
+            "plugins.toml: schedules.a b: found the name 'a b'; use letters, digits, - and _",
+            "plugins.toml: schedules.a b.provider: there is no provider 'egde'; "
+            "name one of: edge; did you mean 'edge'?",
+            "plugins.toml: schedules.jittery: found several values; "
+            "the runs are PT1H apart; give a shorter `jitter`",
+        ]
+    )
+
+
+@pytest.mark.parametrize("table", ["[schedules]\nnightly = 7", "schedules = 7"])
+async def test_a_schedule_that_is_no_table_is_refused(problems, table):
+    [problem] = await problems(table)
+    assert "give a table of names and values" in problem
 
 
 async def test_a_mistake_at_the_top_hides_none_below(problems):

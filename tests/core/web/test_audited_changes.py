@@ -25,6 +25,9 @@ from tocsin import Window
 from tocsin.credentials import Scope
 from tocsin.delivery import Filter, create, create_replay, measure_replay
 from tocsin.incidents import Origin, create_backfill
+from tocsin.recurrence import ScheduleDefinition
+from tocsin.registry import ManagedBy
+from tocsin.schedules import create_schedule
 from tocsin.store.tables import destinations
 from tocsin.web.calls import Role
 from tocsin.web.endpoints import ENDPOINTS
@@ -48,6 +51,8 @@ BODIES = {
         "from": "2026-11-01T00:00:00Z",
         "to": "2026-11-08T00:00:00Z",
     },
+    "schedule.create": {"name": "hourly", "query": "new logins", "cron": "@hourly"},
+    "schedule.change": {"interval": "15m"},
 }
 
 
@@ -72,6 +77,7 @@ async def paths(admin) -> dict[str, str]:
         "delivery_id": delivery,
         "replay_id": replay,
         "backfill_id": await database.write(add_backfill),
+        "schedule_id": await database.write(add_schedule),
         "number": str((await database.write(add_incidents))[0]),
     }
 
@@ -85,6 +91,12 @@ def add_backfill(connection) -> str:
     window = Window(NOW - timedelta(days=1), NOW)
     members = {"alert": False, "origin": Origin.OPERATOR, "by": "ana", "now": NOW}
     return create_backfill(connection, "edge", window, **members)["id"]
+
+
+def add_schedule(connection) -> str:
+    definition = ScheduleDefinition(query="new logins", interval="1h")
+    members = {"managed_by": ManagedBy.API, "by": "ana", "now": NOW}
+    return create_schedule(connection, "nightly", definition, **members).id
 
 
 async def add_paused_destination(services) -> str:
@@ -101,6 +113,8 @@ async def add_paused_destination(services) -> str:
 
 @pytest.mark.parametrize("endpoint", CHANGES, ids=lambda endpoint: endpoint.action)
 async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin, paths, endpoint):
+    if endpoint.action == "schedule.enable":
+        await admin.ask("POST", f"/api/admin/schedules/{paths['schedule_id']}/disable")
     before = await admin.audited()
     body = {"json": BODIES[endpoint.action]} if endpoint.action in BODIES else {}
     response = await admin.send(
@@ -115,7 +129,7 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     assert entry["action"] == endpoint.action
     named = {"destination": answer.get("name", paths["name"]), "delivery": answer.get("id")}
     named |= {"key": identifier, "client": identifier, "replay": answer.get("id")}
-    named |= {"backfill": answer.get("id")}
+    named |= {"backfill": answer.get("id"), "schedule": answer.get("schedule_id", answer.get("id"))}
     assert entry["target"] in {f"{kind}:{name}" for kind, name in named.items()}
     assert entry["address"] == "127.0.0.1"
     assert entry["request_id"] == "req-7"

@@ -18,7 +18,7 @@ from standardwebhooks import Webhook as Verifier
 from administering import DESTINATIONS, Admin
 from running_api import CONFIGURATION, Api, open_api, problem
 from tocsin import Channel, Delivery, Health, Misconfigured, Receipt, TryLater
-from tocsin.delivery import ManagedBy, Reason, State, load_destination
+from tocsin.delivery import Reason, State, load_destination
 from tocsin.delivery.destinations.changing import Written, create
 from tocsin.delivery.destinations.records import columns_of
 from tocsin.delivery.destinations.sampling import sample
@@ -26,6 +26,7 @@ from tocsin.events import emit, new_id
 from tocsin.events.payloads import ENVELOPES
 from tocsin.incidents.representation import COLUMNS, represent
 from tocsin.model import Event, EventType
+from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations
 
 SECRET = "whsec_" + b64encode(bytes(range(32))).decode()

@@ -20,6 +20,7 @@ from tocsin.reports import CONTENT_SECURITY_POLICY, to_html, to_json, to_markdow
 from tocsin.store.tables import sessions
 from tocsin.store.text import clean
 from tocsin.web.cursor import Place
+from tocsin.web.openapi.examples import SCHEDULE_ID
 from tocsin.web.routes.investigations import (
     STEPS,
     InvestigationList,
@@ -97,6 +98,14 @@ async def test_the_list_is_narrowed_by_status_persona_and_provider(api, analyst,
     assert await ids(analyst, provider="edge", status="failed") == []
 
 
+async def test_the_list_is_narrowed_to_the_runs_of_a_schedule(api, analyst, session_id):
+    runs = [await ask(api, schedule_id=SCHEDULE_ID) for _ in range(2)]
+    await ask(api, schedule_id=f"{SCHEDULE_ID[:-1]}Z")
+    assert await ids(analyst, schedule=SCHEDULE_ID) == runs[::-1]
+    assert await ids(analyst, schedule=SCHEDULE_ID, status="completed") == []
+    assert await ids(analyst, schedule=session_id) == []
+
+
 WRONG = {
     "unknown status": "status=done",
     "unknown persona": "persona=boss",
@@ -105,7 +114,8 @@ WRONG = {
     "made up": "cursor=ZDEw1",
     "another list's": f"cursor={Place('k', '0').encode()}",
     "the ledger's": f"cursor={Place(STEPS, '1').encode()}",
-    "unknown": "schedule=1",
+    "no schedule": "schedule=",
+    "unknown": "schedul=1",
 }
 
 

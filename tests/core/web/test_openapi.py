@@ -17,6 +17,7 @@ from tocsin.credentials import Scope, generate_key
 from tocsin.model import EventType
 from tocsin.web.calls import Role
 from tocsin.web.endpoints import ENDPOINTS
+from tocsin.web.openapi.examples import SCHEDULE_ID
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -137,6 +138,7 @@ REFUSED = [
     ("GET", f"{KEYS}/{{key_id}}", {}, 404),
     ("GET", "/api/admin/api-clients/{client_id}", {}, 404),
     ("GET", "/api/admin/destinations/{name}", {}, 404),
+    ("GET", "/api/admin/schedules/{schedule_id}", {}, 404),
     ("GET", "/healthz", {"headers": {"Accept": "text/html"}}, 406),
     ("POST", KEYS, {"data": b" " * 65_537, "headers": {"Content-Type": JSON}}, 413),
     ("POST", KEYS, {"data": {"name": "night"}}, 415),
@@ -167,6 +169,7 @@ async def test_a_refusal_is_told_in_its_own_words(api, document, refused):
         client_id="cl_0a1B2c3D4e5F6g7H",
         name="soar",
         provider=PUSHED,
+        schedule_id=SCHEDULE_ID,
     )
     response = await api.client.request(method, address, **sent | {"headers": headers})
     assert response.status == status, await response.text()
@@ -204,7 +207,12 @@ TOLD_ONCE = ("key_id", "client_id", "client_secret", "access_token")
 NEW = {"name": "night", "scopes": ["incidents:read"]}
 GRANT = {"grant_type": "client_credentials"}
 BACKFILL = {"provider": "edge", "from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"}
-MADE = {"/api/admin/replays": "replay_id", "/api/admin/backfills": "backfill_id"}
+SCHEDULE = {"name": "nightly", "query": "what did 192.0.2.1 do?", "cron": "0 2 * * *"}
+MADE = {
+    "/api/admin/replays": "replay_id",
+    "/api/admin/backfills": "backfill_id",
+    "/api/admin/schedules": "schedule_id",
+}
 CALLS = [
     ("POST", "/api/admin/api-keys", {"json": NEW}),
     ("GET", "/api/admin/api-keys", {}),
@@ -233,6 +241,16 @@ CALLS = [
     ("GET", "/api/admin/backfills", {}),
     ("GET", "/api/admin/backfills/{backfill_id}", {}),
     ("POST", "/api/admin/backfills/{backfill_id}/cancel", {}),
+    ("POST", "/api/admin/schedules", {"json": SCHEDULE}),
+    ("GET", "/api/admin/schedules", {}),
+    ("GET", "/api/admin/schedules/upcoming", {}),
+    ("GET", "/api/admin/schedules/{schedule_id}", {}),
+    ("PATCH", "/api/admin/schedules/{schedule_id}", {"json": {"interval": "PT15M"}}),
+    ("POST", "/api/admin/schedules/{schedule_id}/run", {}),
+    ("GET", "/api/admin/schedules/{schedule_id}/runs", {}),
+    ("POST", "/api/admin/schedules/{schedule_id}/disable", {}),
+    ("POST", "/api/admin/schedules/{schedule_id}/enable", {}),
+    ("DELETE", "/api/admin/schedules/{schedule_id}", {}),
     ("GET", "/api/admin/deliveries", {}),
     ("GET", "/api/admin/deliveries/{delivery_id}", {}),
     ("POST", "/api/admin/replays", {"json": {"state": "dead"}}),

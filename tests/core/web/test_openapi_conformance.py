@@ -23,7 +23,15 @@ from tocsin.credentials import Scope
 from tocsin.web.cursor import Cursor, Place, Spot
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.openapi.examples import SESSION_ID
-from tocsin.web.routes import api_clients, api_keys, audit, destinations, investigations, search
+from tocsin.web.routes import (
+    api_clients,
+    api_keys,
+    audit,
+    destinations,
+    investigations,
+    schedules,
+    search,
+)
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -35,6 +43,8 @@ CURSORS = {
     "/api/admin/replays": Place("r", "0").encode(),
     "/api/admin/backfills": Place("b", "0").encode(),
     "/api/admin/destinations": Place.at_name(destinations.LIST, "0").encode(),
+    "/api/admin/schedules": Spot(schedules.LIST, ("", "")).encode(),
+    "/api/admin/schedules/{schedule_id}/runs": Place(schedules.RUNS, "0").encode(),
     "/api/v1/incidents": Cursor.START.encode(),
     "/api/v1/investigations": Place(investigations.LIST, "0").encode(),
     "/api/v1/investigations/{session_id}/steps": Place(investigations.STEPS, "0").encode(),
@@ -42,16 +52,30 @@ CURSORS = {
     "/api/v1/search/entities": Spot(search.ENTITIES, ("", 0, "", "", 0)).encode(),
 }
 START = "/api/v1/investigations/start"
+SCHEDULES = "/api/admin/schedules"
 # RFC 3339 has years and months too, which are refused here
 DURATIONS = strategies.integers(1, 3650).map("P{}D".format)
 BACKFILL = {"provider": "edge", "from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"}
+RECURRING = {
+    "query": "Is 203.0.113.7 still at it?",
+    "provider": "edge",
+    "cron": "0 2 * * *",
+    "interval": None,
+    "timezone": "UTC",
+    "jitter": "PT5M",
+    "starts_at": None,
+    "ends_at": "2027-01-01T00:00:00Z",
+    "timeout": "PT10M",
+    "misfire_grace": "PT1H",
+}
 # A deleted credential can still be read: it is disabled, and stays for the record
 NOT_MEANT = {"use_after_free": {"enabled": False}}
-# GET of it reads the investigation of this id, which there never is
-NOT_AN_ID = {
-    "include-path": START,
-    "checks": {"unsupported_method": {"enabled": False}},
-}
+# GET of the one reads the investigation of this id, PATCH of the other changes the schedule of this
+# id, which there never are
+NOT_AN_ID = [
+    {"include-path": path, "checks": {"unsupported_method": {"enabled": False}}}
+    for path in (START, f"{SCHEDULES}/upcoming")
+]
 
 
 def mend_query(query: dict[str, Any], path: str) -> None:
@@ -59,6 +83,8 @@ def mend_query(query: dict[str, Any], path: str) -> None:
         query["cursor"] = CURSORS[path]
     if "timespan" in query:
         query["timespan"] = "P7D"  # no longer than what is accounted for at once
+    if "within" in query:
+        query["within"] = "P7D"  # durations have a form of their own
     if "changed_after" in query:
         query["changed_after"] = CURSORS[path]
         query.pop("cursor", None)
@@ -91,6 +117,8 @@ def mend_body(body: dict[str, Any], path: str) -> None:
             body["settings"] = GOOD_DESTINATION["settings"]
     if path == "/api/admin/backfills":
         body |= BACKFILL  # whose provider is there, and whose ends are in order
+    if path.startswith(SCHEDULES):
+        body |= RECURRING  # durations in bounds and in proportion, a zone that there is
     if path == START:
         body["provider"] = BACKFILL["provider"]
     if path.startswith("/oauth/"):
@@ -162,7 +190,7 @@ async def conform(api: Api, caller, **more: Any) -> None:
         "base-url": str(api.client.make_url("/")),
         "cache": {"enabled": False},
         "checks": NOT_MEANT,
-        "operations": [NOT_AN_ID],
+        "operations": NOT_AN_ID,
         "continue-on-failure": True,
         "generation": generation,
         **credentials,

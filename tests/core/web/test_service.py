@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
 import structlog
+from aiohttp.test_utils import TestClient, TestServer
 from sqlalchemy import text
 
 from incident_rows import add_incidents
 from running_api import problem
+from tocsin.web import make_app
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.routes.service import Health, Readiness
 
@@ -50,6 +53,19 @@ async def test_readyz_notices_another_schema_and_keeps_the_reason_to_itself(api)
     roles = {"roles": {"api": True}, "differing": []}
     assert answer == {"status": "not ready", "database": False, **roles}
     assert "tocsin db upgrade" in logs[0]["reason"]
+
+
+async def test_a_node_without_the_api_says_how_it_is_and_nothing_else(api):
+    admin = await api.admin()
+    app = make_app(api.services, has_api=False)
+    open_to_all = ("/healthz", "/readyz", "/metrics")
+    async with TestClient(TestServer(app)) as client:
+        for path in open_to_all:
+            assert (await client.get(path)).status == 200
+        for endpoint in ENDPOINTS:
+            if endpoint.path not in open_to_all:
+                path = re.sub(r"{\w+}", "1", endpoint.path)
+                await problem(await client.request(endpoint.method, path, headers=admin), 404)
 
 
 async def test_head_is_get_without_a_body(api):

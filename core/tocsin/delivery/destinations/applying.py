@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -12,22 +12,14 @@ from tocsin.delivery.destinations.changing import Written, change, create, plain
 from tocsin.delivery.destinations.observers import PREFIX
 from tocsin.delivery.destinations.records import (
     Destination,
-    ManagedBy,
     Reason,
     State,
     load_destinations,
 )
-from tocsin.errors import OperatorError
-from tocsin.registry import Configuration
+from tocsin.registry import Configuration, Known, ManagedBy, Step, plan
 from tocsin.store import exclude_others
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What applying a file does to one destination: `create`, `change`, `restore`, `disable`."""
-
-    name: str
-    action: str
+SECTION = "destinations"
 
 
 def written_in(configuration: Configuration) -> list[Written]:
@@ -42,14 +34,16 @@ def written_in(configuration: Configuration) -> list[Written]:
     return listed + heard
 
 
-def apply(connection: Connection, wanted: Sequence[Written], by: str, now: datetime) -> list[Step]:
+def apply_destinations(
+    connection: Connection, wanted: Sequence[Written], by: str, now: datetime
+) -> list[Step]:
     """Make the destinations those of a file, and return what that took, nothing if they were.
 
     OperatorError where a name is taken by a destination that was made over HTTP.
     """
     exclude_others(connection, "applying a file")
     known = {it.name: it for it in load_destinations(connection, lock=True)}
-    steps = plan(list(known.values()), wanted)
+    steps = plan_destinations(list(known.values()), wanted)
     by_name = {written.name: written for written in wanted}
     for step in steps:
         if step.action == "create":
@@ -65,34 +59,13 @@ def apply(connection: Connection, wanted: Sequence[Written], by: str, now: datet
     return steps
 
 
-def plan(known: Sequence[Destination], wanted: Sequence[Written]) -> list[Step]:
-    """Return what would make the known destinations those of a file, in the order of their names.
-
-    OperatorError where a name is taken by a destination that was made over HTTP.
-    """
-    written = {it.name: it for it in wanted}
-    existing = {it.name: it for it in known}
-    taken = [it.name for it in known if it.managed_by is ManagedBy.API and it.name in written]
-    if taken:
-        raise OperatorError(
-            f"destinations.{taken[0]}: a destination of this name was made over HTTP; give it "
-            "another name in the file, or delete the other"
-        )
-    steps = [Step(name, _action(existing.get(name), it)) for name, it in written.items()]
-    steps += [
-        Step(it.name, "disable")
-        for it in known
-        if it.managed_by is not ManagedBy.API
-        and it.name not in written
-        and it.reason is not Reason.REMOVED
-    ]
-    return sorted((step for step in steps if step.action), key=lambda step: step.name)
-
-
-def _action(existing: Destination | None, written: Written) -> str:
-    """Return what makes the existing one the written one, nothing if it is that."""
-    if existing is None:
-        return "create"
-    if (existing.plugin, existing.settings) != (written.plugin, plain(written.settings)):
-        return "change"
-    return "restore" if existing.reason is Reason.REMOVED else ""
+def plan_destinations(known: Sequence[Destination], wanted: Sequence[Written]) -> list[Step]:
+    """Return what would make the known destinations those of a file; raises OperatorError."""
+    return plan(
+        SECTION,
+        {
+            it.name: Known(it.managed_by, it.reason is Reason.REMOVED, (it.plugin, it.settings))
+            for it in known
+        },
+        {it.name: (it.plugin, plain(it.settings)) for it in wanted},
+    )

@@ -18,7 +18,6 @@ from sqlalchemy import delete as delete_from
 from tocsin.delivery.destinations.records import (
     TOPIC,
     Destination,
-    ManagedBy,
     Reason,
     State,
     columns_of,
@@ -26,14 +25,11 @@ from tocsin.delivery.destinations.records import (
 )
 from tocsin.delivery.health.breaker import Standing
 from tocsin.delivery.queue.requeueing import bury, requeue
-from tocsin.errors import TocsinError
+from tocsin.errors import NameTakenError
+from tocsin.registry import ManagedBy
 from tocsin.store import announce
 from tocsin.store.conflicts import insert_into
 from tocsin.store.tables import destinations, remote_objects
-
-
-class NameTakenError(TocsinError):
-    """There is a destination of this name already."""
 
 
 @dataclass(frozen=True, slots=True)

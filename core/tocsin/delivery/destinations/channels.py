@@ -13,11 +13,11 @@ from pydantic import ValidationError
 
 from tocsin.delivery.destinations.changing import Written
 from tocsin.delivery.destinations.observers import Observer
-from tocsin.delivery.destinations.records import Destination, ManagedBy
+from tocsin.delivery.destinations.records import Destination
 from tocsin.errors import OperatorError
 from tocsin.fields import Origin
 from tocsin.hookspecs import Channel
-from tocsin.registry import Configuration, Live, Maker
+from tocsin.registry import Configuration, Live, Maker, ManagedBy
 from tocsin.validation import explain
 
 Decrypt = Callable[[bytes], bytes]

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.delivery.health.breaker import Standing
+from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations
 
 TOPIC = "destinations"
@@ -33,14 +34,6 @@ class Reason(StrEnum):
     MANUAL = "manual"
     GONE = "gone"
     REMOVED = "removed-from-file"
-
-
-class ManagedBy(StrEnum):
-    """Where a destination can be changed."""
-
-    FILE = "file"
-    API = "api"
-    PLUGIN = "plugin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 
 from tocsin.delivery.destinations.changing import Written
 from tocsin.delivery.destinations.channels import Channels, outside
-from tocsin.delivery.destinations.records import Destination, ManagedBy
+from tocsin.delivery.destinations.records import Destination
 from tocsin.errors import OperatorError, Refused, TocsinError, TryLater
 from tocsin.fields import Origin
 from tocsin.hookspecs import Channel
+from tocsin.registry import ManagedBy
 from tocsin.validation import explain, nearest
 
 Encrypt = Callable[[bytes], bytes]

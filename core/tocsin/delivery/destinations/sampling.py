@@ -17,7 +17,7 @@ from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.attempting import Attempts
 from tocsin.errors import OperatorError, PluginFailure, Refused
 from tocsin.events import new_id
-from tocsin.model import Event, EventType, IncidentStatus, Json, Severity
+from tocsin.model import Event, EventType, IncidentStatus, Json, Persona, Severity
 
 PATIENCE = timedelta(seconds=25)
 """How long a test may take in all."""
@@ -104,7 +104,7 @@ def sample(event_type: EventType, public_url: str, now: datetime) -> Event:
     kind, identifier = _SUBJECTS[event_type]
     data = _SAMPLES[event_type]()
     data["url"] = f"{public_url}/{kind}s/{identifier}"
-    context = {"incident": _incident(data, now)} if kind == "incident" else {}
+    context = {"incident": _incident(data, now)} if kind == "incident" else _scheduled(data, now)
     return Event(
         id=new_id("evt"),
         event_type=event_type,
@@ -168,6 +168,28 @@ def _incident(data: dict[str, Json], now: datetime) -> dict[str, Json]:
         "techniques": [],
         "entities": [],
     }
+
+
+def _scheduled(data: dict[str, Json], now: datetime) -> dict[str, Json]:
+    """Return what the producer of an event of a schedule tells of it, and of its session."""
+    schedule: dict[str, Json] = {
+        "id": "test",
+        "name": _TITLE,
+        "query": _TITLE,
+        "persona": Persona.ANALYST.value,
+        "cron": "@daily",
+        "tags": ["test"],
+        "status": "active",
+        "consecutive_failures": data.get("consecutive_failures", 0),
+        "last_error": data.get("error") or data.get("last_error"),
+        "url": data["url"],
+    }
+    if "session_id" not in data:
+        return {"schedule": schedule}
+    names = ("title", "error", "risk_score", "entity_count", "finding_count")
+    session = {name: data.get(name) for name in names} | {"id": "test", "query": _TITLE}
+    session |= {"created_at": isoformat(now), "url": data["url"]}
+    return {"schedule": schedule, "session": session}
 
 
 _SAMPLES: dict[EventType, Callable[[], dict[str, Json]]] = {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal, select
+from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.clock import isoformat
 from tocsin.delivery.history.filters import SOURCE, DeliveryState, Filter, is_shown_as
 from tocsin.delivery.history.whereabouts import COLUMNS, whereabouts
+from tocsin.store.counting import count_matching
 from tocsin.store.tables import attempts, deliveries, events
 
 COUNTED = 10_000
@@ -47,19 +47,13 @@ def list_deliveries(
     if before is not None:
         page = page.where(deliveries.c.id < before)
     found = connection.execute(page).mappings().all()
-    total = _count(connection, conditions)
+    total = count_matching(connection, SOURCE, conditions)
     return DeliveryPage(
         deliveries=[_represent(row) for row in found[:limit]],
-        total=min(total, COUNTED),
-        exact=total <= COUNTED,
+        total=total.count,
+        exact=total.exact,
         next=found[limit - 1]["id"] if len(found) > limit else None,
     )
-
-
-def _count(connection: Connection, conditions: Sequence[ColumnElement[bool]]) -> int:
-    """Return how many there are, or one more than is counted."""
-    bounded = select(literal(1)).select_from(SOURCE).where(*conditions).limit(COUNTED + 1)
-    return connection.execute(select(func.count()).select_from(bounded.subquery())).scalar_one()
 
 
 def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | None:

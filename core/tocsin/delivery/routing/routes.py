@@ -16,7 +16,6 @@ from sqlalchemy import Connection, or_, select
 from tocsin.conditions import Condition
 from tocsin.delivery.destinations.records import (
     Destination,
-    ManagedBy,
     Reason,
     State,
     load_destination,
@@ -25,6 +24,7 @@ from tocsin.delivery.queue.seam import DeliveryQueue
 from tocsin.events import mark_routed, unrouted
 from tocsin.hookspecs import Channel
 from tocsin.model import Event, EventType, Severity
+from tocsin.registry import ManagedBy
 from tocsin.store import exclude_others
 from tocsin.store.tables import destinations
 

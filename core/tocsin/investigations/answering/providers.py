@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import structlog
 
-from tocsin.errors import PluginFailure, Refused
+from tocsin.errors import Misconfigured, PluginFailure, Refused
 from tocsin.hookspecs import Capability, Provider
 from tocsin.investigations.answering.reply import Reply
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
@@ -112,6 +112,8 @@ def _in_part(found: list[SiemEvent], question: EventsOf, why: Reply) -> Reply:
 
 
 def _failed(name: str, error: BaseException) -> Reply:
+    if isinstance(error, Misconfigured):  # nothing can be had there until someone mends that
+        return _unavailable(str(error))
     if isinstance(error, Refused):
         return Reply(Outcome.REFUSED, reason=str(error))
     if isinstance(error, PluginFailure | OSError):

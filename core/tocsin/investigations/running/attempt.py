@@ -20,13 +20,15 @@ from tocsin.investigations.measuring import Meter
 from tocsin.investigations.recording import Recording
 from tocsin.investigations.report_codec import storable_report
 from tocsin.investigations.running.assignment import Assignment
-from tocsin.investigations.running.ending import Ending
+from tocsin.investigations.running.ending import Ending, Failure, FailureCause
 from tocsin.investigations.running.lease import Lease, Superseded
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Report
 from tocsin.store import Database, is_unreachable
 
-INTERNAL = "the investigator had an internal error; the service's log tells more"
+INTERNAL = Failure(
+    FailureCause.INTERNAL, "the investigator had an internal error; the service's log tells more"
+)
 """What is shown of an error that only its author can make something of."""
 _DEADLOCK = "40P01"  # PostgreSQL undid one of two transactions that waited for each other
 _log = structlog.get_logger()
@@ -87,11 +89,12 @@ class Attempt:
         """Return what it comes to without its investigator, which is answered nothing more."""
         added = self._recording.take()
         self._recording.stop()
-        return Ending(error=self._lateness, added=added)
+        return Ending(failure=self._lateness, added=added)
 
     @property
-    def _lateness(self) -> str:
-        return f"it was not done within {self.assignment.timeout.total_seconds():g} seconds"
+    def _lateness(self) -> Failure:
+        seconds = self.assignment.timeout.total_seconds()
+        return Failure(FailureCause.TIMEOUT, f"it was not done within {seconds:g} seconds")
 
     async def make(self, investigator: Investigator) -> Ending:
         """Return what the run comes to.
@@ -105,11 +108,11 @@ class Attempt:
             if was_cancelled():
                 raise
             error = raised
-        reason = self._reason(error)
+        failure = self._failure(error)
         added = self._recording.take()
         self._recording.stop()
-        desk, report = self._desk, report if reason is None else None
-        return Ending(report, reason, added, desk.told, desk.named)
+        desk, report = self._desk, report if failure is None else None
+        return Ending(report, failure, added, desk.told, desk.named)
 
     async def _investigate(self, investigator: Investigator) -> Report:
         try:
@@ -127,7 +130,7 @@ class Attempt:
         previous = self.assignment.inquiry.previous
         return self._desk.citable | (citable_after(previous) if previous else set())
 
-    def _reason(self, error: BaseException | None) -> str | None:
+    def _failure(self, error: BaseException | None) -> Failure | None:
         """Return why there is no report, None where there is; raises what will pass."""
         if self._limit.expired():
             return self._lateness
@@ -136,7 +139,8 @@ class Attempt:
             raise trouble
         error = trouble or error
         if isinstance(error, InvestigationFailed):
-            return str(error) or "the investigator gave no reason"
+            words = str(error) or "the investigator gave no reason"
+            return Failure(FailureCause.INVESTIGATION, words)
         if error is not None:
             _log.error("an investigator failed", session=self.lease.session_id, exc_info=error)
             return INTERNAL

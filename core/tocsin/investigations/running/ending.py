@@ -17,12 +17,35 @@ from tocsin.investigations.running.assignment import Assignment
 from tocsin.investigations.running.lease import Lease, Superseded, holds
 from tocsin.investigations.sessions.records import ended, write_message
 from tocsin.investigations.sessions.searching import index_session
-from tocsin.model import Entity, Inquiry, Report, SessionStatus
+from tocsin.model import Entity, Inquiry, Report, SessionStatus, Vocabulary
 from tocsin.store.tables import sessions
 from tocsin.store.text import clean
 
 LONGEST_ERROR = 2_000
 _LONGEST_REPLY = 20_000
+
+
+class FailureCause(Vocabulary):
+    """Why a run has failed, for those who count it."""
+
+    INVESTIGATION = "investigation"
+    """It could not be done, such as where an incident that it names does not exist."""
+    TIMEOUT = "timeout"
+    """It took longer than it may."""
+    LOST = "lost"
+    """Every node that took it up was lost."""
+    NOT_TAKEN_UP = "not-taken-up"
+    """No node took it up in time."""
+    INTERNAL = "internal"
+    """Something is broken, of which the log tells more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no report."""
+
+    cause: FailureCause
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +59,8 @@ class Ended:
     status: SessionStatus
     """Completed or failed."""
     at: datetime
-    error: str | None = None
-    """Why it failed."""
+    failure: Failure | None = None
+    """Why it failed, if it did."""
     report: Report | None = None
     """What it came to, if it completed."""
     told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
@@ -46,8 +69,11 @@ class Ended:
     """The entities that events name, by the provider whose they are."""
 
 
-Finisher = Callable[[Connection, Ended], None]
-"""Something that follows from the end of a run, in the transaction that ends it."""
+Finisher = Callable[[Connection, Ended], Callable[[], None] | None]
+"""Something that follows from the end of a run, in the transaction that ends it.
+
+What it returns, if anything, is called once that is committed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +81,7 @@ class Ending:
     """What a run came to: a report, or why there is none."""
 
     report: Report | None = None
-    error: str | None = None
+    failure: Failure | None = None
     added: Added = field(default_factory=Added)
     """What is still to be written to the ledger."""
     told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
@@ -76,10 +102,16 @@ def end_run(
     progress: Mapping[str, Any],
     finishers: Sequence[Finisher],
     now: datetime,
-) -> None:
-    """Store how a run ended, and all that follows; raises Superseded where the lease is lost."""
+) -> list[Callable[[], None]]:
+    """Store how a run ended, and all that follows; raises Superseded where the lease is lost.
+
+    Returns what is to be called once that is committed.
+    """
     store_added(connection, lease, ending.added)
-    error = clean(ending.error, LONGEST_ERROR)
+    failure = ending.failure and Failure(
+        ending.failure.cause, clean(ending.failure.reason, LONGEST_ERROR)
+    )
+    error = failure and failure.reason
     values = ended(ending.status, now) | {"error": error, "progress": dict(progress)}
     if ending.report is not None:
         values |= columns_of(ending.report)
@@ -103,14 +135,14 @@ def end_run(
         inquiry=assignment.inquiry,
         status=ending.status,
         at=now,
-        error=error,
+        failure=failure,
         report=ending.report,
         told=ending.told,
         named=ending.named,
     )
-    for finish in finishers:
-        finish(connection, end)
+    after = [finish(connection, end) for finish in finishers]
     index_session(connection, lease.session_id)
+    return [it for it in after if it is not None]
 
 
 def columns_of(report: Report) -> dict[str, Any]:

@@ -20,7 +20,13 @@ from tocsin.investigations.following.relating import relate_by
 from tocsin.investigations.measuring import Meter
 from tocsin.investigations.running.assignment import load_assignment
 from tocsin.investigations.running.attempt import Attempt, is_passing
-from tocsin.investigations.running.ending import Ending, Finisher, end_run
+from tocsin.investigations.running.ending import (
+    Ending,
+    Failure,
+    FailureCause,
+    Finisher,
+    end_run,
+)
 from tocsin.investigations.running.lease import (
     Lease,
     Superseded,
@@ -40,7 +46,9 @@ PATIENCE = timedelta(seconds=10)
 """So long an investigator that was told to stop may clean up; then nobody waits for it."""
 MOST_ATTEMPTS = 5
 """A run that was lost with so many nodes is taken to be the reason."""
-NOT_STORED = "what it came to could not be stored; the service's log tells more"
+NOT_STORED = Failure(
+    FailureCause.INTERNAL, "what it came to could not be stored; the service's log tells more"
+)
 _log = structlog.get_logger()
 
 
@@ -170,7 +178,7 @@ class Investigations:
         _log.info("a session is investigated", session=lease.session_id, run=assignment.run)
         if is_hopeless:
             words = f"it was taken up by {MOST_ATTEMPTS} nodes, each of which was lost"
-            ending = Ending(error=words)
+            ending = Ending(failure=Failure(FailureCause.LOST, words))
         else:
             ending = await attempt.make(self._investigator)
         await self._end(attempt, ending)
@@ -184,15 +192,15 @@ class Investigations:
                 raise
             facts = {"session": attempt.lease.session_id, "exc_info": error}
             _log.error("a report could not be stored", **facts)
-            ending = Ending(error=NOT_STORED, added=ending.added)
+            ending = Ending(failure=NOT_STORED, added=ending.added)
             await self._store(attempt, ending)
         facts = {"session": attempt.lease.session_id, "run": attempt.assignment.run}
-        facts |= {"reason": ending.error} if ending.error else {}
+        facts |= {"reason": ending.failure.reason} if ending.failure else {}
         _log.info(f"an investigation has {ending.status}", **facts)
         self._meter.count_ending(ending.status, attempt.spent)
 
     async def _store(self, attempt: Attempt, ending: Ending) -> None:
-        await self._database.write(
+        after = await self._database.write(
             end_run,
             attempt.lease,
             attempt.assignment,
@@ -201,6 +209,8 @@ class Investigations:
             finishers=self._finishers,
             now=self._clock.now(),
         )
+        for follow in after:
+            follow()
 
     async def _finish(self) -> None:
         """Stop everything, and give it back: what stands in the ledger is not asked again."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from tocsin.clock import isoformat
 from tocsin.investigations.report_codec import read_report
@@ -14,10 +14,9 @@ from tocsin.investigations.sessions.meanings import step_meanings
 from tocsin.investigations.write_backs import WriteBack, list_write_backs
 from tocsin.model import Persona, SessionStatus
 from tocsin.reports import to_markdown
+from tocsin.store.counting import count_matching
 from tocsin.store.tables import session_messages, sessions
 
-COUNTED = 10_000
-"""Totals are exact up to here."""
 _PLAIN = (
     "id",
     "status",
@@ -122,12 +121,11 @@ def list_sessions(
     if before is not None:
         page = page.where(sessions.c.id < before)
     found = connection.execute(page).mappings().all()
-    bounded = select(literal(1)).select_from(sessions).where(*matching).limit(COUNTED + 1)
-    total = connection.scalars(select(func.count()).select_from(bounded.subquery())).one()
+    total = count_matching(connection, sessions, matching)
     return SessionPage(
         sessions=[represent(row, public_url) for row in found[:limit]],
-        total=min(total, COUNTED),
-        exact=total <= COUNTED,
+        total=total.count,
+        exact=total.exact,
         next=found[limit - 1]["id"] if len(found) > limit else None,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -10,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, update
 from tocsin.errors import CallerError
 from tocsin.events import new_id
 from tocsin.investigations.report_codec import read_report
-from tocsin.investigations.sessions.searching import index_session
+from tocsin.investigations.sessions.searching import index_new_sessions, index_session
 from tocsin.model import Persona, Report, SessionStatus
 from tocsin.store import announce
 from tocsin.store.tables import session_messages, sessions
@@ -27,41 +29,72 @@ UNDER_WAY: Final = (SessionStatus.QUEUED, SessionStatus.RUNNING)
 
 
 def count_waiting(connection: Connection, at_most: int) -> int:
-    """Return how many sessions are under way or wait for it, counted up to `at_most`."""
-    some = select(sessions.c.id).where(sessions.c.status.in_(UNDER_WAY)).limit(at_most).subquery()
+    """Return how many sessions that callers asked for are under way or wait for it.
+
+    Counted up to `at_most`. Of a schedule there are few at once, and they keep nobody out.
+    """
+    asked_for = sessions.c.status.in_(UNDER_WAY), sessions.c.schedule_id.is_(None)
+    some = select(sessions.c.id).where(*asked_for).limit(at_most).subquery()
     count: int = connection.scalars(select(func.count()).select_from(some)).one()
     return count
 
 
-def create_session(
-    connection: Connection,
-    *,
-    query: str,
-    persona: Persona,
-    provider: str | None,
-    by: str,
-    now: datetime,
-    timeout: timedelta = TIMEOUT,
-    schedule_id: str | None = None,
-) -> str:
-    """Store a session for a node to investigate, and return its id."""
-    session_id = new_id("ses")
-    text = clean(query, LONGEST_MESSAGE)
-    row = {
-        "id": session_id,
-        "query": text,
-        "persona": persona.value,
-        "provider": provider,
-        "schedule_id": schedule_id,
-        "run": 0,
-        "timeout_ms": timeout // timedelta(milliseconds=1),
-        "created_by": by,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """What a session is to investigate."""
+
+    query: str
+    persona: Persona
+    provider: str | None
+    by: str
+    timeout: timedelta = TIMEOUT
+    schedule_id: str | None = None
+
+
+def create_session(connection: Connection, *, now: datetime, **members: Any) -> str:
+    """Store a session for a node to investigate, and return its id; takes what `NewSession` has."""
+    [session_id] = create_sessions(connection, [NewSession(**members)], now)
+    return session_id
+
+
+def create_sessions(
+    connection: Connection, wanted: Sequence[NewSession], now: datetime
+) -> list[str]:
+    """Store sessions for nodes to investigate, and return their ids."""
+    rows = [_row(it, now) for it in wanted]
+    if rows:
+        connection.execute(insert(sessions), rows)
+        connection.execute(insert(session_messages), [_first_message(row) for row in rows])
+        index_new_sessions(connection, rows)
+        announce(connection, INVESTIGATIONS)
+    return [row["id"] for row in rows]
+
+
+def _row(wanted: NewSession, now: datetime) -> dict[str, Any]:
+    return {
+        "id": new_id("ses"),
+        "query": clean(wanted.query, LONGEST_MESSAGE),
+        "persona": wanted.persona.value,
+        "provider": wanted.provider,
+        "schedule_id": wanted.schedule_id,
+        "run": 1,
+        "timeout_ms": wanted.timeout // timedelta(milliseconds=1),
+        "created_by": wanted.by,
         "created_at": now,
         **_queued(now),
     }
-    connection.execute(insert(sessions).values(row))
-    _ask(connection, session_id, text, by, now)
-    return session_id
+
+
+def _first_message(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "session_id": row["id"],
+        "number": 1,
+        "run": 1,
+        "role": "user",
+        "text": row["query"],
+        "created_by": row["created_by"],
+        "created_at": row["created_at"],
+    }
 
 
 def add_message(connection: Connection, session_id: str, text: str, by: str, now: datetime) -> None:
@@ -76,14 +109,11 @@ def add_message(connection: Connection, session_id: str, text: str, by: str, now
     if row["run"] > MOST_FOLLOW_UPS:
         words = f"has had {MOST_FOLLOW_UPS} follow-ups, which is the most; start another"
         raise CallerError(409, f"This session {words}.")
-    _ask(connection, session_id, clean(text, LONGEST_MESSAGE), by, now)
-
-
-def _ask(connection: Connection, session_id: str, text: str, by: str, now: datetime) -> None:
     next_run = update(sessions).where(sessions.c.id == session_id)
     values = _queued(now) | {"run": sessions.c.run + 1}
     run = connection.scalars(next_run.values(values).returning(sessions.c.run)).one()
-    write_message(connection, session_id, run=run, role="user", text=text, by=by, now=now)
+    asked = clean(text, LONGEST_MESSAGE)
+    write_message(connection, session_id, run=run, role="user", text=asked, by=by, now=now)
     index_session(connection, session_id)
     announce(connection, INVESTIGATIONS)
 
@@ -114,6 +144,17 @@ def cancel_session(connection: Connection, session_id: str, now: datetime) -> No
     )
     index_session(connection, session_id)
     announce(connection, INVESTIGATIONS)
+
+
+def fail_waiting(connection: Connection, session_id: str, reason: str, now: datetime) -> bool:
+    """Have a session fail that no node has taken up yet, and return whether that was so."""
+    has_waited = sessions.c.status == SessionStatus.QUEUED, sessions.c.started_at.is_(None)
+    failed = update(sessions).where(sessions.c.id == session_id, *has_waited)
+    values = ended(SessionStatus.FAILED, now) | {"error": reason}
+    if connection.execute(failed.values(values)).rowcount != 1:
+        return False
+    index_session(connection, session_id)
+    return True
 
 
 def ended(status: SessionStatus, now: datetime) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from sqlalchemy import Connection, select
 
 from tocsin.investigations.report_codec import read_report
-from tocsin.knowledge.search import SearchDocument, index_document
+from tocsin.knowledge.search import SearchDocument, index_document, index_documents
+from tocsin.model import Report
 from tocsin.reports import session_document_text
 from tocsin.store.tables import session_messages, sessions
 
@@ -19,14 +23,24 @@ def index_session(connection: Connection, session_id: str) -> None:
     said = select(m.text).where(m.session_id == session_id).order_by(m.number)
     report = read_report(row["report"], session_id)
     texts = [*connection.scalars(said), *([session_document_text(report)] if report else [])]
-    document = SearchDocument(
+    index_document(connection, _document(row, texts, report))
+
+
+def index_new_sessions(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Have sessions be found by what is asked in them; nothing else is known of them yet."""
+    index_documents(connection, [_document(row, [row["query"]]) for row in rows])
+
+
+def _document(
+    row: Mapping[Any, Any], texts: Sequence[str], report: Report | None = None
+) -> SearchDocument:
+    return SearchDocument(
         kind="session",
-        record=session_id,
-        title=row["title"] or row["query"][:_LONGEST_TITLE],
+        record=row["id"],
+        title=row.get("title") or row["query"][:_LONGEST_TITLE],
         text="\n".join(texts),
         at=row["created_at"],
-        facets={name: row[name] for name in ("status", "provider", "persona", "verdict")},
+        facets={name: row.get(name) for name in ("status", "provider", "persona", "verdict")},
         entities=[it.entity for it in report.entities] if report else (),
         techniques=report.techniques if report else (),
     )
-    index_document(connection, document)

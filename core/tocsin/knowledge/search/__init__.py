@@ -1,7 +1,7 @@
 """Searching what is known: incidents, sessions and entities."""
 
 from tocsin.knowledge.search.composing import SearchDocument
-from tocsin.knowledge.search.documents import index_document, remove_document
+from tocsin.knowledge.search.documents import index_document, index_documents, remove_document
 from tocsin.knowledge.search.entities import (
     EntityPage,
     EntityPosition,
@@ -28,6 +28,7 @@ __all__ = [
     "SearchPage",
     "as_html",
     "index_document",
+    "index_documents",
     "lag",
     "remove_document",
     "search",

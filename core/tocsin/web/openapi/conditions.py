@@ -99,3 +99,13 @@ def is_in_graph(endpoint: Endpoint) -> bool:
 def investigates(endpoint: Endpoint) -> bool:
     """Return whether it has something investigated, which needs room for it."""
     return is_scoped(endpoint) and HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
+
+
+def runs_schedule(endpoint: Endpoint) -> bool:
+    """Return whether it has a schedule run, which needs somebody who investigates."""
+    return names("schedule_id")(endpoint) and HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
+
+
+def changes_schedule(endpoint: Endpoint) -> bool:
+    """Return whether it says what a schedule is, or that there is none."""
+    return names("schedule_id")(endpoint) and endpoint.method in {"PATCH", "DELETE"}

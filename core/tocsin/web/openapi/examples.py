@@ -26,6 +26,7 @@ from tocsin.web.routes import (
     providers,
     push,
     replays,
+    schedules,
     search,
     service,
     sessions,
@@ -37,6 +38,7 @@ DELIVERY_ID = "dlv_01KAJD9V3P0Q2R4S6T8V0W2X4Y"
 REPLAY_ID = "rpl_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
 BACKFILL_ID = "bkf_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
 SESSION_ID = "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A"
+SCHEDULE_ID = "sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W"
 PROVIDER = "our-scripts"
 
 _URL = "https://tocsin.example.com"
@@ -302,10 +304,66 @@ _edge: dict[str, Json] = {
 _part: dict[str, Json] = {"nodes": [_address, _node], "edges": [_edge], "complete": True}
 _no_outcomes: dict[str, Json] = dict.fromkeys(OUTCOMES, 0)
 _methods: list[Json] = ["client_secret_basic", "client_secret_post"]
+_recurring: dict[str, Json] = {
+    "name": "nightly-hunt",
+    "query": "Sign-ins from new countries in the last 24 hours",
+    "persona": "threat-hunter",
+    "cron": "0 2 * * *",
+    "timezone": "Europe/Berlin",
+    "jitter": "PT5M",
+    "tags": ["night", "sign-ins"],
+}
+_schedule: dict[str, Json] = {
+    **_recurring,
+    "id": SCHEDULE_ID,
+    "managed_by": "api",
+    "provider": None,
+    "interval": None,
+    "starts_at": None,
+    "ends_at": None,
+    "timeout": "PT10M",
+    "misfire_grace": "PT1H",
+    "overlap": "skip",
+    "failure_limit": None,
+    "status": "active",
+    "disabled_reason": None,
+    "consecutive_failures": 0,
+    "last_status": "completed",
+    "last_error": None,
+    "last_run_at": "2026-11-21T01:02:17.481Z",
+    "next_run_at": "2026-11-22T01:03:44.902Z",
+    "revision": 1,
+    "created_by": "ana",
+    "created_at": _CREATED,
+    "updated_at": _CREATED,
+    "url": f"{_URL}/schedules/{SCHEDULE_ID}",
+}
+_upcoming: list[Json] = [
+    _schedule["next_run_at"],
+    "2026-11-23T01:00:52.317Z",
+    "2026-11-24T01:04:08.660Z",
+]
+_fired: dict[str, Json] = {
+    "id": "run_01KAJE0M5X6Q2R8S1T3V5W7Y9Z",
+    "schedule_id": SCHEDULE_ID,
+    "trigger": "clock",
+    "state": "completed",
+    "count": 1,
+    "session_id": SESSION_ID,
+    "cause": None,
+    "reason": None,
+    "fire_at": "2026-11-21T01:00:00.000Z",
+    "due_at": "2026-11-21T01:02:17.463Z",
+    "until": None,
+    "started_at": "2026-11-21T01:02:17.481Z",
+    "ended_at": "2026-11-21T01:02:49.120Z",
+    "duration_ms": 31_639,
+    "created_by": "schedules",
+}
 _run: dict[str, Json] = {
-    "session_id": "01KAJE0M5Y7R3S9T2V4W6X8Z1A",
-    "schedule_id": "01KAH00000000000000000000A",
-    "schedule_name": "Nightly hunt",
+    "session_id": SESSION_ID,
+    "schedule_id": SCHEDULE_ID,
+    "schedule_name": "nightly-hunt",
 }
 
 
@@ -413,6 +471,28 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
     },
     backfills.BackfillItem: _backfill,
     backfills.BackfillList: {"backfills": [_backfill], "total": 1, "next_cursor": None},
+    schedules.NewSchedule: _recurring,
+    schedules.ScheduleChange: {"interval": "PT15M", "jitter": None},
+    schedules.ScheduleItem: _schedule,
+    schedules.ScheduleDetail: _schedule | {"upcoming": _upcoming},
+    schedules.ScheduleList: {"schedules": [_schedule], "total": 1, "next_cursor": None},
+    schedules.ScheduleRun: _fired,
+    schedules.RunList: {
+        "runs": [_fired],
+        "total": 1,
+        "total_relation": "eq",
+        "next_cursor": None,
+    },
+    schedules.UpcomingList: {
+        "upcoming": [
+            {
+                "due_at": _schedule["next_run_at"],
+                "schedule_id": SCHEDULE_ID,
+                "schedule_name": _schedule["name"],
+            }
+        ],
+        "until": "2026-11-22T05:33:01.123Z",
+    },
     sessions.NewInvestigation: {"query": "Is 203.0.113.7 still at it? #4711"},
     sessions.NewMessage: {"message": "And what of the whole network over the last month?"},
     sessions.StartedSession: _started,
@@ -693,7 +773,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
     service.Readiness: {
         "status": "ready",
         "database": True,
-        "roles": {"api": True, "sync": True, "deliver": True},
+        "roles": dict.fromkeys(["api", "sync", "investigate", "schedule", "deliver"], True),
         "differing": [],
     },
     OpenApi: {"openapi": "3.1.0", "info": {"title": "Tocsin", "version": "0.1.0"}, "paths": {}},
@@ -730,7 +810,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "schedule-disabled",
         {
             "schedule_id": _run["schedule_id"],
-            "schedule_name": "Nightly hunt",
+            "schedule_name": _run["schedule_name"],
             "reason": "consecutive_failures",
             "consecutive_failures": 5,
             "last_error": "The provider cloud did not answer within 120 s.",

@@ -18,6 +18,7 @@ from tocsin.web.openapi.examples import (
     EXAMPLES,
     PROVIDER,
     REPLAY_ID,
+    SCHEDULE_ID,
     SESSION_ID,
 )
 from tocsin.web.openapi.headers import request_headers, response_headers
@@ -43,6 +44,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": "^bkf_[0-9A-Z]{26}$"},
         "description": "The backfill's identifier.",
         "example": BACKFILL_ID,
+    },
+    "schedule_id": {
+        "schema": {"type": "string", "pattern": "^sch_[0-9A-Z]{26}$"},
+        "description": "The schedule's identifier.",
+        "example": SCHEDULE_ID,
     },
     "session_id": {
         "schema": {"type": "string", "pattern": "^ses_[0-9A-Z]{26}$"},

@@ -13,6 +13,7 @@ from tocsin.model import Json
 from tocsin.web.calls import Endpoint
 from tocsin.web.openapi.conditions import (
     Condition,
+    changes_schedule,
     conflicts,
     grants,
     investigates,
@@ -29,6 +30,7 @@ from tocsin.web.openapi.conditions import (
     needs_json,
     parses_json,
     reads_store,
+    runs_schedule,
     shows_secret,
     takes_json,
 )
@@ -39,12 +41,14 @@ from tocsin.web.openapi.examples import (
     KEY_ID,
     PROVIDER,
     REPLAY_ID,
+    SCHEDULE_ID,
     SESSION_ID,
 )
 from tocsin.web.problems import CONTENT_TYPE, Kind, OAuthProblem, Problem
 from tocsin.web.routes.destinations import NewDestination
 from tocsin.web.routes.oauth import REVOCATION_PATH, TOKEN_PATH
 from tocsin.web.routes.push import TOO_LARGE
+from tocsin.web.routes.schedules import NewSchedule
 from tocsin.web.senders import REFUSED
 
 
@@ -112,6 +116,7 @@ _IDS = {
     "delivery_id": DELIVERY_ID,
     "replay_id": REPLAY_ID,
     "backfill_id": BACKFILL_ID,
+    "schedule_id": SCHEDULE_ID,
     "session_id": SESSION_ID,
 }
 
@@ -177,6 +182,7 @@ _REFUSALS = (
     Refusal("unknown", 404, "There is no delivery of this identifier.", names("delivery_id")),
     Refusal("unknown", 404, "There is no replay of this identifier.", names("replay_id")),
     Refusal("unknown", 404, "There is no backfill of this identifier.", names("backfill_id")),
+    Refusal("unknown", 404, "There is no schedule of this identifier.", names("schedule_id")),
     Refusal("unknown", 404, "There is no session of this identifier.", names("session_id")),
     Refusal("no-step", 404, "There is no step of this identifier.", names("step")),
     Refusal(
@@ -210,6 +216,13 @@ _REFUSALS = (
         Kind.NAME_TAKEN,
     ),
     Refusal(
+        "name-taken",
+        409,
+        "There is a schedule 'nightly-hunt' already.",
+        lambda endpoint: endpoint.body is NewSchedule,
+        Kind.NAME_TAKEN,
+    ),
+    Refusal(
         "managed-by-file",
         409,
         "plugins.toml says what this destination is; change it there and apply it.",
@@ -217,10 +230,37 @@ _REFUSALS = (
         Kind.MANAGED_BY_FILE,
     ),
     Refusal(
+        "managed-by-file",
+        409,
+        "plugins.toml says what this schedule is; change it there and apply it.",
+        changes_schedule,
+        Kind.MANAGED_BY_FILE,
+    ),
+    Refusal(
         "deleted",
         409,
         "The destination was deleted; create it anew.",
         lambda endpoint: names("name")(endpoint) and conflicts(endpoint),
+    ),
+    Refusal(
+        "deleted",
+        409,
+        "The schedule was deleted; create it anew.",
+        lambda endpoint: (
+            names("schedule_id")(endpoint) and conflicts(endpoint) and endpoint.method != "DELETE"
+        ),
+    ),
+    Refusal(
+        "removed-from-file",
+        409,
+        "plugins.toml does not name the schedule any more; apply one that does.",
+        lambda endpoint: names("schedule_id")(endpoint) and endpoint.path.endswith("/enable"),
+    ),
+    Refusal(
+        "under-way",
+        409,
+        "A run of this schedule is under way; wait for it, or cancel it.",
+        runs_schedule,
     ),
     Refusal(
         "under-way",
@@ -307,6 +347,13 @@ _REFUSALS = (
         503,
         "1,000 sessions wait to be investigated; try again later.",
         investigates,
+    ),
+    Refusal(
+        "no-investigator",
+        503,
+        "This service investigates nothing: the plugin `investigator` is disabled, and no other is "
+        "named.",
+        runs_schedule,
     ),
     Refusal(
         "too-many-enriched",

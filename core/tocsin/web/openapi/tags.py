@@ -33,6 +33,11 @@ TAGS = (
         ("/api/v1/investigations", "/api/v1/sessions"),
     ),
     Tag(
+        "Schedules",
+        "What is investigated again and again, administered by admins.",
+        ("/api/admin/schedules",),
+    ),
+    Tag(
         "Search",
         "The history of incidents and investigations, by words; entities, by value.",
         ("/api/v1/search",),

@@ -56,7 +56,9 @@ _PARAMETERS = [
 ]
 _RESPONSES = {
     "2XX": {"description": "A receipt: the delivery is done. Answer before the work begins."},
-    "410": {"description": "The receiver is gone: the delivery is refused and not retried."},
+    "410": {
+        "description": "The receiver is gone: the destination is disabled, what waits is kept."
+    },
     "default": {
         "description": "Anything else, a redirect too, is a failure: the delivery is retried for "
         "about three days, and not before the time that `Retry-After` names."

@@ -25,10 +25,11 @@ from tocsin.credentials import (
     rotate_api_key,
 )
 from tocsin.credentials import create_api_key as store_api_key
+from tocsin.fields import Whole
 from tocsin.model import Json
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.gate import API_KEY
-from tocsin.web.parsing import Body, Query, Whole
+from tocsin.web.parsing import Body, Query
 from tocsin.web.routes.records import (
     SHOWN_ONCE,
     Limit,

@@ -25,8 +25,6 @@ from tocsin import delivery
 from tocsin.clock import isoformat
 from tocsin.delivery import (
     Destination,
-    ManagedBy,
-    NameTakenError,
     Reason,
     Sent,
     State,
@@ -34,12 +32,13 @@ from tocsin.delivery import (
     WrongDestinationError,
     load_destination,
 )
-from tocsin.errors import CallerError
+from tocsin.errors import CallerError, NameTakenError
+from tocsin.fields import any_case
 from tocsin.model import EventType, Json
-from tocsin.registry import NAME_PATTERN
+from tocsin.registry import NAME_PATTERN, ManagedBy
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query, any_case, invalid
+from tocsin.web.parsing import Body, Query, invalid
 from tocsin.web.problems import Kind, refusal
 from tocsin.web.routes.records import Limit, moment, no_such, place_of, with_next
 

@@ -10,11 +10,11 @@ from sqlalchemy import Connection
 
 from tocsin import incidents
 from tocsin.errors import CallerError
-from tocsin.fields import parse_iso_duration
+from tocsin.fields import any_case, parse_iso_duration
 from tocsin.model import EntityKind, IncidentStatus, Severity
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Cursor
-from tocsin.web.parsing import Query, any_case, parse_number
+from tocsin.web.parsing import Query, parse_number
 
 LONGEST_TIMESPAN = timedelta(days=3650)
 

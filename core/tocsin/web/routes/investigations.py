@@ -12,16 +12,20 @@ from sqlalchemy import Connection
 
 from tocsin import investigations, reports
 from tocsin.errors import CallerError
+from tocsin.fields import any_case
 from tocsin.model import Outcome, Persona, Phase, Report, SessionStatus
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Query, any_case
+from tocsin.web.parsing import Query
 from tocsin.web.routes.records import Limit, no_such, place_of, with_next
 from tocsin.web.routes.sessions import SessionSummary
 
 LIST = "s"
 STEPS = "t"
 _PREFIX = "ses_"
+
+
+_Text = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]+$")]
 
 
 class InvestigationQuery(Query):
@@ -33,8 +37,9 @@ class InvestigationQuery(Query):
     persona: Annotated[Persona, any_case(Persona)] | None = Field(
         default=None, description="Only for this persona, in any case."
     )
-    provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="Only those of this provider alone."
+    provider: _Text | None = Field(default=None, description="Only those of this provider alone.")
+    schedule: _Text | None = Field(
+        default=None, description="Only the runs of the schedule of this id."
     )
     limit: Limit = 50
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
@@ -143,6 +148,7 @@ def list_investigations(connection: Connection, call: Call) -> Answer:
         status=query.status,
         persona=query.persona,
         provider=query.provider,
+        schedule_id=query.schedule,
     )
     content = {
         "investigations": page.sessions,

@@ -10,10 +10,11 @@ from sqlalchemy import Connection
 
 from tocsin import delivery
 from tocsin.delivery import Extent, ReplayState, Resting
+from tocsin.fields import any_case
 from tocsin.model import EventType
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query, any_case
+from tocsin.web.parsing import Body, Query
 from tocsin.web.routes.deliveries import DestinationName
 from tocsin.web.routes.moments import Moment
 from tocsin.web.routes.records import Limit, no_such, place_of, with_next

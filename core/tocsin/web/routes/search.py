@@ -10,11 +10,12 @@ from sqlalchemy import Connection
 
 from tocsin import knowledge
 from tocsin.clock import isoformat
+from tocsin.fields import any_case
 from tocsin.knowledge import EntityPosition, Found, FoundEntity, Position
 from tocsin.model import EntityKind
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Spot
-from tocsin.web.parsing import Query, any_case
+from tocsin.web.parsing import Query
 from tocsin.web.routes.records import Limit, spot_of, with_next
 
 RESULTS = "q"

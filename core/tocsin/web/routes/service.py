@@ -34,8 +34,8 @@ class Readiness(BaseModel):
     database: bool = Field(description="It is reachable, and its schema is this version's.")
     roles: dict[str, bool] = Field(description="The node's roles, and whether each was started.")
     differing: list[str] = Field(
-        description="Destinations that this node's plugins.toml has otherwise than what was "
-        "applied, and what `tocsin apply` would do. The node works by what was applied."
+        description="Destinations and schedules that this node's plugins.toml has otherwise than "
+        "what was applied, and what `tocsin apply` would do. The node works by what was applied."
     )
 
 

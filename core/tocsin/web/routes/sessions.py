@@ -11,12 +11,13 @@ from sqlalchemy import Connection
 
 from tocsin import investigations
 from tocsin.errors import CallerError
+from tocsin.fields import any_case
 from tocsin.investigations import LONGEST_MESSAGE
 from tocsin.investigations.write_backs import WriteBackState
 from tocsin.model import Confidence, Persona, Phase, SessionStatus, Verdict
 from tocsin.validation import nearest
 from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.parsing import Body, any_case, invalid
+from tocsin.web.parsing import Body, invalid
 from tocsin.web.routes.records import no_such
 
 MOST_WAITING = 1_000
@@ -135,7 +136,7 @@ def start_investigation(connection: Connection, call: Call) -> Answer:
     """Have something investigated, and answer the session; poll it until it is completed."""
     body: NewInvestigation = call.body
     _require_room(connection, call)
-    _require_provider(call, body.provider)
+    require_provider(call, body.provider)
     session_id = investigations.create_session(
         connection,
         query=body.query,
@@ -196,14 +197,20 @@ def _load(connection: Connection, call: Call) -> investigations.LoadedSession:
 
 def _require_room(connection: Connection, call: Call) -> None:
     """Raise CallerError (503) where nobody investigates, or too much waits already."""
-    if reason := call.services.no_investigator:
-        raise CallerError(503, f"This service investigates nothing: {reason}.")
+    require_investigator(call)
     if investigations.count_waiting(connection, MOST_WAITING) == MOST_WAITING:
         words = f"{MOST_WAITING:,} sessions wait to be investigated; try again later."
         raise CallerError(503, words, headers={"Retry-After": _TRY_AGAIN})
 
 
-def _require_provider(call: Call, name: str | None) -> None:
+def require_investigator(call: Call) -> None:
+    """Return where there is somebody who investigates; CallerError (503) elsewhere."""
+    if reason := call.services.no_investigator:
+        raise CallerError(503, f"This service investigates nothing: {reason}.")
+
+
+def require_provider(call: Call, name: str | None) -> None:
+    """Return where there is a provider of this name, or none is named; CallerError (422)."""
     known = sorted(facts.name for facts in call.services.providers)
     if name is not None and name not in known:
         detail = f"there is no provider {name!r}; name one of: {', '.join(known) or 'none yet'}"

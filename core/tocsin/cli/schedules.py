@@ -1,0 +1,198 @@
+"""`tocsin schedules`: what a running Tocsin investigates again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Annotated, Any
+
+import typer
+
+from tocsin.cli.answers import print_columns
+from tocsin.cli.output import AsJson
+from tocsin.cli.remote import AdminToken, ApiUrl, Limit, path_to, run_on_api
+from tocsin.recurrence import ScheduleDefinition
+
+app = typer.Typer(no_args_is_help=True, help="Schedules of a running Tocsin, over its HTTP API.")
+
+_COLUMNS = (
+    "id",
+    "name",
+    "status",
+    "disabled_reason",
+    "cron",
+    "interval",
+    "timezone",
+    "next_run_at",
+    "last_run_at",
+    "last_status",
+    "consecutive_failures",
+)
+_DETAILS = (*_COLUMNS, "upcoming", "query", "persona", "provider", "tags", "last_error", "url")
+_RUN = ("id", "fire_at", "state", "trigger", "count", "duration_ms", "session_id", "reason")
+_UPCOMING = ("due_at", "schedule_name", "schedule_id")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The schedule's id.")]
+
+
+def _definable(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each member of a definition, in place of its `**given`."""
+    own = [
+        it
+        for it in signature(command, eval_str=True).parameters.values()
+        if it.kind is not it.VAR_KEYWORD
+    ]
+    given = [_option(name) for name in ScheduleDefinition.model_fields]
+    parameters = sorted([*own, *given], key=lambda it: it.default is not Parameter.empty)
+    parameters = [it.replace(kind=Parameter.KEYWORD_ONLY) for it in parameters]
+    command.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ |= {it.name: it.annotation for it in given}
+    del command.__annotations__["given"]
+    return command
+
+
+def _option(name: str) -> Parameter:
+    words = ScheduleDefinition.model_fields[name].description or ""
+    kind: Any = Annotated[str | None, typer.Option(help=words)]
+    if name == "failure_limit":
+        kind = Annotated[int | None, typer.Option(help=words)]
+    elif name == "tags":
+        kind = Annotated[list[str] | None, typer.Option("--tag", help=f"{words} Repeatable.")]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+@app.command("list")
+def list_all(
+    *,
+    status: Annotated[
+        str | None, typer.Option(help="Only those that are `active`, `disabled` or `deleted`.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="Only those that have this tag.")] = None,
+    limit: Limit = 50,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the schedules, by name."""
+    path = path_to("schedules")
+    records = run_on_api(
+        url,
+        token,
+        lambda api: api.collect(path, "schedules", limit=limit, status=status, tag=tag),
+    )
+    print_columns(records, _COLUMNS, as_json=as_json)
+
+
+@app.command()
+def show(
+    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """Show one schedule, and when it runs next."""
+    record = run_on_api(url, token, lambda api: api.call("GET", path_to("schedules", schedule_id)))
+    print_columns([record], _DETAILS, as_json=as_json)
+
+
+@app.command()
+@_definable
+def create(
+    *,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called.")],
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+    **given: Any,
+) -> None:
+    """Create a schedule, and show when it runs next. It needs a query, and cron or interval."""
+    body = {"name": name, **given, "tags": given["tags"] or None}
+    record = run_on_api(url, token, lambda api: api.call("POST", path_to("schedules"), body=body))
+    print_columns([record], _DETAILS, as_json=as_json)
+
+
+@app.command()
+@_definable
+def change(
+    *,
+    schedule_id: Id,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+    **given: Any,
+) -> None:
+    """Change what is given of a schedule; the rest stays, and whether it is enabled."""
+    path, body = path_to("schedules", schedule_id), {**given, "tags": given["tags"] or None}
+    record = run_on_api(url, token, lambda api: api.call("PATCH", path, body=body))
+    print_columns([record], _DETAILS, as_json=as_json)
+
+
+@app.command()
+def run(
+    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """Run a schedule once more, now, also a disabled one."""
+    path = path_to("schedules", schedule_id, "run")
+    record = run_on_api(url, token, lambda api: api.call("POST", path))
+    print_columns([record], _RUN, as_json=as_json)
+
+
+@app.command()
+def enable(
+    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """Have a schedule run again, its failures forgotten, and show when it runs next."""
+    path = path_to("schedules", schedule_id, "enable")
+    record = run_on_api(url, token, lambda api: api.call("POST", path))
+    print_columns([record], _DETAILS, as_json=as_json)
+
+
+@app.command()
+def disable(
+    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """Have a schedule run no more until it is enabled; a run under way ends as it does."""
+    path = path_to("schedules", schedule_id, "disable")
+    record = run_on_api(url, token, lambda api: api.call("POST", path))
+    print_columns([record], _COLUMNS, as_json=as_json)
+
+
+@app.command()
+def delete(
+    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """Delete a schedule that was made over HTTP; its runs can still be read."""
+    path = path_to("schedules", schedule_id)
+    record = run_on_api(url, token, lambda api: api.call("DELETE", path))
+    print_columns([record], _COLUMNS, as_json=as_json)
+
+
+@app.command()
+def runs(
+    *,
+    schedule_id: Id,
+    state: Annotated[
+        str | None, typer.Option(help="Only those that are so, such as `failed` or `missed`.")
+    ] = None,
+    limit: Limit = 50,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what became of a schedule's fire times, the newest first."""
+    path = path_to("schedules", schedule_id, "runs")
+    records = run_on_api(
+        url, token, lambda api: api.collect(path, "runs", limit=limit, state=state)
+    )
+    print_columns(records, _RUN, as_json=as_json)
+
+
+@app.command()
+def upcoming(
+    within: Annotated[str, typer.Option(help="How far ahead, such as 12h or P7D.")] = "1d",
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what is due next, of all schedules."""
+    path, query = path_to("schedules", "upcoming"), {"within": within, "limit": limit}
+    answer = run_on_api(url, token, lambda api: api.call("GET", path, query=query))
+    print_columns(answer["upcoming"], _UPCOMING, as_json=as_json)

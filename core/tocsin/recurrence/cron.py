@@ -1,0 +1,94 @@
+"""Cron expressions, as Debian's cron reads them; no other module knows the library.
+
+Five fields: minute, hour, day of month, month, weekday, of which 0 and 7 are Sunday. Where both
+day fields are given, either of them is enough. A job at fixed hours and minutes that a change to
+summer time would leave out runs right after it, and one that the change back would repeat runs
+once; a job with a star in the hour or the minute goes by the time that passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import islice, pairwise
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+LONGEST = 200
+_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
+_MEANT = MappingProxyType(
+    {
+        "minute": "0 to 59",
+        "hour": "0 to 23",
+        "day-of-month": "1 to 31, or L for the last",
+        "month": "1 to 12, or jan to dec",
+        "day-of-week": "0 to 7, or sun to sat",
+    }
+)
+NICKNAMES = MappingProxyType(
+    {
+        "@yearly": "0 0 1 1 *",
+        "@annually": "0 0 1 1 *",
+        "@monthly": "0 0 1 * *",
+        "@weekly": "0 0 * * 0",
+        "@daily": "0 0 * * *",
+        "@midnight": "0 0 * * *",
+        "@hourly": "0 * * * *",
+    }
+)
+_SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+_LOOKED_AT = 50
+_MOST_DAYS = 31
+
+
+class CronError(ValueError):
+    """What is wrong with a cron expression."""
+
+
+@lru_cache(maxsize=10_000)
+def parse_cron(text: str) -> str:
+    """Return the expression in five fields; CronError says which field is wrong."""
+    plain = " ".join(text.split())
+    expression = NICKNAMES.get(plain.lower(), plain)
+    if expression.startswith("@"):
+        raise CronError(f"there is no {plain!r}; give one of: {', '.join(NICKNAMES)}")
+    fields = expression.split(" ")
+    if len(expression) > LONGEST or len(fields) != len(_FIELDS):
+        raise CronError(f"give five fields, such as '0 2 * * *': {', '.join(_FIELDS)}")
+    try:
+        fires = CronSim(expression, _SOME_DAY)
+    except CronSimError as error:
+        raise CronError(_reason(str(error), fields)) from None
+    if next(fires, None) is None:
+        raise CronError("it would never fire")
+    return expression
+
+
+def _reason(words: str, fields: list[str]) -> str:
+    name = words.removeprefix("Bad ")
+    if name not in _MEANT:
+        return "this is no cron expression; give one such as '0 2 * * *'"
+    found = fields[_FIELDS.index(name)]
+    if name == "day-of-month" and found.isdigit() and 1 <= int(found) <= _MOST_DAYS:
+        return f"it would never fire: no month of {fields[3]!r} has a day {found}"
+    return f"the {name} field {found!r} is wrong: give {_MEANT[name]}, a list, a range or a step"
+
+
+def cron_times(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+    """Yield the moments after `after` at which a parsed expression fires in a zone, in UTC."""
+    local = after.astimezone(UTC if zone.key == "UTC" else zone)
+    for fire in CronSim(expression, local):
+        moment = fire.astimezone(UTC)
+        if moment > after:  # within an hour that comes twice, the library begins with the first
+            yield moment
+
+
+@lru_cache(maxsize=10_000)
+def shortest_pause(expression: str, zone: str) -> timedelta:
+    """Return how close together its fire times are at least, as far as some of them tell."""
+    some = islice(cron_times(expression, ZoneInfo(zone), _SOME_DAY), _LOOKED_AT)
+    pauses = (later - earlier for earlier, later in pairwise(some))
+    return min(pauses, default=timedelta(days=365))

@@ -1,0 +1,175 @@
+"""What a schedule is defined by, in `plugins.toml` and over HTTP alike."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Annotated, Any, ClassVar
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_serializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from tocsin.fields import Duration, Whole, any_case, iso_duration
+from tocsin.model import Persona, Vocabulary
+from tocsin.recurrence.cron import CronError, parse_cron, shortest_pause
+from tocsin.validation import nearest
+
+LONGEST_QUERY = 20_000
+_MOST_TAGS = 20
+_YEARS = (1970, 9000)
+
+
+class Overlap(Vocabulary):
+    """What becomes of a run that is due while the one before is under way."""
+
+    SKIP = "skip"
+    """It is left out, and that is noted."""
+    QUEUE = "queue"
+    """It runs after it."""
+
+
+def _cron(value: str) -> str:
+    try:
+        parse_cron(value)
+    except CronError as error:
+        raise PydanticCustomError("cron", "{reason}", {"reason": str(error)}) from None
+    return value
+
+
+@cache
+def _zones() -> set[str]:
+    """Return the names of all zones; to read them takes a while."""
+    return available_timezones() - {"localtime", "Factory"}  # which say nothing, or vary
+
+
+def _zone(value: str) -> str:
+    if value not in _zones():
+        hint = nearest(value, sorted(_zones()))
+        words = f"give a time zone of the IANA database, such as 'Europe/Berlin'{hint}"
+        raise PydanticCustomError("zone", "{words}", {"words": words})
+    ZoneInfo(value)
+    return value
+
+
+def _lasting(shortest: timedelta, longest: timedelta) -> AfterValidator:
+    """Take whole seconds within bounds."""
+
+    def judge(value: timedelta) -> timedelta:
+        if not shortest <= value <= longest or value.microseconds:
+            bounds = {"from": iso_duration(shortest), "to": iso_duration(longest)}
+            raise PydanticCustomError("duration", "give whole seconds, from {from} to {to}", bounds)
+        return value
+
+    return AfterValidator(judge)
+
+
+def _moment(value: datetime) -> datetime:
+    if not _YEARS[0] <= value.year <= _YEARS[1]:
+        raise PydanticCustomError("moment", "give a moment of this age")
+    return value.astimezone(UTC)
+
+
+_SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
+Interval = Annotated[Duration, _lasting(10 * _SECOND, 366 * _DAY)]
+Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
+Tag = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,49}$")]
+Query = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$"
+    ),
+]
+
+
+class ScheduleDefinition(BaseModel):
+    """What is investigated again and again, and when."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+
+    query: Query = Field(
+        description="What to find out, in words: entities, time ranges, terms, incident numbers."
+    )
+    persona: Annotated[Persona, any_case(Persona)] = Field(
+        default=Persona.ANALYST, description="For whom it is: how deep it looks."
+    )
+    provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="The only provider to look at; all by default."
+    )
+    cron: Annotated[str, Field(max_length=200), AfterValidator(_cron)] | None = Field(
+        default=None,
+        description="When to run: minute, hour, day of month, month, weekday, or `@daily` and "
+        "its like; this or `interval`.",
+    )
+    interval: Interval | None = Field(
+        default=None, description="Instead of `cron`, how often: from 10 seconds to 366 days."
+    )
+    timezone: Annotated[str, AfterValidator(_zone)] = Field(
+        default="UTC", description="The time zone that `cron` is in, such as `Europe/Berlin`."
+    )
+    jitter: Annotated[Duration, _lasting(_SECOND, _DAY)] | None = Field(
+        default=None,
+        description="Put each run off by up to so much, so that not all begin at once; none by "
+        "default.",
+    )
+    starts_at: Moment | None = Field(
+        default=None, description="From when on it runs; intervals count from here."
+    )
+    ends_at: Moment | None = Field(default=None, description="Until when it runs.")
+    timeout: Annotated[Duration, _lasting(10 * _SECOND, _DAY)] = Field(
+        default=timedelta(minutes=10), description="How long a run may take before it has failed."
+    )
+    misfire_grace: Annotated[Duration, _lasting(10 * _SECOND, 7 * _DAY)] = Field(
+        default=timedelta(hours=1),
+        description="How late a run may begin; one that is later is recorded as missed.",
+    )
+    overlap: Annotated[Overlap, any_case(Overlap)] = Field(
+        default=Overlap.SKIP,
+        description="What becomes of a run that is due while the one before is under way: `skip` "
+        "leaves it out, `queue` has it run next.",
+    )
+    failure_limit: Annotated[int, Field(ge=1, le=1_000), Whole] | None = Field(
+        default=None,
+        description="After how many failures in a row it is disabled; by default "
+        "`TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
+    )
+    tags: Annotated[tuple[Tag, ...], Field(max_length=_MOST_TAGS, strict=False)] = Field(
+        default=(), description="Words to find it by."
+    )
+
+    @field_serializer("interval", "jitter", "timeout", "misfire_grace", when_used="json")
+    def _duration(self, value: timedelta | None) -> str | None:
+        return None if value is None else iso_duration(value)
+
+    @model_validator(mode="after")
+    def _agree(self) -> ScheduleDefinition:
+        if (self.cron is None) == (self.interval is None):
+            raise ValueError("give either `cron` or `interval`")
+        if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
+            raise ValueError("`starts_at` must be before `ends_at`")
+        if self.jitter is not None and self.jitter >= self._pause:
+            words = f"the runs are {iso_duration(self._pause)} apart; give a shorter `jitter`"
+            raise ValueError(words)
+        return self
+
+    @property
+    def cron_fields(self) -> str:
+        """The cron expression in its five fields; only where there is one."""
+        return parse_cron(self.cron or "")
+
+    @property
+    def _pause(self) -> timedelta:
+        return self.interval or shortest_pause(self.cron_fields, self.timezone)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is stored and shown; durations in ISO 8601."""
+        return self.model_dump(mode="json")

@@ -1,0 +1,120 @@
+"""The moments at which something recurs: by a cron expression, or every so often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from itertools import islice, takewhile
+from zoneinfo import ZoneInfo
+
+from tocsin.recurrence.cron import cron_times
+from tocsin.recurrence.definition import ScheduleDefinition
+
+MOST_COUNTED = 1_000
+"""So many missed fire times are counted; of more, that they were more."""
+_TICK = timedelta(microseconds=1)
+_NO_TIME = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class FireTime:
+    """One time to run."""
+
+    at: datetime
+    """The time that the cron expression or the interval says; it names the run."""
+    due: datetime
+    """The same with the schedule's jitter added: when it is to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The fire times of a schedule that are due by now and were not looked at yet."""
+
+    latest: FireTime | None
+    """The last of them; None where there is none."""
+    earlier: int
+    """How many there are before it, counted up to MOST_COUNTED."""
+    until: datetime | None
+    """The last of those."""
+    following: FireTime | None
+    """The first that is not due yet; None where none will follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """When one schedule runs."""
+
+    definition: ScheduleDefinition
+    key: str
+    """What its jitter is drawn by: the same for every node, another for every schedule."""
+    anchor: datetime
+    """What an interval counts from, unless the schedule has a beginning."""
+
+    def after(self, moment: datetime) -> Iterator[FireTime]:
+        """Yield the fire times after a moment, in their order."""
+        begin, end = self.definition.starts_at, self.definition.ends_at
+        since = moment if begin is None else max(moment, begin - _TICK)
+        times = takewhile(lambda at: end is None or at <= end, self._times(since))
+        return (FireTime(at, at + self._delay(at)) for at in times)
+
+    def since(self, moment: datetime) -> Iterator[FireTime]:
+        """Yield the fire times at a moment and after it, in their order."""
+        return self.after(moment - _TICK)
+
+    def next(self, moment: datetime) -> FireTime | None:
+        """Return the first fire time after a moment, None where none follows."""
+        return next(self.after(moment), None)
+
+    def pending(self, now: datetime) -> FireTime | None:
+        """Return the first fire time that is not due by `now`, None where none is left."""
+        times = self.after(now - (self.definition.jitter or _NO_TIME))
+        return next((it for it in times if it.due > now), None)
+
+    def past(self, first: datetime, now: datetime) -> Past:
+        """Return what is due by `now`, from the fire time `first` on."""
+        due = self._due_from(first, now, MOST_COUNTED + 1)
+        if not due:
+            return Past(None, 0, None, next(self.since(first), None))
+        if len(due) <= MOST_COUNTED:
+            until = due[-2].at if due[1:] else None
+            return Past(due[-1], len(due) - 1, until, self.next(due[-1].at))
+        recent = self._due_from(self._begin_of_grace(now), now, None) or due
+        until = recent[-2].at if recent[1:] else due[-1].at
+        return Past(recent[-1], MOST_COUNTED, until, self.pending(now))
+
+    def _begin_of_grace(self, now: datetime) -> datetime:
+        definition = self.definition
+        return now - definition.misfire_grace - (definition.jitter or _NO_TIME)
+
+    def _due_from(self, first: datetime, now: datetime, most: int | None) -> list[FireTime]:
+        return list(islice(takewhile(lambda it: it.due <= now, self.since(first)), most))
+
+    def _times(self, after: datetime) -> Iterator[datetime]:
+        definition = self.definition
+        if definition.cron is not None:
+            return cron_times(definition.cron_fields, ZoneInfo(definition.timezone), after)
+        assert definition.interval is not None  # noqa: S101 - it has the one or the other
+        return _every(definition.interval, definition.starts_at, self.anchor, after)
+
+    def _delay(self, at: datetime) -> timedelta:
+        """Return how much later than `at` it is due: drawn, but by every node alike."""
+        jitter = self.definition.jitter
+        if jitter is None:
+            return _NO_TIME
+        drawn = sha256(f"{self.key}:{at.timestamp():.0f}".encode()).digest()
+        share = int.from_bytes(drawn[:6], "big") / 2**48
+        return timedelta(milliseconds=int(share * (jitter / timedelta(milliseconds=1))))
+
+
+def _every(
+    interval: timedelta, begin: datetime | None, anchor: datetime, after: datetime
+) -> Iterator[datetime]:
+    """Yield the moments after `after`: the first is the beginning, if there is one."""
+    first = begin or anchor + interval
+    passed = max((after - first) // interval + 1, 0)
+    at = first + passed * interval
+    while True:
+        yield at
+        at += interval

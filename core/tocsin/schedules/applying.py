@@ -1,0 +1,61 @@
+"""Making the schedules those of `plugins.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from tocsin.recurrence import ScheduleDefinition
+from tocsin.registry import Known, ManagedBy, Step, plan
+from tocsin.schedules.changing import (
+    change_schedule,
+    create_schedule,
+    disable_schedule,
+    enable_schedule,
+)
+from tocsin.schedules.records import DisabledReason, Schedule, load_schedules
+from tocsin.store import exclude_others
+
+SECTION = "schedules"
+Wanted = Mapping[str, ScheduleDefinition]
+
+
+def plan_schedules(connection: Connection, wanted: Wanted) -> list[Step]:
+    """Return what would make the schedules those of a file, in the order of their names.
+
+    OperatorError where a name is taken by a schedule that was made over HTTP.
+    """
+    return _plan({it.name: it for it in load_schedules(connection)}, wanted)
+
+
+def apply_schedules(connection: Connection, wanted: Wanted, by: str, now: datetime) -> list[Step]:
+    """Make the schedules those of a file, and return what that took; raises OperatorError.
+
+    Whether one is enabled stays as it is, but for those that the file named no more.
+    """
+    exclude_others(connection, "applying a file")
+    known = {it.name: it for it in load_schedules(connection, lock=True)}
+    steps = _plan(known, wanted)
+    for step in steps:
+        if step.action == "create":
+            definition = wanted[step.name]
+            create_schedule(
+                connection, step.name, definition, managed_by=ManagedBy.FILE, by=by, now=now
+            )
+        elif step.action == "disable":
+            disable_schedule(connection, known[step.name], DisabledReason.REMOVED, now)
+        else:
+            changed = change_schedule(connection, known[step.name], wanted[step.name], now)
+            if changed.is_removed:
+                enable_schedule(connection, changed, now)
+    return steps
+
+
+def _plan(known: Mapping[str, Schedule], wanted: Wanted) -> list[Step]:
+    return plan(
+        SECTION,
+        {name: Known(it.managed_by, it.is_removed, it.document) for name, it in known.items()},
+        {name: definition.as_json() for name, definition in wanted.items()},
+    )

@@ -1,0 +1,124 @@
+"""Making, changing, stopping and resuming schedules, from a file and over HTTP alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection, update
+
+from tocsin.errors import NameTakenError
+from tocsin.events import new_id
+from tocsin.recurrence import ScheduleDefinition
+from tocsin.registry import ManagedBy
+from tocsin.schedules.records import (
+    SCHEDULES,
+    DisabledReason,
+    Schedule,
+    ScheduleStatus,
+    columns_of,
+)
+from tocsin.schedules.runs import leave_out_waiting, note_missed
+from tocsin.store import announce
+from tocsin.store.conflicts import insert_into
+from tocsin.store.tables import schedules
+
+_TIMING = ("cron", "interval", "timezone", "jitter", "starts_at", "ends_at")
+
+
+def create_schedule(
+    connection: Connection,
+    name: str,
+    definition: ScheduleDefinition,
+    *,
+    managed_by: ManagedBy,
+    by: str,
+    now: datetime,
+) -> Schedule:
+    """Store a new schedule, which runs from now on, and return it; NameTakenError."""
+    made = Schedule(
+        id=new_id("sch"),
+        name=name,
+        managed_by=managed_by,
+        document=definition.as_json(),
+        anchor_at=now,
+        created_by=by,
+        created_at=now,
+        updated_at=now,
+    )
+    timed = _timed(made, now)
+    statement = insert_into(connection, schedules).values(columns_of(timed))
+    if not connection.execute(statement.on_conflict_do_nothing()).rowcount:
+        raise NameTakenError(name)
+    announce(connection, SCHEDULES)
+    return timed
+
+
+def change_schedule(
+    connection: Connection, schedule: Schedule, definition: ScheduleDefinition, now: datetime
+) -> Schedule:
+    """Store what a schedule is to be defined by, and return it, as it was where that was so.
+
+    Whether it is enabled stays. It must have been read in this transaction, locked.
+    """
+    document = definition.as_json()
+    if document == schedule.document:
+        return schedule
+    changed = replace(schedule, document=document)
+    if any(document[name] != schedule.document.get(name) for name in _TIMING):
+        note_missed(connection, schedule, now, "it was changed before it could be run")
+        if document["interval"] != schedule.document.get("interval"):
+            changed = replace(changed, anchor_at=now)
+        changed = _timed(changed, now)
+    return _store(connection, changed, now)
+
+
+def enable_schedule(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
+    """Have a schedule run from now on, with no failures counted, and return it.
+
+    It must have been read in this transaction, locked.
+    """
+    if schedule.is_active:
+        return schedule
+    active = replace(
+        schedule, status=ScheduleStatus.ACTIVE, disabled_reason=None, consecutive_failures=0
+    )
+    return _store(connection, _timed(active, now), now)
+
+
+def disable_schedule(
+    connection: Connection, schedule: Schedule, reason: DisabledReason, now: datetime
+) -> Schedule:
+    """Have a schedule run no more until it is enabled, and return it.
+
+    What is under way ends as it does. It must have been read in this transaction, locked.
+    """
+    disabled = replace(schedule, status=ScheduleStatus.DISABLED, disabled_reason=reason)
+    return disabled if schedule == disabled else _stop(connection, schedule, disabled, now)
+
+
+def delete_schedule(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
+    """End a schedule and return it; its runs stay. Its name is free."""
+    deleted = replace(schedule, status=ScheduleStatus.DELETED, disabled_reason=None)
+    return _stop(connection, schedule, deleted, now)
+
+
+def _stop(connection: Connection, before: Schedule, after: Schedule, now: datetime) -> Schedule:
+    note_missed(connection, before, now, f"it was {after.status} before it could be run")
+    leave_out_waiting(connection, after.id, f"the schedule was {after.status}", now)
+    return _store(connection, replace(after, next_fire_at=None, next_run_at=None), now)
+
+
+def _timed(schedule: Schedule, now: datetime) -> Schedule:
+    """Return the schedule with its next run, if it is to have one."""
+    following = schedule.recurrence.next(now) if schedule.is_active else None
+    at, due = (following.at, following.due) if following else (None, None)
+    return replace(schedule, next_fire_at=at, next_run_at=due)
+
+
+def _store(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
+    stored = replace(schedule, revision=schedule.revision + 1, updated_at=now)
+    row = update(schedules).where(schedules.c.id == stored.id)
+    connection.execute(row.values(columns_of(stored)))
+    announce(connection, SCHEDULES)
+    return stored

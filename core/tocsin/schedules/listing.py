@@ -1,0 +1,118 @@
+"""Reading schedules and their runs back, a page at a time, and what is to come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import merge
+from itertools import islice, takewhile
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal, select, tuple_
+
+from tocsin.recurrence import FireTime
+from tocsin.schedules.records import RunState, Schedule, ScheduleStatus, schedule_of
+from tocsin.store.counting import count_matching
+from tocsin.store.tables import IS_THERE, schedule_runs, schedules
+
+SHOWN_AHEAD = 3
+_r = schedule_runs.c
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePage:
+    """One page of a list, by name."""
+
+    schedules: Sequence[Schedule]
+    total: int
+    next: tuple[str, str] | None
+    """The name and id to go on after; None on the last page."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """One page of a list, the newest run first."""
+
+    runs: Sequence[RowMapping]
+    total: int
+    exact: bool
+    """False where there are more than `total`."""
+    next: str | None
+    """What to go on `before` where more follows, else None."""
+
+
+def list_schedules(
+    connection: Connection,
+    *,
+    limit: int,
+    status: ScheduleStatus | None = None,
+    tag: str | None = None,
+    after: tuple[str, str] | None = None,
+) -> SchedulePage:
+    """Return one page of the schedules that match; deleted ones only by their status."""
+    matching = list(_matching(status, tag))
+    total = connection.scalars(select(func.count()).select_from(schedules).where(*matching)).one()
+    place = tuple_(schedules.c.name, schedules.c.id)
+    query = select(schedules).where(*matching).order_by(schedules.c.name, schedules.c.id)
+    if after is not None:
+        query = query.where(place > tuple_(*map(literal, after)))
+    found = [schedule_of(row) for row in connection.execute(query.limit(limit + 1)).mappings()]
+    last = found[limit - 1] if found[limit:] else None
+    return SchedulePage(found[:limit], total, None if last is None else (last.name, last.id))
+
+
+def _matching(status: ScheduleStatus | None, tag: str | None) -> Iterator[ColumnElement[bool]]:
+    yield IS_THERE if status is None else schedules.c.status == status
+    if tag is not None:
+        yield schedules.c.tags.contains(f"|{tag}|", autoescape=True)
+
+
+def list_runs(
+    connection: Connection,
+    schedule_id: str,
+    *,
+    limit: int,
+    state: RunState | None = None,
+    before: str | None = None,
+) -> RunPage:
+    """Return one page of a schedule's runs, the newest first; `before` continues an earlier one."""
+    matching = [_r.schedule_id == schedule_id]
+    if state is not None:
+        matching.append(_r.state == state)
+    total = count_matching(connection, schedule_runs, matching)
+    query = select(schedule_runs).where(*matching).order_by(_r.id.desc()).limit(limit + 1)
+    if before is not None:
+        query = query.where(_r.id < before)
+    found = connection.execute(query).mappings().all()
+    following = found[limit - 1]["id"] if found[limit:] else None
+    return RunPage(found[:limit], total.count, total.exact, following)
+
+
+def upcoming_of(schedule: Schedule, count: int = SHOWN_AHEAD) -> list[datetime]:
+    """Return when a schedule runs next; nothing where it is not enabled or not understood."""
+    return [it.due for it in islice(_upcoming(schedule), count)]
+
+
+def _upcoming(schedule: Schedule) -> Iterator[FireTime]:
+    if schedule.next_fire_at is None or not schedule.is_active:
+        return iter(())
+    try:
+        return schedule.recurrence.since(schedule.next_fire_at)
+    except ValueError:  # it is told where it is to be run
+        return iter(())
+
+
+def list_upcoming(
+    connection: Connection, until: datetime, limit: int
+) -> list[tuple[datetime, Schedule]]:
+    """Return what is due until a moment, in its order: each time with its schedule."""
+    due = schedules.c.status == ScheduleStatus.ACTIVE, schedules.c.next_run_at <= until
+    rows = connection.execute(select(schedules).where(*due)).mappings()
+    times = (_times(schedule_of(row), until) for row in rows)
+    in_order = merge(*times, key=lambda it: it[0])
+    return list(islice(in_order, limit))
+
+
+def _times(schedule: Schedule, until: datetime) -> Iterator[tuple[datetime, Schedule]]:
+    fires = _upcoming(schedule)
+    return ((it.due, schedule) for it in takewhile(lambda it: it.due <= until, fires))

@@ -1,0 +1,117 @@
+"""The loops of a node that runs schedules: it looks when something is due, and follows changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, select
+
+from tocsin.clock import Clock
+from tocsin.events import Bell, Bells
+from tocsin.loops import run_forever
+from tocsin.schedules.abandoned import is_any_abandoned, settle_abandoned
+from tocsin.schedules.alarms import Alarms
+from tocsin.schedules.firing import Fired, fire_due, is_anything_due
+from tocsin.schedules.measuring import Meter
+from tocsin.schedules.records import SCHEDULES, RunState, Schedule, ScheduleStatus, schedule_of
+from tocsin.schedules.settling import Settling
+from tocsin.store import Database
+from tocsin.store.tables import schedules
+
+POLL = timedelta(seconds=1)
+"""So often a node looks by itself: an alarm may be missing, and a clock may be set."""
+FOLLOW = timedelta(seconds=2)
+SWEEP = timedelta(seconds=5)
+_READ_AT_ONCE = 500
+_s = schedules.c
+_log = structlog.get_logger()
+
+
+class Scheduling:
+    """Runs what is due. Any number of nodes may; each fire time is run by one of them."""
+
+    def __init__(
+        self, database: Database, clock: Clock, bells: Bells, settling: Settling, meter: Meter
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._changes = bells[SCHEDULES]
+        self.settling = settling
+        self._meter = meter
+        self._due = Bell()
+        self._alarms = Alarms(self._due.ring)
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what has to run until it is cancelled."""
+        return [
+            run_forever(self._step, self._clock, "running schedules"),
+            run_forever(self._sweep, self._clock, "settling runs that were abandoned"),
+            self._follow(),
+        ]
+
+    async def _step(self) -> None:
+        if not await self.fire():
+            await self._due.wait(POLL)
+
+    async def fire(self) -> Sequence[Fired]:
+        """Begin what is due now, some at once, and return what became of it; nothing if none is."""
+        now = self._clock.now()
+        if not await self._database.lookup(is_anything_due, now):
+            return ()
+        fired = await self._database.write(fire_due, now)
+        self._meter.count_fires(fired)
+        for it in fired:
+            if it.state is RunState.MISSED:
+                words = "runs were missed: nobody was there to begin them in time"
+                _log.warning(words, schedule=it.schedule_id, count=it.count)
+        return fired
+
+    async def _sweep(self) -> None:
+        await self._clock.sleep(SWEEP)
+        await self.settle_abandoned()
+
+    async def settle_abandoned(self) -> None:
+        """Settle what was cancelled, and have that fail which no node takes up."""
+        now = self._clock.now()
+        if await self._database.read(is_any_abandoned, now):
+            for follow in await self._database.write(settle_abandoned, self.settling, now):
+                follow()
+
+    async def _follow(self) -> None:
+        self._alarms.start()
+        try:
+            await run_forever(self._follow_once, self._clock, "following changes of schedules")
+        finally:
+            self._alarms.stop()
+
+    async def _follow_once(self) -> None:
+        revisions = await self._database.read(_revisions)
+        self._alarms.keep(revisions)
+        changed = self._alarms.changed(revisions)
+        for begin in range(0, len(changed), _READ_AT_ONCE):
+            ids = changed[begin : begin + _READ_AT_ONCE]
+            for schedule in await self._database.read(_load, ids):
+                self._set_alarm(schedule)
+            await asyncio.sleep(0)
+        self._due.ring()
+        await self._changes.wait(FOLLOW)
+
+    def _set_alarm(self, schedule: Schedule) -> None:
+        try:
+            self._alarms.set(schedule.id, schedule.revision, schedule.recurrence)
+        except ValueError:  # it is told where it is to be run
+            _log.warning("a schedule has no alarm", schedule=schedule.id)
+
+
+def _revisions(connection: Connection) -> dict[str, int]:
+    active = select(_s.id, _s.revision).where(_s.status == ScheduleStatus.ACTIVE)
+    return {row.id: row.revision for row in connection.execute(active)}
+
+
+def _load(connection: Connection, ids: Sequence[str]) -> list[Schedule]:
+    rows = connection.execute(select(schedules).where(_s.id.in_(ids))).mappings()
+    return [schedule_of(row) for row in rows]

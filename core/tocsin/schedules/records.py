@@ -1,0 +1,153 @@
+"""Schedules and their runs, as the database has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, RowMapping, select
+
+from tocsin.model import Vocabulary
+from tocsin.recurrence import Recurrence, ScheduleDefinition
+from tocsin.registry import ManagedBy
+from tocsin.store.tables import IS_THERE, schedules
+
+SCHEDULES = "schedules"
+"""The topic of schedules that were made, changed, enabled, disabled or deleted."""
+
+
+class ScheduleStatus(Vocabulary):
+    """Whether a schedule runs."""
+
+    ACTIVE = "active"
+    DISABLED = "disabled"
+    DELETED = "deleted"
+
+
+class DisabledReason(Vocabulary):
+    """Why a schedule does not run."""
+
+    MANUAL = "manual"
+    FAILURES = "consecutive_failures"
+    REMOVED = "removed-from-file"
+
+
+class Trigger(Vocabulary):
+    """What a run was begun by."""
+
+    CLOCK = "clock"
+    MANUAL = "manual"
+
+
+class RunState(Vocabulary):
+    """How a run is, or what became of its fire time."""
+
+    WAITING = "waiting"
+    """It runs when the one before has ended."""
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    """Someone cancelled its session; that counts neither as a failure nor as a success."""
+    SKIPPED = "skipped"
+    """It was not begun: the one before was under way, or the schedule was stopped."""
+    MISSED = "missed"
+    """When it was due nobody was there to begin it, and later it was too late."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """One schedule."""
+
+    id: str
+    name: str
+    managed_by: ManagedBy
+    document: Mapping[str, Any]
+    """What it is defined by, as JSON."""
+    status: ScheduleStatus = ScheduleStatus.ACTIVE
+    disabled_reason: DisabledReason | None = None
+    revision: int = 1
+    """Counts up whenever someone changes it, or it is enabled or disabled."""
+    anchor_at: datetime
+    next_fire_at: datetime | None = None
+    next_run_at: datetime | None = None
+    """The same with its jitter; both are None where nothing follows."""
+    consecutive_failures: int = 0
+    last_run_at: datetime | None = None
+    last_status: RunState | None = None
+    last_error: str | None = None
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def definition(self) -> ScheduleDefinition:
+        """What it is defined by; ValueError where that is not understood any more."""
+        return _definition(orjson.dumps(self.document))
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """When it runs; ValueError as with its definition."""
+        return Recurrence(self.definition, self.id, self.anchor_at)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs when its time comes."""
+        return self.status is ScheduleStatus.ACTIVE
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether it was disabled since `plugins.toml` names it no more."""
+        return self.disabled_reason is DisabledReason.REMOVED
+
+
+@lru_cache(maxsize=20_000)
+def _definition(document: bytes) -> ScheduleDefinition:
+    return ScheduleDefinition.model_validate_json(document)
+
+
+def load_schedule(
+    connection: Connection, schedule_id: str, *, lock: bool = False
+) -> Schedule | None:
+    """Return one schedule, also a deleted one; None where there never was one of this id.
+
+    With `lock`, nobody else changes it, or begins a run of it, until the transaction ends.
+    """
+    query = select(schedules).where(schedules.c.id == schedule_id)
+    row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
+    return None if row is None else schedule_of(row)
+
+
+def load_schedules(connection: Connection, *, lock: bool = False) -> list[Schedule]:
+    """Return every schedule that was not deleted, by name."""
+    query = select(schedules).where(IS_THERE).order_by(schedules.c.name)
+    rows = connection.execute(query.with_for_update() if lock else query).mappings()
+    return [schedule_of(row) for row in rows]
+
+
+def schedule_of(row: RowMapping) -> Schedule:
+    """Return the schedule that a row of the table `schedules` holds."""
+    members = {name: row[name] for name in Schedule.__dataclass_fields__ if name in row}
+    reason, last = row["disabled_reason"], row["last_status"]
+    return Schedule(
+        **members
+        | {
+            "managed_by": ManagedBy(row["managed_by"]),
+            "document": row["definition"],
+            "status": ScheduleStatus(row["status"]),
+            "disabled_reason": reason and DisabledReason(reason),
+            "last_status": last and RunState(last),
+        }
+    )
+
+
+def columns_of(schedule: Schedule) -> dict[str, Any]:
+    """Return the schedule as the columns of its row."""
+    columns = {name: getattr(schedule, name) for name in Schedule.__dataclass_fields__}
+    document = dict(columns.pop("document"))
+    tags = "".join(f"|{tag}" for tag in document.get("tags", ()))
+    return columns | {"definition": document, "tags": f"{tags}|"}

@@ -1,0 +1,147 @@
+"""What follows from the end of a scheduled run, in the transaction that ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+import structlog
+from sqlalchemy import Connection, RowMapping, update
+
+from tocsin import audit
+from tocsin.events import emit
+from tocsin.investigations import Ended, Failure, find_session
+from tocsin.model import Report
+from tocsin.schedules.beginning import begin_next
+from tocsin.schedules.changing import disable_schedule
+from tocsin.schedules.measuring import Meter
+from tocsin.schedules.records import DisabledReason, RunState, Schedule, load_schedule
+from tocsin.schedules.runs import change_run, running_of
+from tocsin.schedules.telling import completed_event, disabled_event, failed_event
+from tocsin.store.tables import schedules
+
+_FIRST = 1
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    at: datetime
+    report: Report | None = None
+    failure: Failure | None = None
+
+    @property
+    def state(self) -> RunState:
+        """The state of the run; without report and failure, someone cancelled it."""
+        if self.failure is not None:
+            return RunState.FAILED
+        return RunState.CANCELLED if self.report is None else RunState.COMPLETED
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """Counts failures, tells of the end, and disables what fails too often."""
+
+    public_url: str
+    failure_limit: int
+    """After how many failures in a row a schedule is disabled that does not say it itself."""
+    meter: Meter
+
+    def __call__(self, connection: Connection, ended: Ended) -> Callable[[], None] | None:
+        """Settle what ended, where it was a scheduled run's first; a `Finisher`."""
+        if ended.schedule_id is None or ended.run != _FIRST:
+            return None
+        outcome = Outcome(ended.at, ended.report, ended.failure)
+        return self.settle(connection, ended.schedule_id, ended.session_id, outcome)
+
+    def settle(
+        self, connection: Connection, schedule_id: str, session_id: str, outcome: Outcome
+    ) -> Callable[[], None] | None:
+        """Record how the run in a session ended, and all that follows; nothing where that is done.
+
+        Returns what is to be called once this transaction is committed.
+        """
+        schedule = load_schedule(connection, schedule_id, lock=True)
+        run = running_of(connection, session_id)
+        if schedule is None or run is None:
+            return None
+        _record(connection, run, outcome)
+        after = self._follow(connection, schedule, session_id, outcome)
+        begin_next(connection, after, outcome.at)
+        was_disabled = schedule.is_active and not after.is_active
+        return partial(self._report, after, outcome, was_disabled=was_disabled)
+
+    def _report(self, schedule: Schedule, outcome: Outcome, *, was_disabled: bool) -> None:
+        self.meter.count_ending(outcome.failure, was_disabled=was_disabled)
+        if was_disabled:
+            facts = {"schedule": schedule.name, "id": schedule.id, "reason": schedule.last_error}
+            _log.error("a schedule was disabled: it has failed too often in a row", **facts)
+
+    def _follow(
+        self, connection: Connection, schedule: Schedule, session_id: str, outcome: Outcome
+    ) -> Schedule:
+        if outcome.state is RunState.CANCELLED:
+            return _store(connection, replace(schedule, last_status=RunState.CANCELLED))
+        session = find_session(connection, session_id, public_url=self.public_url)
+        assert session is not None  # noqa: S101 - it has ended in this transaction
+        if outcome.report is not None:
+            done = replace(schedule, last_status=RunState.COMPLETED, last_error=None)
+            done = _store(connection, replace(done, consecutive_failures=0))
+            event = completed_event(done, session, outcome.report, self.public_url, outcome.at)
+            emit(connection, [event])
+            return done
+        failed = replace(
+            schedule,
+            last_status=RunState.FAILED,
+            last_error=session["error"],
+            consecutive_failures=schedule.consecutive_failures + 1,
+        )
+        failed = _store(connection, failed)
+        emit(connection, [failed_event(failed, session, self.public_url, outcome.at)])
+        return self._disable_if_hopeless(connection, failed, outcome.at)
+
+    def _disable_if_hopeless(
+        self, connection: Connection, schedule: Schedule, now: datetime
+    ) -> Schedule:
+        limit = schedule.document.get("failure_limit") or self.failure_limit
+        if not schedule.is_active or schedule.consecutive_failures < limit:
+            return schedule
+        disabled = disable_schedule(connection, schedule, DisabledReason.FAILURES, now)
+        emit(connection, [disabled_event(disabled, self.public_url, now)])
+        audit.record(connection, _entry(disabled, now))
+        return disabled
+
+
+def _record(connection: Connection, run: RowMapping, outcome: Outcome) -> None:
+    failure = outcome.failure
+    values = {
+        "state": outcome.state,
+        "ended_at": outcome.at,
+        "cause": failure and failure.cause.value,
+        "reason": failure and failure.reason,
+    }
+    change_run(connection, run["id"], values)
+
+
+def _entry(schedule: Schedule, now: datetime) -> audit.Entry:
+    return audit.Entry(
+        at=now,
+        actor="system",
+        action="schedule.disable",
+        target=f"schedule:{schedule.id}",
+        address="",
+        request_id="",
+        details={"reason": schedule.disabled_reason, "error": schedule.last_error},
+    )
+
+
+def _store(connection: Connection, schedule: Schedule) -> Schedule:
+    """Store what the end of a run changes; that makes no new revision."""
+    names = ("consecutive_failures", "last_status", "last_error")
+    values = {name: getattr(schedule, name) for name in names}
+    connection.execute(update(schedules).where(schedules.c.id == schedule.id).values(values))
+    return schedule

@@ -1,0 +1,85 @@
+"""The events that tell how runs ended, and that a schedule was disabled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from tocsin.events import new_id
+from tocsin.model import Event, EventType, Json, Report
+from tocsin.reports import to_json
+from tocsin.schedules.records import Schedule
+from tocsin.schedules.representation import represent_schedule, schedule_url
+
+_COMPLETED = ("title", "risk_score", "entity_count", "finding_count", "url")
+
+
+def completed_event(
+    schedule: Schedule, session: Mapping[str, Any], report: Report, public_url: str, now: datetime
+) -> Event:
+    """Return the `investigation-completed` of a run, given its session as lists show it."""
+    return Event(
+        id=new_id("evt"),
+        event_type=EventType.INVESTIGATION_COMPLETED,
+        timestamp=now,
+        data={**_run(schedule, session), **{name: session[name] for name in _COMPLETED}},
+        subject=f"session:{session['id']}",
+        related=(f"schedule:{schedule.id}",),
+        context=_context(schedule, public_url, session) | {"report": to_json(report)},
+    )
+
+
+def failed_event(
+    schedule: Schedule, session: Mapping[str, Any], public_url: str, now: datetime
+) -> Event:
+    """Return the `investigation-failed` of a run, the schedule's failures counted with it."""
+    failures = schedule.consecutive_failures
+    return Event(
+        id=new_id("evt"),
+        event_type=EventType.INVESTIGATION_FAILED,
+        timestamp=now,
+        data={
+            **_run(schedule, session),
+            "error": session["error"],
+            "consecutive_failures": failures,
+            "url": schedule_url(public_url, schedule.id),
+        },
+        subject=f"schedule:{schedule.id}",
+        related=(f"session:{session['id']}",),
+        context=_context(schedule, public_url, session),
+    )
+
+
+def disabled_event(schedule: Schedule, public_url: str, now: datetime) -> Event:
+    """Return the `schedule-disabled` of a schedule that failed too often in a row."""
+    return Event(
+        id=new_id("evt"),
+        event_type=EventType.SCHEDULE_DISABLED,
+        timestamp=now,
+        data={
+            "schedule_id": schedule.id,
+            "schedule_name": schedule.name,
+            "reason": schedule.disabled_reason and schedule.disabled_reason.value,
+            "consecutive_failures": schedule.consecutive_failures,
+            "last_error": schedule.last_error,
+            "url": schedule_url(public_url, schedule.id),
+        },
+        subject=f"schedule:{schedule.id}",
+        context=_context(schedule, public_url),
+    )
+
+
+def _run(schedule: Schedule, session: Mapping[str, Any]) -> dict[str, Json]:
+    return {
+        "session_id": session["id"],
+        "schedule_id": schedule.id,
+        "schedule_name": schedule.name,
+    }
+
+
+def _context(
+    schedule: Schedule, public_url: str, session: Mapping[str, Any] | None = None
+) -> dict[str, Json]:
+    told = {"schedule": represent_schedule(schedule, public_url)}
+    return told if session is None else told | {"session": dict(session)}

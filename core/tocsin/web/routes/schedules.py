@@ -1,0 +1,380 @@
+"""Administering schedules."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model, model_validator
+from sqlalchemy import Connection
+
+from tocsin import schedules
+from tocsin.clock import isoformat
+from tocsin.errors import CallerError, NameTakenError
+from tocsin.fields import Duration, any_case
+from tocsin.investigations import FailureCause
+from tocsin.model import Json, Persona
+from tocsin.recurrence import Overlap, ScheduleDefinition
+from tocsin.registry import NAME_PATTERN, ManagedBy
+from tocsin.schedules import (
+    DisabledReason,
+    RunState,
+    Schedule,
+    ScheduleStatus,
+    Trigger,
+    load_schedule,
+    represent_run,
+    represent_schedule,
+    upcoming_of,
+)
+from tocsin.web.calls import Answer, Call, Change
+from tocsin.web.cursor import Place, Spot
+from tocsin.web.parsing import Body, Query, validate
+from tocsin.web.problems import Kind, refusal
+from tocsin.web.routes.records import Limit, no_such, place_of, spot_of, with_next
+from tocsin.web.routes.sessions import require_investigator, require_provider
+
+LIST = "h"
+RUNS = "u"
+_PREFIX = "run_"
+_FURTHEST = timedelta(days=366)
+
+
+class NewSchedule(Body, ScheduleDefinition):
+    """What to investigate again and again, and when."""
+
+    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+
+
+def _changeable() -> dict[str, Any]:
+    """Return the members of a definition, each of which may be left out."""
+    fields = ScheduleDefinition.model_fields.items()
+    return {
+        name: (it.rebuild_annotation() | None, Field(default=None, description=it.description))
+        for name, it in fields
+    }
+
+
+class _Change(Body):
+    """What is to be different; what is null returns to its default."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    @model_validator(mode="after")
+    def _not_nothing(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("give at least one member")
+        return self
+
+
+if TYPE_CHECKING:
+    ScheduleChange = _Change
+else:
+    ScheduleChange = create_model(
+        "ScheduleChange", __base__=_Change, __doc__=_Change.__doc__, **_changeable()
+    )
+
+
+class ScheduleQuery(Query):
+    """Which schedules, and how many at once."""
+
+    status: Annotated[ScheduleStatus, any_case(ScheduleStatus)] | None = Field(
+        default=None, description="Only this status, in any case; by default all but deleted ones."
+    )
+    tag: Annotated[str, Field(min_length=1, max_length=50, pattern=r"^[^\x00]+$")] | None = Field(
+        default=None, description="Only those that have this tag."
+    )
+    limit: Limit = 50
+    cursor: spot_of(LIST, str, str) | None = None  # type: ignore[valid-type]
+
+
+class RunQuery(Query):
+    """Which runs, and how many at once."""
+
+    state: Annotated[RunState, any_case(RunState)] | None = Field(
+        default=None, description="Only this state, in any case."
+    )
+    limit: Limit = 50
+    cursor: place_of(RUNS) | None = None  # type: ignore[valid-type]
+
+
+class UpcomingQuery(Query):
+    """How far ahead to look."""
+
+    within: Duration = Field(
+        default=timedelta(days=1), description="How far ahead: an ISO 8601 duration, P366D at most."
+    )
+    limit: Limit = 50
+
+
+class _Shown(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ScheduleItem(_Shown):
+    """A schedule."""
+
+    id: str
+    name: str
+    managed_by: ManagedBy = Field(description="Where it can be changed.")
+    query: str
+    persona: Persona
+    provider: str | None
+    cron: str | None
+    interval: str | None = Field(description="An ISO 8601 duration.")
+    timezone: str
+    jitter: str | None = Field(description="An ISO 8601 duration.")
+    starts_at: datetime | None
+    ends_at: datetime | None
+    timeout: str = Field(description="An ISO 8601 duration.")
+    misfire_grace: str = Field(description="An ISO 8601 duration.")
+    overlap: Overlap
+    failure_limit: int | None
+    tags: list[str]
+    status: ScheduleStatus
+    disabled_reason: DisabledReason | None
+    consecutive_failures: int
+    last_status: RunState | None = Field(description="How its last run is, or ended.")
+    last_error: str | None = Field(description="Why the last run that ended has failed.")
+    last_run_at: datetime | None
+    next_run_at: datetime | None
+    revision: int = Field(description="Counts up with every change that someone makes.")
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    url: str = Field(description="Its page in Tocsin's console.")
+
+
+class ScheduleDetail(ScheduleItem):
+    """A schedule, and when it runs next."""
+
+    upcoming: list[datetime] = Field(description="The next three times; none unless it is active.")
+
+
+class ScheduleList(_Shown):
+    """One page of schedules."""
+
+    schedules: list[ScheduleItem]
+    total: int
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+class ScheduleRun(_Shown):
+    """What became of a fire time, or of several that were missed; or a run by hand."""
+
+    id: str
+    schedule_id: str
+    trigger: Trigger
+    state: RunState
+    count: int = Field(description="For how many fire times it stands; counted up to 1,001.")
+    session_id: str | None = Field(description="Where it was investigated.")
+    cause: FailureCause | None = Field(description="Why it has failed.")
+    reason: str | None = Field(description="The same in words, or why it was not run.")
+    fire_at: datetime = Field(description="The time that the schedule names.")
+    due_at: datetime = Field(description="The same with the schedule's jitter.")
+    until: datetime | None = Field(description="The last of several that were missed.")
+    started_at: datetime | None
+    ended_at: datetime | None
+    duration_ms: int | None
+    created_by: str
+
+
+class RunList(_Shown):
+    """One page of runs."""
+
+    runs: list[ScheduleRun]
+    total: int = Field(description="How many match, counted up to 10,000.")
+    total_relation: str = Field(
+        description="`eq` where `total` is exact, `gte` where there are more.",
+        json_schema_extra={"enum": ["eq", "gte"]},
+    )
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+class UpcomingRun(_Shown):
+    """A run that is to come."""
+
+    due_at: datetime
+    schedule_id: str
+    schedule_name: str
+
+
+class UpcomingList(_Shown):
+    """What is due, the next first."""
+
+    upcoming: list[UpcomingRun]
+    until: datetime = Field(description="How far ahead it was looked.")
+
+
+def create_schedule(connection: Connection, call: Call) -> Answer:
+    """Create a schedule, and answer it with its next fire times."""
+    body: NewSchedule = call.body
+    definition = validate(body.model_dump(exclude={"name"}), ScheduleDefinition)
+    require_provider(call, definition.provider)
+    by, now = call.principal.name, call.services.clock.now()
+    try:
+        made = schedules.create_schedule(
+            connection, body.name, definition, managed_by=ManagedBy.API, by=by, now=now
+        )
+    except NameTakenError:
+        detail = f"There is a schedule {body.name!r} already."
+        raise refusal(Kind.NAME_TAKEN, 409, detail) from None
+    return _answer(call, made, {"name": made.name, **_given(body)})
+
+
+def list_schedules(connection: Connection, call: Call) -> Answer:
+    """Answer one page of the schedules, by name."""
+    query: ScheduleQuery = call.query
+    page = schedules.list_schedules(
+        connection,
+        limit=query.limit,
+        status=query.status,
+        tag=query.tag,
+        after=query.cursor.parts if query.cursor else None,
+    )
+    items = [represent_schedule(it, call.services.public_url) for it in page.schedules]
+    content = {"schedules": items, "total": page.total}
+    return with_next(call, content, Spot(LIST, page.next) if page.next else None)
+
+
+def list_upcoming(connection: Connection, call: Call) -> Answer:
+    """Answer what is due next."""
+    query: UpcomingQuery = call.query
+    until = call.services.clock.now() + min(query.within, _FURTHEST)
+    upcoming = [
+        {"due_at": isoformat(due), "schedule_id": it.id, "schedule_name": it.name}
+        for due, it in schedules.list_upcoming(connection, until, query.limit)
+    ]
+    return Answer({"upcoming": upcoming, "until": isoformat(until)})
+
+
+def get_schedule(connection: Connection, call: Call) -> Answer:
+    """Answer one schedule; also one that was deleted."""
+    return Answer(_represent(call, _find(connection, call)))
+
+
+def change_schedule(connection: Connection, call: Call) -> Answer:
+    """Change what a schedule is defined by, and answer it. Whether it is enabled stays."""
+    body: ScheduleChange = call.body
+    schedule = _find_ours(connection, call)
+    given = {name: getattr(body, name) for name in body.model_fields_set}
+    definition = validate(_merged(schedule.document, given), ScheduleDefinition)
+    require_provider(call, definition.provider)
+    changed = schedules.change_schedule(connection, schedule, definition, call.services.clock.now())
+    return _answer(call, changed, _given(body), has_changed=changed is not schedule)
+
+
+def _merged(document: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return a definition with what is given; an interval takes the place of a cron expression."""
+    for one, other in (("cron", "interval"), ("interval", "cron")):
+        if given.get(one) is not None and other not in given:
+            given = given | {other: None}
+    return {name: it for name, it in {**document, **given}.items() if it is not None}
+
+
+def delete_schedule(connection: Connection, call: Call) -> Answer:
+    """Delete a schedule, and answer it; a run under way ends as it does."""
+    schedule = _find(connection, call, lock=True)
+    if schedule.status is ScheduleStatus.DELETED:
+        return Answer(_represent(call, schedule))
+    if not schedule.is_removed:  # what plugins.toml names no more can be changed nowhere else
+        _require_ours(schedule)
+    deleted = schedules.delete_schedule(connection, schedule, call.services.clock.now())
+    return _answer(call, deleted, {"name": deleted.name})
+
+
+def run_schedule(connection: Connection, call: Call) -> Answer:
+    """Run a schedule now, and answer the run; it counts as any other."""
+    require_investigator(call)
+    schedule = _find(connection, call, lock=True)
+    row = schedules.run_now(connection, schedule, call.principal.name, call.services.clock.now())
+    change = Change(target=_target(schedule), details={"run": row["id"], "state": row["state"]})
+    return Answer(represent_run(row), change=change)
+
+
+def enable_schedule(connection: Connection, call: Call) -> Answer:
+    """Have a schedule run from now on, and answer it; its failures count from 0."""
+    schedule = _find_living(connection, call)
+    if schedule.is_removed:
+        words = "plugins.toml does not name the schedule any more; apply one that does."
+        raise CallerError(409, words)
+    enabled = schedules.enable_schedule(connection, schedule, call.services.clock.now())
+    details: dict[str, Json] = {"reason": schedule.disabled_reason}
+    return _answer(call, enabled, details, has_changed=enabled is not schedule)
+
+
+def disable_schedule(connection: Connection, call: Call) -> Answer:
+    """Have a schedule run no more, and answer it; a run under way ends as it does."""
+    schedule = _find_living(connection, call)
+    if not schedule.is_active:
+        return Answer(_represent(call, schedule))
+    now = call.services.clock.now()
+    disabled = schedules.disable_schedule(connection, schedule, DisabledReason.MANUAL, now)
+    return _answer(call, disabled, {})
+
+
+def list_runs(connection: Connection, call: Call) -> Answer:
+    """Answer one page of a schedule's runs, the newest first."""
+    query: RunQuery = call.query
+    schedule = _find(connection, call)
+    page = schedules.list_runs(
+        connection,
+        schedule.id,
+        limit=query.limit,
+        state=query.state,
+        before=_PREFIX + query.cursor.before if query.cursor else None,
+    )
+    content = {
+        "runs": [represent_run(row) for row in page.runs],
+        "total": page.total,
+        "total_relation": "eq" if page.exact else "gte",
+    }
+    following = Place(RUNS, page.next.removeprefix(_PREFIX)) if page.next else None
+    return with_next(call, content, following)
+
+
+def _find(connection: Connection, call: Call, *, lock: bool = False) -> Schedule:
+    schedule = load_schedule(connection, call.path["schedule_id"], lock=lock)
+    if schedule is None:
+        raise no_such("schedule")
+    return schedule
+
+
+def _find_living(connection: Connection, call: Call) -> Schedule:
+    schedule = _find(connection, call, lock=True)
+    if schedule.status is ScheduleStatus.DELETED:
+        raise CallerError(409, "The schedule was deleted; create it anew.")
+    return schedule
+
+
+def _find_ours(connection: Connection, call: Call) -> Schedule:
+    schedule = _find_living(connection, call)
+    _require_ours(schedule)
+    return schedule
+
+
+def _require_ours(schedule: Schedule) -> None:
+    if schedule.managed_by is not ManagedBy.API:
+        words = "plugins.toml says what this schedule is; change it there and apply it."
+        raise refusal(Kind.MANAGED_BY_FILE, 409, words)
+
+
+def _answer(
+    call: Call, schedule: Schedule, details: dict[str, Json], *, has_changed: bool = True
+) -> Answer:
+    change = Change(target=_target(schedule), details=details)
+    return Answer(_represent(call, schedule), change=change if has_changed else None)
+
+
+def _given(body: Body) -> dict[str, Json]:
+    """Return what of a body the audit log keeps: which members were given."""
+    return {"members": sorted(body.model_fields_set - {"name"})}
+
+
+def _target(schedule: Schedule) -> str:
+    return f"schedule:{schedule.id}"
+
+
+def _represent(call: Call, schedule: Schedule) -> dict[str, Json]:
+    upcoming = [isoformat(moment) for moment in upcoming_of(schedule)]
+    return represent_schedule(schedule, call.services.public_url) | {"upcoming": upcoming}

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from schedule_office import Office
+
+
+@pytest.fixture
+def office(database, clock) -> Office:
+    return Office(database, clock)

@@ -1,0 +1,131 @@
+"""Three nodes of which one is killed every few seconds run every fire time of an hour, once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from schedule_office import Office
+from tocsin.testing import ManualClock
+
+BEGIN = datetime(2027, 3, 28, 0, 30, tzinfo=UTC)  # the hour in which Berlin turns its clocks
+NODES = 3
+RULES = {
+    "every minute": {"cron": "* * * * *"},
+    "every five minutes": {"cron": "*/5 * * * *", "jitter": "2m"},
+    "every seven minutes": {"interval": "PT7M"},
+    "at the change of clocks": {"cron": "30 2 * * *", "timezone": "Europe/Berlin"},
+    "hourly": {"cron": "15 * * * *", "timezone": "Asia/Kolkata"},
+}
+MINUTES = [BEGIN + timedelta(minutes=n) for n in range(1, 61)]
+EXPECTED = {
+    "every minute": MINUTES,
+    "every five minutes": [it for it in MINUTES if it.minute % 5 == 0],
+    "every seven minutes": [BEGIN + n * timedelta(minutes=7) for n in range(1, 9)],
+    "at the change of clocks": [datetime(2027, 3, 28, 1, tzinfo=UTC)],
+    "hourly": [datetime(2027, 3, 28, 0, 45, tzinfo=UTC)],
+}
+
+
+class Nodes:
+    """Processes that share a database and a clock."""
+
+    def __init__(self, folder: Path, url: str, speed: float) -> None:
+        self._folder, self._speed = folder, speed
+        self._started = 0.0
+        self._processes: list[asyncio.subprocess.Process] = []
+        (folder / "plugins.toml").write_text("enabled = []\n")
+        self._environment = os.environ | {
+            "TOCSIN_DATA_DIR": str(folder / "data"),
+            "TOCSIN_PLUGINS_FILE": str(folder / "plugins.toml"),
+            "TOCSIN_DATABASE_URL": url,
+            "TOCSIN_ENCRYPTION_KEY": "A" * 43 + "=",
+            "TOCSIN_PORT": "0",
+            "TOCSIN_BASE_URL": "https://tocsin.example",
+        }
+
+    def begin(self) -> None:
+        """Have the clock go."""
+        self._started = time.time()
+
+    @property
+    def now(self) -> datetime:
+        return BEGIN + timedelta(seconds=(time.time() - self._started) * self._speed)
+
+    async def start(self) -> None:
+        with (self._folder / "serve.log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                str(Path(__file__).with_name("fast_node.py")),
+                *map(str, (BEGIN.timestamp(), self._started, self._speed)),
+                env=self._environment,
+                stderr=log,
+            )
+        self._processes.append(process)
+
+    async def kill(self, number: int) -> None:
+        process = self._processes.pop(number)
+        assert process.returncode is None, (self._folder / "serve.log").read_text()[-5_000:]
+        process.kill()
+        await process.wait()
+
+    async def kill_all(self) -> None:
+        while self._processes:
+            await self.kill(0)
+
+
+async def check_an_hour(office: Office, nodes: Nodes, copies: int) -> int:
+    """Live through an hour; return how many nodes were killed meanwhile."""
+    names = {}
+    for number in range(copies):
+        for rule, given in RULES.items():
+            made = await office.make(f"{rule} {number}", overlap="queue", **given)
+            names[made.id] = rule
+    killed = 0
+    nodes.begin()
+    for _ in range(NODES):
+        await nodes.start()
+    chance = random.Random(1)
+    while nodes.now < BEGIN + timedelta(minutes=62):
+        await asyncio.sleep(chance.uniform(3, 6))
+        await nodes.kill(chance.randrange(NODES))
+        await nodes.start()
+        killed += 1
+    await _until_ended(office)
+    await nodes.kill_all()
+    ran: dict[str, list[datetime]] = {schedule_id: [] for schedule_id in names}
+    runs = await office.runs()
+    for run in runs:
+        ran[run["schedule_id"]].append(run["fire_at"])
+    end = BEGIN + timedelta(hours=1)
+    for schedule_id, rule in names.items():
+        assert sorted(at for at in ran[schedule_id] if at <= end) == EXPECTED[rule], rule
+    assert Counter(run["state"] for run in runs) == {"completed": len(runs)}
+    told = Counter(await office.told())
+    assert told == {"investigation-completed": len(runs)}
+    assert len(await office.sessions()) == len(runs)
+    return killed
+
+
+async def _until_ended(office: Office) -> None:
+    async with asyncio.timeout(120):
+        while {"running", "waiting"} & set(await office.states()):  # noqa: ASYNC110 - other processes end them
+            await asyncio.sleep(0.5)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_an_hour_is_run_once_though_nodes_are_killed(migrated_url, database, tmp_path):
+    nodes = Nodes(tmp_path, migrated_url.render_as_string(hide_password=False), speed=15)
+    office = Office(database, ManualClock(BEGIN))
+    killed = await check_an_hour(office, nodes, copies=4)
+    assert killed > 30
