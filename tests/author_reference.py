@@ -17,7 +17,8 @@ from pydantic.fields import FieldInfo
 import tocsin
 import tocsin.testing.conformance
 from tocsin import PluginSettings
-from tocsin.registry.settings_schema import _duration, list_settings
+from tocsin.fields import short_duration
+from tocsin.registry.settings_schema import list_settings
 
 MODULES = (tocsin, tocsin.testing, tocsin.testing.conformance)
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -117,7 +118,8 @@ SIGNS = (("gt", "more than"), ("ge", "at least"), ("lt", "less than"), ("le", "a
 def limits(field: FieldInfo) -> str:
     """Return the limits of a length of time, which its schema does not tell."""
     told = ((words, getattr(mark, sign, None)) for mark in field.metadata for sign, words in SIGNS)
-    return "".join(f", {words} {_duration(it)}" for words, it in told if isinstance(it, timedelta))
+    lengths = ((words, it) for words, it in told if isinstance(it, timedelta))
+    return "".join(f", {words} {short_duration(it)}" for words, it in lengths)
 
 
 def of_members(nodes: Sequence[ast.ClassDef]) -> Iterator[str]:

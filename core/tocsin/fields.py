@@ -142,6 +142,14 @@ def iso_duration(duration: timedelta) -> str:
     return f"P{date}{'T' + time if time or not date else ''}"
 
 
+def short_duration(duration: timedelta) -> str:
+    """Return the length of time in the largest unit that gives a whole number: `5m`."""
+    for unit, length in reversed(_UNITS.items()):
+        if unit != "w" and duration and not duration % length:
+            return f"{duration // length}{unit}"
+    return "0s"
+
+
 def _parse_duration(value: object) -> object:
     if not isinstance(value, str):
         return value

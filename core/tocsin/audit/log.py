@@ -18,9 +18,6 @@ from tocsin.store.counting import count_matching
 from tocsin.store.tables import EPOCH, audit
 from tocsin.store.text import clean
 
-COUNTED = 10_000
-"""Totals are exact up to here."""
-
 _NAME = 500
 _ACTION = 60
 _ADDRESS = 60

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from zoneinfo import ZoneInfo
 
 import structlog
 import typer
 
-from tocsin.clock import SystemClock
+from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import open_proven_vault
 from tocsin.delivery import Channels, Destination, load_destinations
 from tocsin.errors import OperatorError, PluginFailure
@@ -16,6 +17,7 @@ from tocsin.hookspecs import Channel, Enricher, Provider
 from tocsin.logs import configure_logs
 from tocsin.model import Health
 from tocsin.observables import Environment
+from tocsin.recurrence import Recurrence, ScheduleDefinition
 from tocsin.registry import Configuration, Maker, ManagedBy, load_configuration, start_plugins
 from tocsin.settings import Settings, load_settings
 from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
@@ -53,9 +55,21 @@ async def _check(settings: Settings) -> bool:
             well += [await _ask(section, plugin) for plugin in plugins.values()]
     finally:
         await live.close()
+    for name, definition in configuration.schedules.items():
+        print(f"schedules.{name}: {_next_run(definition)}")
     for absent in live.absent:
         print(f"{absent.name}: left out: {absent.reason}", file=sys.stderr)
     return all(well) and not live.absent
+
+
+def _next_run(definition: ScheduleDefinition) -> str:
+    """Return when a schedule that is made now would run first."""
+    now = SystemClock().now()
+    following = Recurrence(definition, "", now).without_jitter().next(now)
+    if following is None:
+        return "it does not run any more, since `ends_at` has passed"
+    local = following.at.astimezone(ZoneInfo(definition.timezone))
+    return f"next at {isoformat(following.at)}, {local:%H:%M} in {definition.timezone}"
 
 
 async def _check_database(settings: Settings, configuration: Configuration, maker: Maker) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+_MOST_COLUMNS = 9
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -38,6 +39,9 @@ def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
     if not records:
         print("nothing to show")
         return
+    if len(records) == 1 and len(records[0]) > _MOST_COLUMNS:
+        _print_members(records[0])
+        return
     table = Table(box=None, pad_edge=False)
     for place, name in enumerate(records[0]):
         # The first is what a record is called by, to be copied in one piece
@@ -45,6 +49,13 @@ def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
     for record in records:
         table.add_row(*map(_escaped, record.values()))
     Console().print(table)
+
+
+def _print_members(record: Mapping[str, Any]) -> None:
+    """Print a record that is too wide for a line, a member a line."""
+    width = max(map(len, record))
+    for name, value in record.items():
+        print(f"{name.replace('_', ' '):{width}}  {'' if value is None else value}")
 
 
 def _escaped(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import Annotated, Any
@@ -29,7 +30,10 @@ _COLUMNS = (
     "consecutive_failures",
 )
 _DETAILS = (*_COLUMNS, "upcoming", "query", "persona", "provider", "tags", "last_error", "url")
-_RUN = ("id", "fire_at", "state", "trigger", "count", "duration_ms", "session_id", "reason")
+_RUN = (
+    *("id", "fire_at", "state", "trigger", "count", "duration_ms"),
+    *("session_id", "cause", "reason"),
+)
 _UPCOMING = ("due_at", "schedule_name", "schedule_id")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The schedule's id.")]
@@ -196,3 +200,5 @@ def upcoming(
     path, query = path_to("schedules", "upcoming"), {"within": within, "limit": limit}
     answer = run_on_api(url, token, lambda api: api.call("GET", path, query=query))
     print_columns(answer["upcoming"], _UPCOMING, as_json=as_json)
+    if answer["truncated"]:
+        print(f"there are more after {answer['until']}; --limit gives more", file=sys.stderr)

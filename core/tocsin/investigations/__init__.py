@@ -25,10 +25,10 @@ from tocsin.investigations.sessions.records import (
     NewSession,
     add_message,
     cancel_session,
+    cancel_waiting,
     count_waiting,
     create_session,
     create_sessions,
-    fail_waiting,
     load_report,
 )
 
@@ -52,10 +52,10 @@ __all__ = [
     "StepPage",
     "add_message",
     "cancel_session",
+    "cancel_waiting",
     "count_waiting",
     "create_session",
     "create_sessions",
-    "fail_waiting",
     "find_session",
     "list_sessions",
     "list_steps",

@@ -3,7 +3,8 @@
 Five fields: minute, hour, day of month, month, weekday, of which 0 and 7 are Sunday. Where both
 day fields are given, either of them is enough. A job at fixed hours and minutes that a change to
 summer time would leave out runs right after it, and one that the change back would repeat runs
-once; a job with a star in the hour or the minute goes by the time that passes.
+once; a job with a star in the hour or the minute goes by the time that passes. Where summer time
+is half an hour, as on Lord Howe Island, the library may pass over the half hour that comes twice.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ NICKNAMES = MappingProxyType(
     }
 )
 _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
-_LOOKED_AT = 50
+_LOOKED_AT = 1_000
 _MOST_DAYS = 31
 
 

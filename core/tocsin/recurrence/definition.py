@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, ClassVar
@@ -14,12 +15,14 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
     field_serializer,
-    model_validator,
+    field_validator,
 )
 from pydantic_core import PydanticCustomError
 
-from tocsin.fields import Duration, Whole, any_case, iso_duration
+from tocsin.fields import Duration, Whole, any_case, iso_duration, short_duration
 from tocsin.model import Persona, Vocabulary
 from tocsin.recurrence.cron import CronError, parse_cron, shortest_pause
 from tocsin.validation import nearest
@@ -66,7 +69,7 @@ def _lasting(shortest: timedelta, longest: timedelta) -> AfterValidator:
 
     def judge(value: timedelta) -> timedelta:
         if not shortest <= value <= longest or value.microseconds:
-            bounds = {"from": iso_duration(shortest), "to": iso_duration(longest)}
+            bounds = {"from": short_duration(shortest), "to": short_duration(longest)}
             raise PydanticCustomError("duration", "give whole seconds, from {from} to {to}", bounds)
         return value
 
@@ -79,10 +82,23 @@ def _moment(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
 
+def _tag(value: str) -> str:
+    if not _TAG.fullmatch(value):
+        words = "give 1 to 50 letters, digits, dots, colons, - and _, a letter or digit first"
+        raise PydanticCustomError("tag", "{words}", {"words": words})
+    return value
+
+
+_TAG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,49}$")
 _SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
-Interval = Annotated[Duration, _lasting(10 * _SECOND, 366 * _DAY)]
+_Strict = Annotated[Duration, Field(strict=True)]  # a number alone does not say of what
+Interval = Annotated[_Strict, _lasting(10 * _SECOND, 366 * _DAY)]
 Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
-Tag = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,49}$")]
+Tag = Annotated[
+    str,
+    AfterValidator(_tag),
+    WithJsonSchema({"type": "string", "pattern": _TAG.pattern}),
+]
 Query = Annotated[
     str,
     StringConstraints(
@@ -111,12 +127,14 @@ class ScheduleDefinition(BaseModel):
         "its like; this or `interval`.",
     )
     interval: Interval | None = Field(
-        default=None, description="Instead of `cron`, how often: from 10 seconds to 366 days."
+        default=None,
+        validate_default=True,
+        description="Instead of `cron`, how often: from 10 seconds to 366 days.",
     )
-    timezone: Annotated[str, AfterValidator(_zone)] = Field(
+    timezone: Annotated[str, Field(max_length=100), AfterValidator(_zone)] = Field(
         default="UTC", description="The time zone that `cron` is in, such as `Europe/Berlin`."
     )
-    jitter: Annotated[Duration, _lasting(_SECOND, _DAY)] | None = Field(
+    jitter: Annotated[_Strict, _lasting(_SECOND, _DAY)] | None = Field(
         default=None,
         description="Put each run off by up to so much, so that not all begin at once; none by "
         "default.",
@@ -125,10 +143,10 @@ class ScheduleDefinition(BaseModel):
         default=None, description="From when on it runs; intervals count from here."
     )
     ends_at: Moment | None = Field(default=None, description="Until when it runs.")
-    timeout: Annotated[Duration, _lasting(10 * _SECOND, _DAY)] = Field(
+    timeout: Annotated[_Strict, _lasting(10 * _SECOND, _DAY)] = Field(
         default=timedelta(minutes=10), description="How long a run may take before it has failed."
     )
-    misfire_grace: Annotated[Duration, _lasting(10 * _SECOND, 7 * _DAY)] = Field(
+    misfire_grace: Annotated[_Strict, _lasting(10 * _SECOND, 7 * _DAY)] = Field(
         default=timedelta(hours=1),
         description="How late a run may begin; one that is later is recorded as missed.",
     )
@@ -150,26 +168,43 @@ class ScheduleDefinition(BaseModel):
     def _duration(self, value: timedelta | None) -> str | None:
         return None if value is None else iso_duration(value)
 
-    @model_validator(mode="after")
-    def _agree(self) -> ScheduleDefinition:
-        if (self.cron is None) == (self.interval is None):
-            raise ValueError("give either `cron` or `interval`")
-        if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
-            raise ValueError("`starts_at` must be before `ends_at`")
-        if self.jitter is not None and self.jitter >= self._pause:
-            words = f"the runs are {iso_duration(self._pause)} apart; give a shorter `jitter`"
-            raise ValueError(words)
-        return self
+    @field_validator("interval")
+    @classmethod
+    def _one_of_both(cls, value: timedelta | None, info: ValidationInfo) -> timedelta | None:
+        # What is wrong itself is not among the data
+        if "cron" in info.data and (info.data["cron"] is None) == (value is None):
+            both = "both are given" if value is not None else "neither is given"
+            words = f"give either `cron` or `interval`; {both}"
+            raise PydanticCustomError("either", "{words}", {"words": words})
+        return value
+
+    @field_validator("jitter")
+    @classmethod
+    def _shorter_than_a_pause(
+        cls, value: timedelta | None, info: ValidationInfo
+    ) -> timedelta | None:
+        given = info.data
+        if value is None or not {"cron", "interval", "timezone"} <= given.keys():
+            return value
+        pause = given["interval"] or shortest_pause(parse_cron(given["cron"]), given["timezone"])
+        if value >= pause:
+            words = f"the runs are {short_duration(pause)} apart; give a shorter one"
+            raise PydanticCustomError("jitter", "{words}", {"words": words})
+        return value
+
+    @field_validator("ends_at")
+    @classmethod
+    def _after_the_beginning(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
+        begin = info.data.get("starts_at")
+        if value is not None and begin is not None and begin >= value:
+            raise PydanticCustomError("end", "give a moment after `starts_at`")
+        return value
 
     @property
     def cron_fields(self) -> str:
         """The cron expression in its five fields; only where there is one."""
         return parse_cron(self.cron or "")
 
-    @property
-    def _pause(self) -> timedelta:
-        return self.interval or shortest_pause(self.cron_fields, self.timezone)
-
     def as_json(self) -> dict[str, Any]:
         """Return it as it is stored and shown; durations in ISO 8601."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", include=set(ScheduleDefinition.model_fields))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import islice, takewhile
@@ -12,9 +12,10 @@ from zoneinfo import ZoneInfo
 from tocsin.recurrence.cron import cron_times
 from tocsin.recurrence.definition import ScheduleDefinition
 
-MOST_COUNTED = 1_000
-"""So many missed fire times are counted; of more, that they were more."""
+MOST_COUNTED = 100
+"""So many missed fire times are counted, since each has to be computed; of more, that they are."""
 _TICK = timedelta(microseconds=1)
+_MINUTE = timedelta(minutes=1)
 _NO_TIME = timedelta(0)
 
 
@@ -32,10 +33,11 @@ class FireTime:
 class Past:
     """The fire times of a schedule that are due by now and were not looked at yet."""
 
+    first: FireTime | None
     latest: FireTime | None
-    """The last of them; None where there is none."""
+    """The first and the last of them; None where there is none."""
     earlier: int
-    """How many there are before it, counted up to MOST_COUNTED."""
+    """How many there are before the last, counted up to MOST_COUNTED."""
     until: datetime | None
     """The last of those."""
     following: FireTime | None
@@ -63,6 +65,10 @@ class Recurrence:
         """Yield the fire times at a moment and after it, in their order."""
         return self.after(moment - _TICK)
 
+    def without_jitter(self) -> Recurrence:
+        """Return the same, of which each fire time is due at once."""
+        return replace(self, definition=self.definition.model_copy(update={"jitter": None}))
+
     def next(self, moment: datetime) -> FireTime | None:
         """Return the first fire time after a moment, None where none follows."""
         return next(self.after(moment), None)
@@ -74,22 +80,24 @@ class Recurrence:
 
     def past(self, first: datetime, now: datetime) -> Past:
         """Return what is due by `now`, from the fire time `first` on."""
-        due = self._due_from(first, now, MOST_COUNTED + 1)
+        due = list(islice(self._due(first, now), MOST_COUNTED + 1))
         if not due:
-            return Past(None, 0, None, next(self.since(first), None))
-        if len(due) <= MOST_COUNTED:
-            until = due[-2].at if due[1:] else None
-            return Past(due[-1], len(due) - 1, until, self.next(due[-1].at))
-        recent = self._due_from(self._begin_of_grace(now), now, None) or due
-        until = recent[-2].at if recent[1:] else due[-1].at
-        return Past(recent[-1], MOST_COUNTED, until, self.pending(now))
+            return Past(None, None, 0, None, next(self.since(first), None))
+        latest = due if len(due) <= MOST_COUNTED else self._last_two(first, now)
+        until = latest[-2].at if latest[1:] else None
+        return Past(due[0], latest[-1], len(due) - 1, until, self.pending(now))
 
-    def _begin_of_grace(self, now: datetime) -> datetime:
-        definition = self.definition
-        return now - definition.misfire_grace - (definition.jitter or _NO_TIME)
+    def _due(self, first: datetime, now: datetime) -> Iterator[FireTime]:
+        return takewhile(lambda it: it.due <= now, self.since(first))
 
-    def _due_from(self, first: datetime, now: datetime, most: int | None) -> list[FireTime]:
-        return list(islice(takewhile(lambda it: it.due <= now, self.since(first)), most))
+    def _last_two(self, first: datetime, now: datetime) -> list[FireTime]:
+        """Return the last of what is due by `now`: two or more, looking back ever further."""
+        window = (self.definition.interval or _MINUTE) + (self.definition.jitter or _NO_TIME)
+        found: list[FireTime] = []
+        while not found[1:]:
+            window *= 2
+            found = list(self._due(max(first, now - window), now))
+        return found
 
     def _times(self, after: datetime) -> Iterator[datetime]:
         definition = self.definition

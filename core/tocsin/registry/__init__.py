@@ -12,7 +12,7 @@ from tocsin.registry.live import (
     start_providers,
 )
 from tocsin.registry.loading import Absent
-from tocsin.registry.planning import Known, ManagedBy, Step, plan
+from tocsin.registry.planning import Known, ManagedBy, Step, plan, taken
 from tocsin.registry.reading import Configured
 
 __all__ = [
@@ -36,4 +36,5 @@ __all__ = [
     "start_investigating",
     "start_plugins",
     "start_providers",
+    "taken",
 ]

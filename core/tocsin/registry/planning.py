@@ -44,10 +44,7 @@ def plan(section: str, known: Mapping[str, Known], wanted: Mapping[str, object])
     """
     for name, it in known.items():
         if it.managed_by is ManagedBy.API and name in wanted:
-            raise OperatorError(
-                f"{section}.{name}: a {section.removesuffix('s')} of this name was made over HTTP; "
-                "give it another name in the file, or delete the other"
-            )
+            raise taken(section, name)
     steps = [Step(section, name, _action(known.get(name), it)) for name, it in wanted.items()]
     steps += [
         Step(section, name, "disable")
@@ -55,6 +52,14 @@ def plan(section: str, known: Mapping[str, Known], wanted: Mapping[str, object])
         if it.managed_by is not ManagedBy.API and name not in wanted and not it.is_removed
     ]
     return sorted((step for step in steps if step.action), key=lambda step: step.name)
+
+
+def taken(section: str, name: str) -> OperatorError:
+    """Return the error for a name of the file that something made over HTTP has."""
+    return OperatorError(
+        f"{section}.{name}: a {section.removesuffix('s')} of this name was made over HTTP; "
+        "give it another name in the file, or delete the other"
+    )
 
 
 def _action(known: Known | None, content: object) -> str:

@@ -12,16 +12,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from tocsin.fields import PluginSettings
+from tocsin.fields import PluginSettings, short_duration
 
-_UNITS = {
-    "w": timedelta(weeks=1),
-    "d": timedelta(days=1),
-    "h": timedelta(hours=1),
-    "m": timedelta(minutes=1),
-    "s": timedelta(seconds=1),
-    "ms": timedelta(milliseconds=1),
-}
 _SECRET = 'secret: { env = "NAME" } or { file = "path" }'  # noqa: S105 - says how to write one
 _WORDS = {
     "string": "text",
@@ -137,17 +129,9 @@ def _toml(value: object) -> str:
 def _written(value: object) -> Any:
     match value:
         case timedelta():
-            return _duration(value)
+            return short_duration(value)
         case BaseModel():
             return value.model_dump()
         case set() | frozenset():
             return list(value)
     return str(value)
-
-
-def _duration(value: timedelta) -> str:
-    """Return the length of time in the largest unit that gives a whole number."""
-    for unit, length in _UNITS.items():
-        if value and not value % length:
-            return f"{value // length}{unit}"
-    return "0s"

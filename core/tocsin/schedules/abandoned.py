@@ -2,61 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import Connection, and_, or_, select
 
 from tocsin.clock import isoformat
-from tocsin.investigations import Failure, FailureCause, fail_waiting
+from tocsin.investigations import cancel_waiting
 from tocsin.model import SessionStatus
 from tocsin.schedules.records import RunState
 from tocsin.schedules.settling import Outcome, Settling
 from tocsin.store.tables import IS_UNENDED, schedule_runs, sessions
 
 AT_ONCE = 100
-After = list[Callable[[], None]]
 _r, _s = schedule_runs.c, sessions.c
+_joined = schedule_runs.join(sessions, _r.session_id == _s.id)
+_is_over = or_(_s.status == SessionStatus.CANCELLED, _s.run > 1)
+"""The first run of the session ended without a finisher."""
 
 
-def settle_abandoned(connection: Connection, settling: Settling, now: datetime) -> After:
-    """Settle so many runs that were cancelled, and have those fail that no node takes up.
-
-    Returns what is to be called once this transaction is committed.
-    """
-    after = [
-        settling.settle(connection, row.schedule_id, row.session_id, Outcome(now))
-        for row in _running(connection, _is_over())
-    ]
-    for row in _running(connection, _waits_too_long(now)):
-        words = f"no node has taken it up by {isoformat(row.begin_by)}"
-        if fail_waiting(connection, row.session_id, words, now):
-            outcome = Outcome(now, failure=Failure(FailureCause.NOT_TAKEN_UP, words))
-            after.append(settling.settle(connection, row.schedule_id, row.session_id, outcome))
-    return [it for it in after if it is not None]
-
-
-def is_any_abandoned(connection: Connection, now: datetime) -> bool:
-    """Return whether there may be something to settle."""
-    return bool(_running(connection, _is_over() | _waits_too_long(now)))
-
-
-def _is_over() -> ColumnElement[bool]:
-    """Return the condition that the first run of a session ended without a finisher."""
-    return (_s.status == SessionStatus.CANCELLED) | (_s.run > 1)
-
-
-def _waits_too_long(now: datetime) -> ColumnElement[bool]:
-    return (_s.status == SessionStatus.QUEUED) & _s.started_at.is_(None) & (_r.begin_by <= now)
-
-
-def _running(connection: Connection, condition: ColumnElement[bool]) -> Sequence[Any]:
+def list_abandoned(connection: Connection, now: datetime) -> list[str]:
+    """Return the sessions of so many runs that are to be settled."""
+    waits = and_(_s.status == SessionStatus.QUEUED, _s.started_at.is_(None), _r.begin_by <= now)
     query = (
-        select(_r.schedule_id, _r.session_id, _r.begin_by)
-        .select_from(schedule_runs.join(sessions, _r.session_id == _s.id))
-        .where(IS_UNENDED, _r.state == RunState.RUNNING, condition)
+        select(_r.session_id)
+        .select_from(_joined)
+        .where(IS_UNENDED, _r.state == RunState.RUNNING, or_(_is_over, waits))
         .order_by(_r.id)
         .limit(AT_ONCE)
     )
-    return connection.execute(query).all()
+    return list(connection.scalars(query))
+
+
+def settle_abandoned(
+    connection: Connection, session_id: str, settling: Settling, now: datetime
+) -> Callable[[], None] | None:
+    """Settle the run in a session that was cancelled, or that no node has taken up in time.
+
+    The second is missed: it says nothing of the schedule, and does not count as a failure. Returns
+    what is to be called once this transaction is committed, None where nothing is to be settled
+    any more.
+    """
+    query = select(_r.schedule_id, _r.begin_by, _is_over.label("is_over")).select_from(_joined)
+    row = connection.execute(query.where(_r.session_id == session_id)).one()
+    outcome = Outcome(now)
+    if not row.is_over:
+        words = f"no node has taken it up by {isoformat(row.begin_by)}"
+        if not cancel_waiting(connection, session_id, words, now):
+            return None
+        outcome = Outcome(now, missed=words)
+    return settling.settle(connection, row.schedule_id, session_id, outcome)

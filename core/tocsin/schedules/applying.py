@@ -7,8 +7,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from tocsin.errors import NameTakenError
 from tocsin.recurrence import ScheduleDefinition
-from tocsin.registry import Known, ManagedBy, Step, plan
+from tocsin.registry import Known, ManagedBy, Step, plan, taken
 from tocsin.schedules.changing import (
     change_schedule,
     create_schedule,
@@ -40,10 +41,7 @@ def apply_schedules(connection: Connection, wanted: Wanted, by: str, now: dateti
     steps = _plan(known, wanted)
     for step in steps:
         if step.action == "create":
-            definition = wanted[step.name]
-            create_schedule(
-                connection, step.name, definition, managed_by=ManagedBy.FILE, by=by, now=now
-            )
+            _create(connection, step.name, wanted[step.name], by, now)
         elif step.action == "disable":
             disable_schedule(connection, known[step.name], DisabledReason.REMOVED, now)
         else:
@@ -51,6 +49,15 @@ def apply_schedules(connection: Connection, wanted: Wanted, by: str, now: dateti
             if changed.is_removed:
                 enable_schedule(connection, changed, now)
     return steps
+
+
+def _create(
+    connection: Connection, name: str, definition: ScheduleDefinition, by: str, now: datetime
+) -> None:
+    try:
+        create_schedule(connection, name, definition, managed_by=ManagedBy.FILE, by=by, now=now)
+    except NameTakenError:
+        raise taken(SECTION, name) from None  # over HTTP, at this moment
 
 
 def _plan(known: Mapping[str, Schedule], wanted: Wanted) -> list[Step]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, update
 
 from tocsin.investigations import NewSession, create_sessions
-from tocsin.recurrence import FireTime, Overlap
+from tocsin.recurrence import FireTime, Overlap, ScheduleDefinition
 from tocsin.schedules.records import RunState, Schedule, Trigger
 from tocsin.schedules.runs import (
     change_run,
@@ -20,10 +21,10 @@ from tocsin.schedules.runs import (
     unended,
 )
 from tocsin.store.tables import schedules
+from tocsin.validation import explain
 
 MOST_WAITING = 10
 """So many runs of one schedule wait at most; what is due then is skipped."""
-BROKEN = "its definition is not understood any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +68,30 @@ def begin_next(connection: Connection, schedule: Schedule, now: datetime) -> Non
     try:
         [started] = _start(connection, [(schedule, first["created_by"])], now)
     except ValueError as error:
-        leave_out_waiting(connection, schedule.id, f"{BROKEN}: {error}", now)
+        leave_out_waiting(connection, schedule.id, not_understood(error), now)
         return
     change_run(connection, first["id"], {"state": RunState.RUNNING} | started)
 
 
+def not_understood(error: ValueError) -> str:
+    """Return in one line that a stored definition is not understood, and why."""
+    why = str(error)
+    if isinstance(error, ValidationError):
+        mistakes = explain(error, ScheduleDefinition)
+        why = ", ".join(f"{'.'.join(it.path)}: {it.found}" for it in mistakes)
+    return f"its definition is not understood: {why}"
+
+
 def _admitted(wanted: Wanted, before: Sequence[RowMapping], now: datetime) -> dict[str, Any]:
-    state, reason = _admit(wanted.schedule, before)
+    state, reason = admit(wanted.schedule, before)
     members: dict[str, Any] = {"state": state, "reason": reason}
     if state is RunState.SKIPPED:
         members["ended_at"] = now
     return run_row(wanted.schedule.id, wanted.fire, wanted.trigger, wanted.by, **members)
 
 
-def _admit(schedule: Schedule, before: Sequence[RowMapping]) -> tuple[RunState, str | None]:
+def admit(schedule: Schedule, before: Sequence[RowMapping]) -> tuple[RunState, str | None]:
+    """Return what becomes of a run beside those that have not ended, and why it is skipped."""
     if not before:
         return RunState.RUNNING, None
     if schedule.definition.overlap is Overlap.SKIP:

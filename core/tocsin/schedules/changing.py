@@ -18,7 +18,7 @@ from tocsin.schedules.records import (
     ScheduleStatus,
     columns_of,
 )
-from tocsin.schedules.runs import leave_out_waiting, note_missed
+from tocsin.schedules.runs import cut_off, leave_out_waiting, note_missed
 from tocsin.store import announce
 from tocsin.store.conflicts import insert_into
 from tocsin.store.tables import schedules
@@ -76,10 +76,14 @@ def change_schedule(
 def enable_schedule(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
     """Have a schedule run from now on, with no failures counted, and return it.
 
-    It must have been read in this transaction, locked.
+    One that is enabled stays as it is, unless its next run is not the one that comes next, as
+    after a clock had jumped ahead. It must have been read in this transaction, locked.
     """
+    cut_off(connection, schedule, now)
     if schedule.is_active:
-        return schedule
+        planned = _timed(schedule, now)
+        is_ahead = schedule.next_fire_at != planned.next_fire_at and not _is_due(schedule, now)
+        return _store(connection, planned, now) if is_ahead else schedule
     active = replace(
         schedule, status=ScheduleStatus.ACTIVE, disabled_reason=None, consecutive_failures=0
     )
@@ -107,6 +111,11 @@ def _stop(connection: Connection, before: Schedule, after: Schedule, now: dateti
     note_missed(connection, before, now, f"it was {after.status} before it could be run")
     leave_out_waiting(connection, after.id, f"the schedule was {after.status}", now)
     return _store(connection, replace(after, next_fire_at=None, next_run_at=None), now)
+
+
+def _is_due(schedule: Schedule, now: datetime) -> bool:
+    """Return whether its next run has come, be it that it waits for its jitter."""
+    return schedule.next_fire_at is not None and schedule.next_fire_at <= now
 
 
 def _timed(schedule: Schedule, now: datetime) -> Schedule:

@@ -11,15 +11,25 @@ import structlog
 from sqlalchemy import Connection, RowMapping, Select, bindparam, select, update
 
 from tocsin.errors import CallerError
-from tocsin.recurrence import FireTime, Overlap, Past
-from tocsin.schedules.beginning import BROKEN, Wanted, begin_runs
+from tocsin.recurrence import FireTime, Past
+from tocsin.schedules.beginning import Wanted, admit, begin_runs, not_understood
 from tocsin.schedules.records import RunState, Schedule, ScheduleStatus, Trigger, schedule_of
-from tocsin.schedules.runs import OWNER, insert_runs, missed_row, recorded, unended
+from tocsin.schedules.runs import (
+    OWNER,
+    accounted_until,
+    insert_runs,
+    missed_row,
+    next_begin,
+    unended,
+)
 from tocsin.store.tables import schedule_runs, schedules
 
 AT_ONCE = 100
 """So many schedules are begun in one transaction, which others wait for."""
+PUT_OFF = timedelta(minutes=1)
+"""After so long it is tried again to understand a schedule that was not understood."""
 TOO_LATE = "nobody was there to begin it in time"
+PASSED_OVER = "a later one was due as well"
 _s = schedules.c
 _log = structlog.get_logger()
 
@@ -41,26 +51,28 @@ class Due:
 
     schedule: Schedule
     past: Past
-    latest: FireTime
     now: datetime
 
     @property
-    def is_in_time(self) -> bool:
-        """Whether the latest fire time is to be run, or is too late."""
-        return self.now - self.latest.due <= self.schedule.definition.misfire_grace
+    def to_run(self) -> FireTime | None:
+        """The latest fire time, unless it is too late for that."""
+        latest = self.past.latest
+        if latest is None or self.now - latest.due > self.schedule.definition.misfire_grace:
+            return None
+        return latest
 
     def missed(self) -> dict[str, Any] | None:
-        """Return the row of what was missed, None where nothing was."""
-        earlier, latest = self.past.earlier, self.latest.at
-        count, until = (earlier, self.past.until) if self.is_in_time else (earlier + 1, latest)
-        if not count:
-            return None
-        return missed_row(self.schedule, count, until if count > 1 else None, TOO_LATE, self.now)
+        """Return the row of what is not to be run, None where that is nothing."""
+        late = self.to_run is None
+        reason = TOO_LATE if late else PASSED_OVER
+        return missed_row(self.schedule, self.past, with_latest=late, reason=reason, now=self.now)
 
 
 def is_anything_due(connection: Connection, now: datetime) -> bool:
     """Return whether some schedule is due."""
-    return connection.execute(_due(now).with_only_columns(_s.id).limit(1)).first() is not None
+    return (
+        connection.execute(select(_s.id).where(_s.next_run_at <= now).limit(1)).first() is not None
+    )
 
 
 def fire_due(connection: Connection, now: datetime, most: int = AT_ONCE) -> list[Fired]:
@@ -68,52 +80,46 @@ def fire_due(connection: Connection, now: datetime, most: int = AT_ONCE) -> list
 
     What another node has in hand is left to it.
     """
-    held = _due(now).limit(most).with_for_update(skip_locked=True)
+    held = _due(now).limit(most).with_for_update(skip_locked=True, of=schedules)
     rows = connection.execute(held).mappings().all()
-    looked_at = [it for row in rows if (it := _look(connection, row, now)) is not None]
-    due = [Due(it, past, past.latest, now) for it, past in looked_at if past.latest is not None]
-    fired = _settle(connection, due, now)
-    _advance(connection, looked_at)
-    return fired
+    due = [it for row in rows if (it := _look(connection, row, now)) is not None]
+    missed = [row for it in due if (row := it.missed()) is not None]
+    insert_runs(connection, missed)
+    wanted = [
+        Wanted(it.schedule, fire, Trigger.CLOCK, OWNER)
+        for it in due
+        if (fire := it.to_run) is not None
+    ]
+    settled = [*missed, *begin_runs(connection, wanted, now)]
+    _advance(connection, due)
+    return [
+        Fired(row["schedule_id"], row["state"], row["count"], now - row["due_at"])
+        for row in settled
+    ]
 
 
 def _due(now: datetime) -> Select[Any]:
-    is_due = _s.status == ScheduleStatus.ACTIVE, _s.next_run_at <= now
-    return select(schedules).where(*is_due).order_by(_s.next_run_at)
+    """Return the query of what is due; only what is active has a next run."""
+    accounted = accounted_until(_s.id, now).label("accounted_until")
+    return select(schedules, accounted).where(_s.next_run_at <= now).order_by(_s.next_run_at)
 
 
-def _look(connection: Connection, row: RowMapping, now: datetime) -> tuple[Schedule, Past] | None:
-    """Return what of a schedule is due; None after noting that this cannot be told."""
+def _look(connection: Connection, row: RowMapping, now: datetime) -> Due | None:
+    """Return what of a schedule is due; None after noting that this cannot be told.
+
+    It is then put off: another node, or this one mended, may understand it, and tells what was
+    missed.
+    """
     schedule = schedule_of(row)
+    begin = next_begin(row["next_fire_at"], row["accounted_until"])
     try:
-        return schedule, schedule.recurrence.past(row["next_fire_at"], now)
+        return Due(schedule, schedule.recurrence.past(begin, now), now)
     except ValueError as error:  # such as of a time zone that there is no more
-        _log.exception("a schedule cannot be run", schedule=schedule.id)
-        nothing = {"next_fire_at": None, "next_run_at": None}
-        broken = update(schedules).where(_s.id == schedule.id)
-        connection.execute(broken.values(**nothing, last_error=f"{BROKEN}: {error}"))
+        words = not_understood(error)
+        _log.error("a schedule cannot be run here", schedule=schedule.name, reason=words)
+        put_off = update(schedules).where(_s.id == schedule.id)
+        connection.execute(put_off.values(next_run_at=now + PUT_OFF, last_error=words))
         return None
-
-
-def _settle(connection: Connection, due: Sequence[Due], now: datetime) -> list[Fired]:
-    """Begin the latest fire time where that is not too late, and record all others as missed."""
-    if not due:
-        return []
-    missed = [row for it in due if (row := it.missed()) is not None]
-    in_time = [it for it in due if it.is_in_time]
-    times = [(row["schedule_id"], row["fire_at"]) for row in missed]
-    known = recorded(connection, times + [(it.schedule.id, it.latest.at) for it in in_time])
-    missed = [row for row in missed if (row["schedule_id"], row["fire_at"]) not in known]
-    insert_runs(connection, missed)
-    wanted = [
-        Wanted(it.schedule, it.latest, Trigger.CLOCK, OWNER)
-        for it in in_time
-        if (it.schedule.id, it.latest.at) not in known
-    ]
-    rows = [*missed, *begin_runs(connection, wanted, now)]
-    return [
-        Fired(row["schedule_id"], row["state"], row["count"], now - row["due_at"]) for row in rows
-    ]
 
 
 _next = (
@@ -123,14 +129,14 @@ _next = (
 )
 
 
-def _advance(connection: Connection, looked_at: Sequence[tuple[Schedule, Past]]) -> None:
+def _advance(connection: Connection, looked_at: Sequence[Due]) -> None:
     values = [
         {
-            "its_id": schedule.id,
-            "at": None if past.following is None else past.following.at,
-            "due": None if past.following is None else past.following.due,
+            "its_id": it.schedule.id,
+            "at": None if it.past.following is None else it.past.following.at,
+            "due": None if it.past.following is None else it.past.following.due,
         }
-        for schedule, past in looked_at
+        for it in looked_at
     ]
     if values:
         connection.execute(_next, values)
@@ -139,14 +145,14 @@ def _advance(connection: Connection, looked_at: Sequence[tuple[Schedule, Past]])
 def run_now(connection: Connection, schedule: Schedule, by: str, now: datetime) -> RowMapping:
     """Run a schedule once more, now, whether it is enabled or not, and return the run's row.
 
-    CallerError (409) where it is deleted, or is under way and overlapping runs are skipped. It
+    CallerError (409) where it is deleted, or its overlapping runs are skipped. It
     must have been read in this transaction, locked.
     """
     if schedule.status is ScheduleStatus.DELETED:
         raise CallerError(409, "The schedule was deleted; create it anew.")
-    skips = schedule.definition.overlap is Overlap.SKIP
-    if skips and unended(connection, [schedule.id])[schedule.id]:
-        raise CallerError(409, "A run of this schedule is under way; wait for it, or cancel it.")
+    _, reason = admit(schedule, unended(connection, [schedule.id])[schedule.id])
+    if reason is not None:
+        raise CallerError(409, f"It is not run now: {reason}.")
     wanted = Wanted(schedule, FireTime(now, now), Trigger.MANUAL, by)
     [row] = begin_runs(connection, [wanted], now)
     stored = select(schedule_runs).where(schedule_runs.c.id == row["id"])

@@ -57,5 +57,5 @@ def load_standing(connection: Connection) -> Standing:
     """Return how schedules are."""
     counted = select(_s.status, func.count()).where(IS_THERE).group_by(_s.status)
     counts = {row[0]: row[1] for row in connection.execute(counted)}
-    first = select(func.min(_s.next_run_at)).where(_s.status == ScheduleStatus.ACTIVE)
+    first = select(func.min(_s.next_run_at))
     return Standing(counts, connection.scalars(first).one_or_none())

@@ -50,7 +50,7 @@ def list_schedules(
     after: tuple[str, str] | None = None,
 ) -> SchedulePage:
     """Return one page of the schedules that match; deleted ones only by their status."""
-    matching = list(_matching(status, tag))
+    matching = list(_matching(connection, status, tag))
     total = connection.scalars(select(func.count()).select_from(schedules).where(*matching)).one()
     place = tuple_(schedules.c.name, schedules.c.id)
     query = select(schedules).where(*matching).order_by(schedules.c.name, schedules.c.id)
@@ -61,10 +61,14 @@ def list_schedules(
     return SchedulePage(found[:limit], total, None if last is None else (last.name, last.id))
 
 
-def _matching(status: ScheduleStatus | None, tag: str | None) -> Iterator[ColumnElement[bool]]:
+def _matching(
+    connection: Connection, status: ScheduleStatus | None, tag: str | None
+) -> Iterator[ColumnElement[bool]]:
     yield IS_THERE if status is None else schedules.c.status == status
     if tag is not None:
-        yield schedules.c.tags.contains(f"|{tag}|", autoescape=True)
+        # LIKE regards case on one of the databases alone
+        place = func.strpos if connection.dialect.name == "postgresql" else func.instr
+        yield place(schedules.c.tags, f"|{tag}|") > 0
 
 
 def list_runs(
@@ -107,7 +111,9 @@ def list_upcoming(
 ) -> list[tuple[datetime, Schedule]]:
     """Return what is due until a moment, in its order: each time with its schedule."""
     due = schedules.c.status == ScheduleStatus.ACTIVE, schedules.c.next_run_at <= until
-    rows = connection.execute(select(schedules).where(*due)).mappings()
+    # The first of all fire times are among those of the schedules that are due first
+    first = select(schedules).where(*due).order_by(schedules.c.next_run_at).limit(limit)
+    rows = connection.execute(first).mappings()
     times = (_times(schedule_of(row), until) for row in rows)
     in_order = merge(*times, key=lambda it: it[0])
     return list(islice(in_order, limit))

@@ -13,13 +13,13 @@ from sqlalchemy import Connection, select
 from tocsin.clock import Clock
 from tocsin.events import Bell, Bells
 from tocsin.loops import run_forever
-from tocsin.schedules.abandoned import is_any_abandoned, settle_abandoned
+from tocsin.schedules.abandoned import list_abandoned, settle_abandoned
 from tocsin.schedules.alarms import Alarms
 from tocsin.schedules.firing import Fired, fire_due, is_anything_due
 from tocsin.schedules.measuring import Meter
 from tocsin.schedules.records import SCHEDULES, RunState, Schedule, ScheduleStatus, schedule_of
 from tocsin.schedules.settling import Settling
-from tocsin.store import Database
+from tocsin.store import Database, is_unreachable
 from tocsin.store.tables import schedules
 
 POLL = timedelta(seconds=1)
@@ -75,11 +75,21 @@ class Scheduling:
         await self.settle_abandoned()
 
     async def settle_abandoned(self) -> None:
-        """Settle what was cancelled, and have that fail which no node takes up."""
+        """Settle what was cancelled, and what no node takes up."""
+        for session_id in await self._database.read(list_abandoned, self._clock.now()):
+            try:
+                await self._settle(session_id)
+            except Exception as error:  # one that fails is not to keep all others waiting
+                if is_unreachable(error):
+                    raise
+                _log.exception("a run could not be settled", session=session_id)
+
+    async def _settle(self, session_id: str) -> None:
+        """Each by itself: no transaction holds two schedules, which others may hold in turn."""
         now = self._clock.now()
-        if await self._database.read(is_any_abandoned, now):
-            for follow in await self._database.write(settle_abandoned, self.settling, now):
-                follow()
+        follow = await self._database.write(settle_abandoned, session_id, self.settling, now)
+        if follow is not None:
+            follow()
 
     async def _follow(self) -> None:
         self._alarms.start()

@@ -38,6 +38,10 @@ class Meter:
         self._disabled = metrics.counter(
             "tocsin_schedules_disabled_total", "Schedules that this node disabled, for failing"
         )
+        self._not_taken_up = metrics.counter(
+            "tocsin_schedule_not_taken_up_total",
+            "Runs that were begun and no node investigated in time, as this node noticed",
+        )
         for state in FIRED:  # from 0 on, or the first would not show as an increase
             self._fires.labels(state.value).inc(0)
         for cause in FailureCause:
@@ -51,6 +55,11 @@ class Meter:
             self._fires.labels(it.state.value).inc(it.count)
             if it.state is not RunState.MISSED:
                 self._lateness.observe(max(it.lateness.total_seconds(), 0))
+
+    def count_not_taken_up(self) -> None:
+        """Count a run that no node has taken up in time."""
+        if self._is_on:
+            self._not_taken_up.inc()
 
     def count_ending(self, failure: Failure | None, *, was_disabled: bool) -> None:
         """Count how a run ended."""

@@ -6,14 +6,23 @@ Whoever writes here holds the row of the schedule, so that what is read of its r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection, RowMapping, insert, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    ScalarSelect,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from tocsin.events import new_id
-from tocsin.recurrence import FireTime
+from tocsin.recurrence import FireTime, Past
 from tocsin.schedules.records import RunState, Schedule, Trigger
 from tocsin.store.tables import IS_BY_CLOCK, IS_UNENDED, schedule_runs
 
@@ -42,17 +51,18 @@ def run_row(
 
 
 def missed_row(
-    schedule: Schedule, count: int, until: datetime | None, reason: str, now: datetime
-) -> dict[str, Any]:
-    """Return the row that says that the next run of a schedule was missed, and those up to `until`.
-
-    `until` is None where it is that one alone.
-    """
-    at, due = schedule.next_fire_at, schedule.next_run_at
-    assert at is not None and due is not None  # noqa: S101, PT018 - something was due
-    members = {"state": RunState.MISSED, "reason": reason, "ended_at": now}
-    fire = FireTime(at, due)
-    return run_row(schedule.id, fire, Trigger.CLOCK, OWNER, count=count, until=until, **members)
+    schedule: Schedule, past: Past, *, with_latest: bool, reason: str, now: datetime
+) -> dict[str, Any] | None:
+    """Return the row of what was missed, with or without the latest; None where nothing was."""
+    first, latest = past.first, past.latest
+    count = past.earlier + with_latest
+    if first is None or latest is None or not count:
+        return None
+    until = latest.at if with_latest else past.until
+    members = {"state": RunState.MISSED, "reason": reason, "ended_at": now, "count": count}
+    return run_row(
+        schedule.id, first, Trigger.CLOCK, OWNER, until=until if count > 1 else None, **members
+    )
 
 
 def insert_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
@@ -74,31 +84,48 @@ def leave_out_waiting(connection: Connection, schedule_id: str, reason: str, now
 
 
 def note_missed(connection: Connection, schedule: Schedule, now: datetime, reason: str) -> None:
-    """Record what was due by now and was not run, before that is forgotten."""
+    """Record what has come and was not run, before that is forgotten; also what waits to be due."""
     if schedule.next_fire_at is None:
         return
+    accounted = connection.scalars(select(accounted_until(schedule.id, now))).one()
     try:
-        past = schedule.recurrence.past(schedule.next_fire_at, now)
+        past = schedule.recurrence.without_jitter().past(
+            next_begin(schedule.next_fire_at, accounted), now
+        )
     except ValueError:
         _log.exception("what was missed cannot be told", schedule=schedule.id)
         return
-    if past.latest is None or recorded(connection, [(schedule.id, schedule.next_fire_at)]):
-        return
-    until = past.latest.at if past.earlier else None
-    insert_runs(connection, [missed_row(schedule, past.earlier + 1, until, reason, now)])
+    row = missed_row(schedule, past, with_latest=True, reason=reason, now=now)
+    insert_runs(connection, [row] if row else [])
 
 
-def recorded(
-    connection: Connection, times: Sequence[tuple[str, datetime]]
-) -> set[tuple[str, datetime]]:
-    """Return those fire times of schedules of which something became already.
+def cut_off(connection: Connection, schedule: Schedule, now: datetime) -> None:
+    """Have nothing count as missed that is yet to come: a clock had jumped ahead."""
+    ahead = _r.schedule_id == schedule.id, IS_BY_CLOCK, _r.fire_at <= now, _r.until > now
+    for row in connection.execute(select(_r.id, _r.fire_at).where(*ahead)).all():
+        past = schedule.recurrence.without_jitter().past(row.fire_at, now)
+        until = past.latest.at if past.latest and past.earlier else None
+        change_run(connection, row.id, {"count": past.earlier + 1, "until": until})
 
-    As when a clock was set back.
+
+def accounted_until(
+    schedule_id: str | ColumnElement[str], now: datetime
+) -> ScalarSelect[datetime | None]:
+    """Return the query of the last fire time by `now` of which something became already.
+
+    A clock that was set back may come to it again. What lies after `now` is left out: a clock that
+    had jumped ahead would otherwise stop a schedule until then.
     """
-    query = select(_r.schedule_id, _r.fire_at).where(
-        tuple_(_r.schedule_id, _r.fire_at).in_(times), IS_BY_CLOCK
-    )
-    return {(row.schedule_id, row.fire_at) for row in connection.execute(query)}
+    last = func.coalesce(_r.until, _r.fire_at, type_=_r.fire_at.type)
+    by_clock = select(last).where(_r.schedule_id == schedule_id, IS_BY_CLOCK, _r.fire_at <= now)
+    return by_clock.order_by(_r.fire_at.desc()).limit(1).scalar_subquery()
+
+
+def next_begin(next_fire_at: datetime, accounted: datetime | None) -> datetime:
+    """Return from when on fire times are to be looked at."""
+    if accounted is None or accounted < next_fire_at:
+        return next_fire_at
+    return accounted + timedelta(microseconds=1)
 
 
 def running_of(connection: Connection, session_id: str) -> RowMapping | None:

@@ -33,13 +33,17 @@ class Outcome:
     at: datetime
     report: Report | None = None
     failure: Failure | None = None
+    missed: str | None = None
+    """Why nobody ran it."""
 
     @property
     def state(self) -> RunState:
-        """The state of the run; without report and failure, someone cancelled it."""
+        """The state of the run; without any of these, someone cancelled it."""
         if self.failure is not None:
             return RunState.FAILED
-        return RunState.CANCELLED if self.report is None else RunState.COMPLETED
+        if self.report is not None:
+            return RunState.COMPLETED
+        return RunState.CANCELLED if self.missed is None else RunState.MISSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,9 @@ class Settling:
 
     def _report(self, schedule: Schedule, outcome: Outcome, *, was_disabled: bool) -> None:
         self.meter.count_ending(outcome.failure, was_disabled=was_disabled)
+        if outcome.missed is not None:
+            self.meter.count_not_taken_up()
+            _log.warning("a run was missed", schedule=schedule.name, reason=outcome.missed)
         if was_disabled:
             facts = {"schedule": schedule.name, "id": schedule.id, "reason": schedule.last_error}
             _log.error("a schedule was disabled: it has failed too often in a row", **facts)
@@ -84,8 +91,8 @@ class Settling:
     def _follow(
         self, connection: Connection, schedule: Schedule, session_id: str, outcome: Outcome
     ) -> Schedule:
-        if outcome.state is RunState.CANCELLED:
-            return _store(connection, replace(schedule, last_status=RunState.CANCELLED))
+        if outcome.report is None and outcome.failure is None:
+            return _store(connection, replace(schedule, last_status=outcome.state))
         session = find_session(connection, session_id, public_url=self.public_url)
         assert session is not None  # noqa: S101 - it has ended in this transaction
         if outcome.report is not None:
@@ -122,7 +129,7 @@ def _record(connection: Connection, run: RowMapping, outcome: Outcome) -> None:
         "state": outcome.state,
         "ended_at": outcome.at,
         "cause": failure and failure.cause.value,
-        "reason": failure and failure.reason,
+        "reason": failure.reason if failure else outcome.missed,
     }
     change_run(connection, run["id"], values)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tocsin.events import new_id
@@ -52,11 +52,15 @@ def failed_event(
 
 
 def disabled_event(schedule: Schedule, public_url: str, now: datetime) -> Event:
-    """Return the `schedule-disabled` of a schedule that failed too often in a row."""
+    """Return the `schedule-disabled` of a schedule that failed too often in a row.
+
+    It is a millisecond later than the failure that it follows: receivers tell by the time which
+    came last.
+    """
     return Event(
         id=new_id("evt"),
         event_type=EventType.SCHEDULE_DISABLED,
-        timestamp=now,
+        timestamp=now + timedelta(milliseconds=1),
         data={
             "schedule_id": schedule.id,
             "schedule_name": schedule.name,

@@ -90,6 +90,22 @@ def test_of_a_long_time_only_so_much_is_counted(given):
     assert past.following.at == BEGIN + 365 * DAY + MINUTE
 
 
+@pytest.mark.parametrize(
+    ("given", "latest", "until"),
+    [
+        ({"cron": "* 8-9 * * *"}, -DAY + 599 * MINUTE, -DAY + 598 * MINUTE),
+        ({"cron": "0 * * * *"}, 0 * DAY, -HOUR),
+        ({"interval": "10s", "misfire_grace": "7d"}, 0 * DAY, timedelta(seconds=-10)),
+    ],
+)
+def test_after_a_long_time_the_end_is_known_all_the_same(given, latest, until):
+    made, end = recurrence(**given), BEGIN + 120 * DAY
+    past = made.past(made.next(BEGIN).at, end)
+    assert past.first == made.next(BEGIN)
+    assert (past.latest.at, past.until) == (end + latest, end + until)
+    assert past.latest.due <= end < past.following.due
+
+
 def test_what_has_ended_long_ago_has_a_latest_and_nothing_that_follows():
     made = recurrence(interval="PT1M", ends_at=BEGIN + 30 * DAY)
     past = made.past(BEGIN + MINUTE, BEGIN + 365 * DAY)
@@ -103,19 +119,20 @@ def test_what_has_ended_long_ago_has_a_latest_and_nothing_that_follows():
         ({}, "give either `cron` or `interval`"),
         ({"cron": "@daily", "interval": "1h"}, "give either `cron` or `interval`"),
         ({"cron": "99 * * * *"}, "the minute field '99' is wrong"),
-        ({"interval": "9s"}, "give whole seconds, from PT10S to P366D"),
+        ({"interval": "9s"}, "give whole seconds, from 10s to 366d"),
         ({"interval": "10500ms"}, "give whole seconds"),
         ({"cron": "@daily", "timezone": "Europe/Berln"}, "did you mean 'Europe/Berlin'"),
         ({"cron": "@daily", "timezone": "../etc/passwd"}, "give a time zone"),
-        ({"interval": "1h", "jitter": "1h"}, "the runs are PT1H apart; give a shorter `jitter`"),
-        ({"cron": "*/5 * * * *", "jitter": "10m"}, "the runs are PT5M apart"),
-        ({"cron": "@daily", "starts_at": BEGIN, "ends_at": BEGIN}, "before `ends_at`"),
+        ({"interval": "1h", "jitter": "1h"}, "the runs are 1h apart; give a shorter one"),
+        ({"cron": "*/5 * * * *", "jitter": "10m"}, "the runs are 5m apart"),
+        ({"cron": "@daily", "starts_at": BEGIN, "ends_at": BEGIN}, "after `starts_at`"),
         ({"cron": "@daily", "starts_at": datetime(2026, 1, 1)}, "timezone"),  # noqa: DTZ001
         ({"cron": "@daily", "overlap": "both"}, "skip, queue"),
         ({"cron": "@daily", "persona": "boss"}, "analyst"),
+        ({"interval": 900}, "timedelta"),
         ({"cron": "@daily", "failure_limit": 0}, "greater than or equal to 1"),
-        ({"cron": "@daily", "tags": ["two words"]}, "tags"),
-        ({"cron": "@daily", "timeout": "2d"}, "from PT10S to P1D"),
+        ({"cron": "@daily", "tags": ["two words"]}, "give 1 to 50 letters, digits"),
+        ({"cron": "@daily", "timeout": "2d"}, "from 10s to 1d"),
     ],
 )
 def test_a_definition_that_makes_no_sense_is_refused(given, words):
@@ -157,7 +174,9 @@ def test_whatever_is_missed_nothing_is_lost_or_counted_twice(rule, jitter, one, 
     due = [it for it in due if it.due <= now]
     if len(due) <= MOST_COUNTED:
         assert past.earlier + (past.latest is not None) == len(due)
+        ends = [it for it in (past.until, past.latest and past.latest.at) if it is not None]
+        assert ends == [it.at for it in due[-2:]]
     if past.latest is not None:
-        assert past.latest.due <= now or past.earlier == MOST_COUNTED
+        assert past.latest.due <= now
         assert all(a.at < b.at for a, b in pairwise([past.latest, past.following]))
     assert past.following.due > now

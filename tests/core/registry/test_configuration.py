@@ -224,14 +224,15 @@ async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(p
             "plugins.toml: schedules.nightly.persona: found 'boss'; "
             "give one of: analyst, threat-hunter, incident-responder, executive",
             "plugins.toml: schedules.nightly.timeout: found '1s'; "
-            "give whole seconds, from PT10S to P1D",
+            "give whole seconds, from 10s to 1d",
             "plugins.toml: schedules.nightly.tag: unknown key; remove it; did you mean 'tags'?",
-            "plugins.toml: schedules.both: found several values; give either `cron` or `interval`",
+            "plugins.toml: schedules.both.interval: found '1h'; give either `cron` or `interval`; "
+            "both are given",
             "plugins.toml: schedules.a b: found the name 'a b'; use letters, digits, - and _",
             "plugins.toml: schedules.a b.provider: there is no provider 'egde'; "
             "name one of: edge; did you mean 'edge'?",
-            "plugins.toml: schedules.jittery: found several values; "
-            "the runs are PT1H apart; give a shorter `jitter`",
+            "plugins.toml: schedules.jittery.jitter: found '1h'; "
+            "the runs are 1h apart; give a shorter one",
         ]
     )
 

@@ -58,13 +58,14 @@ class Model:
     """What a schedule should be: a plain account, which knows nothing of how it is done."""
 
     def __init__(
-        self, every: timedelta, grace: timedelta, limit: int, now: datetime, *, queues: bool
+        self, every: timedelta, grace: timedelta, limit: int, now: datetime, *, queues: bool, due_of
     ) -> None:
         self.every, self.anchor = every, now
+        self.due_of = due_of
         self.grace, self.limit, self.queues = grace, limit, queues
         self.status = "active"
         self.reason: str | None = None
-        self.looked_at = now
+        self.last = now
         self.fires: list[datetime] = []
         self.failures = self.waiting = 0
         self.running_since: datetime | None = None
@@ -72,20 +73,23 @@ class Model:
         self.ended: Counter[str] = Counter()
         self.disabled = self.begun = self.by_hand = 0
 
-    def look(self, now: datetime) -> list[datetime]:
-        """Return the fire times since it was last looked at; none where it is not active."""
-        due = []
+    def look(self, now: datetime, *, waits: bool = True) -> list[datetime]:
+        """Return the fire times since the last that was seen; none where it is not active.
+
+        One that has come and `waits` for its jitter is not seen yet.
+        """
+        seen = []
         if self.status == "active":
             at = self.anchor + self.every
-            while at <= now:
-                due += [at] if at > self.looked_at else []
+            while (self.due_of(at) if waits else at) <= now:
+                seen += [at] if at > self.last else []
                 at += self.every
-        self.looked_at = max(self.looked_at, now)
-        self.fires += due
-        return due
+        self.fires += seen
+        self.last = max([self.last, *seen])
+        return seen
 
     def stop(self, now: datetime, status: str, reason: str | None) -> None:
-        self.look(now)
+        self.look(now, waits=False)
         self.status, self.reason, self.waiting = status, reason, 0
 
     @property
@@ -157,16 +161,23 @@ class Course(RuleBasedStateMachine):
         limit=st.integers(1, 3),
         overlap=st.sampled_from(["skip", "queue"]),
         grace=st.sampled_from([10, 120]),
+        jitter=st.sampled_from([None, "50m"]),
     )
-    def create(self, hours, limit, overlap, grace):
+    def create(self, hours, limit, overlap, grace, jitter):
         self._number += 1
         given = {"interval": f"{hours}h", "failure_limit": limit, "overlap": overlap}
+        given["jitter"] = jitter
         made = self.runner.run(
             self.office.make(f"s{self._number}", misfire_grace=f"{grace}m", **given)
         )
         queues = overlap == "queue"
         every, late = timedelta(hours=hours), timedelta(minutes=grace)
-        self.models[made.id] = Model(every, late, limit, self.now, queues=queues)
+
+        def due_of(at: datetime) -> datetime:
+            return at + made.recurrence._delay(at)
+
+        given = {"queues": queues, "due_of": due_of}
+        self.models[made.id] = Model(every, late, limit, self.now, **given)
         return made.id
 
     @rule(minutes=st.integers(1, 400))
@@ -239,7 +250,7 @@ class Course(RuleBasedStateMachine):
     def sweep(self):
         for model in self.models.values():
             if model.is_forgotten(self.now):
-                model.end("failed", self.now)
+                model.end("missed", self.now)
         self.runner.run(self.running_nodes[0].settle_abandoned())
 
     @rule(schedule_id=ids)
@@ -271,8 +282,9 @@ class Course(RuleBasedStateMachine):
 
         self.do(change, schedule_id)
         if model.every != timedelta(hours=hours):
-            model.look(self.now)
+            model.look(self.now, waits=False)
             model.every, model.anchor = timedelta(hours=hours), self.now
+            model.last = self.now
 
     @rule(schedule_id=ids)
     def disable(self, schedule_id):
@@ -287,7 +299,7 @@ class Course(RuleBasedStateMachine):
         if model.status == "disabled":
             self.do(enable_schedule, schedule_id)
             model.status, model.reason, model.failures = "active", None, 0
-            model.looked_at = self.now
+            model.last = self.now
 
     @rule(schedule_id=ids)
     def delete(self, schedule_id):

@@ -103,6 +103,57 @@ async def test_a_clock_that_is_set_back_runs_nothing_again(office):
     assert await office.fire(hours=1) == ["running"]
 
 
+async def test_a_clock_that_is_set_back_hides_nothing_that_comes_after(office):
+    made = await office.make()
+    await office.fire(hours=1)
+    await office.complete()
+    office.clock.advance(hours=-1)
+    await office.stop(disable_schedule, made.id)
+    await office.do(enable_schedule, made.id)
+    assert await office.fire(hours=6) == ["missed", "running"]
+    _, missed, run = await office.runs()
+    assert (missed["fire_at"], missed["until"]) == (NOW + 2 * HOUR, NOW + 5 * HOUR)
+    assert run["fire_at"] == NOW + 6 * HOUR
+
+
+async def test_what_was_missed_is_not_run_where_a_clock_comes_to_it_again(office):
+    made = await office.make(misfire_grace="10s")
+    assert await office.fire(hours=2, minutes=30) == ["missed"]
+    office.clock.advance(hours=-2)
+    await office.stop(disable_schedule, made.id)
+    await office.do(enable_schedule, made.id)
+    assert await office.fire(minutes=30) == []
+    assert await office.fire(hours=1) == []
+    assert await office.fire(hours=1) == ["running"]
+
+
+async def test_a_clock_that_had_jumped_ahead_is_mended_by_enabling(office):
+    made = await office.make()
+    await office.fire(days=365)
+    await office.complete()
+    office.clock.advance(days=-365)
+    assert await office.fire(hours=1, minutes=30) == []
+    assert (await office.do(enable_schedule, made.id)).next_run_at == NOW + 2 * HOUR
+    assert await office.fire(hours=1) == ["running"]
+
+
+async def test_enabling_what_is_enabled_changes_nothing(office):
+    made = await office.make(jitter="50m")
+    office.clock.advance(seconds=(made.next_run_at - NOW).total_seconds() - 1)
+    assert await office.do(enable_schedule, made.id) == await office.load(made.id) == made
+
+
+async def test_what_waits_for_its_jitter_when_its_time_is_changed_is_recorded(office):
+    made = await office.make(jitter="50m")
+    office.clock.advance(seconds=(made.next_run_at - NOW).total_seconds() - 1)
+    definition = made.definition.model_copy(update={"ends_at": NOW + 9 * HOUR})
+    await office.do(
+        lambda connection, held, now: change_schedule(connection, held, definition, now), made.id
+    )
+    [missed] = await office.runs()
+    assert (missed["fire_at"], missed["count"]) == (NOW + HOUR, 1)
+
+
 async def test_jitter_puts_a_run_off_and_its_fire_time_still_names_it(office):
     made = await office.make(jitter="30m")
     due = made.next_run_at
@@ -236,19 +287,30 @@ async def test_a_run_by_hand_waits_where_runs_queue(office):
     assert (await run_by_hand(office, made.id))["state"] == "waiting"
 
 
-async def test_a_definition_that_is_not_understood_any_more_stops_nothing_else(office):
-    broken, _ = await office.make("broken"), await office.make("well")
+async def write(office, schedule, **members):
+    """Have a definition be as another version, or another node, has it."""
 
-    def break_it(connection):
-        document = {**broken.document, "timezone": "Mars/Olympus"}
-        row = update(schedules).where(schedules.c.id == broken.id)
-        connection.execute(row.values(definition=document))
+    def write_it(connection):
+        row = update(schedules).where(schedules.c.id == schedule.id)
+        connection.execute(row.values(definition={**schedule.document, **members}))
 
-    await office.database.write(break_it)
+    await office.database.write(write_it)
+
+
+@pytest.mark.parametrize("wrong", [{"timezone": "Mars/Olympus"}, {"is_new": True}])
+async def test_a_definition_that_is_not_understood_is_put_off_and_stops_nothing_else(office, wrong):
+    broken, well = await office.make("broken"), await office.make("well")
+    await write(office, broken, **wrong)
     assert await office.fire(hours=1) == ["running"]
     after = await office.load(broken.id)
-    assert after.next_run_at is None
-    assert "not understood any more" in after.last_error
+    assert after.next_run_at == NOW + HOUR + MINUTE
+    [name] = wrong
+    assert after.last_error.startswith(f"its definition is not understood: {name}: ")
+    await office.do(delete_schedule, well.id)
+    await write(office, broken)
+    assert await office.fire(hours=2) == ["missed", "running"]
+    missed, _ = await office.runs(broken.id)
+    assert (missed["fire_at"], missed["count"]) == (NOW + HOUR, 2)
 
 
 async def test_one_of_each_name_until_it_is_deleted(office):

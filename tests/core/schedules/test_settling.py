@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
 from schedule_office import FAILURE, HOUR, LIMIT, NOW, REPORT, URL
 from tocsin.errors import CallerError
@@ -17,6 +18,7 @@ from tocsin.schedules import (
     enable_schedule,
     run_now,
 )
+from tocsin.store.tables import schedules
 
 
 async def test_a_scheduled_investigation_that_finishes_is_told(office):
@@ -217,7 +219,7 @@ async def test_a_cancelled_run_that_goes_on_with_a_follow_up_is_over(office):
     assert await office.told() == []
 
 
-async def test_a_run_that_no_node_takes_up_fails(office):
+async def test_a_run_that_no_node_takes_up_is_missed_and_no_failure(office):
     made = await office.make(interval="1d", misfire_grace="30m")
     await office.fire(days=1)
     office.clock.advance(minutes=29)
@@ -226,12 +228,12 @@ async def test_a_run_that_no_node_takes_up_fails(office):
     office.clock.advance(minutes=1)
     await office.node().settle_abandoned()
     [run] = await office.runs()
-    assert (run["state"], run["cause"]) == ("failed", "not-taken-up")
+    assert (run["state"], run["cause"]) == ("missed", None)
     assert run["reason"] == "no node has taken it up by 2026-11-22T12:30:00.000Z"
     [session] = await office.sessions()
-    assert (session["status"], session["error"]) == ("failed", run["reason"])
-    assert (await office.load(made.id)).consecutive_failures == 1
-    assert await office.told() == ["investigation-failed"]
+    assert (session["status"], session["error"]) == ("cancelled", run["reason"])
+    assert (await office.load(made.id)).consecutive_failures == 0
+    assert await office.told() == []
     assert await office.take_up() == []
 
 
@@ -244,6 +246,22 @@ async def test_a_run_that_a_node_has_taken_up_is_left_to_it(office):
     assert await office.states() == ["running"]
     await office.end(lease, Ending(report=REPORT))
     assert await office.states() == ["completed"]
+
+
+async def test_a_run_that_cannot_be_settled_keeps_no_other_waiting(office):
+    broken, well = await office.make("broken"), await office.make("well")
+    await office.fire(hours=1)
+    for session in await office.sessions():
+        await office.database.write(cancel_session, session["id"], office.clock.now())
+
+    def break_it(connection):
+        row = update(schedules).where(schedules.c.id == broken.id)
+        connection.execute(row.values(last_status="unheard-of"))
+
+    await office.database.write(break_it)
+    await office.node().settle_abandoned()
+    assert await office.states(broken.id) == ["running"]
+    assert await office.states(well.id) == ["cancelled"]
 
 
 async def test_a_session_that_is_nobodys_run_is_not_settled(office):

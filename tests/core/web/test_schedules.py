@@ -214,13 +214,13 @@ async def test_every_wrong_member_is_named_at_once_with_what_would_be_right(admi
         "persona": "analyst, threat-hunter",
         "cron": "the minute field '61' is wrong: give 0 to 59",
         "timezone": "did you mean 'Europe/Berlin'?",
-        "interval": "from PT10S to P366D",
+        "interval": "from 10s to 366d",
         "jitter": "'30s'",
         "starts_at": "timezone",
-        "timeout": "from PT10S to P1D",
+        "timeout": "from 10s to 1d",
         "overlap": "skip, queue",
         "failure_limit": "greater than or equal to 1",
-        "tags.1": "should match pattern",
+        "tags.1": "give 1 to 50 letters, digits",
         "provder": "did you mean 'provider'?",
     }
     assert mistakes.keys() == words.keys()
@@ -230,18 +230,23 @@ async def test_every_wrong_member_is_named_at_once_with_what_would_be_right(admi
 
 
 @pytest.mark.parametrize(
-    ("members", "words"),
+    ("members", "where", "words"),
     [
-        ({"interval": "1h"}, "either `cron` or `interval`"),
-        ({"cron": None}, "either `cron` or `interval`"),
-        ({"jitter": "P1D"}, "the runs are P1D apart; give a shorter `jitter`"),
-        ({"starts_at": "2026-11-22T00:00:00Z", "ends_at": "2026-11-22T00:00:00Z"}, "before"),
+        ({"interval": "1h"}, "interval", "either `cron` or `interval`; both are given"),
+        ({"cron": None}, "interval", "either `cron` or `interval`; neither is given"),
+        ({"jitter": "P1D"}, "jitter", "the runs are 1d apart; give a shorter one"),
+        (
+            {"starts_at": "2026-11-22T00:00:00Z", "ends_at": "2026-11-22T00:00:00Z"},
+            "ends_at",
+            "after `starts_at`",
+        ),
+        ({"ends_at": "2026-11-20T00:00:00Z"}, "ends_at", "it has passed"),
     ],
 )
 @on_one_database
-async def test_members_that_do_not_go_together_are_refused(admin, members, words):
+async def test_members_that_do_not_go_together_are_refused(admin, members, where, words):
     [(path, detail)] = (await wrong(admin, **NIGHTLY | members)).items()
-    assert (path, words in detail) == ("", True)
+    assert (path, words in detail) == (where, True)
 
 
 @on_one_database
@@ -317,6 +322,7 @@ async def test_the_list_is_narrowed_by_status_and_by_a_whole_tag(admin, nightly)
         (SCHEDULES, f"cursor={Place(RUNS, '0').encode()}"),
         (SCHEDULES, "name=nightly"),
         (UPCOMING, "within=soon"),
+        (UPCOMING, "within=P367D"),
         (UPCOMING, "limit=0"),
         (f"{SCHEDULES}/x/runs", "state=done"),
         (f"{SCHEDULES}/x/runs", f"cursor={Spot(LIST, ('a', 'b')).encode()}"),
@@ -394,9 +400,9 @@ async def test_an_interval_takes_the_place_of_a_cron_expression_and_the_other_wa
         ({"name": "other"}, "name"),
         ({"enabled": False}, "enabled"),
         ({"cron": "x"}, "cron"),
-        ({"cron": None}, ""),
-        ({"cron": "@hourly", "interval": "1h"}, ""),
-        ({"jitter": "P1D"}, ""),
+        ({"cron": None}, "interval"),
+        ({"cron": "@hourly", "interval": "1h"}, "interval"),
+        ({"jitter": "P1D"}, "jitter"),
     ],
 )
 @on_one_database
@@ -637,7 +643,8 @@ async def test_what_is_to_come_of_all_schedules_is_in_order(admin, nightly):
 
 
 @on_one_database
-async def test_no_further_ahead_than_a_year_is_looked(admin, nightly):
-    await nightly(cron="0 0 29 2 *")
-    answer = await admin.read(UPCOMING, within="3650d")
-    assert answer == {"upcoming": [], "until": "2027-11-22T12:00:00.000Z"}
+async def test_where_more_is_to_come_than_is_shown_the_answer_says_up_to_when(admin, nightly):
+    await nightly(cron=None, interval="1h")
+    answer = await admin.read(UPCOMING, limit=3)
+    assert (answer["truncated"], answer["until"]) == (True, "2026-11-21T15:00:00.000Z")
+    assert not (await admin.read(UPCOMING, within="PT2H", limit=3))["truncated"]

@@ -13,9 +13,6 @@ from tocsin.delivery.history.whereabouts import COLUMNS, whereabouts
 from tocsin.store.counting import count_matching
 from tocsin.store.tables import attempts, deliveries, events
 
-COUNTED = 10_000
-"""Totals are exact up to here."""
-
 _shown = select(*COLUMNS, events.c.event_type, events.c.timestamp.label("happened_at")).select_from(
     SOURCE
 )

@@ -34,8 +34,6 @@ class FailureCause(Vocabulary):
     """It took longer than it may."""
     LOST = "lost"
     """Every node that took it up was lost."""
-    NOT_TAKEN_UP = "not-taken-up"
-    """No node took it up in time."""
     INTERNAL = "internal"
     """Something is broken, of which the log tells more."""
 

@@ -146,12 +146,12 @@ def cancel_session(connection: Connection, session_id: str, now: datetime) -> No
     announce(connection, INVESTIGATIONS)
 
 
-def fail_waiting(connection: Connection, session_id: str, reason: str, now: datetime) -> bool:
-    """Have a session fail that no node has taken up yet, and return whether that was so."""
-    has_waited = sessions.c.status == SessionStatus.QUEUED, sessions.c.started_at.is_(None)
-    failed = update(sessions).where(sessions.c.id == session_id, *has_waited)
-    values = ended(SessionStatus.FAILED, now) | {"error": reason}
-    if connection.execute(failed.values(values)).rowcount != 1:
+def cancel_waiting(connection: Connection, session_id: str, reason: str, now: datetime) -> bool:
+    """End a session whose query no node has taken up yet, and return whether that was so."""
+    c = sessions.c
+    waits = c.id == session_id, c.status == SessionStatus.QUEUED, c.run == 1, c.started_at.is_(None)
+    values = ended(SessionStatus.CANCELLED, now) | {"error": reason}
+    if connection.execute(update(sessions).where(*waits).values(values)).rowcount != 1:
         return False
     index_session(connection, session_id)
     return True

@@ -492,6 +492,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
             }
         ],
         "until": "2026-11-22T05:33:01.123Z",
+        "truncated": False,
     },
     sessions.NewInvestigation: {"query": "Is 203.0.113.7 still at it? #4711"},
     sessions.NewMessage: {"message": "And what of the whole network over the last month?"},

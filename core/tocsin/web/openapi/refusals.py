@@ -259,7 +259,7 @@ _REFUSALS = (
     Refusal(
         "under-way",
         409,
-        "A run of this schedule is under way; wait for it, or cancel it.",
+        "It is not run now: the run before is under way in ses_01KAJD9V3N8Q4R5S6T7V8W9X0Y.",
         runs_schedule,
     ),
     Refusal(

@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    create_model,
+    model_validator,
+)
 from sqlalchemy import Connection
 
 from tocsin import schedules
@@ -29,15 +37,21 @@ from tocsin.schedules import (
 )
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place, Spot
-from tocsin.web.parsing import Body, Query, validate
+from tocsin.web.parsing import Body, Query, invalid, validate
 from tocsin.web.problems import Kind, refusal
 from tocsin.web.routes.records import Limit, no_such, place_of, spot_of, with_next
 from tocsin.web.routes.sessions import require_investigator, require_provider
 
 LIST = "h"
-RUNS = "u"
+RUNS = "n"
 _PREFIX = "run_"
 _FURTHEST = timedelta(days=366)
+
+
+def _not_too_far(value: timedelta) -> timedelta:
+    if value > _FURTHEST:
+        raise ValueError("give 366d at most")
+    return value
 
 
 class NewSchedule(Body, ScheduleDefinition):
@@ -101,7 +115,7 @@ class RunQuery(Query):
 class UpcomingQuery(Query):
     """How far ahead to look."""
 
-    within: Duration = Field(
+    within: Annotated[Duration, AfterValidator(_not_too_far)] = Field(
         default=timedelta(days=1), description="How far ahead: an ISO 8601 duration, P366D at most."
     )
     limit: Limit = 50
@@ -166,7 +180,7 @@ class ScheduleRun(_Shown):
     schedule_id: str
     trigger: Trigger
     state: RunState
-    count: int = Field(description="For how many fire times it stands; counted up to 1,001.")
+    count: int = Field(description="For how many fire times it stands; counted up to 101.")
     session_id: str | None = Field(description="Where it was investigated.")
     cause: FailureCause | None = Field(description="Why it has failed.")
     reason: str | None = Field(description="The same in words, or why it was not run.")
@@ -203,18 +217,19 @@ class UpcomingList(_Shown):
     """What is due, the next first."""
 
     upcoming: list[UpcomingRun]
-    until: datetime = Field(description="How far ahead it was looked.")
+    until: datetime = Field(description="Up to when these are all.")
+    truncated: bool = Field(description="Whether there are more than `limit` within the time.")
 
 
 def create_schedule(connection: Connection, call: Call) -> Answer:
     """Create a schedule, and answer it with its next fire times."""
     body: NewSchedule = call.body
-    definition = validate(body.model_dump(exclude={"name"}), ScheduleDefinition)
-    require_provider(call, definition.provider)
+    _require_future(call, body)
+    require_provider(call, body.provider)
     by, now = call.principal.name, call.services.clock.now()
     try:
         made = schedules.create_schedule(
-            connection, body.name, definition, managed_by=ManagedBy.API, by=by, now=now
+            connection, body.name, body, managed_by=ManagedBy.API, by=by, now=now
         )
     except NameTakenError:
         detail = f"There is a schedule {body.name!r} already."
@@ -240,12 +255,16 @@ def list_schedules(connection: Connection, call: Call) -> Answer:
 def list_upcoming(connection: Connection, call: Call) -> Answer:
     """Answer what is due next."""
     query: UpcomingQuery = call.query
-    until = call.services.clock.now() + min(query.within, _FURTHEST)
+    until = call.services.clock.now() + query.within
+    found = schedules.list_upcoming(connection, until, query.limit + 1)
+    shown, truncated = found[: query.limit], len(found) > query.limit
     upcoming = [
         {"due_at": isoformat(due), "schedule_id": it.id, "schedule_name": it.name}
-        for due, it in schedules.list_upcoming(connection, until, query.limit)
+        for due, it in shown
     ]
-    return Answer({"upcoming": upcoming, "until": isoformat(until)})
+    until = shown[-1][0] if truncated else until
+    content = {"upcoming": upcoming, "until": isoformat(until), "truncated": truncated}
+    return Answer(content)
 
 
 def get_schedule(connection: Connection, call: Call) -> Answer:
@@ -259,6 +278,7 @@ def change_schedule(connection: Connection, call: Call) -> Answer:
     schedule = _find_ours(connection, call)
     given = {name: getattr(body, name) for name in body.model_fields_set}
     definition = validate(_merged(schedule.document, given), ScheduleDefinition)
+    _require_future(call, definition)
     require_provider(call, definition.provider)
     changed = schedules.change_schedule(connection, schedule, definition, call.services.clock.now())
     return _answer(call, changed, _given(body), has_changed=changed is not schedule)
@@ -278,7 +298,7 @@ def delete_schedule(connection: Connection, call: Call) -> Answer:
     if schedule.status is ScheduleStatus.DELETED:
         return Answer(_represent(call, schedule))
     if not schedule.is_removed:  # what plugins.toml names no more can be changed nowhere else
-        _require_ours(schedule)
+        _require_ours(schedule, "remove")
     deleted = schedules.delete_schedule(connection, schedule, call.services.clock.now())
     return _answer(call, deleted, {"name": deleted.name})
 
@@ -353,9 +373,16 @@ def _find_ours(connection: Connection, call: Call) -> Schedule:
     return schedule
 
 
-def _require_ours(schedule: Schedule) -> None:
+def _require_future(call: Call, definition: ScheduleDefinition) -> None:
+    """Raise CallerError (422) for a schedule that would never run."""
+    if definition.ends_at is not None and definition.ends_at <= call.services.clock.now():
+        mistake = {"path": "ends_at", "detail": "it has passed; give a moment that is to come"}
+        raise invalid("body", [mistake])
+
+
+def _require_ours(schedule: Schedule, what: str = "change") -> None:
     if schedule.managed_by is not ManagedBy.API:
-        words = "plugins.toml says what this schedule is; change it there and apply it."
+        words = f"plugins.toml says what this schedule is; {what} it there and apply it."
         raise refusal(Kind.MANAGED_BY_FILE, 409, words)
 
 
