@@ -17,7 +17,7 @@ def burn(seconds):
 
 
 def test_the_filters_of_jinja_are_those_that_were_looked_at():
-    assert set(FILTERS) == set(jinja2.filters.FILTERS) - LEFT_OUT
+    assert set(FILTERS) - {"shorten"} == set(jinja2.filters.FILTERS) - LEFT_OUT
 
 
 def test_every_filter_takes_what_it_takes_in_jinja():

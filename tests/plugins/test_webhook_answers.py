@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from tocsin import HttpResponse, Refused, TryLater
+from tocsin import AnswerCondition, AnswerRules, HttpResponse, Receipt, Refused, TryLater
 from tocsin_plugins.webhook.answers import receipt, retry_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -126,3 +126,36 @@ def test_no_retry_after_is_nothing():
 def test_no_retry_after_does_harm(value):
     delay = retry_after({"Retry-After": value}, NOW)
     assert delay is None or timedelta(0) < delay <= timedelta(hours=24)
+
+
+RULES = AnswerRules(
+    success=(AnswerCondition(pointer="/success", equals=True),),
+    remote_id="/id",
+    known=AnswerCondition(pointer="/existing_container_id"),
+    permanent=(422,),
+)
+
+
+def by_contract(status: int, body: bytes) -> Receipt:
+    return receipt(answer(status, body), NOW, RULES)
+
+
+def test_a_success_says_what_the_contract_wants_and_what_was_made():
+    assert by_contract(200, b'{"success": true, "id": 42}').remote_id == "42"
+
+
+@pytest.mark.parametrize("body", [b'{"success": false}', b'{"success": 1}', b"ok", b"", b"[1]"])
+def test_a_2xx_that_does_not_say_so_is_tried_again(body):
+    with pytest.raises(TryLater, match="/success does not say that it succeeded"):
+        by_contract(200, body)
+
+
+def test_what_is_known_already_is_a_success_whatever_the_status():
+    taken = by_contract(400, b'{"failed": true, "existing_container_id": 7}')
+    assert (taken.status, taken.remote_id) == (400, "7")
+
+
+def test_what_the_contract_calls_permanent_is_not_tried_again():
+    with pytest.raises(Refused, match="will not answer otherwise") as refused:
+        by_contract(422, b'{"message": "no"}')
+    assert not refused.value.unwanted

@@ -28,6 +28,7 @@ from tocsin.cli import (
     search,
     serve,
     sync,
+    templates,
     trace,
     webhooks,
 )
@@ -61,6 +62,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(clients.app, name="clients")
 app.add_typer(audit.app, name="audit")
 app.add_typer(plugins.app, name="plugins")
+app.add_typer(templates.app, name="templates")
 app.add_typer(webhooks.app, name="webhooks")
 
 

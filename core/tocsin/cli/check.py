@@ -10,12 +10,14 @@ import structlog
 import typer
 
 from tocsin.clock import SystemClock, isoformat
+from tocsin.contracts import find_breaches
 from tocsin.credentials import open_proven_vault
-from tocsin.delivery import Channels, Destination, load_destinations
-from tocsin.errors import OperatorError, PluginFailure
+from tocsin.delivery import Channels, Destination, Renderer, load_destinations
+from tocsin.delivery.destinations.sampling import sample
+from tocsin.errors import Misconfigured, OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Enricher, Provider
 from tocsin.logs import configure_logs
-from tocsin.model import Health
+from tocsin.model import EventType, Health
 from tocsin.observables import Environment
 from tocsin.recurrence import Recurrence, ScheduleDefinition
 from tocsin.registry import Configuration, Maker, ManagedBy, load_configuration, start_plugins
@@ -55,11 +57,35 @@ async def _check(settings: Settings) -> bool:
             well += [await _ask(section, plugin) for plugin in plugins.values()]
     finally:
         await live.close()
+    well.append(_check_templates(configuration, settings))
     for name, definition in configuration.schedules.items():
         print(f"schedules.{name}: {_next_run(definition)}")
     for absent in live.absent:
         print(f"{absent.name}: left out: {absent.reason}", file=sys.stderr)
     return all(well) and not live.absent
+
+
+def _check_templates(configuration: Configuration, settings: Settings) -> bool:
+    """Return whether each destination's receiver would take what it is to be sent."""
+    renderer = Renderer(configuration.template_paths, configuration.templates_dir)
+    problems = [
+        f"destinations.{destination.name}: {destination.settings.template}, {event}: {problem}"
+        for destination in configuration.destinations
+        for event in destination.settings.events
+        for problem in _breaches(renderer, destination.settings.template, event, settings)
+    ]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return not problems
+
+
+def _breaches(renderer: Renderer, receiver: str, event: EventType, settings: Settings) -> list[str]:
+    happened = sample(event, settings.public_url, SystemClock().now())
+    try:
+        contract, body = renderer.contract(receiver), renderer.render(receiver, happened)
+    except Misconfigured as error:
+        return [str(error)]
+    return [] if contract is None else find_breaches(contract, body)
 
 
 def _next_run(definition: ScheduleDefinition) -> str:

@@ -4,6 +4,7 @@ Everything here is frozen and knows nothing of databases, HTTP or vendors.
 Times are aware datetimes.
 """
 
+from tocsin.model.contract import AnswerCondition, AnswerRules, Contract, Idempotency, Verification
 from tocsin.model.event import (
     Delivery,
     Event,
@@ -90,8 +91,11 @@ __all__ = [
     "QUESTIONS",
     "Action",
     "Alert",
+    "AnswerCondition",
+    "AnswerRules",
     "Answered",
     "Confidence",
+    "Contract",
     "Contribution",
     "Covered",
     "Delivery",
@@ -109,6 +113,7 @@ __all__ = [
     "EventsOf",
     "Finding",
     "Health",
+    "Idempotency",
     "Incident",
     "IncidentRecord",
     "IncidentStatus",
@@ -148,6 +153,7 @@ __all__ = [
     "Statement",
     "Tlp",
     "Verdict",
+    "Verification",
     "Vocabulary",
     "WhoIsThere",
     "Window",

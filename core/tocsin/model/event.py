@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tocsin.model.contract import Contract
 from tocsin.model.words import Json, Vocabulary
 
 
@@ -47,6 +48,8 @@ class Delivery:
     """The id that an earlier delivery of this subject left at the destination, or None."""
     render: Callable[[str], bytes]
     """Returns the named part rendered from the destination's template; `body` is the usual one."""
+    contract: Contract | None = None
+    """What the receiver whose templates these are takes and answers; None where nobody says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,19 @@ def _tojson(value: object, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
+def _shorten(value: object, limit: int, link: str = "") -> str:
+    """Return a text of so many characters at most; one that was cut says so, and where the rest is.
+
+    Where not even that has room, it is cut without a word.
+    """
+    text = str(value)
+    if len(text) <= limit:
+        return text
+    remark = f" … [shortened: {link}]" if link else "…"
+    kept = limit - len(remark)
+    return text[:kept] + remark if kept > 0 else text[: max(limit, 0)]
+
+
 # What a call can make or do at most, beyond what its arguments are long
 
 
@@ -97,10 +110,15 @@ _COSTS: Mapping[str, Callable[..., int]] = MappingProxyType(
 _NAMES = (  # noqa: SIM905 - a line for each would say no more
     "abs batch capitalize center count d default dictsort e escape filesizeformat first float "
     "forceescape format groupby indent int items join last length list lower map max min reject "
-    "rejectattr replace reverse round safe select selectattr slice sort string striptags sum "
-    "title tojson trim truncate unique upper urlencode wordcount"
+    "rejectattr replace reverse round safe select selectattr shorten slice sort string striptags "
+    "sum title tojson trim truncate unique upper urlencode wordcount"
 ).split()
-_JINJAS: Mapping[str, Any] = {**filters.FILTERS, "join": _join, "tojson": _tojson}
+_JINJAS: Mapping[str, Any] = {
+    **filters.FILTERS,
+    "join": _join,
+    "shorten": _shorten,
+    "tojson": _tojson,
+}
 
 FILTERS = {name: _paying(_JINJAS[name], _COSTS.get(name)) for name in _NAMES}
 TESTS = {name: _paying(tests.TESTS[name]) for name in tests.TESTS}

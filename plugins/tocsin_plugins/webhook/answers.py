@@ -1,28 +1,91 @@
-"""What a receiver's answer means: the status rules of Standard Webhooks 1.0.0."""
+"""What an answer means, by Standard Webhooks 1.0.0 and by the receiver's contract."""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
+from functools import reduce
 from http import HTTPStatus
+from typing import Any
 
-from tocsin import HttpResponse, Receipt, Refused, TryLater, retry_after
+from tocsin import (
+    AnswerCondition,
+    AnswerRules,
+    HttpResponse,
+    Receipt,
+    Refused,
+    TryLater,
+    retry_after,
+)
 
 _OVERLOADED = (
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
+_NO_RULES = AnswerRules()
+_NOTHING = object()
 
 
-def receipt(response: HttpResponse, now: datetime) -> Receipt:
-    """Return the receipt that a 2xx answer is.
+def receipt(response: HttpResponse, now: datetime, rules: AnswerRules = _NO_RULES) -> Receipt:
+    """Return the receipt that a 2xx answer is, or one that says that the event is known already.
 
-    Raises `Refused` for 410 Gone and where the header `webhook-delivery` says that it is no use
-    to come again, and `TryLater` for every other answer, redirects included.
+    Raises `Refused` for 410 Gone, where the header `webhook-delivery` says that it is no use to
+    come again, and for what the rules call permanent; `TryLater` for every other answer, redirects
+    and a 2xx that does not say what the rules want included.
     """
-    if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        return Receipt(status=response.status, response=response.body)
-    raise _refusal(response) or TryLater(
+    said = _said(response.body)
+    if rules.known is not None and _holds(rules.known, said):
+        return _receipt(response, rules.known.pointer, said)
+    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        raise _refusal(response, rules) or _later(response, now)
+    for saying in rules.success:
+        if not _holds(saying, said):
+            raise TryLater(
+                f"the receiver answered {response.status}, but {saying.pointer} does not say that "
+                "it succeeded",
+                status=response.status,
+                response=response.body,
+            )
+    return _receipt(response, rules.remote_id, said)
+
+
+def _receipt(response: HttpResponse, pointer: str | None, said: Any) -> Receipt:
+    found = None if pointer is None else _at(pointer, said)
+    remote_id = str(found) if isinstance(found, str | int) else None
+    return Receipt(status=response.status, response=response.body, remote_id=remote_id)
+
+
+def _said(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _holds(saying: AnswerCondition, said: Any) -> bool:
+    found = _at(saying.pointer, said)
+    if saying.equals is None:
+        return found is not _NOTHING and found is not None
+    return type(found) is type(saying.equals) and found == saying.equals
+
+
+def _at(pointer: str, said: Any) -> Any:
+    """Return what a JSON Pointer (RFC 6901) leads to."""
+    parts = (it.replace("~1", "/").replace("~0", "~") for it in pointer.split("/")[1:])
+    return reduce(_member, parts, said)
+
+
+def _member(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(name, _NOTHING)
+    if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+        return value[int(name)]
+    return _NOTHING
+
+
+def _later(response: HttpResponse, now: datetime) -> TryLater:
+    return TryLater(
         f"the receiver answered {response.status}",
         after=retry_after(response.headers, now),
         throttled=response.status in _OVERLOADED,
@@ -31,7 +94,7 @@ def receipt(response: HttpResponse, now: datetime) -> Receipt:
     )
 
 
-def _refusal(response: HttpResponse) -> Refused | None:
+def _refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None:
     """Return what a receiver that wants no retry has said; None if it has not.
 
     The header is a proposal to the standard, https://github.com/standard-webhooks/standard-webhooks/pull/291.
@@ -41,6 +104,8 @@ def _refusal(response: HttpResponse) -> Refused | None:
         unwanted, words = True, "wants no more deliveries"
     elif wish == "abort-message":
         unwanted, words = False, "does not want this event again"
+    elif response.status in rules.permanent:
+        unwanted, words = False, "will not answer otherwise if it is tried again"
     else:
         return None
     return Refused(

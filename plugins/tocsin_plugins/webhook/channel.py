@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from tocsin import Channel, Delivery, Event, Health, Misconfigured, Receipt
+from tocsin import AnswerRules, Channel, Delivery, Event, Health, Misconfigured, Receipt
 from tocsin_plugins.webhook.answers import receipt
 from tocsin_plugins.webhook.cloudevents import binary, structured
 from tocsin_plugins.webhook.fields import Headers, KeyText, SecretText, Url, split_url
@@ -101,7 +101,8 @@ class Webhook(Channel):
             content=content,
             timeout=self.settings.timeout,
         )
-        return receipt(response, self.tools.clock.now())
+        rules = delivery.contract.answer if delivery.contract else AnswerRules()
+        return receipt(response, self.tools.clock.now(), rules)
 
     def _message(self, event: Event, body: bytes) -> tuple[dict[str, str], bytes]:
         source = self.tools.public_url or "tocsin"

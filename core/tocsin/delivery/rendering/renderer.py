@@ -15,10 +15,11 @@ from jinja2 import StrictUndefined, Template, TemplateNotFound, TemplateSyntaxEr
 from jinja2.runtime import Context
 
 from tocsin.clock import isoformat
+from tocsin.contracts import load_contract
 from tocsin.delivery.rendering.folders import Folders
 from tocsin.delivery.rendering.formats import FORMATS, Format, candidates
-from tocsin.errors import Misconfigured
-from tocsin.model import Event, EventType, Json
+from tocsin.errors import ConfigurationError, Misconfigured
+from tocsin.model import Contract, Event, EventType, Json
 from tocsin.sandbox import Allowance, WritingEnvironment
 
 MAX_BYTES = 256 * 1024
@@ -65,7 +66,9 @@ class Renderer:
     """
 
     def __init__(self, paths: Sequence[Path], overrides: Path | None = None) -> None:
+        self._paths = (*([overrides] if overrides else []), *paths)
         self._folders = Folders(paths, overrides)
+        self._contracts: dict[str, Contract | Misconfigured | None] = {}
         self._environments = {each: self._environment(each) for each in FORMATS}
         self._found: dict[tuple[str, EventType, str], _Found | Misconfigured] = {}
 
@@ -91,6 +94,7 @@ class Renderer:
             **template.environment.globals,
             "event": _Raw(_fields(event)),
             "context": _Raw(event.context),
+            "contract": _Raw(self._tables(receiver)),
         }
         try:
             with Allowance(MAX_UNITS, MAX_SECONDS):
@@ -98,6 +102,25 @@ class Renderer:
                 return form.finish(_at_most(MAX_BYTES, template.root_render_func(context)))
         except Exception as error:
             raise Misconfigured(self._explain(error, str(template.name))) from error
+
+    def contract(self, receiver: str) -> Contract | None:
+        """Return the contract of a receiver, None where it has none; raises `Misconfigured`."""
+        if receiver not in self._contracts:
+            self._contracts[receiver] = self._load_contract(receiver)
+        found = self._contracts[receiver]
+        if isinstance(found, Misconfigured):
+            raise Misconfigured(str(found))
+        return found
+
+    def _load_contract(self, receiver: str) -> Contract | Misconfigured | None:
+        try:
+            return load_contract(self._paths, receiver)
+        except ConfigurationError as error:
+            return Misconfigured(str(error))
+
+    def _tables(self, receiver: str) -> Mapping[str, Json]:
+        contract = self.contract(receiver)
+        return {} if contract is None else contract.tables()
 
     def _template(self, receiver: str, event_type: EventType, part: str) -> _Found:
         """Return the template of a part. What was found wrong with one is remembered as well."""
@@ -155,6 +178,7 @@ def _fields(event: Event) -> dict[str, Json]:
         "id": event.id,
         "event_type": event.event_type,
         "timestamp": isoformat(event.timestamp),
+        "time_ms": int(event.timestamp.timestamp() * 1_000),
         "subject": event.subject,
         "data": event.data,
     }

@@ -65,6 +65,7 @@ class Attempts:
             attempt=claimed.attempt,
             remote=claimed.remote,
             render=partial(self._renderer.render, settings.template, claimed.event),
+            contract=self._renderer.contract(settings.template),
         )
         async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
             receipt = await self._channel.deliver(delivery)
