@@ -14,6 +14,7 @@ name = "Acme"
 documentation = "https://docs.acme.example"
 idempotency = "none"
 tested = "contract"
+url = "https://acme.example/<path>"
 largest = 100
 """
 SCHEMA = {

@@ -3,6 +3,8 @@
 import base64
 import json
 import re
+import shutil
+import subprocess
 import time
 import tomllib
 from datetime import UTC, datetime
@@ -39,7 +41,7 @@ def headers(*signers, moment=None):
 
 def test_every_sample_is_in_a_language_that_is_run_here():
     languages = set(re.findall(r"^```(\w+)$", PAGE, re.MULTILINE))
-    assert languages == {"sh", "toml", "json", "python"}
+    assert languages == {"sh", "toml", "json", "python", "js"}
 
 
 RECEIVERS = zip(samples("python"), [SECRET, SECRET, CURRENT[1].describe()], strict=True)
@@ -74,6 +76,47 @@ def test_a_good_signature_is_accepted(verify, signers):
 def test_what_is_not_to_be_trusted_is_refused(verify, sent, body):
     with pytest.raises(Exception, match=r"(?i)signature|old|clock|time"):
         verify(sent, body)
+
+
+@pytest.fixture
+def verify_by_node(tmp_path):
+    """Return the JavaScript sample, run by Node.js for the receiver of the current secret."""
+    if (node := shutil.which("node")) is None:
+        pytest.skip("there is no Node.js here")
+    [sample] = samples("js")
+    (tmp_path / "verify.mjs").write_text(sample, encoding="utf-8")
+    (tmp_path / "run.mjs").write_text(
+        'import { verify } from "./verify.mjs";\n'
+        "const [secret, headers, body] = JSON.parse(process.argv[2]);\n"
+        "console.log(JSON.stringify(verify(secret, headers, Buffer.from(body))));\n",
+        encoding="utf-8",
+    )
+
+    def verify(sent, body):
+        given = json.dumps([SECRET, sent, body.decode()])
+        command = [node, str(tmp_path / "run.mjs"), given]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return verify
+
+
+def test_javascript_accepts_a_good_signature(verify_by_node):
+    answer = verify_by_node(headers(*OLDER, *CURRENT), BODY)
+    assert json.loads(answer.stdout) == json.loads(BODY), answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("sent", "body", "words"),
+    [
+        (headers(*OLDER), BODY, "the signature is wrong"),
+        (headers(*CURRENT), BODY + b" ", "the signature is wrong"),
+        (headers(*CURRENT) | {"webhook-timestamp": "soon"}, BODY, "too old"),
+        (headers(*CURRENT, moment=time.time() - 900), BODY, "too old"),
+    ],
+)
+def test_javascript_refuses_what_is_not_to_be_trusted(verify_by_node, sent, body, words):
+    answer = verify_by_node(sent, body)
+    assert (answer.returncode, words in answer.stderr) == (1, True)
 
 
 def test_the_commands_make_keys_that_are_accepted():

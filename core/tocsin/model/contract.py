@@ -67,6 +67,12 @@ class Contract(_Part):
     documentation: str = Field(pattern=r"^https://\S+$")
     idempotency: Idempotency
     tested: Verification
+    url: str = Field(pattern=r"^https://\S+$")
+    """Where to post to; what differs from place to place stands in angle brackets."""
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    """What it wants to be shown: headers, by the environment variables that may hold them."""
+    notes: tuple[str, ...] = ()
+    """What to see to at the receiver's side, a sentence or two each."""
     largest: int = Field(default=65_536, ge=1, le=262_144)
     """How many bytes a body may have."""
     severity: Mapping[Severity, str | int | float] = Field(default_factory=dict)
