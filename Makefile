@@ -19,7 +19,7 @@ serve: $(VENV)/.runtime ## Start Tocsin with ./plugins.toml
 	@$(BIN)/tocsin serve
 
 test: check ## Run what CI runs: the checks, then every test on SQLite and PostgreSQL
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not full"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not full"
 
 test-full: check ## Run everything, with the large sizes
 	@$(BIN)/python -m pytest -n $(WORKERS)
