@@ -89,6 +89,18 @@ def test_what_is_missing_beside_the_event_is_missed_by_nobody(receiver, kind):
     check(receiver, make(kind, context={}))
 
 
+def test_an_operator_builds_on_what_ships(tmp_path):
+    mine = tmp_path / "tines"
+    mine.mkdir()
+    (mine / "incident-alert.json.j2").write_text(
+        '{% extends "shipped/tines/incident-alert.json.j2" %}'
+        '{% block title %}{{ "[SOC] " ~ event.data.title }}{% endblock %}',
+        encoding="utf-8",
+    )
+    body = Renderer([FOLDER], tmp_path).render("tines", make(EventType.INCIDENT_ALERT, title="x"))
+    assert json.loads(body)["title"] == "[SOC] x"
+
+
 HOSTILE = [
     '"}, {"x": "',
     "line one\nline two\r\n\ttabbed\x00\x1b[31m",
