@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import orjson
-from jsonschema import Draft202012Validator, ValidationError
 
 from tocsin.model import Contract
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 _MOST = 20
 _SHOWN = 200
@@ -16,6 +20,8 @@ def find_breaches(contract: Contract, body: bytes) -> list[str]:
 
     So many at most. A body that is no JSON is one of them.
     """
+    from jsonschema import Draft202012Validator  # which takes its time to be imported
+
     breaches = []
     if len(body) > contract.largest:
         breaches.append(f"it has {len(body):,} bytes; {contract.name} takes {contract.largest:,}")

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from pydantic import ValidationError
 
 from tocsin.errors import ConfigurationError, Problem
@@ -49,6 +47,8 @@ def _read(path: Path) -> Contract:
 def _read_schema(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
+    from jsonschema import Draft202012Validator, SchemaError  # take their time to be imported
+
     schema = json.loads(path.read_text(encoding="utf-8"))
     try:
         Draft202012Validator.check_schema(schema)

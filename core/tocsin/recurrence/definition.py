@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from tocsin.fields import Duration, Whole, any_case, iso_duration, short_duration
 from tocsin.model import Persona, Vocabulary
-from tocsin.recurrence.cron import CronError, parse_cron, shortest_pause
+from tocsin.recurrence.cron import LONGEST, CronError, parse_cron, shortest_pause
 from tocsin.validation import nearest
 
 LONGEST_QUERY = 20_000
@@ -121,7 +121,7 @@ class ScheduleDefinition(BaseModel):
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="The only provider to look at; all by default."
     )
-    cron: Annotated[str, Field(max_length=200), AfterValidator(_cron)] | None = Field(
+    cron: Annotated[str, Field(max_length=LONGEST), AfterValidator(_cron)] | None = Field(
         default=None,
         description="When to run: minute, hour, day of month, month, weekday, or `@daily` and "
         "its like; this or `interval`.",
