@@ -15,18 +15,15 @@ from sqlalchemy import (
     Select,
     bindparam,
     func,
-    literal,
     select,
 )
 
 from tocsin.errors import CallerError
 from tocsin.incidents.representation import COLUMNS, represent
 from tocsin.model import IncidentStatus, Severity
+from tocsin.store.counting import COUNTED, Total, bounded_count
 from tocsin.store.sequences import INCIDENT_CHANGE, last_allotted
 from tocsin.store.tables import incident_entities, incidents
-
-COUNTED = 10_000
-"""Totals are exact up to here."""
 
 _NEWEST = 2**63 - 1
 _shown = select(*(incidents.c[name] for name in COLUMNS), incidents.c.change)
@@ -100,15 +97,15 @@ def list_incidents(
         "limit": limit + 1,
     }
     conditions = (severity is not None, status is not None)
-    total: int = connection.execute(_count(*conditions), values).scalar_one()
+    total = Total.of(connection.execute(_count(*conditions), values).scalar_one())
     page = _page(*conditions, ascending=after is not None)
     found = connection.execute(page, values).mappings().all()
     rows = found[:limit]
     last: int = rows[-1]["change"] if rows else oldest
     return IncidentPage(
         incidents=_shape(connection, rows, public_url),
-        total=min(total, COUNTED),
-        exact=total <= COUNTED,
+        total=total.count,
+        exact=total.exact,
         next=last if len(found) > limit else None,
         resume=newest if after is None else last,
     )
@@ -142,8 +139,7 @@ def _page(by_severity: bool, by_status: bool, *, ascending: bool) -> Select[Any]
 
 @cache
 def _count(by_severity: bool, by_status: bool) -> Select[Any]:
-    bounded = select(literal(1)).where(*_matching(by_severity, by_status)).limit(COUNTED + 1)
-    return select(func.count()).select_from(bounded.select_from(incidents).subquery())
+    return bounded_count(incidents, _matching(by_severity, by_status))
 
 
 def _entities_of(connection: Connection, numbers: list[int]) -> Iterable[Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, FromClause, func, literal, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, literal, select
 
 COUNTED = 10_000
 """Totals are exact up to here."""
@@ -19,11 +20,20 @@ class Total:
     exact: bool
     """False where there are more."""
 
+    @classmethod
+    def of(cls, counted: int) -> Self:
+        """Return what `bounded_count` comes to."""
+        return cls(min(counted, COUNTED), counted <= COUNTED)
+
+
+def bounded_count(source: FromClause, conditions: Iterable[ColumnElement[bool]]) -> Select[Any]:
+    """Return the query of how many rows match, or of one more than is counted."""
+    some = select(literal(1)).select_from(source).where(*conditions).limit(COUNTED + 1)
+    return select(func.count()).select_from(some.subquery())
+
 
 def count_matching(
     connection: Connection, source: FromClause, conditions: Iterable[ColumnElement[bool]]
 ) -> Total:
     """Return how many rows match, counted up to COUNTED."""
-    some = select(literal(1)).select_from(source).where(*conditions).limit(COUNTED + 1)
-    count = connection.scalars(select(func.count()).select_from(some.subquery())).one()
-    return Total(min(count, COUNTED), count <= COUNTED)
+    return Total.of(connection.scalars(bounded_count(source, conditions)).one())
