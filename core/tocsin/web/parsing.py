@@ -30,6 +30,12 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class Shown(BaseModel):
+    """The base of what answers hold: nothing that its model does not tell of."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 # As many digits as every database's integers hold
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 from sqlalchemy import Connection
 
 from tocsin import accounting
@@ -13,7 +13,7 @@ from tocsin.errors import CallerError
 from tocsin.fields import parse_iso_duration
 from tocsin.model import EventType, Severity
 from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Query, parse_number
+from tocsin.web.parsing import Query, Shown, parse_number
 from tocsin.web.routes.deliveries import TracedAttempt, Whereabouts
 from tocsin.web.routes.moments import Moment
 
@@ -40,11 +40,7 @@ class ProofQuery(Query):
     )
 
 
-class _Account(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Extent(_Account):
+class _Extent(Shown):
     provider: str
     stream: str = Field(description="One of the provider's own streams, such as `changed`.")
     source: str = Field(description="What was read: a file, or what the provider calls it.")
@@ -61,7 +57,7 @@ class Stretch(_Extent):
     finished_at: datetime
 
 
-class TracedIncident(_Account):
+class TracedIncident(Shown):
     """Which incident it is."""
 
     number: int
@@ -72,7 +68,7 @@ class TracedIncident(_Account):
     created_at: datetime
 
 
-class AlertOutcome(_Account):
+class AlertOutcome(Shown):
     """What was said of an incident's alert."""
 
     outcome: str = Field(
@@ -87,7 +83,7 @@ class TracedDelivery(Whereabouts):
     attempts: list[TracedAttempt]
 
 
-class TracedEvent(_Account):
+class TracedEvent(Shown):
     """One event about an incident."""
 
     id: str
@@ -100,7 +96,7 @@ class TracedEvent(_Account):
     deliveries: list[TracedDelivery]
 
 
-class Trace(_Account):
+class Trace(Shown):
     """The chain of one incident, from the stretch that brought it to each attempt."""
 
     incident: TracedIncident
@@ -133,7 +129,7 @@ class Unread(_Extent):
     found_at: datetime
 
 
-class StreamFailure(_Account):
+class StreamFailure(Shown):
     """When a stream could not be read."""
 
     provider: str
@@ -145,7 +141,7 @@ class StreamFailure(_Account):
     read_since: bool
 
 
-class SilentStream(_Account):
+class SilentStream(Shown):
     """A stream that was not read for long, without a failure that says why."""
 
     provider: str
@@ -153,7 +149,7 @@ class SilentStream(_Account):
     read_at: datetime
 
 
-class DestinationCounts(_Account):
+class DestinationCounts(Shown):
     """How many deliveries of one destination are in each state."""
 
     destination: str
@@ -173,7 +169,7 @@ class NotArrived(Whereabouts):
     attempts: int
 
 
-class Unaccounted(_Account):
+class Unaccounted(Shown):
     """Something that nothing explains."""
 
     kind: str = Field(json_schema_extra={"enum": [*accounting.KINDS]})
@@ -182,7 +178,7 @@ class Unaccounted(_Account):
     detail: str
 
 
-class Proof(_Account):
+class Proof(Shown):
     """The account of a period."""
 
     since: datetime

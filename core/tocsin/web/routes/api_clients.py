@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection, Row
 from ulid import ULID
 
@@ -27,7 +27,7 @@ from tocsin.credentials import (
 from tocsin.credentials import create_api_client as store_api_client
 from tocsin.model import Json
 from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.parsing import Body, Query
+from tocsin.web.parsing import Body, Query, Shown
 from tocsin.web.routes.oauth import TOKEN_PATH
 from tocsin.web.routes.records import (
     SHOWN_ONCE,
@@ -56,10 +56,8 @@ class NewApiClient(Body):
     description: Text = ""
 
 
-class CreatedApiClient(BaseModel):
+class CreatedApiClient(Shown):
     """A new API client, with its secret."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     client_id: str
@@ -81,10 +79,8 @@ class ApiClientQuery(Query):
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 
 
-class ApiClientItem(BaseModel):
+class ApiClientItem(Shown):
     """An API client, without its secret."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     client_id: str
@@ -97,20 +93,16 @@ class ApiClientItem(BaseModel):
     last_used_at: datetime | None = Field(description="To the minute or so.")
 
 
-class ApiClientList(BaseModel):
+class ApiClientList(Shown):
     """One page of API clients."""
-
-    model_config = ConfigDict(extra="forbid")
 
     clients: list[ApiClientItem]
     total: int
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class RegeneratedSecret(BaseModel):
+class RegeneratedSecret(Shown):
     """An API client's new secret."""
-
-    model_config = ConfigDict(extra="forbid")
 
     client_id: str
     client_secret: str = Field(description="Shown this once; the one before is void.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection, Row
 from ulid import ULID
 
@@ -29,7 +29,7 @@ from tocsin.fields import Whole
 from tocsin.model import Json
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.gate import API_KEY
-from tocsin.web.parsing import Body, Query
+from tocsin.web.parsing import Body, Query, Shown
 from tocsin.web.routes.records import (
     SHOWN_ONCE,
     Limit,
@@ -60,10 +60,8 @@ class NewApiKey(Body):
     expires_in_days: Days = 365
 
 
-class CreatedApiKey(BaseModel):
+class CreatedApiKey(Shown):
     """A new API key, with its value."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     key_id: str = Field(description="The key's public identifier.")
@@ -86,10 +84,8 @@ class ApiKeyQuery(Query):
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 
 
-class ApiKeyItem(BaseModel):
+class ApiKeyItem(Shown):
     """An API key, without its value."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     key_id: str
@@ -109,10 +105,8 @@ class ApiKeyItem(BaseModel):
     )
 
 
-class ApiKeyList(BaseModel):
+class ApiKeyList(Shown):
     """One page of API keys."""
-
-    model_config = ConfigDict(extra="forbid")
 
     api_keys: list[ApiKeyItem]
     total: int
@@ -131,10 +125,8 @@ class Rotation(Body):
     )
 
 
-class RotatedApiKey(BaseModel):
+class RotatedApiKey(Shown):
     """An API key's new value."""
-
-    model_config = ConfigDict(extra="forbid")
 
     key_id: str
     api_key: str = Field(description="The key's new value, shown this once.")

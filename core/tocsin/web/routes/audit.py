@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import audit
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Query
-from tocsin.web.routes.records import Limit, place_of, with_next
+from tocsin.web.parsing import Query, Shown
+from tocsin.web.routes.records import Limit, TotalRelation, place_of, total_of, with_next
 
 LIST = "u"
 
@@ -30,10 +30,8 @@ class AuditQuery(Query):
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 
 
-class AuditEntry(BaseModel):
+class AuditEntry(Shown):
     """Something that was done, or a count of what was refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: int
     at: datetime
@@ -50,14 +48,12 @@ class AuditEntry(BaseModel):
     seal: str | None = Field(description="A keyed hash over it and the seal before.")
 
 
-class AuditList(BaseModel):
+class AuditList(Shown):
     """One page of the audit log."""
-
-    model_config = ConfigDict(extra="forbid")
 
     entries: list[AuditEntry]
     total: int = Field(description="How many match, counted up to 10,000.")
-    total_relation: str = Field(json_schema_extra={"enum": ["eq", "gte"]})
+    total_relation: TotalRelation
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
@@ -74,7 +70,6 @@ def list_audit(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "entries": page.entries,
-        "total": page.total,
-        "total_relation": "eq" if page.exact else "gte",
+        **total_of(page),
     }
     return with_next(call, content, Place(LIST, str(page.next)) if page.next else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from sqlalchemy import Connection
 
 from tocsin import incidents
@@ -17,7 +17,7 @@ from tocsin.model import Window
 from tocsin.validation import nearest
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query
+from tocsin.web.parsing import Body, Query, Shown
 from tocsin.web.routes.moments import Moment
 from tocsin.web.routes.records import Limit, no_such, place_of, with_next
 
@@ -43,10 +43,8 @@ class NewBackfill(Body):
         return self
 
 
-class BackfillItem(BaseModel):
+class BackfillItem(Shown):
     """A stretch of the past that is read, and how far that has come."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     provider: str
@@ -79,10 +77,8 @@ class BackfillQuery(Query):
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 
 
-class BackfillList(BaseModel):
+class BackfillList(Shown):
     """One page of backfills."""
-
-    model_config = ConfigDict(extra="forbid")
 
     backfills: list[BackfillItem]
     total: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import delivery
@@ -15,9 +15,9 @@ from tocsin.fields import any_case
 from tocsin.model import EventType
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Query
+from tocsin.web.parsing import Query, Shown
 from tocsin.web.routes.moments import Moment
-from tocsin.web.routes.records import Limit, no_such, place_of, with_next
+from tocsin.web.routes.records import Limit, TotalRelation, no_such, place_of, total_of, with_next
 
 LIST = "v"
 _PREFIX = "dlv_"
@@ -54,11 +54,7 @@ class DeliveryQuery(Query):
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 
 
-class _Told(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class TracedAttempt(_Told):
+class TracedAttempt(Shown):
     """One attempt at a delivery."""
 
     number: int
@@ -69,7 +65,7 @@ class TracedAttempt(_Told):
     reason: str | None
 
 
-class Whereabouts(_Told):
+class Whereabouts(Shown):
     """Where a delivery is, and why."""
 
     id: str
@@ -106,7 +102,7 @@ class DeliveryAttempt(TracedAttempt):
     response: str = Field(description="What the receiver answered, 16 KiB of it at most.")
 
 
-class Envelope(_Told):
+class Envelope(Shown):
     """An event as receivers get it."""
 
     event_type: EventType
@@ -121,12 +117,12 @@ class DeliveryDetail(_Delivery):
     attempts: list[DeliveryAttempt]
 
 
-class DeliveryList(_Told):
+class DeliveryList(Shown):
     """One page of deliveries."""
 
     deliveries: list[DeliveryItem]
     total: int = Field(description="How many match, counted up to 10,000.")
-    total_relation: Literal["eq", "gte"]
+    total_relation: TotalRelation
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
@@ -148,8 +144,7 @@ def list_deliveries(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "deliveries": page.deliveries,
-        "total": page.total,
-        "total_relation": "eq" if page.exact else "gte",
+        **total_of(page),
     }
     following = Place(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
     return with_next(call, content, following)

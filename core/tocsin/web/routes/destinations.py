@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import orjson
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -38,7 +37,7 @@ from tocsin.model import EventType, Json
 from tocsin.registry import NAME_PATTERN, ManagedBy
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query, invalid
+from tocsin.web.parsing import Body, Query, Shown, invalid
 from tocsin.web.problems import Kind, refusal
 from tocsin.web.routes.records import Limit, moment, no_such, place_of, with_next
 
@@ -118,10 +117,8 @@ class DestinationQuery(Query):
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 
 
-class DestinationItem(BaseModel):
+class DestinationItem(Shown):
     """A destination, without its secrets."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     plugin: str
@@ -147,20 +144,16 @@ class DestinationDetail(DestinationItem):
     dead: int = Field(description="Deliveries that will not be attempted again by themselves.")
 
 
-class DestinationList(BaseModel):
+class DestinationList(Shown):
     """One page of destinations."""
-
-    model_config = ConfigDict(extra="forbid")
 
     destinations: list[DestinationItem]
     total: int
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class SampleOutcome(BaseModel):
+class SampleOutcome(Shown):
     """What became of a test."""
-
-    model_config = ConfigDict(extra="forbid")
 
     event_id: str
     outcome: str = Field(

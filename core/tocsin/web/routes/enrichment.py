@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tocsin import audit
 from tocsin.enrichment import Change, Changes, Difference, Unanswered
@@ -13,7 +13,7 @@ from tocsin.errors import CallerError
 from tocsin.model import Disposition, Enrichment, Outcome
 from tocsin.web.calls import ENRICHED_AT_ONCE, Answer, Call, Services
 from tocsin.web.headers import REQUEST_ID_KEY
-from tocsin.web.parsing import parse_number
+from tocsin.web.parsing import Shown, parse_number
 from tocsin.web.routes.incidents import Entity
 
 ACTION = "incident.enrich"
@@ -21,11 +21,7 @@ LONGEST = 60
 """Seconds that enriching an incident may take in all."""
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class EntityEnrichment(_Shown):
+class EntityEnrichment(Shown):
     """What one enricher knows of an entity."""
 
     summary: str
@@ -37,7 +33,7 @@ class EntityEnrichment(_Shown):
     link: str | None
 
 
-class EnrichmentChange(_Shown):
+class EnrichmentChange(Shown):
     """What one enricher says of one entity, held against what it said before."""
 
     entity: Entity
@@ -46,7 +42,7 @@ class EnrichmentChange(_Shown):
     enrichment: EntityEnrichment | None = Field(description="Null where nothing is known any more.")
 
 
-class NotEnriched(_Shown):
+class NotEnriched(Shown):
     """That an enricher said nothing of an entity, and why."""
 
     entity: Entity
@@ -55,7 +51,7 @@ class NotEnriched(_Shown):
     reason: str
 
 
-class IncidentEnrichment(_Shown):
+class IncidentEnrichment(Shown):
     """What enriching an incident came to."""
 
     incident_number: int

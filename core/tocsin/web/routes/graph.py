@@ -24,7 +24,7 @@ from tocsin.knowledge import Count
 from tocsin.model import Edge, EntityKind, Neighbourhood, Node, NodeKind, RelationType
 from tocsin.observables import find_observables
 from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Query
+from tocsin.web.parsing import Query, Shown
 from tocsin.web.routes.moments import Moment
 
 STIX = "application/stix+json"
@@ -115,18 +115,14 @@ class GraphPathQuery(Query):
     types: Types | None = Field(default=None, description=_OF_TYPES)
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class GraphNode(_Shown):
+class GraphNode(Shown):
     """A node: an entity, an incident by its number, a session by its id, a technique by its id."""
 
     kind: str = Field(json_schema_extra={"enum": list(KINDS)})
     value: str
 
 
-class GraphEdge(_Shown):
+class GraphEdge(Shown):
     """An edge, with what it is known from."""
 
     source: GraphNode
@@ -141,7 +137,7 @@ class GraphEdge(_Shown):
     )
 
 
-class GraphNeighbourhood(_Shown):
+class GraphNeighbourhood(Shown):
     """The graph around a node."""
 
     entity: GraphNode
@@ -150,7 +146,7 @@ class GraphNeighbourhood(_Shown):
     complete: bool = Field(description="False where there is more than was asked for.")
 
 
-class GraphPath(_Shown):
+class GraphPath(Shown):
     """A shortest path between two nodes."""
 
     nodes: list[GraphNode] = Field(description="From the one end to the other; empty for none.")
@@ -160,7 +156,7 @@ class GraphPath(_Shown):
     )
 
 
-class GraphCount(_Shown):
+class GraphCount(Shown):
     """How many there are of something."""
 
     name: str
@@ -171,7 +167,7 @@ class GraphCount(_Shown):
     )
 
 
-class GraphStats(_Shown):
+class GraphStats(Shown):
     """How large the graph is."""
 
     nodes: list[GraphCount] = Field(description="By kind.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from sqlalchemy import Connection
 
 from tocsin import incidents
@@ -14,7 +14,8 @@ from tocsin.fields import any_case, parse_iso_duration
 from tocsin.model import EntityKind, IncidentStatus, Severity
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Cursor
-from tocsin.web.parsing import Query, parse_number
+from tocsin.web.parsing import Query, Shown, parse_number
+from tocsin.web.routes.records import TotalRelation, total_of
 
 LONGEST_TIMESPAN = timedelta(days=3650)
 
@@ -63,19 +64,15 @@ class IncidentQuery(Query):
         return self
 
 
-class Entity(BaseModel):
+class Entity(Shown):
     """A typed value that an incident is about."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: EntityKind
     value: str
 
 
-class Incident(BaseModel):
+class Incident(Shown):
     """An incident of a provider, normalised."""
-
-    model_config = ConfigDict(extra="forbid")
 
     number: int = Field(description="Tocsin's own number.")
     provider: str
@@ -101,17 +98,12 @@ class Incident(BaseModel):
     techniques: list[str] = Field(description="ATT&CK technique ids.")
 
 
-class IncidentList(BaseModel):
+class IncidentList(Shown):
     """One page of incidents."""
-
-    model_config = ConfigDict(extra="forbid")
 
     incidents: list[Incident]
     total: int = Field(description="How many match, counted up to 10,000.")
-    total_relation: str = Field(
-        description="`eq` where `total` is exact, `gte` where there are more.",
-        json_schema_extra={"enum": ["eq", "gte"]},
-    )
+    total_relation: TotalRelation
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
     resume_cursor: str = Field(description="For `changed_after`.")
 
@@ -144,8 +136,7 @@ def list_incidents(connection: Connection, call: Call) -> Answer:
     resume = start.resume if start and start.resume is not None else page.resume
     content = {
         "incidents": page.incidents,
-        "total": page.total,
-        "total_relation": "eq" if page.exact else "gte",
+        **total_of(page),
         "next_cursor": None,
         "resume_cursor": Cursor(resume).encode(),
     }

@@ -16,8 +16,8 @@ from tocsin.fields import any_case
 from tocsin.model import Outcome, Persona, Phase, Report, SessionStatus
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Query
-from tocsin.web.routes.records import Limit, no_such, place_of, with_next
+from tocsin.web.parsing import Query, Shown
+from tocsin.web.routes.records import Limit, TotalRelation, no_such, place_of, total_of, with_next
 from tocsin.web.routes.sessions import SessionSummary
 
 LIST = "s"
@@ -55,19 +55,12 @@ class StepQuery(Query):
     cursor: place_of(STEPS) | None = None  # type: ignore[valid-type]
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class InvestigationList(_Shown):
+class InvestigationList(Shown):
     """One page of investigations."""
 
     investigations: list[SessionSummary]
     total: int = Field(description="How many match, counted up to 10,000.")
-    total_relation: str = Field(
-        description="`eq` where `total` is exact, `gte` where there are more.",
-        json_schema_extra={"enum": ["eq", "gte"]},
-    )
+    total_relation: TotalRelation
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
@@ -85,28 +78,28 @@ class InvestigationReport(BaseModel):
     entities: list[Any]
 
 
-class InvestigationFindings(_Shown):
+class InvestigationFindings(Shown):
     """What was found out."""
 
     findings: list[dict[str, Any]] = Field(description="As in the report.")
     total: int
 
 
-class InvestigationEntities(_Shown):
+class InvestigationEntities(Shown):
     """The entities that it met, and what they are taken for."""
 
     entities: list[dict[str, Any]] = Field(description="As in the report.")
     total: int
 
 
-class InvestigationTimeline(_Shown):
+class InvestigationTimeline(Shown):
     """What happened when."""
 
     timeline: list[dict[str, Any]] = Field(description="As in the report.")
     total: int
 
 
-class SessionStep(_Shown):
+class SessionStep(Shown):
     """A step of the ledger: a question and what came of it, or a conclusion."""
 
     number: int = Field(description="What evidence cites: `step:12`.")
@@ -129,7 +122,7 @@ class SessionStepDetail(SessionStep):
     answer: Any = Field(description="Null where it was not answered.")
 
 
-class SessionSteps(_Shown):
+class SessionSteps(Shown):
     """One page of the ledger."""
 
     steps: list[SessionStep]
@@ -152,8 +145,7 @@ def list_investigations(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "investigations": page.sessions,
-        "total": page.total,
-        "total_relation": "eq" if page.exact else "gte",
+        **total_of(page),
     }
     following = Place(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
     return with_next(call, content, following)

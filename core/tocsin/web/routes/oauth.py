@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from sqlalchemy import Connection
 
 from tocsin.credentials import AccessToken, Scope, TokenError, revoke_token
 from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Body
+from tocsin.web.parsing import Body, Shown
 from tocsin.web.problems import OAuthError
 
 TOKEN_PATH = "/oauth/token"  # noqa: S105 - an address
@@ -56,10 +56,8 @@ class PresentedToken(ClientForm):
     token_type_hint: str | None = Field(default=None, description="Ignored: there is one type.")
 
 
-class TokenAnswer(BaseModel):
+class TokenAnswer(Shown):
     """An access token (RFC 6749 section 5.1)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     access_token: str
     expires_in: int = Field(description="Seconds.")
@@ -67,10 +65,8 @@ class TokenAnswer(BaseModel):
     scope: str = Field(description="The granted scopes, separated by single spaces.")
 
 
-class Introspection(BaseModel):
+class Introspection(Shown):
     """What a token is worth (RFC 7662); a token that is not valid has `active` alone."""
-
-    model_config = ConfigDict(extra="forbid")
 
     active: bool
     scope: str | None = None
@@ -84,24 +80,18 @@ class Introspection(BaseModel):
     jti: str | None = None
 
 
-class Revoked(BaseModel):
+class Revoked(Shown):
     """Nothing: the token is void, whatever it was."""
 
-    model_config = ConfigDict(extra="forbid")
 
-
-class KeySet(BaseModel):
+class KeySet(Shown):
     """The keys that verify access tokens (RFC 7517)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     keys: list[dict[str, Any]]
 
 
-class Metadata(BaseModel):
+class Metadata(Shown):
     """What a client has to know of the token endpoint (RFC 8414)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     issuer: str
     token_endpoint: str

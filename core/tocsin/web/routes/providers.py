@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
 from tocsin import incidents
 from tocsin.web.calls import Answer, Call
+from tocsin.web.parsing import Shown
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class StreamStanding(_Shown):
+class StreamStanding(Shown):
     """What a provider reads separately, and how far it has come."""
 
     name: str
@@ -25,7 +22,7 @@ class StreamStanding(_Shown):
     )
 
 
-class ProviderItem(_Shown):
+class ProviderItem(Shown):
     """One provider, and how it does."""
 
     name: str
@@ -53,7 +50,7 @@ class ProviderItem(_Shown):
     streams: list[StreamStanding]
 
 
-class ProviderList(_Shown):
+class ProviderList(Shown):
     """Every provider."""
 
     providers: list[ProviderItem]

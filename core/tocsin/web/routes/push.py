@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from tocsin.errors import CallerError, CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
 from tocsin.incidents.coverage.ledger import Counts
 from tocsin.web.calls import Answer, Call
 from tocsin.web.gate import FIELDS
-from tocsin.web.parsing import Body, read_body, require_json
+from tocsin.web.parsing import Body, Shown, read_body, require_json
 
 LIMIT = 1024 * 1024
 """The longest body, in bytes."""
@@ -23,10 +23,8 @@ class Pushed(Body):
     model_config = ConfigDict(extra="allow", json_schema_extra={"type": ["object", "array"]})
 
 
-class Taken(BaseModel):
+class Taken(Shown):
     """What a push came to, once all of it is stored."""
-
-    model_config = ConfigDict(extra="forbid")
 
     provider: str
     received: int = Field(description="How many incidents were sent.")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 from sqlalchemy import Row
@@ -38,6 +38,13 @@ Text = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 Scopes = Annotated[
     list[str],
     Field(min_length=1, max_length=100, json_schema_extra={"items": {"enum": list(SCOPES)}}),
+]
+TotalRelation = Annotated[
+    str,
+    Field(
+        description="`eq` where `total` is exact, `gte` where there are more.",
+        json_schema_extra={"enum": ["eq", "gte"]},
+    ),
 ]
 Search = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
 Limit = Annotated[int, Field(ge=1, le=200, description="How many at most.")]
@@ -73,6 +80,23 @@ def known_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
 def moment(value: datetime | None) -> str | None:
     """Return a moment as it goes out, None where there is none."""
     return None if value is None else isoformat(value)
+
+
+class Counted(Protocol):
+    """A page of a list that is counted so far and no further."""
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+
+    @property
+    def exact(self) -> bool:
+        """False where there are more."""
+
+
+def total_of(page: Counted) -> dict[str, Json]:
+    """Return what a page says of how many there are."""
+    return {"total": page.total, "total_relation": "eq" if page.exact else "gte"}
 
 
 def answer_page(

@@ -14,7 +14,7 @@ from tocsin.fields import any_case
 from tocsin.model import EventType
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query
+from tocsin.web.parsing import Body, Query, Shown
 from tocsin.web.routes.deliveries import DestinationName
 from tocsin.web.routes.moments import Moment
 from tocsin.web.routes.records import Limit, no_such, place_of, with_next
@@ -57,10 +57,8 @@ class ReplayFilter(BaseModel):
     until: datetime | None
 
 
-class Replay(BaseModel):
+class Replay(Shown):
     """Many deliveries that are sent again, and how far that has come."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     state: ReplayState
@@ -80,10 +78,8 @@ class ReplayQuery(Query):
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 
 
-class ReplayList(BaseModel):
+class ReplayList(Shown):
     """One page of replays."""
-
-    model_config = ConfigDict(extra="forbid")
 
     replays: list[Replay]
     total: int

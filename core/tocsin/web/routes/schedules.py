@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ConfigDict,
     Field,
     StringConstraints,
@@ -37,9 +36,17 @@ from tocsin.schedules import (
 )
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place, Spot
-from tocsin.web.parsing import Body, Query, invalid, validate
+from tocsin.web.parsing import Body, Query, Shown, invalid, validate
 from tocsin.web.problems import Kind, refusal
-from tocsin.web.routes.records import Limit, no_such, place_of, spot_of, with_next
+from tocsin.web.routes.records import (
+    Limit,
+    TotalRelation,
+    no_such,
+    place_of,
+    spot_of,
+    total_of,
+    with_next,
+)
 from tocsin.web.routes.sessions import require_investigator, require_provider
 
 LIST = "h"
@@ -121,11 +128,7 @@ class UpcomingQuery(Query):
     limit: Limit = 50
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class ScheduleItem(_Shown):
+class ScheduleItem(Shown):
     """A schedule."""
 
     id: str
@@ -165,7 +168,7 @@ class ScheduleDetail(ScheduleItem):
     upcoming: list[datetime] = Field(description="The next three times; none unless it is active.")
 
 
-class ScheduleList(_Shown):
+class ScheduleList(Shown):
     """One page of schedules."""
 
     schedules: list[ScheduleItem]
@@ -173,7 +176,7 @@ class ScheduleList(_Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class ScheduleRun(_Shown):
+class ScheduleRun(Shown):
     """What became of a fire time, or of several that were missed; or a run by hand."""
 
     id: str
@@ -193,19 +196,16 @@ class ScheduleRun(_Shown):
     created_by: str
 
 
-class RunList(_Shown):
+class RunList(Shown):
     """One page of runs."""
 
     runs: list[ScheduleRun]
     total: int = Field(description="How many match, counted up to 10,000.")
-    total_relation: str = Field(
-        description="`eq` where `total` is exact, `gte` where there are more.",
-        json_schema_extra={"enum": ["eq", "gte"]},
-    )
+    total_relation: TotalRelation
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class UpcomingRun(_Shown):
+class UpcomingRun(Shown):
     """A run that is to come."""
 
     due_at: datetime
@@ -213,7 +213,7 @@ class UpcomingRun(_Shown):
     schedule_name: str
 
 
-class UpcomingList(_Shown):
+class UpcomingList(Shown):
     """What is due, the next first."""
 
     upcoming: list[UpcomingRun]
@@ -346,8 +346,7 @@ def list_runs(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "runs": [represent_run(row) for row in page.runs],
-        "total": page.total,
-        "total_relation": "eq" if page.exact else "gte",
+        **total_of(page),
     }
     following = Place(RUNS, page.next.removeprefix(_PREFIX)) if page.next else None
     return with_next(call, content, following)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import knowledge
@@ -15,8 +15,8 @@ from tocsin.knowledge import EntityPosition, Found, FoundEntity, Position
 from tocsin.model import EntityKind
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Spot
-from tocsin.web.parsing import Query
-from tocsin.web.routes.records import Limit, spot_of, with_next
+from tocsin.web.parsing import Query, Shown
+from tocsin.web.routes.records import Limit, TotalRelation, spot_of, total_of, with_next
 
 RESULTS = "q"
 ENTITIES = "e"
@@ -45,11 +45,7 @@ class EntitySearchQuery(Query):
     cursor: spot_of(ENTITIES, str, range(2), str, str, _NUMBER) | None = None  # type: ignore[valid-type]
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class SearchResult(_Shown):
+class SearchResult(Shown):
     """An incident or a session that fits."""
 
     kind: str = Field(json_schema_extra={"enum": ["incident", "session"]})
@@ -63,19 +59,16 @@ class SearchResult(_Shown):
     url: str = Field(description="Its page in Tocsin's console.")
 
 
-class SearchResults(_Shown):
+class SearchResults(Shown):
     """One page of what fits, the best of the latest first."""
 
     results: list[SearchResult]
     total: int = Field(description="How many fit, counted up to 1,000.")
-    total_relation: str = Field(
-        description="`eq` where `total` is exact, `gte` where there are more.",
-        json_schema_extra={"enum": ["eq", "gte"]},
-    )
+    total_relation: TotalRelation
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class KnownEntity(_Shown):
+class KnownEntity(Shown):
     """An entity that incidents have."""
 
     kind: EntityKind
@@ -85,15 +78,12 @@ class KnownEntity(_Shown):
     last_seen: datetime
 
 
-class EntitySearchResults(_Shown):
+class EntitySearchResults(Shown):
     """One page of entities, those that are called so first."""
 
     entities: list[KnownEntity]
     total: int = Field(description="How many fit, counted up to 1,000.")
-    total_relation: str = Field(
-        description="`eq` where `total` is exact, `gte` where there are more.",
-        json_schema_extra={"enum": ["eq", "gte"]},
-    )
+    total_relation: TotalRelation
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
@@ -104,8 +94,7 @@ def search(connection: Connection, call: Call) -> Answer:
     page = knowledge.search(connection, query.q, limit=query.limit, after=after)
     content = {
         "results": [_result(found, call.services.public_url) for found in page.results],
-        "total": page.total,
-        "total_relation": "eq" if page.exact else "gte",
+        **total_of(page),
     }
     at = page.next
     following = Spot(RESULTS, (at.newest, at.top, at.shown)) if at else None
@@ -124,8 +113,7 @@ def search_entities(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "entities": [_entity(found) for found in page.entities],
-        "total": page.total,
-        "total_relation": "eq" if page.exact else "gte",
+        **total_of(page),
     }
     at = page.next
     following = Spot(ENTITIES, (at.name, at.part, at.kind, at.value, at.shown)) if at else None

@@ -6,29 +6,26 @@ import asyncio
 from typing import Literal
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tocsin.errors import OperatorError
 from tocsin.store import Database, check_schema
 from tocsin.web.calls import Answer, Call
+from tocsin.web.parsing import Shown
 
 _PATIENCE = 5
 
 _log = structlog.get_logger()
 
 
-class Health(BaseModel):
+class Health(Shown):
     """The process answers."""
-
-    model_config = ConfigDict(extra="forbid")
 
     status: Literal["ok"]
 
 
-class Readiness(BaseModel):
+class Readiness(Shown):
     """Whether this node can do its work; never a provider's or destination's state."""
-
-    model_config = ConfigDict(extra="forbid")
 
     status: Literal["ready", "not ready"]
     database: bool = Field(description="It is reachable, and its schema is this version's.")

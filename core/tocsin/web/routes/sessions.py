@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import investigations
@@ -17,7 +17,7 @@ from tocsin.investigations.write_backs import WriteBackState
 from tocsin.model import Confidence, Persona, Phase, SessionStatus, Verdict
 from tocsin.validation import nearest
 from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.parsing import Body, invalid
+from tocsin.web.parsing import Body, Shown, invalid
 from tocsin.web.routes.records import no_such
 
 MOST_WAITING = 1_000
@@ -53,11 +53,7 @@ class NewMessage(Body):
     message: MessageText = Field(description="What else to find out.")
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class StartedSession(_Shown):
+class StartedSession(Shown):
     """A session that was taken up."""
 
     session_id: str
@@ -65,7 +61,7 @@ class StartedSession(_Shown):
     url: str = Field(description="Its page in Tocsin's console.")
 
 
-class SessionProgress(_Shown):
+class SessionProgress(Shown):
     """How far a session under way has come."""
 
     phase: Phase | None = Field(description="What it is doing; null before it has begun.")
@@ -73,7 +69,7 @@ class SessionProgress(_Shown):
     asked: int = Field(description="How many of them asked someone.")
 
 
-class SessionMessage(_Shown):
+class SessionMessage(Shown):
     """Something that was said in a session."""
 
     role: str = Field(json_schema_extra={"enum": ["user", "investigator"]})
@@ -83,7 +79,7 @@ class SessionMessage(_Shown):
     created_at: datetime
 
 
-class SessionSummary(_Shown):
+class SessionSummary(Shown):
     """A session, as lists have it."""
 
     id: str
@@ -108,7 +104,7 @@ class SessionSummary(_Shown):
     url: str = Field(description="Its page in Tocsin's console.")
 
 
-class SessionWriteBack(_Shown):
+class SessionWriteBack(Shown):
     """A comment that a session leaves at an incident's SIEM."""
 
     incident_number: int
