@@ -20,6 +20,7 @@ from pydantic import (
     Field,
     PlainValidator,
     SecretStr,
+    StringConstraints,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -76,6 +77,15 @@ def _whole(value: object) -> object:
 
 Whole = BeforeValidator(_whole)
 """Takes a whole number of a body however it is written: JSON does not tell 7.0 from 7."""
+
+LONGEST_QUERY = 20_000
+QueryText = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$"
+    ),
+]
+"""What an investigation is to find out, in words, of whoever or whatever asks for it."""
 
 
 FileOnly = BeforeValidator(_of_this_machine)

@@ -22,6 +22,7 @@ from tocsin.cli.providers import configured_providers
 from tocsin.cli.words import one_of
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
+from tocsin.fields import LONGEST_QUERY
 from tocsin.hookspecs import Investigator
 from tocsin.model import Persona, Report, SessionStatus
 from tocsin.observables import Environment
@@ -284,8 +285,8 @@ def _require_words(text: str, name: str) -> None:
     """Raise OperatorError where there is nothing in a text, or more than is kept of one."""
     if not text.strip():
         raise OperatorError(f"{name}: say what to find out")
-    if len(text) > investigations.LONGEST_MESSAGE:
-        raise OperatorError(f"{name}: give at most {investigations.LONGEST_MESSAGE:,} characters")
+    if len(text) > LONGEST_QUERY:
+        raise OperatorError(f"{name}: give at most {LONGEST_QUERY:,} characters")
 
 
 def _require_provider(settings: Settings, name: str | None) -> None:

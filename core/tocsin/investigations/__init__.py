@@ -21,7 +21,6 @@ from tocsin.investigations.sessions.reads import (
 )
 from tocsin.investigations.sessions.records import (
     INVESTIGATIONS,
-    LONGEST_MESSAGE,
     NewSession,
     add_message,
     cancel_session,
@@ -34,7 +33,6 @@ from tocsin.investigations.sessions.records import (
 
 __all__ = [
     "INVESTIGATIONS",
-    "LONGEST_MESSAGE",
     "Answers",
     "Ended",
     "Failure",

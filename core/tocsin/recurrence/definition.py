@@ -14,7 +14,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    StringConstraints,
     ValidationInfo,
     WithJsonSchema,
     field_serializer,
@@ -22,12 +21,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from tocsin.fields import Duration, Whole, any_case, iso_duration, short_duration
+from tocsin.fields import Duration, QueryText, Whole, any_case, iso_duration, short_duration
 from tocsin.model import Persona, Vocabulary
 from tocsin.recurrence.cron import LONGEST, CronError, parse_cron, shortest_pause
 from tocsin.validation import nearest
 
-LONGEST_QUERY = 20_000
 _MOST_TAGS = 20
 _YEARS = (1970, 9000)
 
@@ -99,12 +97,6 @@ Tag = Annotated[
     AfterValidator(_tag),
     WithJsonSchema({"type": "string", "pattern": _TAG.pattern}),
 ]
-Query = Annotated[
-    str,
-    StringConstraints(
-        strip_whitespace=True, min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$"
-    ),
-]
 
 
 class ScheduleDefinition(BaseModel):
@@ -112,7 +104,7 @@ class ScheduleDefinition(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
-    query: Query = Field(
+    query: QueryText = Field(
         description="What to find out, in words: entities, time ranges, terms, incident numbers."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from tocsin.errors import CallerError
 from tocsin.events import new_id
+from tocsin.fields import LONGEST_QUERY
 from tocsin.investigations.report_codec import read_report
 from tocsin.investigations.sessions.searching import index_new_sessions, index_session
 from tocsin.model import Persona, Report, SessionStatus
@@ -21,7 +22,6 @@ from tocsin.store.text import clean
 INVESTIGATIONS = "investigations"
 """The topic of sessions that wait to be investigated, and of those that shall stop."""
 TIMEOUT: Final = timedelta(minutes=10)
-LONGEST_MESSAGE = 20_000
 MOST_FOLLOW_UPS: Final = 100
 """So often a session goes on; its search text and its ledger grow with each."""
 NO_PROGRESS: Final = {"phase": None, "steps": 0, "asked": 0}
@@ -73,7 +73,7 @@ def create_sessions(
 def _row(wanted: NewSession, now: datetime) -> dict[str, Any]:
     return {
         "id": new_id("ses"),
-        "query": clean(wanted.query, LONGEST_MESSAGE),
+        "query": clean(wanted.query, LONGEST_QUERY),
         "persona": wanted.persona.value,
         "provider": wanted.provider,
         "schedule_id": wanted.schedule_id,
@@ -112,7 +112,7 @@ def add_message(connection: Connection, session_id: str, text: str, by: str, now
     next_run = update(sessions).where(sessions.c.id == session_id)
     values = _queued(now) | {"run": sessions.c.run + 1}
     run = connection.scalars(next_run.values(values).returning(sessions.c.run)).one()
-    asked = clean(text, LONGEST_MESSAGE)
+    asked = clean(text, LONGEST_QUERY)
     write_message(connection, session_id, run=run, role="user", text=asked, by=by, now=now)
     index_session(connection, session_id)
     announce(connection, INVESTIGATIONS)

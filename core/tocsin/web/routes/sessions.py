@@ -11,8 +11,7 @@ from sqlalchemy import Connection
 
 from tocsin import investigations
 from tocsin.errors import CallerError
-from tocsin.fields import any_case
-from tocsin.investigations import LONGEST_MESSAGE
+from tocsin.fields import QueryText, any_case
 from tocsin.investigations.write_backs import WriteBackState
 from tocsin.model import Confidence, Persona, Phase, SessionStatus, Verdict
 from tocsin.validation import nearest
@@ -24,18 +23,11 @@ MOST_WAITING = 1_000
 """So many sessions may wait to be investigated; then no more are taken."""
 _TRY_AGAIN = "60"
 
-MessageText = Annotated[
-    str,
-    StringConstraints(
-        strip_whitespace=True, min_length=1, max_length=LONGEST_MESSAGE, pattern=r"^[^\x00]*$"
-    ),
-]
-
 
 class NewInvestigation(Body):
     """What to investigate."""
 
-    query: MessageText = Field(
+    query: QueryText = Field(
         description="What to find out, in words: incident numbers, entities, time ranges, terms."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
@@ -50,7 +42,7 @@ class NewInvestigation(Body):
 class NewMessage(Body):
     """A follow-up."""
 
-    message: MessageText = Field(description="What else to find out.")
+    message: QueryText = Field(description="What else to find out.")
 
 
 class StartedSession(Shown):
