@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import (
     backlog,
+    console,
     delivery,
     extraction,
     flood,
@@ -25,6 +26,7 @@ from tocsin.logs import configure_logs
 
 PARTS = {
     "http": reading.run,
+    "console": console.run,
     "flood": flood.run,
     "delivery": delivery.run,
     "backlog": backlog.run,

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
+from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
@@ -90,7 +91,7 @@ def is_hidden(kind: type) -> bool:
 
 
 def definition(kind: type) -> ast.ClassDef:
-    [node] = ast.parse(inspect.getsource(kind)).body
+    [node] = ast.parse(dedent(inspect.getsource(kind))).body
     assert isinstance(node, ast.ClassDef)
     return node
 

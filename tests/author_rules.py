@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tocsin.testing.conformance import (
+    ChannelConformance,
     EnricherConformance,
     FileProviderConformance,
     ProviderConformance,
@@ -14,13 +15,13 @@ from tocsin.testing.conformance import (
 )
 
 PROVIDERS = (ProviderConformance, FileProviderConformance, PushProviderConformance)
-SUITES = (*PROVIDERS, EnricherConformance)
+SUITES = (*PROVIDERS, EnricherConformance, ChannelConformance)
 SUITES_PAGE = "[conformance suites](testing.md#the-conformance-suites)"
 HEAD = f"""\
 # The rules
 
-What must hold for every provider and every enricher, and why. Each rule is a test of the
-{SUITES_PAGE}.
+What must hold for every provider, every enricher and every channel that keeps an object, and why.
+Each rule is a test of the {SUITES_PAGE}.
 """
 
 

@@ -9,12 +9,14 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zlib import crc32
 
 import hypothesis
 import pytest
 import structlog
 from sqlalchemy import URL, make_url
 
+from tocsin import collector
 from tocsin.store import Database, open_database, upgrade
 from tocsin.testing import ManualClock
 
@@ -34,8 +36,45 @@ hypothesis.settings.load_profile("tocsin")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Look at fewer examples where the large sizes are left out."""
+    collector.spare()
     if config.option.markexpr == "not full":
         hypothesis.settings.load_profile("ordinary")
+
+
+_ON_ONE_DATABASE = ("core/web", "core/cli", "core/accounting", "core/audit", "core/credentials")
+"""Where ordinary runs take each test on one of both databases, half of them on either.
+
+What differs between the two lies below, in folders whose tests always run on both.
+"""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out half of what runs on both databases, where the large sizes are left out."""
+    if config.option.markexpr != "not full":
+        return
+    out = [item for item in items if _is_done_elsewhere(item)]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in set(out)]
+
+
+def pytest_collection_finish() -> None:
+    """Leave thousands of tests alone: going through them took as long as a template may."""
+    collector.spare()
+
+
+def _is_done_elsewhere(item: pytest.Item) -> bool:
+    name, _, parameters = item.nodeid.partition("[")
+    kinds = {"sqlite", "postgresql"} & set(parameters.rstrip("]").split("-"))
+    folder = name.removeprefix("tests/")
+    if len(kinds) != 1 or not folder.startswith(_ON_ONE_DATABASE) or not _runs_on_both(item):
+        return False
+    return kinds == {("sqlite", "postgresql")[crc32(name.encode()) % 2]}
+
+
+def _runs_on_both(item: pytest.Item) -> bool:
+    """Return whether nothing at the test itself says on which database it runs."""
+    marks = item.iter_markers("parametrize")
+    return not any("database_url" in str(mark.args[0]) for mark in marks)
 
 
 # Tracebacks as they are: drawing them in frames took a tenth of the time that the tests take

@@ -1,14 +1,18 @@
-"""A real OpenID Connect issuer on loopback, as far as its tokens and their keys go."""
+"""A real OpenID Connect issuer on loopback: its keys, its tokens, and how people sign in there."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import secrets
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from typing import Any
+from urllib.parse import unquote_plus
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -17,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jwt import PyJWS
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_encode
+from yarl import URL
 
 KINDS = {"RS": RSAAlgorithm, "PS": RSAAlgorithm, "ES": ECAlgorithm, "Ed": OKPAlgorithm}
 
@@ -87,6 +92,17 @@ class Issuer:
         self.open = asyncio.Event()
         """Answers wait for it."""
         self.open.set()
+        self.secret: str | None = "s3cr%t: of tocsin"
+        """What its client has to prove itself by; None for a public client."""
+        self.claims: dict[str, Any] = {}
+        """What ID tokens claim beside what they have to; None leaves a claim out."""
+        self.answer: dict[str, str] = {}
+        """What the browser brings back beside `code` and `state`, or in their place."""
+        self.asked_for: dict[str, str] = {}
+        """What somebody was sent here with last."""
+        self.refusal: tuple[int, Any] | None = None
+        """What is answered to every code."""
+        self._codes: dict[str, dict[str, str]] = {}
         self._port = 0
 
     @property
@@ -98,6 +114,8 @@ class Issuer:
         app = web.Application()
         app.router.add_get("/{path:.*}.well-known/openid-configuration", self._discover)
         app.router.add_get("/keys", self._list_keys)
+        app.router.add_get("/authorize", self._authorize)
+        app.router.add_post("/token", self._exchange)
         self._server = TestServer(app, port=self._port)
         await self._server.start_server()
         self._port = self._server.port
@@ -109,8 +127,13 @@ class Issuer:
     async def _discover(self, request: web.Request) -> web.Response:
         if request.path != f"{self.path.rstrip('/')}/.well-known/openid-configuration":
             return web.Response(status=404)
-        jwks_uri = f"http://127.0.0.1:{self._port}/keys"
-        document = {"issuer": self.url, "jwks_uri": jwks_uri} | self.discovery
+        here = f"http://127.0.0.1:{self._port}"
+        document = {
+            "issuer": self.url,
+            "jwks_uri": f"{here}/keys",
+            "authorization_endpoint": f"{here}/authorize?realm=soc",
+            "token_endpoint": f"{here}/token",
+        } | self.discovery
         return await self._answer("discovery", json.dumps(document).encode())
 
     async def _list_keys(self, request: web.Request) -> web.Response:
@@ -122,3 +145,45 @@ class Issuer:
         self.asked.set()
         await self.open.wait()
         return web.Response(status=self.status, body=body, content_type="application/json")
+
+    async def _authorize(self, request: web.Request) -> web.Response:
+        """Take whoever comes for the person, and send them back with a code."""
+        asked = self.asked_for = dict(request.query)
+        code = secrets.token_urlsafe(16)
+        self._codes[code] = asked
+        answer = {"code": code, "state": asked["state"]} | self.answer
+        place = URL(asked["redirect_uri"]).with_query(_present(answer))
+        return web.Response(status=302, headers={"Location": str(place)})
+
+    async def _exchange(self, request: web.Request) -> web.Response:
+        """Answer an ID token for a code, once, as RFC 6749 section 4.1.3 and RFC 7636 have it."""
+        self.fetches["token"] += 1
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        if self.refusal is not None:
+            return web.json_response(self.refusal[1], status=self.refusal[0])
+        if self._client_of(request, form) is None:
+            return web.json_response({"error": "invalid_client"}, status=401)
+        asked = self._codes.pop(form["code"], None)
+        if asked is None or not _belongs_to(form, asked):
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        claims = {"iss": self.url, "aud": asked["client_id"], "nonce": asked["nonce"]}
+        token = self.keys[0].sign(_present(claims | self.claims))
+        return web.json_response({"id_token": token, "token_type": "Bearer", "access_token": "a"})
+
+    def _client_of(self, request: web.Request, form: dict[str, str]) -> str | None:
+        """Return the client's id where it has proven itself, None where it has not."""
+        scheme, _, encoded = request.headers.get("Authorization", "").partition(" ")
+        if scheme == "Basic":
+            name, _, secret = b64decode(encoded).decode().partition(":")
+            return name if unquote_plus(secret) == self.secret else None
+        return form.get("client_id") if form.get("client_secret") == self.secret else None
+
+
+def _belongs_to(form: dict[str, str], asked: dict[str, str]) -> bool:
+    """Return whether whoever has the code has asked for it."""
+    challenge = base64url_encode(sha256(form["code_verifier"].encode()).digest()).decode()
+    return (
+        form["grant_type"] == "authorization_code"
+        and form["redirect_uri"] == asked["redirect_uri"]
+        and (challenge, "S256") == (asked["code_challenge"], asked["code_challenge_method"])
+    )

@@ -1,55 +1,36 @@
-"""The pages of docs/soar/receivers: `python -m tests.receiver_pages` writes them anew."""
+"""The pages of receivers, and their list: `python -m tests.receiver_pages` writes them anew."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import tocsin_templates
-from tocsin import Event, EventType
+from receiver_samples import ALERT
 from tocsin.contracts import load_contract
 from tocsin.delivery.rendering import Renderer
 from tocsin.model import Contract, Idempotency
 
 ROOT = Path(__file__).parents[1]
+LIST = ROOT / "docs/soar/receivers.md"
 PAGES = ROOT / "docs/soar/receivers"
 [FOLDER] = map(Path, tocsin_templates.tocsin_template_paths())
-RECEIVERS = sorted(it.name for it in FOLDER.iterdir() if it.is_dir() and it.name[0] not in "_.")
-_URL = "https://tocsin.example.com/incidents/4711"
-_INCIDENT = {
-    "number": 4711,
-    "title": "Many failed sign-ins",
-    "description": "47 failed sign-ins of 12 users within a minute, then one that succeeded.",
-    "severity": "High",
-    "status": "New",
-    "provider": "cloud",
-    "external_id": "b3a1",
-    "external_number": "1024",
-    "source_url": "https://siem.example.com/incidents/b3a1",
-    "techniques": ["T1110"],
-    "occurred_at": "2026-11-21T05:20:00.000Z",
-    "created_at": "2026-11-21T05:33:01.123Z",
-    "updated_at": "2026-11-21T05:33:01.123Z",
-    "url": _URL,
-    "entities": [
-        {"kind": "ip", "value": "203.0.113.7"},
-        {"kind": "user", "value": "j.doe"},
-        {"kind": "host", "value": "vpn-1.example.com"},
-    ],
-}
-ALERT = Event(
-    id="evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y",
-    event_type=EventType.INCIDENT_ALERT,
-    timestamp=datetime(2026, 11, 21, 5, 33, 1, 123000, UTC),
-    data={
-        "incident_number": 4711,
-        **{name: _INCIDENT[name] for name in ("title", "severity", "status", "provider", "url")},
-    },
-    subject="incident:4711",
-    context={"incident": _INCIDENT},
-)
+PICTURES = PAGES / "pictures"
+
+
+def _is_sent_json(receiver: str) -> bool:
+    contract = load_contract([FOLDER], receiver)
+    return contract is not None and "body" in contract.parts
+
+
+ALL = sorted(it.name for it in FOLDER.iterdir() if it.is_dir() and it.name[0] not in "_.")
+RECEIVERS = [it for it in ALL if _is_sent_json(it)]
+"""Those that are sent a body of JSON."""
+TRACKERS = {it.load().receiver for it in entry_points(group="tocsin.trackers")}
+"""Those that the channel `ticketing` brings."""
 _TWICE = {
     Idempotency.NATIVE: "The receiver has a key of its own, and makes nothing twice.",
     Idempotency.SEARCH: "It is looked for before it is made.",
@@ -57,6 +38,7 @@ _TWICE = {
     "whoever acts on one has to look at the event's id, which stands in the body and in the header "
     "`webhook-id`.",
 }
+_BY_WEBHOOK = "A plain `webhook` makes one for each delivery, also where an event comes twice."
 _TRIED = {
     "real": "Against the receiver itself.",
     "recording": "Against recorded answers of the receiver.",
@@ -64,6 +46,26 @@ _TRIED = {
     "contract": "Against the contract alone, which was written from the receiver's documentation: "
     "with hostile, missing and oversized values, but not against the receiver itself yet.",
 }
+
+
+def rows() -> str:
+    """Return the rows of the list of receivers."""
+    return "".join(f"{_row(receiver)}\n" for receiver in ALL)
+
+
+def _row(receiver: str) -> str:
+    contract = load_contract([FOLDER], receiver)
+    assert contract is not None
+    named = f"[{contract.name}](receivers/{receiver}.md)"
+    twice = f"{contract.idempotency}"
+    if _is_body_of_tracker(receiver, contract):
+        twice = f"none; [`ticketing`](ticketing.md): {twice}"
+    return f"| `{receiver}` | {named} | {twice} | {contract.tested} |"
+
+
+def _is_body_of_tracker(receiver: str, contract: Contract) -> bool:
+    """Return whether a webhook can bring it, but only the channel `ticketing` brings it once."""
+    return contract.channel is None and receiver in TRACKERS
 
 
 def page(receiver: str) -> str:
@@ -80,31 +82,91 @@ def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     yield from ("", "## At its side", "")
     yield from (f"- {note}" for note in contract.notes)
     yield from ("", "## In `plugins.toml`", "", "```toml", *_destination(receiver, contract), "```")
+    if contract.channel:
+        told = f"[this channel]({_channel_page(contract)}), which has its own settings"
+        yield from ("", f"A `webhook` cannot bring this. It takes {told}.")
     yield from (
         "",
         "## What arrives",
+        *_picture(receiver, contract),
         "",
         "For a new incident:",
         "",
-        "```json",
-        _body(receiver),
-        "```",
+        *_sent(receiver, contract),
     )
     yield from ("", "What is too long is cut where one can see it, with the link to the rest.")
-    yield from ("", "## What its answers mean", "", *_answers(contract))
-    yield from ("", "## Twice the same event", "", _TWICE[contract.idempotency])
+    if contract.channel is None:
+        yield from ("", "## What its answers mean", "", *_answers(contract))
+    yield from ("", "## Twice the same event", "", _twice(receiver, contract))
     yield from ("", "## Tried", "", _TRIED[contract.tested])
+
+
+def _channel_page(contract: Contract) -> str:
+    name = f"{contract.channel}.md"
+    pages = (f"../../operators/{name}", f"../{name}", f"../connectors/{name}")
+    return next((it for it in pages if (PAGES / it).is_file()), pages[-1])
+
+
+def _twice(receiver: str, contract: Contract) -> str:
+    words = _TWICE[contract.idempotency]
+    if _is_body_of_tracker(receiver, contract):
+        told = words[0].lower() + words[1:]
+        return f"{_BY_WEBHOOK} With [the channel `ticketing`](../ticketing.md): {told}"
+    return (
+        words if "body" in contract.parts else words.replace("the header `webhook-id`", "a header")
+    )
+
+
+def _sent(receiver: str, contract: Contract) -> Iterator[str]:
+    if "body" in contract.parts:
+        yield from ("```json", _body(receiver), "```")
+        return
+    renderer = Renderer([FOLDER])
+    for part in sorted({*contract.parts} - {"html"}):
+        told = renderer.render(receiver, ALERT, part).decode()
+        yield from (f"The {part}:", "", "```text", told, "```", "")
+    yield from ("The same as HTML:", "")
+    yield f"![The mail, light](pictures/{receiver}-light.png)"
+    yield f"![The mail, dark](pictures/{receiver}-dark.png)"
+
+
+def _picture(receiver: str, contract: Contract) -> Iterator[str]:
+    if (PICTURES / f"{receiver}.png").is_file():
+        yield from (
+            "",
+            f"![A new incident, about as {contract.name} shows it](pictures/{receiver}.png)",
+        )
+        yield from ("", f"Drawn from the body below; {contract.name} itself may show it otherwise.")
 
 
 def _destination(receiver: str, contract: Contract) -> Iterator[str]:
     yield f"[destinations.{receiver}]"
+    if contract.channel:
+        yield f'plugin = "{contract.channel}"'
+        yield f'template = "{receiver}"  # the default'
+        yield from _settings(contract)
+        return
     yield 'plugin = "webhook"'
-    yield f'url = "{contract.url}"'
+    if contract.secret_url:
+        yield f'url = {{ env = "{contract.secret_url}" }}  # {contract.url}'
+    else:
+        yield f'url = "{contract.url}"'
     yield f'secret = {{ file = "secrets/{receiver}" }}'
     yield f'template = "{receiver}"'
     if contract.headers:
-        given = ", ".join(f'{it} = {{ env = "{var}" }}' for it, var in contract.headers.items())
-        yield f"headers = {{ {given} }}"
+        yield f"headers = {_references(contract.headers)}"
+    if contract.body_secrets:
+        yield f"body_secrets = {_references(contract.body_secrets)}"
+    yield from _settings(contract)
+
+
+def _settings(contract: Contract) -> Iterator[str]:
+    yield from (f"{name} = {json.dumps(value)}" for name, value in contract.settings.items())
+
+
+def _references(variables: Mapping[str, str]) -> str:
+    given = ", ".join(f'{name} = {{ env = "{it}" }}' for name, it in variables.items())
+    return f"{{ {given} }}"
 
 
 def _body(receiver: str) -> str:
@@ -128,9 +190,11 @@ def _answers(contract: Contract) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write every page."""
+    """Write every page, and the list."""
+    listed = re.sub(r"(?<=\|---\|---\|---\|---\|\n)(\| `.*\n)+", rows(), LIST.read_text("utf-8"))
+    LIST.write_text(listed, encoding="utf-8")
     PAGES.mkdir(exist_ok=True)
-    for receiver in RECEIVERS:
+    for receiver in ALL:
         (PAGES / f"{receiver}.md").write_text(page(receiver), encoding="utf-8")
 
 

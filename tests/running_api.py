@@ -38,7 +38,15 @@ from tocsin.fields import Origin
 from tocsin.hookspecs import Capability, Tools
 from tocsin.incidents import Inbox, ProviderFacts, Surroundings
 from tocsin.observables import Environment, EnvironmentSettings
-from tocsin.registry import Configuration, Maker
+from tocsin.registry import (
+    Configuration,
+    Inventory,
+    Maker,
+    PluginsFile,
+    installed_plugins,
+)
+from tocsin.registry.installed import ON_BY_DEFAULT
+from tocsin.registry.loading import Offers
 from tocsin.settings import Settings
 from tocsin.store import Database
 from tocsin.store.tables import signing_keys
@@ -61,6 +69,11 @@ CONFIGURATION = Configuration(
     template_paths=tocsin_templates.tocsin_template_paths(),
     absent=(),
     strict=False,
+    inventory=Inventory(
+        PluginsFile(enabled=("webhook",), disabled=tuple(ON_BY_DEFAULT)),
+        installed_plugins(),
+        Offers(channels={"webhook": Webhook}, hooks={"webhook": ("tocsin_channels",)}),
+    ),
 )
 """What a `plugins.toml` comes to that enables the plugin `webhook`, and nothing else."""
 PROVIDERS = (
@@ -224,6 +237,8 @@ async def open_api(
         enriching=lambda: enriching,
         is_shared=False,
         roles=lambda: roles,
+        inventory=configuration.inventory,
+        left_out=lambda: configuration.absent,
         providers=PROVIDERS,
     ) as door:
         api = Api(door, roles)

@@ -39,6 +39,8 @@ REPORT = Report(
     confidence=Confidence.LOW,
     risk_score=12.5,
     summary=(Statement("It was nothing.", ("step:1",)),),
+    incidents=(7, 8),
+    about=(7,),
 )
 FAILURE = Failure(FailureCause.INVESTIGATION, "incident 404 does not exist")
 URL = "https://tocsin.example"

@@ -1,6 +1,8 @@
 """Tocsin: what a plugin author imports."""
 
+from tocsin.channels import CaseChannel, Observable, Ticket, TicketSettings, Tracker
 from tocsin.clock import Clock
+from tocsin.conditions import Condition, ConditionText, Expression, ExpressionText
 from tocsin.errors import (
     Broken,
     CredentialsRefused,
@@ -14,6 +16,7 @@ from tocsin.errors import (
 )
 from tocsin.fields import Duration, LocalPath, PluginSettings, ServerUrl
 from tocsin.hookspecs import (
+    AttemptLog,
     Capability,
     Channel,
     Desk,
@@ -25,6 +28,7 @@ from tocsin.hookspecs import (
     NothingKnown,
     Provider,
     PushRequest,
+    Sockets,
     Tools,
     hookimpl,
 )
@@ -63,6 +67,7 @@ from tocsin.model import (
     IncidentStatus,
     IncidentsWithin,
     Inquiry,
+    Json,
     Marking,
     Match,
     Matching,
@@ -126,10 +131,14 @@ __all__ = [
     "Answered",
     "Api",
     "ApiSettings",
+    "AttemptLog",
     "Broken",
     "Capability",
+    "CaseChannel",
     "Channel",
     "Clock",
+    "Condition",
+    "ConditionText",
     "Confidence",
     "Contract",
     "Contribution",
@@ -152,6 +161,8 @@ __all__ = [
     "EventType",
     "EventsFound",
     "EventsOf",
+    "Expression",
+    "ExpressionText",
     "Finding",
     "Grant",
     "Health",
@@ -167,6 +178,7 @@ __all__ = [
     "Inquiry",
     "InvestigationFailed",
     "Investigator",
+    "Json",
     "Knowledge",
     "Listing",
     "LocalPath",
@@ -181,6 +193,7 @@ __all__ = [
     "Node",
     "NodeKind",
     "NothingKnown",
+    "Observable",
     "Observables",
     "OperatorError",
     "Outcome",
@@ -209,11 +222,15 @@ __all__ = [
     "SiemEvent",
     "Sighting",
     "SightingsOf",
+    "Sockets",
     "Sources",
     "Statement",
+    "Ticket",
+    "TicketSettings",
     "Tlp",
     "TocsinError",
     "Tools",
+    "Tracker",
     "TryLater",
     "Verdict",
     "Verification",

@@ -12,6 +12,11 @@ def isoformat(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def isoformat_or_none(moment: datetime | None) -> str | None:
+    """Return `moment` as `isoformat` does; None where there is none."""
+    return None if moment is None else isoformat(moment)
+
+
 class Clock(Protocol):
     """What the time is, and how to let some of it pass."""
 

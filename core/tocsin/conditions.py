@@ -6,10 +6,11 @@ not have is false and equal to nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from jinja2 import ChainableUndefined, TemplateAssertionError, TemplateSyntaxError, nodes
+from jinja2 import ChainableUndefined, TemplateAssertionError, TemplateSyntaxError, Undefined, nodes
 from pydantic import AfterValidator
 
 from tocsin.sandbox import Allowance, BoundedEnvironment
@@ -18,6 +19,8 @@ VARIABLES = ("event_type", "data", "subject", "context")
 LONGEST = 1_000
 MAX_UNITS = 200_000
 MAX_SECONDS = 0.05
+_ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
+_HINT = "; to compare, write == in place of ="
 
 
 class _Missing(ChainableUndefined):
@@ -43,32 +46,44 @@ _environment = _Environment(undefined=_Missing)
 _environment.globals = {}
 
 
-class Condition:
-    """An expression that is true of some events; ValueError where it is no expression."""
+class Expression:
+    """What is made of an event; ValueError where the text is no expression."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
-            raise ValueError(f"a condition has {LONGEST:,} characters at most")
+            raise ValueError(f"an expression has {LONGEST:,} characters at most")
         try:
             self._evaluate = _environment.compile_expression(text, undefined_to_none=False)
         except TemplateSyntaxError as error:
-            raise ValueError(f"this is not a Jinja2 expression: {error.message}") from None
+            words = f"this is not a Jinja2 expression: {error.message}"
+            raise ValueError(f"{words}{_HINT if _ASSIGNS.search(text) else ''}") from None
         except Exception:  # noqa: BLE001 - of Python's compiler, which has limits of its own
             raise ValueError("this expression is nested too deeply") from None
 
-    def holds(self, variables: Mapping[str, Any]) -> bool:
-        """Return whether it is true of these variables.
+    def value(self, variables: Mapping[str, Any]) -> Any:
+        """Return what it is of these variables; None for what the event does not have.
 
         Raises whatever the expression does, `Exhausted` where it wants too much time or memory.
         """
         with Allowance(MAX_UNITS, MAX_SECONDS):
-            return bool(self._evaluate(**variables))
+            found = self._evaluate(**variables)
+        return None if isinstance(found, Undefined) else found
+
+
+class Condition(Expression):
+    """An expression that is true of some events."""
+
+    def holds(self, variables: Mapping[str, Any]) -> bool:
+        """Return whether it is true of these variables; raises what `value` does."""
+        return bool(self.value(variables))
 
 
 def _compiles(text: str) -> str:
-    Condition(text)
+    Expression(text)
     return text
 
 
-ConditionText = Annotated[str, AfterValidator(_compiles)]
+ExpressionText = Annotated[str, AfterValidator(_compiles)]
+"""The text of an expression, found to be one."""
+ConditionText = ExpressionText
 """The text of a condition, found to be an expression."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from http import HTTPStatus
 
 
 class TocsinError(Exception):
@@ -45,7 +46,8 @@ class Problem:
     def __str__(self) -> str:
         """Return the problem as one line."""
         place = f"{self.file}: {self.key}" if self.key else self.file
-        return f"{place}: {self.found}; {self.expected}"
+        found = f"{self.found}; " if self.found else ""
+        return f"{place}: {found}{self.expected}"
 
 
 class ConfigurationError(OperatorError):
@@ -90,6 +92,8 @@ class TryLater(PluginFailure):
     """It will pass by itself. `after` is the delay that the far side named, if it named one.
 
     `throttled` says that the far side has too much to do: everything that goes there waits.
+    `unsent` says that nothing was sent and it only waits, which counts for no attempt.
+    `partly` says that some of it arrived, so that nothing speaks against the far side.
     """
 
     def __init__(
@@ -98,12 +102,16 @@ class TryLater(PluginFailure):
         *,
         after: timedelta | None = None,
         throttled: bool = False,
+        unsent: bool = False,
+        partly: bool = False,
         status: int | None = None,
         response: bytes = b"",
     ) -> None:
         super().__init__(reason)
         self.after = after
         self.throttled = throttled
+        self.unsent = unsent
+        self.partly = partly
         self.status = status
         self.response = response
 
@@ -134,6 +142,11 @@ class Refused(PluginFailure):
         self.unwanted = unwanted
         self.status = status
         self.response = response
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the far side says that it has no such thing."""
+        return self.status == HTTPStatus.NOT_FOUND
 
 
 class Misconfigured(Refused):

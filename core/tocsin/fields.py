@@ -217,21 +217,33 @@ def _is_secret(annotation: object) -> bool:
     return annotation is SecretStr or any(_is_secret(part) for part in get_args(annotation))
 
 
+def _is_local(part: object) -> bool:
+    return part is FileOnly or any(_is_local(it) for it in get_args(part))
+
+
 def _read_reference(reference: dict[str, Any], base: Path) -> str:
     match reference:
         case {"env": str(name), **rest} if not rest:
+            found = f"found {{ env = {name!r} }}"
             if name not in os.environ:
-                raise _secret(f"found {{ env = {name!r} }}", f"set the environment variable {name}")
+                raise _secret(found, f"set the environment variable {name}")
+            if not os.environ[name].strip():
+                raise _secret(found, f"the environment variable {name} is empty: set it")
             return os.environ[name]
         case {"file": str(name), **rest} if not rest:
-            path = (base / name).absolute()
-            try:
-                return path.read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8"
-                found = f"found {{ file = {name!r} }}"
-                raise _secret(found, f"make {path} readable ({reason})") from error
+            return _read_secret_file((base / name).absolute(), f"found {{ file = {name!r} }}")
     raise _secret("found a table of " + (", ".join(map(repr, reference)) or "nothing"), _REFERENCE)
+
+
+def _read_secret_file(path: Path, found: str) -> str:
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise _secret(found, f"make {path} readable ({reason})") from error
+    if not text:
+        raise _secret(found, f"{path} is empty: put the secret there")
+    return text
 
 
 def _secret(found: str, expected: str) -> PydanticCustomError:
@@ -255,9 +267,14 @@ def _written_out(value: object) -> SecretStr:
     return SecretStr(value)
 
 
+def tells_of_secret(name: str) -> bool:
+    """Return whether what bears such a name is a secret, such as `Authorization`."""
+    return bool(_SECRET_NAME.search(name))
+
+
 def _in_table(name: str, member: object, origin: Origin) -> SecretStr:
     """Return a member of a table that may hold secrets; only a name may tell that it is one."""
-    if isinstance(member, str) and not _SECRET_NAME.search(name):
+    if isinstance(member, str) and not tells_of_secret(name):
         return SecretStr(member)
     if isinstance(member, str) and origin.folder is not None:
         raise _secret(f"found a secret written out as {name}", _REFERENCE)
@@ -294,6 +311,16 @@ class PluginSettings(BaseModel):
         """Return the names of the fields that hold secrets."""
         fields = cls.model_fields.items()
         return frozenset(name for name, field in fields if _is_secret(field.annotation))
+
+    @classmethod
+    def local_fields(cls) -> frozenset[str]:
+        """Return the names of the fields that only `plugins.toml` can set."""
+        fields = cls.model_fields.items()
+        return frozenset(
+            name
+            for name, field in fields
+            if any(map(_is_local, (field.annotation, *field.metadata)))
+        )
 
     def own_hosts(self) -> frozenset[str]:
         """Return the hosts that fields annotated `ServerUrl` name."""

@@ -123,13 +123,32 @@ class Settings(BaseSettings):
         default="",
         description="The OpenID Connect issuer whose tokens admit admins; none if unset.",
     )
-    oidc_audience: str = Field(default="", description="The audience that its tokens must name.")
+    oidc_audience: str = Field(
+        default="", description="The audience that its access tokens must name."
+    )
     oidc_role_claim: str = Field(
         default="roles",
         description="The claim that lists the roles, members joined by dots, such as "
         "`realm_access.roles`.",
     )
-    oidc_role: str = Field(default="admin", description="The role that makes an admin.")
+    oidc_role: str = Field(
+        default="admin", min_length=1, description="The role that makes an admin."
+    )
+    oidc_viewer_role: str = Field(
+        default="viewer",
+        min_length=1,
+        description="The role that lets people look at the console, and change nothing.",
+    )
+    oidc_client_id: str = Field(
+        default="",
+        max_length=500,
+        description="What Tocsin is to the issuer, for people to sign in to the console there; "
+        "nobody does if unset.",
+    )
+    oidc_client_secret: SecretStr | None = Field(
+        default=None,
+        description="By what Tocsin proves to the issuer who it is; none for a public client.",
+    )
     encryption_key: SecretStr | None = Field(
         default=None,
         description="The key that secrets are encrypted with at rest: 32 bytes in URL-safe base64. "
@@ -266,8 +285,15 @@ def _misspelt() -> list[Problem]:
     return [
         Problem("environment", PREFIX + name, "unknown setting", f"remove it{hint}")
         for name in given
-        if name not in own and (hint := nearest(name, known).replace("'", f"'{PREFIX}", 1))
+        if name not in own
+        and (hint := nearest(name, _alike(name, known)).replace("'", f"'{PREFIX}", 1))
     ]
+
+
+def _alike(name: str, known: Sequence[str]) -> list[str]:
+    """Return the names whose first words are alike: JIRA_CLIENT_SECRET is an operator's own."""
+    first = name.partition("_")[0]
+    return [it for it in known if nearest(first, [it.partition("_")[0]])]
 
 
 def _disagreements(settings: Settings) -> Iterator[Problem]:
@@ -308,13 +334,33 @@ def _disagreements(settings: Settings) -> Iterator[Problem]:
             f"found a token beside {PREFIX}METRICS_TOKEN",
             "set one of them",
         )
-    if bool(settings.oidc_issuer) != bool(settings.oidc_audience):
-        missing = "AUDIENCE" if settings.oidc_issuer else "ISSUER"
+    yield from _disagreements_on_oidc(settings)
+
+
+def _disagreements_on_oidc(settings: Settings) -> Iterator[Problem]:
+    purposes = settings.oidc_audience or settings.oidc_client_id
+    if settings.oidc_issuer and not purposes:
         yield Problem(
             "environment",
-            f"{PREFIX}OIDC_{missing}",
+            f"{PREFIX}OIDC_AUDIENCE",
             "found nothing",
-            f"set {PREFIX}OIDC_ISSUER and {PREFIX}OIDC_AUDIENCE, both or neither",
+            f"with {PREFIX}OIDC_ISSUER, set {PREFIX}OIDC_AUDIENCE for its access tokens, "
+            f"{PREFIX}OIDC_CLIENT_ID for people to sign in to the console, or both",
+        )
+    if purposes and not settings.oidc_issuer:
+        given = "AUDIENCE" if settings.oidc_audience else "CLIENT_ID"
+        yield Problem(
+            "environment",
+            f"{PREFIX}OIDC_ISSUER",
+            f"found nothing, beside {PREFIX}OIDC_{given}",
+            "set both or neither",
+        )
+    if settings.oidc_client_secret is not None and not settings.oidc_client_id:
+        yield Problem(
+            "environment",
+            f"{PREFIX}OIDC_CLIENT_ID",
+            f"found nothing, beside {PREFIX}OIDC_CLIENT_SECRET",
+            "set both or neither",
         )
 
 

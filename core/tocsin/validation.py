@@ -14,30 +14,48 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 _SHOWN = 60
+_OF_SEVERAL = ""  # what is wrong is not one value, and what would be right says all
 _KEY = "[key]"  # the last part of pydantic's path where the key of a table is wrong
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One wrong value: its path of keys, what was found there, and what would be right."""
+    """One wrong value: its path of keys, what was found there, and what would be right.
+
+    Nothing is said of what was found where what is wrong is how several values go together.
+    """
 
     path: tuple[str, ...]
     found: str
     expected: str
 
+    @property
+    def words(self) -> str:
+        """What was found, where something is said of it, and what would be right."""
+        return "; ".join(filter(None, (self.found, self.expected)))
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """Return ``; did you mean 'x'?`` for the most similar known word, or nothing."""
-    matches = get_close_matches(word, known, n=1)
+
+def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+    """Return ``; did you mean 'x'?`` for the most similar known word, or nothing.
+
+    It is at least so similar, from 0 to 1, as `difflib` measures that.
+    """
+    matches = get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
+def explain(
+    error: ValidationError, model: type[BaseModel], written: Mapping[str, Any] | None = None
+) -> Iterator[Mistake]:
     """Yield every mistake in `error`, which validating against `model` raised.
 
-    What was found is shown, cut short; of a secret only what its reference says.
+    What was found is shown, cut short; of a secret only what its reference says. Where `written` is
+    given, it is what an operator wrote: that is shown, and no regular expressions.
     """
-    details = error.errors(include_url=False, include_context=True)
+    found = error.errors(include_url=False, include_context=True)
+    details: list[dict[str, Any]] = [dict(it) for it in found]
+    for detail in details if written is not None else ():
+        _as_written(detail, model, written or {})
     wrong_keys = {it["loc"][:-1] for it in details if it["loc"][-1:] == (_KEY,)}
     for detail in details:
         path = tuple(map(str, detail["loc"]))
@@ -45,7 +63,28 @@ def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]
             path = path[:-1]
         elif any(detail["loc"][: len(key)] == key for key in wrong_keys):
             continue  # what is below a key that is wrong itself
-        yield Mistake(path, *_words(dict(detail), model))
+        elif detail["type"] == "too_short" and _is_within(details, detail["loc"]):
+            continue  # what is wrong was not counted
+        yield Mistake(path, *_words(detail, model))
+
+
+def _is_within(details: Sequence[Mapping[str, Any]], place: tuple[object, ...]) -> bool:
+    """Whether something is wrong with what is in a list, too."""
+    return any(len(it["loc"]) > len(place) and it["loc"][: len(place)] == place for it in details)
+
+
+def _as_written(detail: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]) -> None:
+    """Have a mistake show a duration as it is written, and say in words what has a pattern."""
+    if isinstance(detail.get("input"), timedelta):
+        found: Any = written
+        for part in detail["loc"]:
+            found = found.get(part) if isinstance(found, Mapping) else None
+        detail["input"] = detail["input"] if found is None else found
+    if detail["type"] == "string_pattern_mismatch":
+        names = [it for it in detail["loc"] if isinstance(it, str)]
+        field = _siblings(names, model).get(names[-1]) if names else None
+        if field is not None and field.description:
+            detail["msg"] = f"it says: {field.description}"
 
 
 def _words(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
@@ -132,10 +171,9 @@ def _shown(detail: dict[str, Any]) -> str:
     if isinstance(value, SecretStr):
         return "found a secret that is not one"
     if isinstance(value, list | tuple):
-        return "found a list"
+        return "found a list" if value else "found an empty list"
     if isinstance(value, dict | BaseModel):
-        is_of_wrong_type = detail["type"].endswith("_type")
-        return "found names and values" if is_of_wrong_type else "found several values"
+        return "found names and values" if detail["type"].endswith("_type") else _OF_SEVERAL
     if isinstance(value, timedelta):
         return f"found {value.total_seconds():g}s"
     text = repr(value.value if isinstance(value, Enum) else value)

@@ -45,6 +45,24 @@ def test_the_first_folder_that_has_one_decides(write, tmp_path):
     assert load_contract([shipped], "other") is None
 
 
+def test_contract_and_schema_are_looked_up_each_by_itself(write, tmp_path):
+    shipped, mine = write(), write(GOOD.replace("Acme", "Mine"), None, folder="mine")
+    found = load_contract([mine, shipped], "acme")
+    assert (found.name, found.body) == ("Mine", SCHEMA)
+    (mine / "acme/contract.toml").unlink()
+    (mine / "acme/body.schema.json").write_text('{"type": "array"}', encoding="utf-8")
+    found = load_contract([mine, shipped], "acme")
+    assert (found.name, found.body) == ("Acme", {"type": "array"})
+    assert load_contract([mine], "acme") is None
+
+
+def test_a_schema_that_is_no_json_is_told_with_its_file(write):
+    folder = write()
+    (folder / "acme/body.schema.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"body\.schema\.json: "):
+        load_contract([folder], "acme")
+
+
 @pytest.mark.parametrize(
     ("body", "breaches"),
     [

@@ -93,6 +93,18 @@ def test_a_secret_in_any_other_form_is_refused_and_not_shown(secret):
     assert "literal" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_secret_is_refused_by_where_it_is_empty(monkeypatch, tmp_path, text):
+    monkeypatch.setenv("HUSH", text)
+    (tmp_path / "hush").write_text(text)
+    for reference, words in (
+        ({"env": "HUSH"}, "the environment variable HUSH is empty: set it"),
+        ({"file": "hush"}, "hush is empty: put the secret there"),
+    ):
+        with pytest.raises(ValidationError, match=words):
+            Settings.model_validate({"secret": reference}, context=Origin(tmp_path).context())
+
+
 def test_a_table_takes_plain_text_but_no_secret_by_its_name(monkeypatch):
     monkeypatch.setenv("HUSH", "Bearer x")
     headers = {"X-Tenant": "soc", "Authorization": {"env": "HUSH"}}

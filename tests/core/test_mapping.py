@@ -89,7 +89,7 @@ def test_only_a_web_address_is_a_link(address):
     [
         ({"external_id": ""}, "external_id: found ''"),
         ({"external_id": None}, "external_id: found None"),
-        ({"severity": []}, "severity: found a list"),
+        ({"severity": []}, "severity: found an empty list"),
         ({"occurred_at": "yesterday"}, "occurred_at: found 'yesterday'"),
         ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "a time that calendars hold"),
         ({"entities": [{"kind": "ipv4", "value": "x"}]}, "entities.0.kind: found 'ipv4'; give one"),

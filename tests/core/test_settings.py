@@ -47,8 +47,9 @@ def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch):
     assert "did you mean 'TOCSIN_PORT'?" in problem
 
 
-def test_a_variable_of_the_operators_own_is_none_of_ours(monkeypatch):
-    monkeypatch.setenv("TOCSIN_SENTINEL_SECRET", "x")
+@pytest.mark.parametrize("name", ["SENTINEL_SECRET", "JIRA_CLIENT_SECRET"])
+def test_a_variable_of_the_operators_own_is_none_of_ours(monkeypatch, name):
+    monkeypatch.setenv(f"TOCSIN_{name}", "x")
     load_settings()
 
 
@@ -100,10 +101,26 @@ def test_an_issuer_is_asked_over_tls(monkeypatch, issuer, is_right):
         load_settings()
 
 
-def test_an_issuer_goes_with_an_audience(monkeypatch):
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"OIDC_ISSUER": "https://id.example.org"}, "TOCSIN_OIDC_AUDIENCE"),
+        ({"OIDC_AUDIENCE": "tocsin"}, "TOCSIN_OIDC_ISSUER"),
+        ({"OIDC_CLIENT_ID": "tocsin"}, "TOCSIN_OIDC_ISSUER"),
+        ({"OIDC_CLIENT_SECRET": "s3cret"}, "TOCSIN_OIDC_CLIENT_ID"),
+    ],
+)
+def test_an_issuer_goes_with_what_it_is_for(monkeypatch, given, missing):
+    [problem] = problems(monkeypatch, **given)
+    assert missing in problem.split(": ")[1]
+    assert "s3cret" not in problem
+
+
+@pytest.mark.parametrize("purpose", ["OIDC_AUDIENCE", "OIDC_CLIENT_ID"])
+def test_an_issuer_may_be_for_either(monkeypatch, purpose):
     monkeypatch.setenv("TOCSIN_OIDC_ISSUER", "https://id.example.org")
-    with pytest.raises(ConfigurationError, match="TOCSIN_OIDC_AUDIENCE"):
-        load_settings()
+    monkeypatch.setenv(f"TOCSIN_{purpose}", "tocsin")
+    load_settings()
 
 
 def test_lists_are_separated_by_commas_and_each_part_is_judged(monkeypatch):

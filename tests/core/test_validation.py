@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tocsin.errors import Problem
 from tocsin.validation import explain
 
 
@@ -74,7 +76,60 @@ def test_below_a_key_that_is_wrong_itself_nothing_more_is_said():
     ]
 
 
+class Pair(BaseModel):
+    low: int
+    high: int
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Pair:
+        if self.low > self.high:
+            raise ValueError("give a low that is not above high")
+        return self
+
+
+def test_of_values_that_do_not_go_together_only_what_would_be_right_is_said():
+    with pytest.raises(ValidationError) as caught:
+        Pair.model_validate({"low": 2, "high": 1})
+    [mistake] = explain(caught.value, Pair)
+    assert (mistake.path, mistake.words) == ((), "give a low that is not above high")
+    assert str(Problem("a.toml", "pair", mistake.found, mistake.expected)) == (
+        "a.toml: pair: give a low that is not above high"
+    )
+
+
 def test_a_table_where_something_else_belongs_is_called_names_and_values():
     assert mistakes(several={"a": 1}) == [
         'several: found names and values; give a list, such as ["one", "two"]'
     ]
+
+
+class Written(BaseModel):
+    plain: Annotated[str, Field(pattern="^[a-z]+$")] = "a"
+    name: str = Field(default="a", pattern="^[a-z]+$", description="Small letters.")
+    names: tuple[Annotated[str, Field(pattern="^[a-z]+$")], ...] = Field(
+        default=("a",), min_length=1, description="Words of small letters."
+    )
+    window: timedelta = Field(default=timedelta(1), le=timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ({"name": "A B"}, "name: found 'A B'; it says: Small letters."),
+        ({"plain": "A B"}, "plain: found 'A B'; string should match pattern '^[a-z]+$'"),
+        ({"names": ["main) OR"]}, "names.0: found 'main) OR'; it says: Words of small letters."),
+        ({"names": []}, "names: found an empty list; give at least one"),
+    ],
+)
+def test_what_an_operator_wrote_is_judged_in_words_and_once(written, expected):
+    with pytest.raises(ValidationError) as caught:
+        Written.model_validate(written)
+    [mistake] = explain(caught.value, Written, written)
+    assert f"{'.'.join(mistake.path)}: {mistake.words}" == expected
+
+
+def test_a_duration_is_shown_as_it_is_written():
+    with pytest.raises(ValidationError) as caught:
+        Written.model_validate({"window": timedelta(days=7)})
+    [mistake] = explain(caught.value, Written, {"window": "7d"})
+    assert mistake.words == "found '7d'; input should be less than or equal to 1 day"

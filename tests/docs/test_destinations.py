@@ -42,9 +42,12 @@ def test_defaults_that_are_one_word_are_those_of_the_code():
         assert getattr(given, name) == getattr(model, name), name
 
 
-def test_the_file_of_the_page_is_valid(monkeypatch):
+@pytest.mark.parametrize("text", [it for it in TOML if "[destinations." in it])
+def test_the_files_of_the_page_are_valid(monkeypatch, text):
     monkeypatch.setenv("SOAR_WEBHOOK_SECRET", "whsec_" + "QUJD" * 10)
-    table = tomllib.loads(TOML[0])["destinations"]["soar"]
+    monkeypatch.setenv("SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T0/B0/XXXX")
+    monkeypatch.setenv("PAGERDUTY_ROUTING_KEY", "e93facc04764012d7bfb002500d5d1a6")
+    [table] = tomllib.loads(text)["destinations"].values()
     Webhook.Settings.model_validate(table, context=Origin(Path()).context())
 
 

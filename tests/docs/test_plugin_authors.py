@@ -67,7 +67,7 @@ def test_every_link_leads_somewhere(name):
 @each_page
 def test_every_sample_is_in_a_language_that_is_run(name):
     languages = set(re.findall(r"^```(\w+)$", PAGES[name], re.MULTILINE))
-    run = {"seams.md": {"python"}, "first-provider.md": {"sh", "console"}}
+    run = {"seams.md": {"python", "toml"}, "first-provider.md": {"sh", "console"}}
     assert languages <= run.get(name, {"python", "toml", "jinja"})
 
 
@@ -114,13 +114,20 @@ def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
     for name, kind in (("reputation", "Reputation"), ("lookup", "Lookup")):
         [source] = [it for it in python_of("seams.md") if f"class {kind}(" in it]
         (folder / "src" / "tocsin_acme" / f"{name}.py").write_text(source, encoding="utf-8")
+    [source] = [it for it in python_of("seams.md") if "class AcmeDesk(" in it]
+    (folder / "src" / "tocsin_acme" / "desk.py").write_text(source, encoding="utf-8")
+    installed = folder / "src" / "acme_desk-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-desk\nVersion: 1\n")
+    named = "[tocsin.trackers]\nacme-desk = tocsin_acme.desk:AcmeDesk\n"
+    (installed / "entry_points.txt").write_text(named)
     samples = [it for it in python_of("testing.md") if "__main__" not in it]
     (folder / "tests" / "test_of_the_page.py").write_text("\n".join(samples), encoding="utf-8")
-    only = "not conformance and not TestAcme or empty_members"
+    only = "not conformance and not TestAcme or TestAcmeDesk or empty_members"
     command = [sys.executable, "-m", "pytest", "-q", "-k", only, "-p", "no:schemathesis"]
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     result = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout
-    assert "30 passed" in result.stdout
+    assert "62 passed" in result.stdout

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from pathlib import Path
 
 import pytest
 
-import tocsin_templates
-from receiver_pages import PAGES, RECEIVERS, page
-from tocsin.contracts import load_contract
-
-PAGE = Path(__file__).parents[2] / "docs/soar/receivers.md"
-[FOLDER] = map(Path, tocsin_templates.tocsin_template_paths())
-
-
-def row(receiver: str) -> str:
-    contract = load_contract([FOLDER], receiver)
-    named = f"[{contract.name}](receivers/{receiver}.md)"
-    return f"| `{receiver}` | {named} | {contract.idempotency} | {contract.tested} |"
+from receiver_pages import ALL, LIST, PAGES, PICTURES, page, rows
+from receiver_previews import LARGEST, preview
+from receiver_previews import RECEIVERS as DRAWN
+from receiver_samples import SAMPLES
 
 
 def test_every_receiver_is_listed_as_its_contract_has_it():
-    receivers = sorted(it.name for it in FOLDER.iterdir() if it.is_dir() and it.name[0] not in "_.")
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
-    assert [line for line in lines if line != "| `template` |"][-len(receivers) :] == [
-        row(receiver) for receiver in receivers
-    ]
+    listed = re.findall(r"^\| `.*\n", LIST.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [it for it in listed if "](receivers/" in it] == rows().splitlines(keepends=True)
 
 
-@pytest.mark.parametrize("receiver", RECEIVERS)
+@pytest.mark.parametrize("receiver", ALL)
 def test_the_page_of_a_receiver_is_current(receiver):
     written = (PAGES / f"{receiver}.md").read_text(encoding="utf-8")
     assert written == page(receiver), "run `python -m tests.receiver_pages`"
@@ -38,4 +27,20 @@ def test_the_page_of_a_receiver_is_current(receiver):
 
 
 def test_there_is_no_page_without_a_receiver():
-    assert sorted(it.stem for it in PAGES.glob("*.md")) == RECEIVERS
+    assert sorted(it.stem for it in PAGES.glob("*.md")) == ALL
+
+
+def test_every_chat_has_a_small_picture():
+    mails = ["email-dark", "email-light"]
+    assert sorted(it.stem for it in PICTURES.iterdir()) == sorted([*DRAWN, *mails])
+    for receiver in DRAWN:
+        picture = (PICTURES / f"{receiver}.png").read_bytes()
+        assert picture.startswith(b"\x89PNG")
+        assert len(picture) < LARGEST, "run `python -m tests.receiver_previews`"
+
+
+@pytest.mark.parametrize("receiver", DRAWN)
+def test_a_preview_shows_what_is_sent(receiver):
+    page = preview(receiver, *SAMPLES)
+    for word in ("Many failed sign-ins", "203.0.113.7", "72 of 100", "5 failures in a row"):
+        assert word in page

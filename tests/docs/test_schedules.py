@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from datetime import UTC, datetime, timedelta
@@ -13,16 +12,18 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tocsin import EventType
+from tocsin.cli.receiving import check_receivers
 from tocsin.conditions import Condition
 from tocsin.delivery.destinations.sampling import sample
 from tocsin.delivery.rendering import Renderer
-from tocsin.fields import Origin
 from tocsin.investigations import FailureCause
 from tocsin.model import Persona
 from tocsin.recurrence import Overlap, Recurrence, ScheduleDefinition
+from tocsin.registry import judge_configuration
 from tocsin.schedules import DisabledReason, RunState, ScheduleStatus
 from tocsin.schedules.beginning import MOST_WAITING
-from tocsin_plugins.webhook import Webhook
+from tocsin.settings import Settings
+from tocsin_templates import tocsin_template_paths
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operators/schedules.md").read_text(encoding="utf-8")
@@ -31,10 +32,6 @@ CRON = re.findall(
     r"`(@\w+|[-\w*/,]+(?: [-\w*/,]+){4})`",
     PAGE.partition("### Cron")[2].partition("### Intervals")[0],
 )
-TEMPLATES = re.compile(
-    r"`slack/([\w-]+\.json\.j2)`:\n\n```jinja\n(.*?)^```$", re.DOTALL | re.MULTILINE
-)
-SECRET = "whsec_" + "QUJD" * 10
 
 
 def samples(language: str) -> list[str]:
@@ -97,27 +94,28 @@ def test_summer_time_is_as_the_page_says():
     ]
 
 
-def test_the_file_of_the_story_is_valid(tmp_path, monkeypatch):
-    for name in ("SLACK_SIGNING_SECRET", "TICKET_QUEUE_SECRET"):
-        monkeypatch.setenv(name, SECRET)
-    short, _, story = (tomllib.loads(it) if "[" in it else None for it in samples("toml"))
-    for table in (*short["schedules"].values(), *story["schedules"].values()):
-        assert table.get("provider", "edge") in story["providers"]
-        ScheduleDefinition.model_validate(table)
-    for table in story["destinations"].values():
-        Webhook.Settings.model_validate(table, context=Origin(tmp_path).context())
+async def test_the_file_of_the_story_is_valid(tmp_path, monkeypatch, capsys):
+    for name in ("SLACK_BOT_TOKEN", "TRACKER_TOKEN"):
+        monkeypatch.setenv(name, "xoxb-1-2-abc")
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/crowdsec").write_text("a password")
+    short, _, story = (it if "[" in it else "" for it in samples("toml"))
+    for text in (story, f"{story}\n{short}"):
+        (tmp_path / "plugins.toml").write_text(text, encoding="utf-8")
+        configuration, problems = await judge_configuration(tmp_path / "plugins.toml")
+        assert problems == []
+        assert check_receivers(configuration, Settings()), capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED])
-def test_the_templates_of_the_story_escape_what_slack_would_take_for_its_own(tmp_path, kind, clock):
-    (tmp_path / "slack").mkdir()
-    for name, text in TEMPLATES.findall(PAGE):
-        (tmp_path / "slack" / name).write_text(text, encoding="utf-8")
+def test_what_the_desk_reads_is_what_the_page_says(kind, clock):
     event = sample(kind, "https://tocsin.example.org", clock.now())
-    event.data.update(dict.fromkeys(("error", "last_error"), '<!channel> & "'))
-    told = json.loads(Renderer([], tmp_path).render("slack", event))
-    assert list(told) == ["text"]
-    assert '. &lt;!channel&gt; &amp; "\n`tocsin schedules ' in told["text"]
+    event.data.update(consecutive_failures=5, error="cannot connect", last_error="cannot connect")
+    told = Renderer(list(map(Path, tocsin_template_paths()))).render("slack", event).decode()
+    words = ["5 failures in a row", "cannot connect"]
+    if kind is EventType.SCHEDULE_DISABLED:
+        words.append("It does not run until then.")
+    assert [word for word in words if word not in told] == []
 
 
 @pytest.mark.parametrize("text", re.findall(r'^when = "(.*)"$', PAGE, re.MULTILINE))

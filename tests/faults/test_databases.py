@@ -97,6 +97,7 @@ async def test_a_full_disk_loses_and_repeats_nothing(station, database, receiver
     assert (len(receiver.oracle.arrivals), receiver.oracle.repeats()) == (30, 0)
 
 
+@pytest.mark.full
 @on_postgresql
 async def test_postgresql_restarted_under_load_loses_nothing(
     make_service, receiver, sensor, postgres

@@ -120,6 +120,7 @@ async def test_kills_at_any_moment_lose_nothing(make_node, receiver, sensor, kil
     await account_for(service, receiver.oracle)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_three_nodes_double_nothing_and_take_up_the_work_of_one_that_is_killed(
     make_node, receiver, sensor, kill, hold

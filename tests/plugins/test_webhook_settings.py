@@ -1,11 +1,13 @@
 """What a webhook destination can be told, and what is said of what is wrong."""
 
 import base64
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from tocsin.fields import Origin
+from tocsin.validation import explain
 from tocsin_plugins.webhook import Webhook, tocsin_channels
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
@@ -51,6 +53,16 @@ def test_the_plugin_offers_the_channel():
 )
 def test_a_url_that_is_none_or_misleads_is_refused(url):
     assert "url" in wrong(url=url)
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "CHAT_URL is empty"), ("/x", "an absolute URL")])
+def test_what_is_wrong_with_the_reference_of_a_url_is_told_of_the_url(monkeypatch, text, words):
+    monkeypatch.setenv("CHAT_URL", text)
+    given = {"plugin": "webhook", "url": {"env": "CHAT_URL"}, "secret": SECRET}
+    with pytest.raises(ValidationError) as caught:
+        Webhook.Settings.model_validate(given, context=Origin(Path()).context())
+    of_url = [it for it in explain(caught.value, Webhook.Settings) if it.path == ("url",)]
+    assert [words in it.expected for it in of_url] == [True]
 
 
 def test_plain_http_needs_an_allowed_network():

@@ -101,6 +101,30 @@ def test_a_version_is_not_shown_before_it_is_visible_but_is_true(siem, put, cloc
     assert everything(siem) == ["second"]
 
 
+def test_a_siem_tells_what_was_created_when_whatever_changed_since(siem, put, clock):
+    created = put("a", "first")
+    clock.advance(hours=1)
+    put("a", "second", created_at=created.created_at)
+    put("b", visible_at=clock.now() + timedelta(minutes=5))
+    window = Window(created.created_at, clock.now())
+    assert [case.title for case in siem.created(window)] == ["second"]
+    later = Window(clock.now(), clock.now() + timedelta(hours=1))
+    assert siem.created(later) == []
+    clock.advance(minutes=5)
+    assert [case.id for case in siem.created(later)] == ["b"]
+
+
+def test_a_siem_tells_every_version_of_a_time(siem, put, clock):
+    first = put("a", "first")
+    clock.advance(minutes=1)
+    put("a", "second", visible_at=clock.now() + timedelta(minutes=5))
+    window = Window(first.changed_at, clock.now() + timedelta(minutes=1))
+    assert [case.title for case in siem.versions(window)] == ["first"]
+    clock.advance(minutes=5)
+    assert [case.title for case in siem.versions(window)] == ["first", "second"]
+    assert siem.versions(Window(clock.now(), clock.now() + timedelta(hours=1))) == []
+
+
 def test_a_siem_stamps_by_its_own_clock_and_never_backwards(siem, put, clock):
     siem.skew = timedelta(minutes=4)
     ahead = put("a")

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from truth.console import OfQRadar
 from truth.entrant import Entrant
+from truth.falcon import OfFalcon
+from truth.kibana import AlertsAndCases
 from truth.local_api import LocalApi
+from truth.microsoft import OfDefender, OfSentinel
 from truth.of_files import OcsfFiles, SuricataFiles
 from truth.of_simulators import Example
 from truth.pushing import Pushed
+from truth.search_head import OfSplunk
+from truth.secops import OfSecOps
+from truth.security_analytics import Analytics
+from truth.wazuh_indexer import Indexer
 
-ENTRANTS: tuple[type[Entrant], ...] = (Example, LocalApi, OcsfFiles, SuricataFiles, Pushed)
+ENTRANTS: tuple[type[Entrant], ...] = (
+    Example,
+    LocalApi,
+    OcsfFiles,
+    SuricataFiles,
+    Pushed,
+    OfDefender,
+    OfSentinel,
+    OfSplunk,
+    AlertsAndCases,
+    Analytics,
+    Indexer,
+    OfFalcon,
+    OfSecOps,
+    OfQRadar,
+)

@@ -49,9 +49,9 @@ def entrant(request):
 
 
 @on(ORDINARY)
-async def test_a_day_of_500_changes_ends_with_the_truth(entrant, database, tmp_path):
-    day = Day(START, changes=500)
-    await check_truth(entrant, day, database, tmp_path, poll_interval="5m")
+async def test_a_day_of_200_changes_ends_with_the_truth(entrant, database, tmp_path):
+    day = Day(START, changes=200)
+    await check_truth(entrant, day, database, tmp_path, poll_interval="15m")
 
 
 @on(FULL)

@@ -51,16 +51,19 @@ def _coverage(connection: Connection, row_id: int) -> dict[str, Any]:
     """Return the stretch that brought it."""
     query = select(coverage).where(coverage.c.id == row_id)
     row = connection.execute(query).mappings().one()
+    began, ended = isoformat(row["started_at"]), isoformat(row["finished_at"])
+    # of what is pushed a row holds the latest moment, which may be after that of this incident
+    is_pushed = row["unit"] == "time" and row["start"] == row["end"]
     return {
         "provider": row["provider"],
         "stream": row["stream"],
         "source": row["source"],
-        "from": point(row["start"], row["unit"]),
-        "to": point(row["end"], row["unit"]),
+        "from": began if is_pushed else point(row["start"], row["unit"]),
+        "to": ended if is_pushed else point(row["end"], row["unit"]),
         "outcome": row["outcome"],
         "reason": row["reason"],
-        "started_at": isoformat(row["started_at"]),
-        "finished_at": isoformat(row["finished_at"]),
+        "started_at": began,
+        "finished_at": ended,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -78,12 +78,18 @@ def list_entries(
     action: str | None = None,
     actor: str | None = None,
     target: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> EntryPage:
     """Return the entries that match, the newest first; `before` continues an earlier page.
 
+    `since` is the first moment that is wanted, `until` the first that is not.
     Details that cannot be read come as `{"unreadable": text}`, such a moment as 1970.
     """
-    conditions = _matching(action=action, actor=actor, target=target)
+    conditions = [
+        *_matching(action=action, actor=actor, target=target),
+        *_within(since, until),
+    ]
     total = count_matching(connection, audit, conditions)
     page = select_rows().where(*conditions).order_by(audit.c.id.desc()).limit(limit + 1)
     if before is not None:
@@ -101,6 +107,13 @@ def list_entries(
 
 def _matching(**wanted: str | None) -> list[ColumnElement[bool]]:
     return [audit.c[name] == value for name, value in wanted.items() if value is not None]
+
+
+def _within(since: datetime | None, until: datetime | None) -> Iterator[ColumnElement[bool]]:
+    if since is not None:
+        yield audit.c.at >= since
+    if until is not None:
+        yield audit.c.at < until
 
 
 def _represent(row: RowMapping) -> dict[str, Any]:

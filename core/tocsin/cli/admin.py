@@ -44,7 +44,10 @@ def token(
 
 @app.command("revoke-all")
 def revoke_all() -> None:
-    """End every admin token at once, on every node; those of an OpenID Connect issuer stay."""
+    """End every admin token and every session of the console at once, on every node.
+
+    Tokens of an OpenID Connect issuer stay.
+    """
 
     def revoke(connection: Connection, vault: Vault, clock: Clock) -> None:
         record(connection, clock.now(), "admin.revoke-all")

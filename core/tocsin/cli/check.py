@@ -4,46 +4,67 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 import structlog
 import typer
 
+from tocsin.cli.receiving import check_receivers
 from tocsin.clock import SystemClock, isoformat
-from tocsin.contracts import find_breaches
 from tocsin.credentials import open_proven_vault
-from tocsin.delivery import Channels, Destination, Renderer, load_destinations
-from tocsin.delivery.destinations.sampling import sample
-from tocsin.errors import Misconfigured, OperatorError, PluginFailure
+from tocsin.delivery import Channels, Destination, load_destinations
+from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Enricher, Provider
 from tocsin.logs import configure_logs
-from tocsin.model import EventType, Health
+from tocsin.model import Health
 from tocsin.observables import Environment
 from tocsin.recurrence import Recurrence, ScheduleDefinition
-from tocsin.registry import Configuration, Maker, ManagedBy, load_configuration, start_plugins
+from tocsin.registry import (
+    Configuration,
+    Maker,
+    ManagedBy,
+    judge_configuration,
+    start_plugins,
+)
 from tocsin.settings import Settings, load_settings
 from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
 
 _SECONDS = 30
+_WRONG = 2
 
 
 def check() -> None:
     """Judge configuration and database, and ask providers and destinations how they are.
+
+    Where the configuration is wrong in parts, the others are judged all the same.
 
     Exit status 0: all is well. 1: something is not. 2: the configuration is wrong.
     """
     settings = load_settings()
     configure_logs(settings.log_format)
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
-    if not asyncio.run(_check(settings)):
-        raise typer.Exit(1)
+    if status := asyncio.run(_check(settings)):
+        raise typer.Exit(status)
 
 
-async def _check(settings: Settings) -> bool:
-    configuration = await load_configuration(
+async def _check(settings: Settings) -> int:
+    """Return the exit status."""
+    configuration, problems = await judge_configuration(
         settings.plugins_file, templates_dir=settings.templates_dir
     )
-    print(f"{settings.plugins_file}: the configuration is valid")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if not problems:
+        print(f"{settings.plugins_file}: the configuration is valid")
+    # What is left out of a strict configuration is among the problems
+    lenient = replace(configuration, strict=configuration.strict and not problems)
+    well = await _check_parts(settings, lenient)
+    return _WRONG if problems else int(not well)
+
+
+async def _check_parts(settings: Settings, configuration: Configuration) -> bool:
+    """Return whether all is well with what the configuration says rightly."""
     environment = Environment(configuration.environment)
     maker = Maker(SystemClock(), settings.public_url, environment)
     well = [await _check_database(settings, configuration, maker)]
@@ -57,35 +78,12 @@ async def _check(settings: Settings) -> bool:
             well += [await _ask(section, plugin) for plugin in plugins.values()]
     finally:
         await live.close()
-    well.append(_check_templates(configuration, settings))
+    well.append(check_receivers(configuration, settings))
     for name, definition in configuration.schedules.items():
         print(f"schedules.{name}: {_next_run(definition)}")
     for absent in live.absent:
         print(f"{absent.name}: left out: {absent.reason}", file=sys.stderr)
     return all(well) and not live.absent
-
-
-def _check_templates(configuration: Configuration, settings: Settings) -> bool:
-    """Return whether each destination's receiver would take what it is to be sent."""
-    renderer = Renderer(configuration.template_paths, configuration.templates_dir)
-    problems = [
-        f"destinations.{destination.name}: {destination.settings.template}, {event}: {problem}"
-        for destination in configuration.destinations
-        for event in destination.settings.events
-        for problem in _breaches(renderer, destination.settings.template, event, settings)
-    ]
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return not problems
-
-
-def _breaches(renderer: Renderer, receiver: str, event: EventType, settings: Settings) -> list[str]:
-    happened = sample(event, settings.public_url, SystemClock().now())
-    try:
-        contract, body = renderer.contract(receiver), renderer.render(receiver, happened)
-    except Misconfigured as error:
-        return [str(error)]
-    return [] if contract is None else find_breaches(contract, body)
 
 
 def _next_run(definition: ScheduleDefinition) -> str:

@@ -15,7 +15,14 @@ from tocsin.cli.local import record, whoami
 from tocsin.cli.moments import parse_moment
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
-from tocsin.delivery import DeliveryState, Filter, NoSuchDeliveryError, NotReplayableError, Resting
+from tocsin.delivery import (
+    DeliveryState,
+    Filter,
+    NoSuchDeliveryError,
+    NoSuchDestinationError,
+    NotReplayableError,
+    Resting,
+)
 from tocsin.errors import OperatorError
 from tocsin.model import EventType, Vocabulary
 from tocsin.settings import load_settings
@@ -128,7 +135,10 @@ def _replay_one(connection: Connection, delivery_id: str) -> int:
 
 async def _replay_all(database: Database, state: Resting, wanted: Filter) -> int:
     """Return how many were replayed, here and by the service that may be running."""
-    extent = await database.read(delivery.measure_replay, state, wanted)
+    try:
+        extent = await database.read(delivery.measure_replay, state, wanted)
+    except NoSuchDestinationError as error:
+        raise OperatorError(f"--destination: {error}") from None
     made = await database.write(_create, extent)
     found: dict[str, Any] | None = made
     while found is not None and found["state"] == delivery.ReplayState.RUNNING:

@@ -24,7 +24,16 @@ _COLUMNS = (
     "updated_at",
 )
 _DETAILS = (*_COLUMNS, "waiting", "dead", "detail", "settings", "secrets")
-_OUTCOME = ("outcome", "status", "duration_ms", "reason", "remote_id", "response", "event_id")
+_OUTCOME = (
+    "outcome",
+    "status",
+    "duration_ms",
+    "reason",
+    "remote_id",
+    "remote_url",
+    "response",
+    "event_id",
+)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The destination's name.")]
 
 

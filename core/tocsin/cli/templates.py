@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
-from tocsin.contracts import find_breaches
+from tocsin.contracts import BODY, find_all_breaches
 from tocsin.delivery import Renderer
 from tocsin.delivery.destinations.sampling import sample
 from tocsin.errors import Misconfigured, OperatorError
@@ -19,7 +20,7 @@ from tocsin.registry import Configuration, load_configuration
 from tocsin.settings import Settings, load_settings
 from tocsin.validation import nearest
 
-app = typer.Typer(no_args_is_help=True, help="The bodies that receivers are sent.")
+app = typer.Typer(no_args_is_help=True, help="What receivers are sent.")
 
 
 @app.command("list")
@@ -43,30 +44,57 @@ def _described(renderer: Renderer, receiver: str) -> dict[str, Any]:
 
 
 @app.command()
+def files(receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Whose.")]) -> None:
+    """Print where the files of a receiver lie that are used: contract, schema and templates.
+
+    Yours are used in place of those of the same name that are shipped.
+    """
+    configuration, _ = _load()
+    _check_receiver(receiver, configuration)
+    used: dict[str, Path] = {}
+    mine = configuration.templates_dir
+    for folder in (*([mine] if mine else ()), *configuration.template_paths):
+        for path in (folder / receiver).glob("*"):
+            if path.is_file():
+                used.setdefault(path.name, path.absolute())
+    print(*(used[name] for name in sorted(used)), sep="\n")
+
+
+def _check_receiver(receiver: str, configuration: Configuration) -> None:
+    known = configuration.receivers
+    if receiver not in known:
+        words = f"there are no templates for {receiver!r}; name one of: {', '.join(known)}"
+        raise OperatorError(f"{words}{nearest(receiver, known)}")
+
+
+@app.command()
 def render(
     receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Whose templates.")],
     event: Annotated[EventType, typer.Argument(metavar="EVENT", help="Which event.")],
-    part: Annotated[str, typer.Option(help="Which part of what is sent.")] = "body",
+    part: Annotated[
+        str | None, typer.Option(help="Which part of what is sent; by default all of it.")
+    ] = None,
 ) -> None:
     """Print what a receiver would be sent for a sample event, and nothing else.
 
-    Exit status 0: it would take it. 1: it would not, or the template fails.
+    Where that has several parts, each has its name above it.
+
+    Exit status 0: it would take it. 1: it would not, or a template fails.
     """
     configuration, settings = _load()
-    if receiver not in configuration.receivers:
-        names = ", ".join(configuration.receivers)
-        hint = nearest(receiver, configuration.receivers)
-        raise OperatorError(f"there are no templates for {receiver!r}; name one of: {names}{hint}")
+    _check_receiver(receiver, configuration)
     renderer = _renderer(configuration)
     happened = sample(event, settings.public_url, SystemClock().now())
     try:
-        rendered = renderer.render(receiver, happened, part)
         contract = renderer.contract(receiver)
+        parts = (part,) if part else contract.parts if contract else (BODY,)
+        rendered = {name: renderer.render(receiver, happened, name) for name in parts}
     except Misconfigured as error:
         print(error, file=sys.stderr)
         raise typer.Exit(1) from None
-    print(rendered.decode())
-    breaches = find_breaches(contract, rendered) if contract and part == "body" else []
+    for name, content in rendered.items():
+        print(*([f"--- {name}"] if len(parts) > 1 else []), content.decode(), sep="\n")
+    breaches = find_all_breaches(contract, rendered) if contract else []
     for breach in breaches:
         print(breach, file=sys.stderr)
     if breaches:

@@ -66,7 +66,8 @@ def _records(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _delivery(delivery: dict[str, Any]) -> Iterator[dict[str, Any]]:
     name = f"{delivery['destination']} {delivery['id']}"
-    remote = f"there it is {delivery['remote_id']}" if delivery["remote_id"] else None
+    named = " ".join(filter(None, (delivery["remote_id"], delivery["remote_url"])))
+    remote = f"there it is {named}" if named else None
     due = f"tried next at {delivery['due_at']}" if delivery["due_at"] else None
     detail = "; ".join(filter(None, (delivery["reason"], due, remote))) or None
     yield _record("delivery", name, delivery["state"], delivery["finished_at"], detail)

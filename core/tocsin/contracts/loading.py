@@ -19,23 +19,24 @@ SCHEMA = "body.schema.json"
 
 
 def load_contract(folders: Sequence[Path], receiver: str) -> Contract | None:
-    """Return the contract of a receiver, from the first folder that has one; None where none has.
+    """Return the contract of a receiver; None where no folder has one.
 
-    Raises ConfigurationError with everything that is wrong with it.
+    The contract is that of the first folder that has one, and so is, by itself, the schema.
+    Raises ConfigurationError with everything that is wrong with them.
     """
-    for folder in folders:
-        path = folder / receiver / CONTRACT
-        if path.is_file():
-            return _read(path)
-    return None
+    path = _first(folders, receiver, CONTRACT)
+    return None if path is None else _read(path, _first(folders, receiver, SCHEMA))
 
 
-def _read(path: Path) -> Contract:
-    try:
-        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        content |= _read_schema(path.with_name(SCHEMA))
-    except (OSError, ValueError) as error:
-        raise _wrong(path, "", str(error), "mend it there") from error
+def _first(folders: Sequence[Path], receiver: str, name: str) -> Path | None:
+    paths = (folder / receiver / name for folder in folders)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _read(path: Path, schema: Path | None) -> Contract:
+    content: dict[str, Any] = _read_toml(path)
+    if schema is not None:
+        content["body"] = _read_schema(schema)
     try:
         return Contract.model_validate(content)
     except ValidationError as error:
@@ -44,18 +45,25 @@ def _read(path: Path) -> Contract:
         raise ConfigurationError(problems) from error
 
 
-def _read_schema(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _wrong(path, "", str(error), "mend it there") from error
+
+
+def _read_schema(path: Path) -> Any:
     from jsonschema import Draft202012Validator, SchemaError  # take their time to be imported
 
-    schema = json.loads(path.read_text(encoding="utf-8"))
     try:
+        schema = json.loads(path.read_text(encoding="utf-8"))
         Draft202012Validator.check_schema(schema)
+    except (OSError, ValueError) as error:
+        raise _wrong(path, "", str(error), "mend it there") from error
     except SchemaError as error:
         place = ".".join(map(str, error.path))
         raise _wrong(path, place, error.message, "write a JSON Schema (2020-12)") from error
-    return {"body": schema}
+    return schema
 
 
 def _wrong(path: Path, key: str, found: str, expected: str) -> ConfigurationError:

@@ -30,6 +30,16 @@ from tocsin.credentials.authentication import (
     Principal,
     Unproven,
 )
+from tocsin.credentials.console_sessions import (
+    ConsoleRole,
+    ConsoleSession,
+    begin_session,
+    end_session,
+    end_sessions_of,
+    find_session,
+    form_token,
+    is_form_token,
+)
 from tocsin.credentials.formats import (
     DEFAULT_PREFIX,
     ClientSecret,
@@ -43,25 +53,32 @@ from tocsin.credentials.formats import (
 )
 from tocsin.credentials.hashing import BusyError, Hasher
 from tocsin.credentials.memo import Memo
-from tocsin.credentials.oidc import IssuerUnavailable, OidcAdmin, OidcIssuer
+from tocsin.credentials.oidc import OidcAdmin, OidcIssuer
+from tocsin.credentials.oidc_discovery import IssuerUnavailable
+from tocsin.credentials.oidc_opening import CALLBACK, Oidc, open_oidc
+from tocsin.credentials.oidc_sign_in import Arrival, OidcSignIn
 from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage
 from tocsin.credentials.scopes import Scope
-from tocsin.credentials.tokens import TokenError
+from tocsin.credentials.tokens import TokenError, expiry_of
 from tocsin.credentials.usage import Usage
 from tocsin.credentials.vault import Vault, open_proven_vault, open_vault
 
 __all__ = [
+    "CALLBACK",
     "DEFAULT_PREFIX",
     "AccessToken",
     "AccessTokens",
     "Admins",
     "ApiClient",
     "ApiKey",
+    "Arrival",
     "AuthenticationError",
     "Authenticator",
     "BusyError",
     "ClientSecret",
     "ClientStatus",
+    "ConsoleRole",
+    "ConsoleSession",
     "Credential",
     "Hasher",
     "IssuerUnavailable",
@@ -70,8 +87,10 @@ __all__ = [
     "Memo",
     "NoSuchRecordError",
     "NotActiveError",
+    "Oidc",
     "OidcAdmin",
     "OidcIssuer",
+    "OidcSignIn",
     "Principal",
     "RecordPage",
     "Scope",
@@ -79,20 +98,28 @@ __all__ = [
     "Unproven",
     "Usage",
     "Vault",
+    "begin_session",
     "client_of",
     "create_api_client",
     "create_api_key",
     "disable_api_client",
     "disable_api_key",
+    "end_session",
+    "end_sessions_of",
+    "expiry_of",
+    "find_session",
+    "form_token",
     "generate_client_id",
     "generate_client_secret",
     "generate_key",
     "generate_value",
+    "is_form_token",
     "key_of",
     "list_api_clients",
     "list_api_keys",
     "load_api_client",
     "load_api_key",
+    "open_oidc",
     "open_proven_vault",
     "open_tokens",
     "open_vault",

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from ulid import ULID
 
 from tocsin.clock import Clock
+from tocsin.credentials.console_sessions import end_sessions_of
 from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, SigningKeys
 from tocsin.credentials.tokens import TokenError, header_of, verified_claims
 from tocsin.credentials.vault import Vault
@@ -66,8 +67,10 @@ class Admins:
         return str(claims["sub"])
 
     def revoke_all(self, connection: Connection) -> None:
-        """Make every admin token void; the next one is signed with a new key."""
+        """Make every admin token void, and end every session of the console."""
         self._keys.revoke_all(connection)
+        for kind in ("admin", "oidc"):
+            end_sessions_of(connection, kind)
 
 
 def is_admin_token(header: dict[str, object]) -> bool:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import jwt
 
 from tocsin.clock import Clock
-from tocsin.credentials.oidc_keys import ALGORITHMS, IssuerKey, IssuerKeys, IssuerUnavailable
+from tocsin.credentials.oidc_keys import IssuerKeys
+from tocsin.credentials.oidc_tokens import IssuerTokens, check_times, find_roles
 from tocsin.credentials.tokens import TokenError, header_of
-from tocsin.hookspecs import HttpClient
 
-__all__ = ["IssuerUnavailable", "OidcAdmin", "OidcIssuer"]
-
-_LONGEST_SUBJECT = 255  # OpenID Connect Core 1.0 section 2
-_CLAIMS = ("iss", "aud", "sub", "exp")
 # Tokens for other ends say so (RFC 8725 section 3.11); many issuers name no type, or only JWT.
 _TYPES = ("jwt", "at+jwt", "application/at+jwt")
 # Of logout tokens (RFC 8417 section 2.2), and of ID tokens (OpenID Connect Core 1.0), which are for
 # the application that somebody has signed in to, and not for what it calls.
 _NOT_OF_ACCESS_TOKENS = frozenset({"events", "nonce", "at_hash", "c_hash"})
-_LEEWAY_SECONDS = 60
-_YEAR_10000 = 253_402_300_800
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ class OidcIssuer:
         audience: str,
         role_claim: str,
         role: str,
-        http: HttpClient,
+        keys: IssuerKeys,
         clock: Clock,
     ) -> None:
         self._issuer = issuer
@@ -54,7 +46,7 @@ class OidcIssuer:
         self._role_claim = role_claim
         self._role = role
         self._clock = clock
-        self._keys = IssuerKeys(issuer, http, clock)
+        self._tokens = IssuerTokens(issuer, keys)
 
     def claims(self, token: str) -> bool:
         """Return whether `token` says that it is of this issuer; proves nothing and does no I/O."""
@@ -71,84 +63,11 @@ class OidcIssuer:
 
         A token without the role is valid: its bearer is known, and no admin.
         """
-        header = header_of(token)
-        if not _is_acceptable(header) or not self.claims(token):
+        if not self.claims(token):
             raise TokenError
-        key = await self._keys.find(header["alg"], header.get("kid"))
-        if key is None:
+        claims = await self._tokens.verify(token, audience=self._audience, types=_TYPES)
+        if not _NOT_OF_ACCESS_TOKENS.isdisjoint(claims):
             raise TokenError
-        claims = self._decode(token, key)
-        self._check_times(claims)
+        check_times(claims, self._clock.now())
         is_admin = self._role in find_roles(claims, self._role_claim)
         return OidcAdmin(claims["sub"], is_admin, claims["exp"])
-
-    def _decode(self, token: str, key: IssuerKey) -> dict[str, Any]:
-        try:
-            claims = jwt.decode(
-                token,
-                key.public_key,
-                algorithms=sorted(key.algorithms),
-                audience=self._audience,
-                issuer=self._issuer,
-                # The times are judged by the injected clock.
-                options={
-                    "require": list(_CLAIMS),
-                    "enforce_minimum_key_length": True,
-                    "verify_exp": False,
-                    "verify_iat": False,
-                    "verify_nbf": False,
-                },
-            )
-        except jwt.PyJWTError:
-            raise TokenError from None
-        if not _is_name(claims["sub"]) or not _NOT_OF_ACCESS_TOKENS.isdisjoint(claims):
-            raise TokenError
-        return claims
-
-    def _check_times(self, claims: Mapping[str, Any]) -> None:
-        times = claims["exp"], claims.get("nbf", 0), claims.get("iat", 0)
-        if not all(_is_time(time) for time in times):
-            raise TokenError
-        now = self._clock.now().timestamp()
-        expires_at, *begins_at = times
-        if max(begins_at) > now + _LEEWAY_SECONDS:
-            raise TokenError
-        if now >= expires_at:
-            raise TokenError(expired=True)
-
-
-def find_roles(claims: Mapping[str, Any], claim: str) -> frozenset[str]:
-    """Return the roles that a claim lists or names; none where it is absent or of another form.
-
-    `claim` is the claim's name, which may be a URL, or else a path of members joined by dots.
-    """
-    found = claims[claim] if claim in claims else _descend(claims, claim)
-    if isinstance(found, str):
-        return frozenset((found, *found.split(" ")))
-    roles = found if isinstance(found, list) else []
-    return frozenset(role for role in roles if isinstance(role, str))
-
-
-def _descend(claims: Mapping[str, Any], path: str) -> Any:
-    found: Any = claims
-    for member in path.split("."):
-        found = found.get(member) if isinstance(found, Mapping) else None
-    return found
-
-
-def _is_acceptable(header: Mapping[str, Any]) -> bool:
-    """Return whether a token with this header may be of use; no extension is understood."""
-    return (
-        header.get("alg") in ALGORITHMS
-        and "crit" not in header
-        and str(header.get("typ", "JWT")).lower() in _TYPES
-    )
-
-
-def _is_name(subject: str) -> bool:
-    return 0 < len(subject) <= _LONGEST_SUBJECT and subject.isprintable()
-
-
-def _is_time(value: object) -> bool:
-    """Return whether this is a NumericDate (RFC 7519 section 2), which JSON's NaN is not."""
-    return isinstance(value, int | float) and abs(value) < _YEAR_10000

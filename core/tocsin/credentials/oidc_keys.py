@@ -1,4 +1,4 @@
-"""The public keys of an OpenID Connect issuer: found by discovery, kept, and fetched anew."""
+"""An OpenID Connect issuer's public keys: found by discovery, kept, and fetched anew."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import jwt
 import structlog
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tocsin.clock import Clock
-from tocsin.errors import PluginFailure, TocsinError
+from tocsin.credentials.oidc_discovery import (
+    LIMIT,
+    TIMEOUT,
+    Discovery,
+    IssuerUnavailable,
+    discover,
+    read_answer,
+)
+from tocsin.errors import PluginFailure
 from tocsin.hookspecs import HttpClient
 
 _FRESH = timedelta(minutes=10)
 _USABLE = timedelta(hours=24)
 _COOL_DOWN = timedelta(minutes=1)
 _PAUSE = timedelta(seconds=10)
-_TIMEOUT = timedelta(seconds=5)
-_LIMIT = 256 * 1024
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 # By `kty` and `crv`: RFC 7518 section 3.1 and RFC 8037 section 3.1, without what is symmetric.
@@ -36,11 +41,9 @@ _ALGORITHMS = {
 ALGORITHMS = tuple(sorted(frozenset[str]().union(*_ALGORITHMS.values())))
 """Every algorithm that a signature of an issuer may have."""
 
+_UNKNOWN = "the keys of the issuer cannot be had"
+
 _log = structlog.get_logger()
-
-
-class IssuerUnavailable(TocsinError):  # noqa: N818 - a state of the issuer, nobody's error here
-    """The issuer's keys cannot be had, so no token of it can be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,6 @@ class IssuerKey:
     key_id: str | None
     algorithms: frozenset[str]
     public_key: Any
-
-
-class _Discovery(BaseModel):
-    """OpenID Connect Discovery 1.0 section 3, as far as it is used here."""
-
-    issuer: str = Field(max_length=2048)
-    jwks_uri: str = Field(max_length=2048)
 
 
 class _KeySet(BaseModel):
@@ -76,9 +72,6 @@ class _Key(BaseModel):
     d: None = None  # whoever can read a private key here can sign with it too
 
 
-_Model = TypeVar("_Model", bound=BaseModel)
-
-
 class IssuerKeys:
     """The keys of one issuer, fetched when somebody asks for one."""
 
@@ -87,6 +80,7 @@ class IssuerKeys:
         self._http = http
         self._clock = clock
         self._keys: tuple[IssuerKey, ...] = ()
+        self._discovery: Discovery | None = None
         self._usable_until = self._refresh_at = self._look_again_at = _LONG_AGO
         self._flight: asyncio.Task[None] | None = None
 
@@ -104,9 +98,17 @@ class IssuerKeys:
             await self._refresh()
         return self._pick(algorithm, key_id)
 
+    async def discovery(self) -> Discovery:
+        """Return what the issuer says of itself, as old as its keys; raises IssuerUnavailable."""
+        if self._clock.now() >= self._refresh_at:
+            await self._refresh()
+        if self._discovery is None or self._clock.now() >= self._usable_until:
+            raise IssuerUnavailable(_UNKNOWN)
+        return self._discovery
+
     def _pick(self, algorithm: str, key_id: str | None) -> IssuerKey | None:
         if self._clock.now() >= self._usable_until:
-            raise IssuerUnavailable("the keys of the issuer cannot be had")
+            raise IssuerUnavailable(_UNKNOWN)
         fitting = [
             key
             for key in self._keys
@@ -130,7 +132,7 @@ class IssuerKeys:
     async def _fetch(self) -> None:
         """Replace the keys; where that fails, those that are held serve on until they are old."""
         try:
-            keys = await self._load()
+            discovery, keys = await self._load()
         except (IssuerUnavailable, PluginFailure) as error:
             held = self._clock.now() < self._usable_until
             self._refresh_at = self._clock.now() + (_COOL_DOWN if held else _PAUSE)
@@ -142,32 +144,14 @@ class IssuerKeys:
             )
         else:
             now = self._clock.now()
-            self._keys, self._refresh_at, self._usable_until = keys, now + _FRESH, now + _USABLE
+            self._discovery, self._keys = discovery, keys
+            self._refresh_at, self._usable_until = now + _FRESH, now + _USABLE
 
-    async def _load(self) -> tuple[IssuerKey, ...]:
-        well_known = f"{self._issuer.removesuffix('/')}/.well-known/openid-configuration"
-        discovery = await self._get(well_known, _Discovery)
-        # OpenID Connect Discovery 1.0 section 4.3
-        if discovery.issuer != self._issuer:
-            raise IssuerUnavailable(f"{well_known} names another issuer, {discovery.issuer!r}")
-        if _is_secure(self._issuer) and not _is_secure(discovery.jwks_uri):
-            raise IssuerUnavailable(f"{well_known} names keys that would come without TLS")
-        return tuple(read_keys((await self._get(discovery.jwks_uri, _KeySet)).keys))
-
-    async def _get(self, url: str, model: type[_Model]) -> _Model:
-        answer = await self._http.request("GET", url, timeout=_TIMEOUT, limit=_LIMIT)
-        if answer.status != HTTPStatus.OK:
-            raise IssuerUnavailable(f"{url} answers with status {answer.status}")
-        if answer.truncated:
-            raise IssuerUnavailable(f"{url} answers with more than {_LIMIT} bytes")
-        try:
-            return model.model_validate_json(answer.body)
-        except ValidationError:
-            raise IssuerUnavailable(f"{url} does not answer as {model.__doc__} says") from None
-
-
-def _is_secure(url: str) -> bool:
-    return url.startswith("https://")
+    async def _load(self) -> tuple[Discovery, tuple[IssuerKey, ...]]:
+        discovery = await discover(self._issuer, self._http)
+        url = discovery.jwks_uri
+        answer = await self._http.request("GET", url, timeout=TIMEOUT, limit=LIMIT)
+        return discovery, tuple(read_keys(read_answer(answer, url, _KeySet).keys))
 
 
 def read_keys(entries: Iterable[Any]) -> Iterator[IssuerKey]:

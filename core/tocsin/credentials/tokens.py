@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import jwt
@@ -58,3 +59,9 @@ def verified_claims(
         )
     except (jwt.InvalidTokenError, RecursionError):
         raise TokenError from None
+
+
+def expiry_of(token: str) -> datetime:
+    """Return when a token ends that was verified before."""
+    claims = jwt.decode(token, options={"verify_signature": False})
+    return datetime.fromtimestamp(claims["exp"], UTC)

@@ -14,6 +14,8 @@ from tocsin.delivery.destinations.changing import (
 )
 from tocsin.delivery.destinations.channels import Channels
 from tocsin.delivery.destinations.listing import count_waiting, list_destinations
+from tocsin.delivery.destinations.offering import Offer
+from tocsin.delivery.destinations.previewing import Preview
 from tocsin.delivery.destinations.records import (
     Destination,
     Reason,
@@ -23,9 +25,16 @@ from tocsin.delivery.destinations.records import (
 )
 from tocsin.delivery.destinations.registering import Registrar, WrongDestinationError
 from tocsin.delivery.destinations.sampling import Samples, Sent
+from tocsin.delivery.history.answers import StoredAttempts
 from tocsin.delivery.history.archive import Archive
 from tocsin.delivery.history.filters import DeliveryState, Filter, Resting
-from tocsin.delivery.history.reads import list_attempts, list_deliveries, load_delivery
+from tocsin.delivery.history.names import NoSuchDestinationError
+from tocsin.delivery.history.reads import (
+    list_attempts,
+    list_deliveries,
+    load_delivery,
+    load_event,
+)
 from tocsin.delivery.history.replaying import (
     NoSuchDeliveryError,
     NotReplayableError,
@@ -60,7 +69,10 @@ __all__ = [
     "Filter",
     "Fleet",
     "NoSuchDeliveryError",
+    "NoSuchDestinationError",
     "NotReplayableError",
+    "Offer",
+    "Preview",
     "Reason",
     "Registrar",
     "Renderer",
@@ -73,6 +85,7 @@ __all__ = [
     "Sent",
     "SqlQueue",
     "State",
+    "StoredAttempts",
     "Written",
     "WrongDestinationError",
     "amend",
@@ -90,6 +103,7 @@ __all__ = [
     "load_delivery",
     "load_destination",
     "load_destinations",
+    "load_event",
     "load_replay",
     "measure_replay",
     "plan_destinations",

@@ -15,10 +15,21 @@ from tocsin.hookspecs.channel import Channel
 from tocsin.hookspecs.enricher import Enricher
 from tocsin.hookspecs.investigator import Desk, Investigator
 from tocsin.hookspecs.provider import Capability, Provider, PushRequest
-from tocsin.hookspecs.tools import HttpClient, HttpResponse, Knowledge, NothingKnown, Tools
+from tocsin.hookspecs.tools import (
+    AttemptLog,
+    HttpClient,
+    HttpResponse,
+    Knowledge,
+    NoSockets,
+    NothingKnown,
+    NothingTried,
+    Sockets,
+    Tools,
+)
 from tocsin.model import Event
 
 __all__ = [
+    "AttemptLog",
     "Capability",
     "Channel",
     "Desk",
@@ -27,9 +38,12 @@ __all__ = [
     "HttpResponse",
     "Investigator",
     "Knowledge",
+    "NoSockets",
     "NothingKnown",
+    "NothingTried",
     "Provider",
     "PushRequest",
+    "Sockets",
     "Tools",
     "hookimpl",
 ]

@@ -117,6 +117,27 @@ class Channel(ABC):
     ordered: ClassVar[bool] = False
     """Whether what concerns one subject must always be delivered in order, one at a time."""
 
+    parts: ClassVar[tuple[str, ...]] = ("body",)
+    """What it renders of each event, for `tocsin check` to try."""
+
+    @property
+    def home(self) -> str:
+        """Where the receiver keeps what it makes, in words that change when that is elsewhere.
+
+        What was made elsewhere is not known any more, since its ids mean something else here.
+        """
+        return ""
+
+    @property
+    def gathering(self) -> timedelta | None:
+        """How long deliveries wait for others, so that one message can tell of several; None: not.
+
+        They wait in the queue until the end of a stretch of the clock of that length, counted from
+        midnight (UTC), and are then handed over side by side, `concurrency` of them at a time.
+        Retries go by their schedule, and wait for each other for a minute at most.
+        """
+        return None
+
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
         self.settings = settings

@@ -9,15 +9,16 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
-from tocsin.fields import Duration, PluginSettings
+from tocsin.fields import Duration, PluginSettings, any_case
 from tocsin.hookspecs.tools import Tools
 from tocsin.model import (
     Entity,
     EntityKind,
     Health,
     Incident,
+    IncidentStatus,
     Marking,
     Page,
     Pap,
@@ -50,6 +51,17 @@ class Capability(StrEnum):
     """Find events of an entity: `events`."""
     COMMENT = "comment"
     """Write a comment to an incident: `comment`."""
+    STATUS = "status"
+    """Set where an incident stands: `set_status`."""
+
+
+def _of_work_that_began(status: IncidentStatus) -> IncidentStatus:
+    """Return the status; ValueError for one that an investigation by rules does not lead to."""
+    if status is IncidentStatus.CLOSED:
+        raise ValueError("give 'Active': only a person closes an incident")
+    if status is IncidentStatus.NEW:
+        raise ValueError("give 'Active', or leave it out: the incident is New as it is")
+    return status
 
 
 class Provider(ABC):
@@ -74,12 +86,12 @@ class Provider(ABC):
             default=False,
             description="Also alert when an incident first seen below Medium rises to it.",
         )
-        tlp: Annotated[Tlp, BeforeValidator(Tlp.parse)] = Field(
+        tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
             description="With whom its incidents may be shared (Traffic Light Protocol): clear, "
             "green, amber, amber+strict or red.",
         )
-        pap: Annotated[Pap, BeforeValidator(Pap.parse)] = Field(
+        pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
             description="What may be done with them (Permissible Actions Protocol): clear, green, "
             "amber or red.",
@@ -88,6 +100,18 @@ class Provider(ABC):
             default=False,
             description="Write the summary of an investigation to the incidents that it was about, "
             "as a comment at the SIEM.",
+        )
+        write_back_status: (
+            Annotated[
+                IncidentStatus,
+                any_case(IncidentStatus),
+                AfterValidator(_of_work_that_began),
+            ]
+            | None
+        ) = Field(
+            default=None,
+            description="An incident that is still New at the SIEM gets this status once the "
+            "comment of a completed investigation was written: Active. Needs `write_back`.",
         )
 
         @property
@@ -118,6 +142,7 @@ class Provider(ABC):
             Capability.PUSH: (cls.receive, Provider.receive),
             Capability.EVENTS: (cls.events, Provider.events),
             Capability.COMMENT: (cls.comment, Provider.comment),
+            Capability.STATUS: (cls.set_status, Provider.set_status),
         }
         return frozenset(name for name, (own, base) in methods.items() if own is not base)
 
@@ -183,5 +208,13 @@ class Provider(ABC):
 
         Where `key` was written before, nothing is: it stands for one comment, however often that
         is tried. Raises `Refused` where it can never be written.
+        """
+        raise NotImplementedError
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Have an incident stand so, and leave the rest of it as it is.
+
+        Where it stands there already, nothing is written. Raises `Refused` where it can never
+        stand so, or is not there.
         """
         raise NotImplementedError

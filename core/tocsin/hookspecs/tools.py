@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,6 +12,7 @@ from typing import Protocol
 from structlog.typing import FilteringBoundLogger
 
 from tocsin.clock import Clock
+from tocsin.errors import Misconfigured
 from tocsin.model import Entity, IncidentRecord, Neighbourhood, Node, Sighting, Window
 from tocsin.observables import Environment
 
@@ -26,7 +29,7 @@ class HttpResponse:
 
 
 class HttpClient(Protocol):
-    """The only way to the network: guarded, bounded, without redirects or cookies."""
+    """The way to the network: guarded, bounded, without redirects or cookies."""
 
     def check_url(self, url: str) -> None:
         """Return where `url` may be requested, as far as that can be told without the network.
@@ -59,6 +62,72 @@ class HttpClient(Protocol):
         where the far side could not be reached or did not answer in time.
         """
         ...
+
+
+class Sockets(Protocol):
+    """The way to the network for what is not HTTP, guarded as `HttpClient` is."""
+
+    @property
+    def tls(self) -> ssl.SSLContext:
+        """What to encrypt a connection with: certificates and names are verified.
+
+        It trusts what the settings `ca_file` and `client_certificate` say.
+        """
+        ...
+
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        *,
+        plain: bool = False,
+        timeout: timedelta = timedelta(seconds=20),
+    ) -> socket.socket:
+        """Return a connected socket that does not block, for the caller to close.
+
+        `plain` says that nothing will be encrypted: then only `allow_networks` are reached. Raises
+        `Misconfigured` where the address may not be reached, and `TryLater` where nothing answers.
+        """
+        ...
+
+
+class NoSockets:
+    """The sockets of what reaches nothing."""
+
+    @property
+    def tls(self) -> ssl.SSLContext:
+        """What verifies by the system's authorities."""
+        return ssl.create_default_context()
+
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        *,
+        plain: bool = False,  # noqa: ARG002 - the protocol's
+        timeout: timedelta = timedelta(seconds=20),  # noqa: ARG002
+    ) -> socket.socket:
+        """Raise `Misconfigured`."""
+        raise Misconfigured(f"{host}, port {port}: there is no network here")
+
+
+class AttemptLog(Protocol):
+    """What came of earlier attempts at deliveries."""
+
+    async def last_answer(self, delivery_id: str) -> bytes:
+        """Return the `response` of the last attempt that had one, since the delivery last arrived.
+
+        Empty where there is none. What a channel wants to know at the next attempt, it says there.
+        """
+        ...
+
+
+class NothingTried:
+    """The log of a service that has tried nothing yet."""
+
+    async def last_answer(self, delivery_id: str) -> bytes:  # noqa: ARG002 - the protocol's
+        """Return nothing."""
+        return b""
 
 
 class Knowledge(Protocol):
@@ -114,9 +183,12 @@ class Tools:
     http: HttpClient
     clock: Clock
     log: FilteringBoundLogger
+    sockets: Sockets = field(default_factory=NoSockets)
     public_url: str = ""
     """Where others reach this Tocsin, without a slash at the end."""
     environment: Environment = field(default_factory=Environment)
     """Tells what is internal and what is well known."""
     knowledge: Knowledge = field(default_factory=NothingKnown)
     """What is known here; of enrichers alone, others are handed nothing."""
+    attempts: AttemptLog = field(default_factory=NothingTried)
+    """What came of earlier attempts; of channels alone."""

@@ -162,7 +162,7 @@ def _incident(value: Json, now: datetime) -> Incident:
 
 def _words(error: ValidationError, model: type[BaseModel]) -> str:
     mistakes = [
-        ": ".join(filter(None, (".".join(mistake.path), f"{mistake.found}; {mistake.expected}")))
+        ": ".join(filter(None, (".".join(mistake.path), mistake.words)))
         for mistake in explain(error, model)
     ]
     more = len(mistakes) - _MOST_MISTAKES

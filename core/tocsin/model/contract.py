@@ -67,10 +67,23 @@ class Contract(_Part):
     documentation: str = Field(pattern=r"^https://\S+$")
     idempotency: Idempotency
     tested: Verification
-    url: str = Field(pattern=r"^https://\S+$")
-    """Where to post to; what differs from place to place stands in angle brackets."""
+    parts: tuple[str, ...] = Field(default=("body",), min_length=1)
+    """What it is sent of each event: `body`, or what a channel of its own asks templates for."""
+    url: str | None = Field(default=None, pattern=r"^https://\S+$")
+    """Where to post to, where it takes a `webhook`; what differs from place to place stands in
+    angle brackets."""
+    channel: str | None = None
+    """The kind of channel that alone can bring it there, where a `webhook` cannot."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     """What it wants to be shown: headers, by the environment variables that may hold them."""
+    headers_are_chosen: bool = False
+    """Whether its operator chooses there which headers are asked for, if any."""
+    secret_url: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]*$")
+    """The environment variable that may hold the whole URL, where knowing it is enough to post."""
+    body_secrets: Mapping[str, str] = Field(default_factory=dict)
+    """Members of a body that are secrets and in no template, by such variables."""
+    settings: Mapping[str, Json] = Field(default_factory=dict)
+    """What else a destination should be told, such as how many a minute the receiver takes."""
     notes: tuple[str, ...] = ()
     """What to see to at the receiver's side, a sentence or two each."""
     largest: int = Field(default=65_536, ge=1, le=262_144)

@@ -106,7 +106,7 @@ class GuardedClient:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
                 await GuardedResolver(policy).resolve(host)
         except BlockedError:
-            raise Misconfigured(refusal(target)) from None
+            raise Misconfigured(refusal(target, policy)) from None
         except OSError:
             return
 
@@ -148,11 +148,14 @@ class GuardedClient:
         """Return the target and what may be connected to for it; Misconfigured says why not."""
         try:
             target = parse_url(url)
-            policy = policy_for(target, self._allow_networks, self._allow_hosts)
+            policy = self._policy(target)
             check_url(target, policy)
         except ValueError as error:
             raise Misconfigured(str(error)) from None
         return target, _TO_THE_PROXY if self._proxy else policy
+
+    def _policy(self, target: URL) -> Policy:
+        return policy_for(target, self._allow_networks, self._allow_hosts)
 
     def _session(self, policy: Policy) -> aiohttp.ClientSession:
         if policy not in self._sessions:
@@ -163,7 +166,7 @@ class GuardedClient:
         if self._proxy and is_of_the_proxy(error):
             target = self._proxy
         if is_blocked(error):
-            return Misconfigured(refusal(target))
+            return Misconfigured(refusal(target, self._policy(target)))
         role = "the proxy " if target is self._proxy else ""
         return TryLater(f"{role}{target.host}, port {target.port}: {reason_of(error)}")
 

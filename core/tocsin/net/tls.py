@@ -16,12 +16,23 @@ def tls_context(
     The authorities in `ca_file` are trusted instead of the system's. Raises OperatorError, naming
     the file that does not serve and what would.
     """
+    if not (ca_file or client_certificate or client_key):
+        return True
+    context = verifying_context(ca_file, client_certificate, client_key)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def verifying_context(
+    ca_file: str | None, client_certificate: str | None, client_key: str | None
+) -> ssl.SSLContext:
+    """Return a context that verifies certificates and names, for any protocol.
+
+    Raises OperatorError as `tls_context` does.
+    """
     if client_key and not client_certificate:
         raise OperatorError(f"client_key: {client_key}: there is no client_certificate to go with")
-    if not ca_file and not client_certificate:
-        return True
     context = _trusting(ca_file)
-    context.set_alpn_protocols(["http/1.1"])
     if client_certificate:
         _show(context, client_certificate, client_key)
     return context
@@ -63,7 +74,8 @@ def _check_readable(setting: str, path: str, expected: str) -> None:
 
 
 def _unfit(setting: str, path: str, error: ssl.SSLError, expected: str) -> OperatorError:
-    return OperatorError(f"{setting}: {path}: {reason_words(error)}; {expected}")
+    words = reason_words(error) if error.reason else "nothing in it can be read as that"
+    return OperatorError(f"{setting}: {path}: {words}; {expected}")
 
 
 def reason_words(error: ssl.SSLError) -> str:

@@ -97,15 +97,16 @@ def check_url(url: URL, policy: Policy) -> None:
     """
     address = literal_address(url.raw_host or "")
     if address is not None and not policy.allows(address):
-        raise ValueError(refusal(url))
+        raise ValueError(refusal(url, policy))
     if not policy.allows_any:
         raise ValueError("plain http:// is only for networks that allow_networks names")
 
 
-def refusal(url: URL) -> str:
+def refusal(url: URL, policy: Policy) -> str:
     """Return why `url` is not requested: the same words whatever is behind it, so no oracle."""
-    reason = (
-        f"the address of {url.host} is not one that may be reached; "
-        "allow_networks names none that contains it"
-    )
+    words = f"the address of {url.host} is not one that may be reached"
+    if policy.private:  # its owner has no networks to name
+        plain = "; over plain http:// only private ones are: give https://"
+        return words + (plain if url.scheme == "http" else "")
+    reason = f"{words}; allow_networks names none that contains it"
     return f"{reason} (plain http:// reaches no other)" if url.scheme == "http" else reason

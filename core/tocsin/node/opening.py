@@ -22,6 +22,7 @@ from tocsin.delivery import (
     Router,
     Samples,
     SqlQueue,
+    StoredAttempts,
     unpark_all,
 )
 from tocsin.events import Bells
@@ -73,7 +74,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         vault = await open_proven_vault(settings, database)
         environment = Environment(configuration.environment)
         known = StoredKnowledge(database, environment, configuration.markings)
-        maker = Maker(clock, settings.public_url, environment, known)
+        maker = Maker(clock, settings.public_url, environment, known, StoredAttempts(database))
         plugins = await start_providers(configuration, maker)
         stack.push_async_callback(plugins.close)
         await start_investigating(configuration, maker, plugins)
@@ -90,6 +91,8 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 samples=Samples(channels, renderer, clock, settings.public_url),
                 inbox=lambda: node.inbox,
                 enriching=lambda: node.investigating.enriching,
+                inventory=configuration.inventory,
+                left_out=lambda: node.left_out,
                 markings=configuration.markings,
                 no_investigator=why_no_investigator(plugins),
                 is_shared=not is_sqlite(url),

@@ -65,6 +65,15 @@ class Node:
     differing: list[str] = field(default_factory=list)
     _attends: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def left_out(self) -> list[Absent]:
+        """What its `plugins.toml` configures and it does without."""
+        return [*self.plugins.absent, *self._destinations_left_out()]
+
+    def _destinations_left_out(self) -> list[Absent]:
+        absent = self.fleet.absent.items()
+        return [Absent(f"destinations.{name}", why) for name, why in absent]
+
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; then finish what is under way and give back what is not."""
         runner = Runner(self.app)
@@ -108,10 +117,8 @@ class Node:
     async def _start_delivering(self) -> None:
         """Start the workers; OperatorError where one is left out and nothing may be."""
         await self.fleet.follow()
-        if self.configuration.strict and self.fleet.absent:
-            left_out = (
-                Absent(f"destinations.{name}", why) for name, why in self.fleet.absent.items()
-            )
+        left_out = self._destinations_left_out()
+        if self.configuration.strict and left_out:
             raise ConfigurationError([not_strict(self.configuration.path, it) for it in left_out])
 
     async def _listen(self, runner: Runner) -> None:

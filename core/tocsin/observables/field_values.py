@@ -24,6 +24,7 @@ from tocsin.observables.suffixes import ascii_name
 from tocsin.observables.vocabulary import NOBODY
 
 _USER = re.compile(r"[\w][\w.@:$+-]{0,127}")
+_UID = re.compile(r"\(uid=\d{1,10}\)$")  # as PAM names whose session it is: root(uid=0)
 _HOST = re.compile(r"[^\W_](?:[\w-]{0,61}[^\W_])?(?:\.[\w-]{1,63}){0,20}\.?")
 _PROCESS = re.compile(r"[\w(+.-][\w.+()/@-]{0,127}")
 
@@ -41,6 +42,7 @@ def finds_in(meaning: Meaning, value: str) -> Finds | None:
 
 
 def _user(value: str) -> Finds | None:
+    value = _UID.sub("", value)
     account = account_of(value)
     if account is not None:
         return finds_of(Entity(EntityKind.USER, account))

@@ -35,7 +35,7 @@ _MEANINGS: dict[str, Meaning] = {
         " userprincipalname samaccountname targetusername subjectusername targetuser sourceuser"
         " srcuser destuser dstuser logonuser loggedonuser ruser logname loginname principal"
         " principalname userid initiatedby actor owner caller userdisplayname accountcustomentity"
-        " invaliduser",
+        " invaliduser usertargetname usereffectivename userchangesname unameafter unamebefore",
     ),
     **_all(
         Meaning.HOST,
@@ -44,7 +44,7 @@ _MEANINGS: dict[str, Meaning] = {
         " endpointname agentname asset assetname hostcustomentity netbiosname fqdn hostfqdn"
         " devicednsname computerdnsname devicehostname sourcehostname srchost srchostname sysname"
         " system"
-        " systemname vmname instancename",
+        " systemname vmname instancename relatedhosts",
     ),
     **_all(
         Meaning.REMOTE,
@@ -126,12 +126,14 @@ KIND_OF: dict[Meaning, EntityKind] = {
 def meaning_of(name: str) -> Meaning | None:
     """Return what a field of this name holds; None where the name does not tell.
 
-    `TargetUserName`, `target_user_name` and `target.user.name` are one name. The last two parts of
-    a name with dots are looked at together before the last alone.
+    `TargetUserName`, `target_user_name` and `target.user.name` are one name. The last parts of
+    a name with dots are looked at together before the last alone, three where they are known.
     """
     parts = [part for part in re.split(r"[.:/\[\]]+", name.lower()) if part]
-    squeezed = [_SEPARATORS.sub("", part) for part in parts[-2:]]
-    for candidate in ("".join(squeezed), squeezed[-1] if squeezed else ""):
+    squeezed = [_SEPARATORS.sub("", part) for part in parts[-3:]]
+    if (meaning := _MEANINGS.get("".join(squeezed))) is not None:
+        return meaning
+    for candidate in ("".join(squeezed[-2:]), squeezed[-1] if squeezed else ""):
         meaning = _MEANINGS.get(candidate) or _by_ending(candidate)
         if meaning is not None:
             return meaning

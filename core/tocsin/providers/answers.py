@@ -14,6 +14,7 @@ from tocsin.hookspecs import HttpResponse
 _LONGEST_DELAY = timedelta(hours=24)
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SHOWN = 200
+_KEPT = 16_384
 _PASSING = frozenset(
     {
         HTTPStatus.REQUEST_TIMEOUT,
@@ -51,8 +52,8 @@ def server_time(headers: Mapping[str, str]) -> datetime | None:
 
 def failure_of(response: HttpResponse, what: str, now: datetime) -> PluginFailure | None:
     """Return the error that an answer to `what` is, None for one that succeeded in full."""
-    status, body = response.status, response.body[:_SHOWN]
-    words = f"{what} answered {status}{_excerpt(body)}"
+    status, body = response.status, response.body[:_KEPT]
+    words = f"{what} answered {status}{_excerpt(body[:_SHOWN])}"
     if status == HTTPStatus.PARTIAL_CONTENT:
         return TryLater(f"{what} answered in part only{_warning(response)}", status=status)
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:

@@ -63,12 +63,15 @@ class Cursor:
         """Return where to begin so that nothing is asked for that changed before `start`."""
         return cls(whole_second(start), floor=whole_second(start))
 
-    def towards(self, end: datetime, overlap: timedelta, longest: timedelta) -> Self:
-        """Return the cursor with the window to read next; with none where all up to `end` is."""
+    def towards(self, end: datetime, overlap: timedelta, longest: timedelta | None) -> Self:
+        """Return the cursor with the window to read next; with none where all up to `end` is.
+
+        Windows may be as long as there is time, where `longest` is None.
+        """
         if self.window is not None or end <= self.watermark:
             return self
         start = max(self.watermark - overlap, self.floor or self.watermark - overlap)
-        until = min(end, self.watermark + max(longest, SECOND))
+        until = end if longest is None else min(end, self.watermark + max(longest, SECOND))
         return replace(self, window=Window(start, whole_second(until)), token=None, pages=0)
 
     def restarted(self) -> Self:

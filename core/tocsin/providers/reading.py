@@ -59,6 +59,10 @@ class Source(Records, Protocol):
         """Return a page of what changed in the window."""
         ...
 
+    def longest_window(self, stream: str) -> timedelta | None:
+        """Return how much time is asked for at once at most, None for all there is."""
+        ...
+
 
 class WindowReader:
     """Reads one stream; what it remembers between two reads is only how often it broke."""
@@ -80,7 +84,7 @@ class WindowReader:
         self, cursor: Cursor, end: datetime, overlap: timedelta
     ) -> AsyncGenerator[Page, None]:
         """Yield what changed from the cursor on up to `end`, or as far as the SIEM's clock goes."""
-        longest = self._source.settings.longest_window
+        longest = self._source.longest_window(self._stream)
         if cursor.window is None and cursor.watermark - end > SET_BACK:
             cursor = cursor.rewound(end - overlap - SECOND)
         while (window := (cursor := cursor.towards(end, overlap, longest)).window) is not None:

@@ -92,6 +92,11 @@ class WindowedProvider(Provider):
         """
         return record
 
+    def longest_window(self, stream: str) -> timedelta | None:  # noqa: ARG002
+        """Return how much time of a stream is asked for at once at most, None for all there is."""
+        longest: timedelta = self.settings.longest_window
+        return longest
+
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
         """Return the incident with what the list does not say of it, such as its entities.
 

@@ -1,8 +1,15 @@
 """From `plugins.toml` over entry points and checked settings to live plugins."""
 
-from tocsin.registry.configuration import Configuration, load_configuration, not_strict
+from tocsin.registry.configuration import (
+    Configuration,
+    judge_configuration,
+    load_configuration,
+    not_strict,
+)
+from tocsin.registry.describing import Description, Kind
 from tocsin.registry.file import NAME_PATTERN, PluginsFile, read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
+from tocsin.registry.inventory import Inventory
 from tocsin.registry.live import (
     Live,
     LivePlugins,
@@ -20,7 +27,10 @@ __all__ = [
     "Absent",
     "Configuration",
     "Configured",
+    "Description",
     "InstalledPlugin",
+    "Inventory",
+    "Kind",
     "Known",
     "Live",
     "LivePlugins",
@@ -29,6 +39,7 @@ __all__ = [
     "PluginsFile",
     "Step",
     "installed_plugins",
+    "judge_configuration",
     "load_configuration",
     "not_strict",
     "plan",

@@ -14,6 +14,7 @@ from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.file import read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
+from tocsin.registry.inventory import Inventory
 from tocsin.registry.loading import Absent, choose, load
 from tocsin.registry.reading import Configured, Reading
 
@@ -40,6 +41,8 @@ class Configuration:
     """The operator's own templates, which come before those of plugins."""
     schedules: Mapping[str, ScheduleDefinition] = field(default_factory=dict)
     """What is investigated again and again, by name."""
+    inventory: Inventory = field(default_factory=Inventory)
+    """Every installed plugin, and what was found of it."""
 
     @property
     def markings(self) -> Mapping[str, Marking]:
@@ -62,6 +65,24 @@ async def load_configuration(
 
     The templates of `templates_dir` come before those of plugins.
     """
+    configuration, problems = await judge_configuration(
+        path, installed, templates_dir=templates_dir
+    )
+    if problems:
+        raise ConfigurationError(problems)
+    return configuration
+
+
+async def judge_configuration(
+    path: Path,
+    installed: Sequence[InstalledPlugin] | None = None,
+    *,
+    templates_dir: Path | None = None,
+) -> tuple[Configuration, Sequence[Problem]]:
+    """Return what is right of the configuration, and everything that is wrong with it.
+
+    Raises ConfigurationError where the file cannot be read at all.
+    """
     installed = installed_plugins() if installed is None else installed
     file, problems = read_plugins_file(path)
     chosen, not_chosen = choose(file, installed, path.name)
@@ -77,9 +98,7 @@ async def load_configuration(
     absent = [*offers.absent.values(), *reading.absent]
     if file.strict:
         problems += [not_strict(path, left_out) for left_out in absent]
-    if problems:
-        raise ConfigurationError(problems)
-    return Configuration(
+    configuration = Configuration(
         path=path,
         providers=providers,
         destinations=destinations,
@@ -93,7 +112,9 @@ async def load_configuration(
         absent=absent,
         strict=file.strict,
         templates_dir=templates_dir,
+        inventory=Inventory(file, installed, offers),
     )
+    return configuration, problems
 
 
 def _receivers(template_paths: Iterable[Path], templates_dir: Path | None) -> list[str]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import BaseModel
+
 from tocsin.errors import OperatorError
 from tocsin.fields import PluginSettings
 from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
@@ -31,7 +33,7 @@ class Kind:
     """The JSON Schema of the settings."""
     capabilities: tuple[str, ...] = ()
     streams: tuple[str, ...] | None = ()
-    """None where they depend on the settings."""
+    """With the settings' defaults; None where they depend on others."""
     permissions: tuple[str, ...] = ()
 
 
@@ -64,15 +66,38 @@ async def describe(
     found = known.get(name, [])
     if not found:
         raise OperatorError(why_absent(name, known, file))
-    shared = len(found) > 1
-    offers = Offers() if shared else await load(found)
-    flaw = None if shared else _flaw(name, offers)
+    offers = Offers() if len(found) > 1 else await load(found)
+    return _description(name, file, known, offers)
+
+
+def describe_loaded(
+    file: PluginsFile, installed: Sequence[InstalledPlugin], offers: Offers
+) -> list[Description]:
+    """Return what each installed plugin is, by name; of one that is not enabled, its metadata.
+
+    `offers` is what the enabled ones were found to offer; nothing is imported.
+    """
+    known = by_name(installed)
+    return [
+        _description(name, file, known, offers if file.enables(name) else None) for name in known
+    ]
+
+
+def _description(
+    name: str,
+    file: PluginsFile,
+    known: Mapping[str, Sequence[InstalledPlugin]],
+    loaded: Offers | None,
+) -> Description:
+    found = known[name]
+    shared, offers = len(found) > 1, loaded or Offers()
+    flaw = None if shared or loaded is None else _flaw(name, offers)
     return Description(
         name=name,
         distribution=" and ".join(plugin.distribution for plugin in found),
         version=" and ".join(plugin.version for plugin in found),
         enabled=file.enables(name),
-        hooks=tuple(_hooks(name, offers)),
+        hooks=offers.hooks.get(name, ()),
         kinds=tuple(_kinds(name, offers)),
         used_by=tuple(_users(name, file)),
         absent=flaw or why_absent(name, known, file),
@@ -106,27 +131,12 @@ def _flaw(name: str, offers: Offers) -> str | None:
     """Return why a plugin cannot be used though it is alone of its name."""
     if name in offers.absent:
         return offers.absent[name].reason
-    if not list(_hooks(name, offers)):
+    if not offers.hooks.get(name):
         return "it implements no hook; mark those that it has with `@hookimpl`"
     for kind, _ in _offered(name, offers):
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
             return f"its kind cannot be made: it lacks {', '.join(lacking)}"
     return None
-
-
-def _hooks(name: str, offers: Offers) -> Iterator[str]:
-    if name in offers.providers:
-        yield "tocsin_providers"
-    if name in offers.channels:
-        yield "tocsin_channels"
-    if name in offers.enrichers:
-        yield "tocsin_enrichers"
-    if name in offers.investigators:
-        yield "tocsin_investigators"
-    if offers.template_paths:
-        yield "tocsin_template_paths"
-    if name in offers.observers:
-        yield "tocsin_event"
 
 
 Offered = type[Provider | Channel | Enricher | Investigator]
@@ -169,10 +179,13 @@ def _kind(section: str, kind: Offered) -> Kind:
 
 
 def _streams(kind: type[Provider]) -> tuple[str, ...] | None:
-    """Return what a provider says without its settings, which only `__init__` would hand it."""
+    """Return what a provider reads with what its settings are by default."""
     try:
-        return tuple(kind.streams(object.__new__(kind)))
-    except Exception:  # noqa: BLE001 - it asked for them, or it is broken and told so elsewhere
+        made = object.__new__(kind)
+        settings: type[BaseModel] = kind.Settings
+        made.settings = settings.model_construct()
+        return tuple(made.streams())
+    except Exception:  # noqa: BLE001 - that is not enough for it, or it is broken and told so elsewhere
         return None
 
 

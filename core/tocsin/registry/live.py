@@ -10,25 +10,27 @@ from typing import Any, Generic
 import structlog
 
 from tocsin.clock import Clock
-from tocsin.errors import ConfigurationError
+from tocsin.errors import ConfigurationError, TocsinError
 from tocsin.fields import PluginSettings
 from tocsin.hookspecs import (
+    AttemptLog,
     Channel,
     Enricher,
     Investigator,
     Knowledge,
     NothingKnown,
+    NothingTried,
     Provider,
     Tools,
 )
-from tocsin.net import GuardedClient, open_client
+from tocsin.net import GuardedClient, open_client, open_sockets
 from tocsin.observables import Environment
 from tocsin.registry.configuration import Configuration, not_strict
 from tocsin.registry.loading import Absent
 from tocsin.registry.reading import Configured, Kind, place
 
 _START_SECONDS = 60
-_CLIENT_OPTIONS = ("allow_networks", "ca_file", "client_certificate", "client_key", "proxy")
+_NET_OPTIONS = ("allow_networks", "ca_file", "client_certificate", "client_key")
 _log = structlog.get_logger()
 
 
@@ -56,11 +58,13 @@ class Maker:
         public_url: str = "",
         environment: Environment | None = None,
         knowledge: Knowledge | None = None,
+        attempts: AttemptLog | None = None,
     ) -> None:
         self._clock = clock
         self._public_url = public_url
         self._environment = environment or Environment()
         self._knowledge = knowledge or NothingKnown()
+        self._attempts = attempts or NothingTried()
 
     async def make(
         self,
@@ -74,17 +78,19 @@ class Maker:
 
         `allow_hosts` may be reached though they are private.
         """
-        options = {option: getattr(settings, option, None) for option in _CLIENT_OPTIONS}
-        options["allow_hosts"] = allow_hosts
-        client = open_client(**{option: value for option, value in options.items() if value})
+        found = ((option, getattr(settings, option, None)) for option in _NET_OPTIONS)
+        options = {"allow_hosts": allow_hosts, **{option: it for option, it in found if it}}
+        client = open_client(**options, proxy=getattr(settings, "proxy", None))
         tools = Tools(
             name=name,
             http=client,
+            sockets=open_sockets(**options),
             clock=self._clock,
             log=structlog.get_logger().bind(name=name),
             public_url=self._public_url,
             environment=self._environment,
-            knowledge=self._knowledge if _is_enricher(kind) else NothingKnown(),
+            knowledge=self._knowledge if _is(Enricher, kind) else NothingKnown(),
+            attempts=self._attempts if _is(Channel, kind) else NothingTried(),
         )
         try:
             made = kind(settings, tools)
@@ -99,8 +105,8 @@ class Maker:
         return Live(made, client)
 
 
-def _is_enricher(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Enricher)
+def _is(base: type[Made], kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, base)
 
 
 def _expect_kept(made: Made, settings: PluginSettings, tools: Tools) -> None:
@@ -185,10 +191,19 @@ async def _start_all(
         try:
             made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
-            reason = f"it could not be started: {error!r}"
+            reason = f"it could not be started: {_words(error)}"
             live.absent.append(Absent(place(section, item.name), reason))
             _log.warning("left out", section=section, name=item.name, exc_info=True)
         else:
             live.clients.append(made.client)
             started.append((item.name, made.plugin))
     return started
+
+
+def _words(error: BaseException) -> str:
+    match error:
+        case TocsinError():
+            return str(error)
+        case TimeoutError():
+            return f"it was not ready within {_START_SECONDS} seconds"
+    return ": ".join(filter(None, (type(error).__name__, str(error))))

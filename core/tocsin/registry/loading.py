@@ -45,6 +45,8 @@ class Offers:
     investigators: dict[str, type[Investigator]] = field(default_factory=dict)
     observers: dict[str, Callable[..., Any]] = field(default_factory=dict)
     template_paths: list[Path] = field(default_factory=list)
+    hooks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Which hooks each plugin implements."""
     absent: dict[str, Absent] = field(default_factory=dict)
 
 
@@ -95,6 +97,7 @@ async def load(plugins: Iterable[InstalledPlugin]) -> Offers:
             manager.register(module, plugin.name)
             _check_names(manager, plugin.name)
             await _collect(manager, plugin.name, offers)
+            offers.hooks[plugin.name] = tuple(_hooks_of(manager, plugin.name))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
             manager.unregister(name=plugin.name)
             _leave_out(offers, plugin.name, f"it was imported, but {_words(error)}")
@@ -113,6 +116,12 @@ def _check_names(manager: pluggy.PluginManager, name: str) -> None:
     for hook, caller in hooks.items():
         if hook not in known and list(_implementations(caller, name)):
             raise _Unfit(f"{hook!r} is no hook{nearest(hook, known)}")
+
+
+def _hooks_of(manager: pluggy.PluginManager, name: str) -> Iterator[str]:
+    for hook, caller in vars(manager.hook).items():
+        if getattr(caller, "spec", None) and any(_implementations(caller, name)):
+            yield hook
 
 
 def _words(error: BaseException) -> str:

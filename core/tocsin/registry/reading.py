@@ -12,12 +12,13 @@ from pydantic import ValidationError
 
 from tocsin.errors import Problem
 from tocsin.fields import Origin, PluginSettings
-from tocsin.hookspecs import Capability, Channel, Enricher, Investigator, Provider
+from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.file import PluginsFile, is_name
 from tocsin.registry.installed import DEFAULT_INVESTIGATOR
 from tocsin.registry.loading import Absent, Offers
+from tocsin.registry.writing_back import cannot_be_written
 from tocsin.validation import explain, nearest
 
 Kind = TypeVar("Kind", Provider, Channel, Enricher, Investigator)
@@ -97,14 +98,13 @@ class Reading:
             yield Configured(name, kind, settings, table)
 
     def _can_write_back(self, key: str, kind: type[Kind] | None, settings: Any) -> bool:
-        """Return False after noting that a provider is told to write comments and cannot."""
-        if kind is None or not issubclass(kind, Provider) or not settings.write_back:
+        """Return False after noting that a provider is told to write what it cannot."""
+        if kind is None or not issubclass(kind, Provider):
             return True
-        if Capability.COMMENT in kind.capabilities():
-            return True
-        found = f"{settings.plugin!r} cannot write comments"
-        self.problem(f"{key}.write_back", found, "leave it out")
-        return False
+        wrong = list(cannot_be_written(kind, settings))
+        for name, found, expected in wrong:
+            self.problem(f"{key}.{name}", found, expected)
+        return not wrong
 
     def enrichers(self) -> Iterator[Configured[Enricher]]:
         """Yield what the tables configure, and each standing kind that none of them does."""
@@ -238,7 +238,7 @@ class Reading:
         try:
             return model.model_validate(table, context=Origin(self.path.parent).context())
         except ValidationError as error:
-            for mistake in explain(error, model):
+            for mistake in explain(error, model, table):
                 path = ".".join((key, *mistake.path))
                 self.problem(path, mistake.found, mistake.expected)
             return None

@@ -78,7 +78,7 @@ def not_understood(error: ValueError) -> str:
     why = str(error)
     if isinstance(error, ValidationError):
         mistakes = explain(error, ScheduleDefinition)
-        why = ", ".join(f"{'.'.join(it.path)}: {it.found}" for it in mistakes)
+        why = ", ".join(f"{'.'.join(it.path)}: {it.found or it.expected}" for it in mistakes)
     return f"its definition is not understood: {why}"
 
 

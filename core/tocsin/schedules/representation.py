@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import RowMapping
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat_or_none
 from tocsin.schedules.records import Schedule
 
 _MOMENTS = ("last_run_at", "next_run_at", "created_at", "updated_at")
@@ -32,7 +32,7 @@ def represent_schedule(schedule: Schedule, public_url: str) -> dict[str, Any]:
         "consecutive_failures": schedule.consecutive_failures,
         "last_status": schedule.last_status and schedule.last_status.value,
         "last_error": schedule.last_error,
-        **{name: _moment(getattr(schedule, name)) for name in _MOMENTS},
+        **{name: isoformat_or_none(getattr(schedule, name)) for name in _MOMENTS},
         "revision": schedule.revision,
         "created_by": schedule.created_by,
         "url": schedule_url(public_url, schedule.id),
@@ -45,11 +45,7 @@ def represent_run(row: RowMapping) -> dict[str, Any]:
     taken = None if begun is None or ended is None else ended - begun
     return {
         **{name: row[name] for name in _RUN},
-        **{name: _moment(row[name]) for name in _RUN_MOMENTS},
+        **{name: isoformat_or_none(row[name]) for name in _RUN_MOMENTS},
         "duration_ms": None if taken is None else taken // timedelta(milliseconds=1),
         "created_by": row["created_by"],
     }
-
-
-def _moment(value: datetime | None) -> str | None:
-    return None if value is None else isoformat(value)

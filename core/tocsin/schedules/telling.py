@@ -25,7 +25,7 @@ def completed_event(
         timestamp=now,
         data={**_run(schedule, session), **{name: session[name] for name in _COMPLETED}},
         subject=f"session:{session['id']}",
-        related=(f"schedule:{schedule.id}",),
+        related=(f"schedule:{schedule.id}", *(f"incident:{it}" for it in report.about)),
         context=_context(schedule, public_url, session) | {"report": to_json(report)},
     )
 

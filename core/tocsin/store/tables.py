@@ -337,9 +337,14 @@ deliveries = Table(
     Column("lease", String(40)),
     Column("holder", BigInteger),
     Column("remote_id", Text),
+    Column("remote_url", Text),
     Column("reason", Text),
     Column("created_at", Moment, nullable=False),
     Column("finished_at", Moment),
+    # After which no attempt began, and what that was before the present lease: an attempt may leave
+    # nothing else behind
+    Column("begun_by", Moment),
+    Column("begun_before", Moment),
     UniqueConstraint("event_id", "destination"),
 )
 Index(
@@ -380,6 +385,9 @@ remote_objects = Table(
     Column("destination", String(100), primary_key=True),
     Column("subject", String(200), primary_key=True),
     Column("remote_id", Text, nullable=False),
+    # Where that is, in the channel's words: what it was told to do there may have changed since
+    Column("home", Text, nullable=False),
+    Column("event_id", String(40), nullable=False),
     Column("updated_at", Moment, nullable=False),
 )
 
@@ -641,6 +649,7 @@ write_backs = Table(
     Column("text", Text, nullable=False),
     Column("state", String(20), nullable=False),  # pending, written or failed
     Column("attempts", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),  # attempts that count towards giving up
     Column("reason", Text),
     Column("due_at", Moment, nullable=False),
     Column("created_at", Moment, nullable=False),
@@ -810,4 +819,15 @@ rate_usage = Table(
     Column("node", String(40), primary_key=True),
     Column("used", BigInteger, nullable=False),
     Column("updated_at", Moment, nullable=False, index=True),
+)
+
+console_sessions = Table(
+    "console_sessions",
+    metadata,
+    Column("digest", String(64), primary_key=True),  # of what the cookie holds
+    Column("principal", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("role", String(10), nullable=False),
+    Column("begun_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False, index=True),
 )

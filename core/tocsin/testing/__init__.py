@@ -1,7 +1,8 @@
 """What the authors of plugins test with; nothing of the service imports it.
 
 `Siem` holds incidents in nobody's format, `Day` is a day full of them, and a `Simulator` shows them
-as one vendor's API does, with every `Fault` there is. `open_provider` makes a provider that may
+as one vendor's API does, with every `Fault` there is; a `ReceiverSimulator` is the other side of a
+channel. `open_provider` makes a provider that may
 reach it, `open_enricher` an enricher. `investigate` runs an investigator at a `ScriptedDesk`.
 """
 
@@ -9,12 +10,15 @@ from tocsin.testing.clock import ManualClock
 from tocsin.testing.day import Day, Mishap
 from tocsin.testing.desk import ScriptedDesk, Step
 from tocsin.testing.faults import Fault
+from tocsin.testing.installed import installed_channel, shipped_templates
 from tocsin.testing.investigating import investigate
+from tocsin.testing.receiver import ReceiverSimulator, RemoteObject
 from tocsin.testing.serving import run_simulator
 from tocsin.testing.siem import Case, Occurrence, Siem
 from tocsin.testing.simulator import Asked, Refusal, Shown, Simulator
 from tocsin.testing.tools import (
     loopback_client,
+    loopback_sockets,
     make_settings,
     make_tools,
     open_enricher,
@@ -29,17 +33,22 @@ __all__ = [
     "ManualClock",
     "Mishap",
     "Occurrence",
+    "ReceiverSimulator",
     "Refusal",
+    "RemoteObject",
     "ScriptedDesk",
     "Shown",
     "Siem",
     "Simulator",
     "Step",
+    "installed_channel",
     "investigate",
     "loopback_client",
+    "loopback_sockets",
     "make_settings",
     "make_tools",
     "open_enricher",
     "open_provider",
     "run_simulator",
+    "shipped_templates",
 ]

@@ -66,6 +66,7 @@ class Siem:
         """The ids of incidents that break every list that they would be in."""
         self._versions: dict[str, list[Case]] = {}
         self._timeline: list[tuple[datetime, str]] = []
+        self._births: list[tuple[datetime, str]] = []
         self._log: list[Occurrence] = []
         self._comments: dict[str, list[str]] = {}
 
@@ -85,6 +86,8 @@ class Siem:
         if versions:
             changed_at = max(changed_at, versions[-1].changed_at + _TICK)
             created_at = versions[0].created_at
+        else:
+            insort(self._births, (created_at, case.id))
         kept = replace(case, changed_at=changed_at, created_at=created_at)
         versions.append(kept)
         insort(self._timeline, (changed_at, case.id))
@@ -106,6 +109,29 @@ class Siem:
         first, last = (bisect_left(self._timeline, (end, "")) for end in (window.start, window.end))
         found = ((at, self.get(name)) for at, name in self._timeline[first:last])
         return [case for at, case in found if case is not None and case.changed_at == at]
+
+    def created(self, window: Window) -> list[Case]:
+        """Return the incidents that were created in `window`, as the API shows them, in order.
+
+        Many vendors list by nothing else, and do not say what has changed since.
+        """
+        first, last = (bisect_left(self._births, (end, "")) for end in (window.start, window.end))
+        found = (self.get(name) for _, name in self._births[first:last])
+        return [case for case in found if case is not None]
+
+    def versions(self, window: Window) -> list[Case]:
+        """Return every version that was stamped in `window` and that the API shows, in order.
+
+        It is what a vendor has who writes a new record where others change the old one.
+        """
+        now = self.clock.now()
+        first, last = (bisect_left(self._timeline, (end, "")) for end in (window.start, window.end))
+        stamped = (
+            next(it for it in self._versions[name] if it.changed_at == at)
+            for at, name in self._timeline[first:last]
+        )
+        shown = (it for it in stamped if it.visible_at is None or it.visible_at <= now)
+        return [self._as_shown(it, now) for it in shown]
 
     def log(self, occurrence: Occurrence) -> Occurrence:
         """Keep what occurred, given with the true time, and return it with the SIEM's."""

@@ -14,17 +14,21 @@ from tocsin.clock import Clock
 from tocsin.errors import Misconfigured
 from tocsin.fields import Origin
 from tocsin.hookspecs import (
+    AttemptLog,
     Channel,
     Enricher,
     HttpClient,
     HttpResponse,
     Investigator,
     Knowledge,
+    NoSockets,
     NothingKnown,
+    NothingTried,
     Provider,
+    Sockets,
     Tools,
 )
-from tocsin.net import GuardedClient, open_client
+from tocsin.net import GuardedClient, open_client, open_sockets
 from tocsin.observables import Environment
 from tocsin.testing.clock import ManualClock
 
@@ -41,6 +45,14 @@ def loopback_client() -> GuardedClient:
     return open_client(allow_hosts=["127.0.0.1"])
 
 
+def loopback_sockets(ca_file: str | None = None) -> Sockets:
+    """Return the sockets that plugins are handed, which may reach this machine.
+
+    `ca_file` is trusted instead of the system's authorities.
+    """
+    return open_sockets(allow_hosts=["127.0.0.1"], ca_file=ca_file)
+
+
 def make_tools(
     http: HttpClient | None = None,
     name: str = "test",
@@ -48,11 +60,13 @@ def make_tools(
     *,
     environment: Environment | None = None,
     knowledge: Knowledge | None = None,
+    sockets: Sockets | None = None,
+    attempts: AttemptLog | None = None,
 ) -> Tools:
     """Return what a plugin is handed.
 
-    Without a client it reaches nothing; its clock stands still unless another is given, nothing is
-    internal, and nothing is known.
+    Without a client and sockets it reaches nothing; its clock stands still unless another is given,
+    nothing is internal, nothing is known, and nothing was tried before.
     """
     return Tools(
         name=name,
@@ -61,6 +75,8 @@ def make_tools(
         log=structlog.get_logger().bind(plugin=name),
         environment=environment or Environment(),
         knowledge=knowledge or NothingKnown(),
+        sockets=sockets or NoSockets(),
+        attempts=attempts or NothingTried(),
     )
 
 

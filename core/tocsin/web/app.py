@@ -12,6 +12,7 @@ from structlog.contextvars import bind_contextvars
 
 from tocsin.web.addresses import limited_as
 from tocsin.web.calls import Services
+from tocsin.web.console import add_console
 from tocsin.web.endpoints import ABOUT_THE_NODE, ENDPOINTS
 from tocsin.web.gate import FIELDS, Gate
 from tocsin.web.handlers import make_handler
@@ -44,6 +45,8 @@ def make_app(services: Services, *, has_api: bool = True) -> web.Application:
         if endpoint.method == "GET":
             methods[endpoint.path].add("HEAD")
             app.router.add_route("HEAD", endpoint.path, handler)
+    if has_api:
+        add_console(app, services, gate)
     for path, taken in methods.items():
         app.router.add_route("OPTIONS", path, _options(headers, taken))
     return app

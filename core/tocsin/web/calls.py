@@ -16,12 +16,21 @@ from yarl import URL
 
 from tocsin.audit import Refusals
 from tocsin.clock import Clock
-from tocsin.credentials import AccessTokens, Admins, Authenticator, Hasher, Principal, Scope
+from tocsin.credentials import (
+    AccessTokens,
+    Admins,
+    Authenticator,
+    Hasher,
+    OidcSignIn,
+    Principal,
+    Scope,
+)
 from tocsin.delivery import Registrar, Samples
 from tocsin.enrichment import IncidentEnriching
 from tocsin.incidents import Inbox, ProviderFacts
 from tocsin.metrics import Metrics
 from tocsin.model import Json, Marking
+from tocsin.registry import Absent, Inventory
 from tocsin.store import Database
 from tocsin.web.addresses import Addresses
 from tocsin.web.parsing import Body, Query
@@ -76,10 +85,16 @@ class Services:
     """Where others reach the token endpoint's base, without a slash at the end."""
     key_prefix: str
     cors_origins: tuple[str, ...]
+    oidc_sign_in: OidcSignIn | None = None
+    """Where people may sign in to the console, beside what their admin tokens do."""
     roles: Callable[[], Mapping[str, bool]]
     """Returns the roles that this node has, and whether each was started."""
     providers: Sequence[ProviderFacts] = ()
     """What this node's `plugins.toml` says of its providers."""
+    inventory: Inventory = field(default_factory=Inventory)
+    """What this node has of the plugins that are installed."""
+    left_out: Callable[[], Sequence[Absent]] = tuple
+    """Returns what its `plugins.toml` configures and it does without."""
     markings: Mapping[str, Marking] = field(default_factory=dict)
     """How each provider's incidents are marked."""
     no_investigator: str | None = None
@@ -95,15 +110,12 @@ class Call:
     services: Services
     principal: Principal
     request: web.Request
+    path: Mapping[str, str]
+    """The parts of the path that have a name."""
     query: Any
     body: Any = None
     prepared: Any = None
     """What the endpoint's `prepare` returned."""
-
-    @property
-    def path(self) -> Mapping[str, str]:
-        """The parts of the path that have a name."""
-        return self.request.match_info
 
     @property
     def url(self) -> URL:

@@ -11,7 +11,6 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 import structlog
 from ulid import ULID
-from yarl import URL
 
 from tocsin.audit import SEAL, Refusals, Sealer
 from tocsin.clock import Clock
@@ -19,9 +18,11 @@ from tocsin.credentials import (
     Admins,
     Authenticator,
     Hasher,
-    OidcIssuer,
+    Oidc,
     Usage,
     Vault,
+    end_sessions_of,
+    open_oidc,
     open_tokens,
 )
 from tocsin.delivery import Registrar, Samples
@@ -31,7 +32,7 @@ from tocsin.limits import Quota, Sharing
 from tocsin.loops import run_forever
 from tocsin.metrics import Metrics
 from tocsin.model import Marking
-from tocsin.net import open_client
+from tocsin.registry import Absent, Inventory
 from tocsin.settings import Settings
 from tocsin.store import Database
 from tocsin.web.addresses import Addresses
@@ -51,6 +52,8 @@ class Offered(TypedDict):
     samples: Samples
     inbox: Callable[[], Inbox]
     enriching: Callable[[], IncidentEnriching]
+    inventory: NotRequired[Inventory]
+    left_out: NotRequired[Callable[[], Sequence[Absent]]]
     markings: NotRequired[Mapping[str, Marking]]
     no_investigator: NotRequired[str | None]
     roles: Callable[[], Mapping[str, bool]]
@@ -115,7 +118,7 @@ async def open_door(
     async with AsyncExitStack() as stack:
         hasher = Hasher(clock)
         stack.callback(hasher.close)
-        issuer = _open_issuer(settings, clock, stack)
+        oidc = open_oidc(settings, vault, clock, stack)
         usage = Usage(database, clock)
         services = _make_services(
             settings=settings,
@@ -124,10 +127,12 @@ async def open_door(
             clock=clock,
             hasher=hasher,
             usage=usage,
-            issuer=issuer,
+            oidc=oidc,
             offered=offered,
         )
         await database.write(services.access_tokens.prepare)
+        if oidc.sign_in is None:  # whoever came from an issuer before
+            await database.write(end_sessions_of, "oidc")
         buckets = services.throttle.buckets
         sharing = Sharing(buckets, database, clock, node=str(ULID())) if is_shared else None
         yield Door(services, usage, Sealer(database, vault.derive(SEAL), clock), sharing)
@@ -141,7 +146,7 @@ def _make_services(
     clock: Clock,
     hasher: Hasher,
     usage: Usage,
-    issuer: OidcIssuer | None,
+    oidc: Oidc,
     offered: Offered,
 ) -> Services:
     admins = Admins(vault, clock)
@@ -161,8 +166,9 @@ def _make_services(
             access_tokens=tokens,
             usage=usage,
             clock=clock,
-            issuer=issuer,
+            issuer=oidc.issuer,
         ),
+        oidc_sign_in=oidc.sign_in,
         throttle=throttle,
         refusals=Refusals(clock),
         addresses=addresses,
@@ -174,20 +180,4 @@ def _make_services(
         key_prefix=settings.key_prefix,
         cors_origins=settings.cors_origins,
         **offered,
-    )
-
-
-def _open_issuer(settings: Settings, clock: Clock, stack: AsyncExitStack) -> OidcIssuer | None:
-    if not settings.oidc_issuer:
-        return None
-    # The operator named the issuer, so it may be on a private network.
-    http = open_client(allow_hosts=[URL(settings.oidc_issuer).host or ""])
-    stack.push_async_callback(http.close)
-    return OidcIssuer(
-        settings.oidc_issuer,
-        audience=settings.oidc_audience,
-        role_claim=settings.oidc_role_claim,
-        role=settings.oidc_role,
-        http=http,
-        clock=clock,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import cast
 
@@ -12,22 +11,17 @@ import orjson
 from aiohttp import web
 from sqlalchemy import Connection
 
-from tocsin import audit
 from tocsin.credentials import AuthenticationError, Principal
-from tocsin.web.calls import Answer, Answering, Call, Change, Endpoint, Role, Services, Serving
+from tocsin.web.calls import Answer, Answering, Call, Endpoint, Role, Services, Serving
+from tocsin.web.changing import Changing
 from tocsin.web.client_authentication import present_client, read_form
 from tocsin.web.conditional import with_etag
 from tocsin.web.gate import Gate
-from tocsin.web.headers import REQUEST_ID_KEY
 from tocsin.web.idempotency import (
-    AlreadyDone,
     Attempt,
     InFlight,
-    Stored,
-    find_stored,
     fingerprint,
     presented_key,
-    store_answer,
 )
 from tocsin.web.parsing import parse_body, parse_query, require_acceptable
 from tocsin.web.problems import Fault, OAuthError, fault_of
@@ -61,11 +55,14 @@ class _Handler:
 
     def _call(self, request: web.Request, principal: Principal) -> Call:
         endpoint = self._endpoint
-        if not all(part.isprintable() for part in request.match_info.values()):
+        path = request.match_info
+        if not all(part.isprintable() for part in path.values()):
             raise web.HTTPNotFound
         require_acceptable(request, endpoint.media_type)
         query = parse_query(request.rel_url, endpoint.query)
-        return Call(services=self._services, principal=principal, request=request, query=query)
+        return Call(
+            services=self._services, principal=principal, request=request, path=path, query=query
+        )
 
     def _respond(self, request: web.Request, answer: Answer) -> web.Response:
         content, media_type = answer.content, self._endpoint.media_type
@@ -113,6 +110,7 @@ class _Changed(_Handler):
     def __init__(self, endpoint: Endpoint, services: Services, gate: Gate) -> None:
         super().__init__(endpoint, services, gate)
         self._in_flight = InFlight()
+        self._changing = Changing(endpoint, services, self._confirm)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Return what the handler answered, now or to an earlier request with the same key."""
@@ -124,55 +122,13 @@ class _Changed(_Handler):
             body = await parse_body(request, endpoint.body, required=endpoint.body_required)
             call = replace(call, body=body)
         if key is None:
-            return self._respond(request, await self._change(call, None))
+            return self._respond(request, await self._changing.change(call))
         attempt = Attempt(principal.id, key, fingerprint(request, call.body))
         with self._in_flight.hold(attempt):
-            return self._respond(request, await self._change_once(call, attempt))
-
-    async def _change_once(self, call: Call, attempt: Attempt) -> Answer:
-        if (stored := await self._stored(attempt)) is None:
-            try:
-                return await self._change(call, attempt)
-            except AlreadyDone:  # on another node, meanwhile
-                stored = await self._stored(attempt)
-                assert stored is not None  # noqa: S101 - it was there a moment ago
-        return stored.replay(attempt.fingerprint)
-
-    async def _stored(self, attempt: Attempt) -> Stored | None:
-        now = self._services.clock.now()
-        return await self._services.database.lookup(find_stored, attempt, now)
-
-    async def _change(self, call: Call, attempt: Attempt | None) -> Answer:
-        if self._endpoint.prepare is not None:
-            call = replace(call, prepared=await self._endpoint.prepare(call))
-        return await self._services.database.write(self._apply, call, attempt)
+            return self._respond(request, await self._changing.change_once(call, attempt))
 
     def _confirm(self, connection: Connection, request: web.Request) -> None:
         self._gate.confirm(connection, request, self._endpoint.access)
-
-    def _apply(self, connection: Connection, call: Call, attempt: Attempt | None) -> Answer:
-        endpoint = self._endpoint
-        self._confirm(connection, call.request)
-        answer = cast("Serving", endpoint.handler)(connection, call)
-        now = self._services.clock.now()
-        if endpoint.action is not None and answer.change is not None:
-            audit.record(connection, self._entry(call, endpoint.action, answer.change, now))
-        if attempt is not None:
-            status = answer.status or endpoint.status
-            secret = endpoint.shows_secret
-            store_answer(connection, attempt, answer, status, now=now, secret=secret)
-        return answer
-
-    def _entry(self, call: Call, action: str, change: Change, now: datetime) -> audit.Entry:
-        return audit.Entry(
-            at=now,
-            actor=call.principal.id,
-            action=change.action or action,
-            target=change.target,
-            address=self._services.addresses.of(call.request),
-            request_id=call.request[REQUEST_ID_KEY],
-            details=change.details,
-        )
 
 
 class _ClientServed(_Changed):
@@ -205,7 +161,7 @@ class _ClientServed(_Changed):
         call = replace(call, principal=principal)
         database = self._services.database
         run = database.lookup if self._endpoint.is_brief else database.write
-        return self._respond(request, await run(self._apply, call, None))
+        return self._respond(request, await run(self._changing.apply, call, None))
 
     def _confirm(self, connection: Connection, request: web.Request) -> None:
         self._gate.reidentify(connection, request)

@@ -55,7 +55,7 @@ def parse_query(url: URL, model: type[Model]) -> Model:
     try:
         parsed = model.model_validate(dict(url.query))
     except ValidationError as error:
-        errors += _mistakes(error, model)
+        errors += mistakes_of(error, model)
     if errors:
         raise invalid("query parameters", errors)
     return parsed
@@ -76,7 +76,7 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
         first = error.errors(include_url=False)[0]
         if first["type"] == "json_invalid":
             raise CallerError(400, f"The body is not JSON: {first['ctx']['error']}.") from None
-        raise invalid("body", _mistakes(error, model)) from None
+        raise invalid("body", mistakes_of(error, model)) from None
 
 
 def validate(members: dict[str, Any], model: type[Model]) -> Model:
@@ -84,7 +84,7 @@ def validate(members: dict[str, Any], model: type[Model]) -> Model:
     try:
         return model.model_validate(members)
     except ValidationError as error:
-        raise invalid("body", _mistakes(error, model)) from None
+        raise invalid("body", mistakes_of(error, model)) from None
 
 
 def require_json(request: web.Request) -> None:
@@ -141,8 +141,9 @@ def invalid(where: str, errors: list[dict[str, str]]) -> CallerError:
     return refusal(Kind.INVALID_REQUEST, 422, f"{count} in the {where}.", errors=errors)
 
 
-def _mistakes(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
+def mistakes_of(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
+    """Return what is wrong, each a `path` and a `detail`."""
     return [
-        {"path": ".".join(mistake.path), "detail": f"{mistake.found}; {mistake.expected}"}
+        {"path": ".".join(mistake.path), "detail": mistake.words}
         for mistake in explain(error, model)
     ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from aiohttp import web
 
-from tocsin import Entity, EntityKind, Severity, Window
+from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
 from tocsin.testing import Case, Occurrence, Refusal, Simulator, run_simulator
 
 SEVERITIES = {Severity.INFORMATIONAL: "info"}
@@ -26,6 +27,7 @@ class ExampleSimulator(Simulator):
             web.post("/oauth/token", self.sign_in),
             web.get("/api/v1/cases", self.list_cases),
             web.get("/api/v1/cases/{id}", self.get_case),
+            web.patch("/api/v1/cases/{id}", self.change_case),
             web.get("/api/v1/cases/{id}/comments", self.list_comments),
             web.post("/api/v1/cases/{id}/comments", self.add_comment),
             web.get("/api/v1/log", self.search_log),
@@ -56,6 +58,13 @@ class ExampleSimulator(Simulator):
     async def get_case(self, request: web.Request) -> web.Response:
         """Answer one case."""
         return self.json(self.show(self.get(request.match_info["id"])))
+
+    async def change_case(self, request: web.Request) -> web.Response:
+        """Have a case stand otherwise."""
+        case, change = self.get(request.match_info["id"]), await request.json()
+        [status] = [status for status, word in STATUSES.items() if word == change["status"]]
+        changed = {"status": IncidentStatus(status), "changed_at": self.siem.clock.now()}
+        return self.json(self.show(self.siem.put(replace(case, **changed))))
 
     async def list_comments(self, request: web.Request) -> web.Response:
         """Answer the comments to a case."""

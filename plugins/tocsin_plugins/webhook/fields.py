@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
+from tocsin_plugins.webhook.secrets import SHORTEST
 from tocsin_plugins.webhook.signing import SharedSecret, SigningKey
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
@@ -32,8 +33,8 @@ _OURS = (
 
 def split_url(url: str) -> SplitResult:
     """Return the parts of `url`; ValueError if it is not absolute, or misleads its reader."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+    parts = _split(url)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("give an absolute URL, such as https://soar.example.com/hooks/tocsin")
     if "@" in parts.netloc:
         raise ValueError("a url holds no user name or password; receivers verify the signature")
@@ -44,8 +45,22 @@ def split_url(url: str) -> SplitResult:
     return parts
 
 
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # not to be shown: it quotes the URL, which may be a secret
+        return None
+    return None if port == 0 else parts
+
+
 def _url(value: str) -> str:
     split_url(value)
+    return value
+
+
+def _secret_url(value: SecretStr) -> SecretStr:
+    split_url(value.get_secret_value())
     return value
 
 
@@ -65,6 +80,12 @@ def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
     return value
 
 
+def _body_secrets(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    if any(len(text.get_secret_value()) < SHORTEST for text in value.values()):
+        raise ValueError(f"a secret in the body has {SHORTEST} characters or more")
+    return value
+
+
 def _check_header(name: str, content: str) -> None:
     if not _TOKEN.fullmatch(name):
         raise ValueError(f"{name!r} is not a header name")
@@ -77,6 +98,9 @@ def _check_header(name: str, content: str) -> None:
 Url = Annotated[str, AfterValidator(_url)]
 """An absolute http or https URL."""
 
+SecretUrl = Annotated[SecretStr, AfterValidator(_secret_url)]
+"""An absolute http or https URL that is a secret."""
+
 SecretText = Annotated[SecretStr, AfterValidator(_secret)]
 """What `SharedSecret` decodes."""
 
@@ -85,3 +109,6 @@ KeyText = Annotated[SecretStr, AfterValidator(_key)]
 
 Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
 """Headers that can be sent and that are not Tocsin's own."""
+
+BodySecrets = Annotated[dict[str, SecretStr], AfterValidator(_body_secrets)]
+"""Secret members of a body, by their names."""

@@ -111,6 +111,7 @@ async def test_a_real_detection_becomes_an_incident_once(local_api, feed):
     } <= set(incident.entities)
 
 
+@pytest.mark.full
 async def test_a_replayed_log_of_last_month_is_a_detection_of_today(local_api, feed):
     then = datetime.now(UTC) - timedelta(days=30)
     await local_api.detect(sshd_log("203.0.113.7", ["root"] * 12, at=then))
@@ -124,6 +125,7 @@ async def test_no_alerts_are_no_incidents(provider, feed):
     assert feed.incidents == []
 
 
+@pytest.mark.full
 async def test_more_alerts_of_one_moment_than_are_asked_for_at_once_arrive_once(local_api, feed):
     await local_api.send(*(detection(number) for number in range(300)))
     incidents = await feed.read_until(300)
@@ -131,6 +133,7 @@ async def test_more_alerts_of_one_moment_than_are_asked_for_at_once_arrive_once(
     assert len(incidents) == 300
 
 
+@pytest.mark.full
 async def test_alerts_without_a_decision_count_and_updates_of_blocklists_do_not(local_api, feed):
     community = {"scope": "crowdsecurity/community-blocklist", "value": ""}
     lists = {"scope": "lists:firehol", "value": ""}
@@ -143,6 +146,7 @@ async def test_alerts_without_a_decision_count_and_updates_of_blocklists_do_not(
     assert incident.title == "test/detection-3"
 
 
+@pytest.mark.full
 async def test_a_decision_by_hand_is_informational(local_api, feed):
     await local_api.cscli("decisions", "add", "--ip", "198.51.100.9", "--duration", "1h")
     (incident,) = await feed.read_until(1)
@@ -164,6 +168,7 @@ async def test_an_incident_is_closed_when_its_last_decision_ends(local_api, prov
     assert await feed.read_until(2) == [incident, ended]
 
 
+@pytest.mark.full
 async def test_an_alert_that_is_gone_is_no_incident_any_more(local_api, provider, feed):
     await local_api.send(detection())
     (incident,) = await feed.read_until(1)
@@ -172,6 +177,7 @@ async def test_an_alert_that_is_gone_is_no_incident_any_more(local_api, provider
     assert await provider.incident("no number@2026-11-20T12:00:00Z") is None
 
 
+@pytest.mark.full
 async def test_ids_that_begin_anew_are_other_incidents(local_api, provider, feed):
     await local_api.send(detection(1))
     (old,) = await feed.read_until(1)
@@ -226,6 +232,7 @@ async def test_a_session_is_renewed_before_it_ends_whatever_our_clock_says(local
         assert local_api.log.read_text().count("/v1/watchers/login") == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("hours", [-5, 5])
 async def test_a_clock_that_is_wrong_by_hours_hides_nothing(local_api, settings, hours):
     clock = WrongClock(timedelta(hours=hours))
@@ -237,6 +244,7 @@ async def test_a_clock_that_is_wrong_by_hours_hides_nothing(local_api, settings,
     assert len({it.external_id for it in incidents}) == len(incidents) == 12
 
 
+@pytest.mark.full
 async def test_a_backfill_brings_what_was_created_in_its_window(local_api, provider, feed):
     await local_api.send(*(detection(number) for number in range(12)))
     incidents = await feed.read_until(12)

@@ -64,6 +64,7 @@ async def test_what_is_dead_is_told_with_its_reason(happened):
         "reason": "400: no such field",
         "due_at": None,
         "remote_id": None,
+        "remote_url": None,
         "finished_at": None,
         "event_id": event,
         "event_type": "incident-alert",
@@ -88,12 +89,12 @@ async def test_what_waits_is_told_with_its_next_attempt(happened, clock):
     [
         (
             {"state": State.PAUSED, "reason": Reason.FAILING, "detail": "timed out"},
-            "its destination is paused: failing: timed out: 503",
+            "its destination is paused: it kept failing: timed out: 503",
             "2026-11-21T12:10:00.000Z",
         ),
         (
             {"state": State.DISABLED, "reason": Reason.MANUAL},
-            "its destination is disabled: manual: 503",
+            "its destination is disabled: by hand: last tried: 503",
             None,
         ),
         ({"state": State.DELETED}, "its destination is deleted: 503", None),

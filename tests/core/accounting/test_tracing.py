@@ -50,6 +50,16 @@ async def test_the_stretch_that_brought_it_and_its_event_are_told(happened):
     }
 
 
+async def test_of_what_is_pushed_no_later_push_is_told(happened, clock):
+    first = clock.now()
+    await happened.read(("pushed", first, first), incidents=(incident(),), records=1)
+    clock.advance(minutes=5)
+    later = clock.now()
+    await happened.read(("pushed", later, later), records=1)
+    told = (await happened.trace(1))["coverage"]
+    assert (told["from"], told["to"]) == ("2026-11-21T12:00:00.000Z", "2026-11-21T12:05:00.000Z")
+
+
 async def test_every_delivery_is_told_with_every_attempt(happened, clock):
     await happened.sync()
     await happened.destination("soc")
@@ -73,6 +83,7 @@ async def test_every_delivery_is_told_with_every_attempt(happened, clock):
             "reason": None,
             "due_at": None,
             "remote_id": "T-1",
+            "remote_url": None,
             "finished_at": noon,
             "attempts": [
                 {"number": 1, "outcome": "later", "status": 503, "reason": "busy", **usual},
@@ -86,6 +97,7 @@ async def test_every_delivery_is_told_with_every_attempt(happened, clock):
             "reason": "its destination is paused",
             "due_at": noon,
             "remote_id": None,
+            "remote_url": None,
             "finished_at": None,
             "attempts": [],
         },

@@ -154,3 +154,17 @@ def test_a_generated_key_is_its_owners_alone(tocsin, tmp_path):
     tocsin("admin", "token")
     assert (tmp_path / "data" / "encryption.key").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_where_the_files_of_a_receiver_lie_is_printed(tocsin, tmp_path):
+    (tmp_path / "plugins.toml").write_text('enabled = ["templates"]\n')
+    mine = tmp_path / "templates/tines/contract.toml"
+    mine.parent.mkdir(parents=True)
+    mine.touch()
+    folder = {"TOCSIN_TEMPLATES_DIR": str(tmp_path / "templates")}
+    status, out, _ = tocsin("templates", "files", "tines", **folder)
+    paths = list(map(Path, out.splitlines()))
+    assert (status, [it for it in paths if it.name == "contract.toml"]) == (0, [mine])
+    assert {"body.schema.json", "incident-alert.json.j2"} <= {it.name for it in paths}
+    status, _, errors = tocsin("templates", "files", "tinse", **folder)
+    assert (status, "did you mean 'tines'?" in errors) == (2, True)

@@ -52,6 +52,7 @@ def test_why_one_cannot_be_sent_again_is_said(tocsin, on_database):
 
 
 def test_all_that_match_are_sent_again(tocsin, on_database):
+    on_database(add_destination)
     for state in ("dead", "dead", "delivered", "pending"):
         on_database(add_delivery, state)
         on_database(add_delivery, state, to="other")
@@ -75,9 +76,14 @@ def test_all_that_match_are_sent_again(tocsin, on_database):
         (["replay", "dlv_1", "--since", "1h"], "give the id of a delivery, or options"),
         (["replay", "dlv_1"], "there is no delivery 'dlv_1'"),
         (["show", "dlv_1"], "there is no delivery 'dlv_1'"),
+        (
+            ["replay", "--destination", "soca"],
+            "--destination: there is no destination 'soca'; did you mean 'soc'?",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(tocsin, on_database, arguments, words):
+    on_database(add_destination)
     status, out, errors = tocsin("deliveries", *arguments)
     assert (status, out) == (2, "")
     assert words in errors

@@ -15,8 +15,9 @@ from jwt.algorithms import OKPAlgorithm
 from structlog.testing import capture_logs
 
 from oidc_issuer import Issuer, Key, ec_key, ed25519_key, make_token, rsa_key
-from tocsin.credentials.oidc import IssuerUnavailable, OidcAdmin, OidcIssuer, find_roles
-from tocsin.credentials.oidc_keys import read_keys
+from tocsin.credentials import IssuerUnavailable, OidcAdmin, OidcIssuer
+from tocsin.credentials.oidc_keys import IssuerKeys, read_keys
+from tocsin.credentials.oidc_tokens import find_roles
 from tocsin.credentials.tokens import TokenError
 from tocsin.hookspecs import HttpResponse
 from tocsin.net import open_client
@@ -43,9 +44,10 @@ async def http():
 
 @pytest.fixture
 def make_oidc(issuer, http, clock):
-    def make(**changed) -> OidcIssuer:
-        wanted = {"audience": "tocsin", "role_claim": "roles", "role": "admin", "http": http}
-        return OidcIssuer(changed.pop("issuer", issuer.url), **wanted | changed, clock=clock)
+    def make(http=http, **named) -> OidcIssuer:
+        name = named.get("issuer", issuer.url)
+        wanted = {"audience": "tocsin", "role_claim": "roles", "role": "admin"}
+        return OidcIssuer(name, **wanted, keys=IssuerKeys(name, http, clock), clock=clock)
 
     return make
 
@@ -278,7 +280,7 @@ async def test_what_can_be_told_from_the_token_alone_makes_no_request(issuer, oi
 @given(st.one_of(st.text(), st.from_regex(r"[\w-]{0,9}\.[\w-]{0,9}\.[\w-]{0,9}")))
 def test_any_text_is_refused_without_a_request(text):
     oidc = OidcIssuer(
-        "https://id.example", audience="a", role_claim="r", role="r", http=None, clock=None
+        "https://id.example", audience="a", role_claim="r", role="r", keys=None, clock=None
     )
     assert not oidc.claims(text)
     asyncio.run(refused(oidc, text))

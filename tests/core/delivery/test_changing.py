@@ -110,7 +110,8 @@ async def test_a_name_that_is_used_again_knows_no_object_of_the_one_before(offic
     def remember(connection) -> None:
         for name in ("soc", "desk"):
             row = {"destination": name, "subject": "incident:1", "remote_id": "SIR-1"}
-            connection.execute(insert(remote_objects), row | {"updated_at": made.created_at})
+            more = {"home": "", "event_id": "", "updated_at": made.created_at}
+            connection.execute(insert(remote_objects), row | more)
 
     made = await office.make()
     await database.write(remember)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from tocsin.delivery.health.breaker import Verdict
 from tocsin.delivery.queue.seam import (
     DEAD,
     DELIVERED,
+    HEARTBEAT,
     PARKED,
     PENDING,
     Attempt,
@@ -40,8 +42,10 @@ class Queue:
         wanted = [(event, to) for event in events]
         await self.database.write(self.queue.offer, wanted, self.clock.now())
 
-    async def claim(self, most: int = 10, of: str = "soc", *, in_order=False) -> list[Claimed]:
-        return await self.queue.claim(of, most, self.clock.now(), in_order=in_order)
+    async def claim(
+        self, most: int = 10, of: str = "soc", *, in_order=False, home=""
+    ) -> list[Claimed]:
+        return await self.queue.claim(of, most, self.clock.now(), in_order=in_order, home=home)
 
     def attempt(self, claimed: Claimed, state: str = DELIVERED, **members) -> Attempt:
         now = self.clock.now()
@@ -54,8 +58,8 @@ class Queue:
     async def extend(self, *claims: Claimed) -> list[Claimed]:
         return await self.queue.extend(claims, self.clock.now())
 
-    async def release(self, *claims: Claimed) -> None:
-        await self.queue.release(claims, self.clock.now())
+    async def release(self, *claims: Claimed, begun=False) -> None:
+        await self.queue.release(claims, self.clock.now(), begun=begun)
 
     async def rows(self, table) -> list:
         return await self.database.read(lambda c: list(c.execute(select(table)).mappings()))
@@ -138,6 +142,126 @@ async def test_a_later_delivery_of_the_subject_knows_the_remote_object(waiting):
     await waiting.offer(second)
     [claimed] = await waiting.claim()
     assert claimed.remote == "T-1"
+
+
+async def test_a_delivery_knows_the_objects_of_what_it_is_related_to(waiting):
+    await waiting.offer(alert(7))
+    [claimed] = await waiting.claim()
+    await waiting.settle(waiting.attempt(claimed, remote_id="T-1"))
+    later = replace(alert(8), related=("incident:7", "incident:9"))
+    await waiting.offer(later)
+    [claimed] = await waiting.claim()
+    assert (claimed.remote, claimed.related) == (None, {"incident:7": "T-1"})
+    await waiting.offer(later_to := replace(alert(8), related=("incident:7",)), to="other")
+    [claimed] = await waiting.claim(of="other")
+    assert (claimed.event, claimed.related) == (later_to, {})
+
+
+async def test_an_attempt_that_left_nothing_behind_is_known_of(waiting, clock):
+    await waiting.offer(alert())
+    [first] = await waiting.claim()
+    begun_by = clock.now() + HEARTBEAT
+    clock.advance(seconds=91)
+    [again] = await waiting.claim()
+    assert (first.tried_at, again.tried_at, again.attempt) == (None, begun_by, 1)
+
+
+async def test_what_waits_for_its_turn_may_begin_as_long_as_its_lease_is_extended(waiting, clock):
+    await waiting.offer(alert())
+    [first] = await waiting.claim()
+    clock.advance(seconds=60)
+    await waiting.extend(first)
+    begun_by = clock.now() + HEARTBEAT
+    clock.advance(seconds=91)
+    [again] = await waiting.claim()
+    assert again.tried_at == begun_by
+
+
+async def test_an_attempt_that_is_recorded_began_when_that_says(waiting, clock):
+    await waiting.offer(alert())
+    [first] = await waiting.claim()
+    clock.advance(seconds=60)
+    await waiting.settle(waiting.attempt(first, PENDING, started_at=clock.now()))
+    [again] = await waiting.claim()
+    assert again.tried_at == clock.now()
+
+
+async def test_what_was_given_up_in_the_middle_may_have_arrived(waiting, clock):
+    await waiting.offer(alert())
+    await waiting.release(*await waiting.claim(), begun=True)
+    [again] = await waiting.claim()
+    assert (again.tried_at, again.attempt) == (clock.now(), 1)
+
+
+async def test_an_object_that_was_made_elsewhere_is_not_known(waiting):
+    await waiting.offer(alert(7))
+    [claimed] = await waiting.claim(home="here")
+    await waiting.settle(waiting.attempt(claimed, remote_id="T-1"))
+    await waiting.offer(alert(7), replace(alert(8), related=("incident:7",)))
+    claims = await waiting.claim(home="there")
+    assert [(it.remote, it.related) for it in claims] == [(None, {}), (None, {})]
+
+
+async def test_a_delivery_that_is_sent_again_knows_what_it_left(waiting):
+    await waiting.offer(alert(7))
+    [claimed] = await waiting.claim()
+    await waiting.settle(waiting.attempt(claimed, PENDING, remote_id="T-1"))
+    [again] = await waiting.claim()
+    await waiting.settle(waiting.attempt(again, PENDING))
+    [third] = await waiting.claim()
+    assert (claimed.left, again.left, third.left) == (None, "T-1", "T-1")
+
+
+async def test_an_event_that_is_sent_again_does_not_bring_back_an_older_object(waiting):
+    old, new = alert(7), alert(7)
+    for event, name in ((new, "T-2"), (old, "T-1")):
+        await waiting.offer(event)
+        [claimed] = await waiting.claim()
+        await waiting.settle(waiting.attempt(claimed, remote_id=name))
+    await waiting.offer(alert(7))
+    [claimed] = await waiting.claim()
+    assert claimed.remote == "T-2"
+
+
+async def test_what_a_later_event_has_left_is_not_what_an_earlier_one_is_related_to(waiting):
+    report, failure = replace(alert(8), related=("incident:7",)), alert(7)
+    await waiting.offer(failure)
+    [claimed] = await waiting.claim()
+    await waiting.settle(waiting.attempt(claimed, remote_id="T-1"))
+    await waiting.offer(report)
+    [claimed] = await waiting.claim()
+    assert claimed.related == {}
+
+
+async def test_in_order_what_follows_from_something_waits_until_that_is_there(waiting, clock):
+    first, later = alert(7), replace(alert(8), related=("incident:7",))
+    await waiting.offer(first, later)
+    [claimed] = await waiting.claim(in_order=True)
+    assert claimed.event == first
+    await waiting.settle(waiting.attempt(claimed, remote_id="T-1"))
+    clock.advance(seconds=3)
+    [claimed] = await waiting.claim(in_order=True)
+    assert (claimed.related, claimed.tried_at) == ({"incident:7": "T-1"}, None)
+
+
+async def test_what_only_waited_was_not_tried(waiting, clock):
+    await waiting.offer(alert())
+    [first] = await waiting.claim()
+    begun = clock.now() + HEARTBEAT
+    clock.advance(seconds=91)
+    [second] = await waiting.claim()
+    await waiting.settle(waiting.attempt(second, PENDING, unsent=True))
+    clock.advance(seconds=1)
+    [third] = await waiting.claim()
+    assert (first.tried_at, second.tried_at, third.tried_at) == (None, begun, begun)
+    assert (third.attempt, third.step) == (2, 1)
+
+
+async def test_what_was_released_was_not_tried(waiting):
+    await waiting.offer(alert())
+    await waiting.release(*await waiting.claim())
+    [again] = await waiting.claim()
+    assert again.tried_at is None
 
 
 async def test_a_failed_attempt_is_due_again_at_its_time(waiting, clock):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, event, update
 
 from delivery_rows import NOW, add_delivery, add_destination, add_event
 from tocsin.delivery.history.filters import DeliveryState, Filter
 from tocsin.delivery.history.reads import list_deliveries, load_delivery
 from tocsin.model import EventType
 from tocsin.store import counting
+from tocsin.store.tables import destinations
 
 HOUR = timedelta(hours=1)
 
@@ -57,6 +58,19 @@ async def test_what_waits_for_its_destination_is_shown_as_parked_with_the_reason
     shown = await database.read(load_delivery, made["held"])
     assert (shown["state"], shown["reason"]) == ("parked", "its destination is paused")
     assert (await database.read(load_delivery, made["pending"]))["state"] == "pending"
+
+
+async def test_why_a_destination_is_paused_is_said_once(database):
+    words = "the receiver answered 500"
+
+    def fail(connection):
+        add_destination(connection, "slow", "paused")
+        why = {"reason": "failing", "detail": words}
+        connection.execute(update(destinations).values(why))
+        return add_delivery(connection, "pending", to="slow", reason=words)
+
+    shown = await database.read(load_delivery, await database.write(fail))
+    assert shown["reason"] == f"its destination is paused: it kept failing: {words}"
 
 
 async def test_pages_follow_each_other(database):

@@ -124,6 +124,7 @@ async def test_a_replay_is_of_what_rests_in_its_state(database, state):
 )
 async def test_a_replay_is_of_what_matches_and_exists(database, wanted, expected):
     def add(connection):
+        add_destination(connection)
         add_destination(connection, "gone", "deleted")
         add_delivery(connection, to="gone")
         return {
@@ -141,6 +142,7 @@ async def test_a_replay_is_of_what_matches_and_exists(database, wanted, expected
 
 async def test_a_batch_is_bounded_and_the_next_goes_on_behind_it(database):
     def add(connection):
+        add_destination(connection)
         for number in range(5):
             add_delivery(connection, to="other" if number % 2 else "soc")
 
@@ -316,6 +318,7 @@ def test_each_delivery_that_matches_is_replayed_once_whatever_happens(made, stat
 
 
 def interleave(connection: Connection, made, state: Resting, steps) -> None:
+    add_destination(connection)
     ids = [
         (add_delivery(connection, at_rest, to="soc" if is_ours else "other"), at_rest, is_ours)
         for at_rest, is_ours in made

@@ -77,7 +77,14 @@ async def test_what_is_young_or_not_routed_is_kept(database, clock):
 
 
 async def test_remote_objects_stay_for_later_events_to_update(database, clock):
-    row = {"destination": "soc", "subject": "incident:1", "remote_id": "7", "updated_at": OLD}
+    row = {
+        "destination": "soc",
+        "subject": "incident:1",
+        "remote_id": "7",
+        "home": "",
+        "event_id": "",
+        "updated_at": OLD,
+    }
     await database.write(lambda c: c.execute(insert(remote_objects).values(row)) and None)
     await database.write(add_delivery, at=OLD)
     assert await remove_old(database, clock) == 1

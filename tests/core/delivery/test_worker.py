@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from http import HTTPStatus
 from itertools import pairwise
 
 import pytest
@@ -171,6 +172,37 @@ async def test_every_attempt_is_kept_with_what_the_far_side_said(desk, store):
 class StrangeError(Exception):
     response = object()
     status = "teapot"
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("https://soar.example.com/case/7", "https://soar.example.com/case/7"),
+        ("http://soar.example.com/case/7", "http://soar.example.com/case/7"),
+        ("javascript:alert(1)", None),
+        ("data:text/html,<script>alert(1)</script>", None),
+        ("//soar.example.com/case/7", None),
+        ("https://soar.example.com/a case", None),
+        ("https://soar.example.com/\n", None),
+        (f"https://soar.example.com/{'x' * 2_000}", None),
+        (None, None),
+        (7, None),
+    ],
+)
+async def test_only_a_link_that_can_be_followed_is_kept(desk, store, told, kept):
+    desk.channel.answer = lambda _: Receipt(status=200, remote_id="7", remote_url=told)
+    await store(alert())
+    await desk.work()
+    row = await desk.row(deliveries)
+    assert (row["remote_id"], row["remote_url"]) == ("7", kept)
+
+
+async def test_the_log_shows_a_status_as_its_number(desk, store):
+    desk.channel.answer = lambda _: Receipt(status=HTTPStatus.CREATED)
+    await store(alert())
+    with structlog.testing.capture_logs() as logs:
+        await desk.work()
+    assert [repr(it["status"]) for it in logs if it["event"] == "delivered"] == ["201"]
 
 
 @pytest.mark.parametrize(
@@ -346,6 +378,17 @@ async def test_a_destination_that_fails_steadily_is_paused_and_probed(make_desk,
     await desk.work()
     assert await standing(desk) == (State.ACTIVE, None)
     assert await desk.unfinished() == 0
+
+
+async def test_what_arrives_in_part_says_nothing_against_the_receiver(make_desk, store, clock):
+    desk = await make_desk(retry_schedule=["1s"] * 50, pause_after="10s", pause_after_failures=5)
+    desk.channel.answer = raising(*(TryLater("one is put off", partly=True) for _ in range(9)))
+    await store(alert())
+    await fail(desk, clock, 9, seconds=2)
+    assert await standing(desk) == (State.ACTIVE, None)
+    assert await desk.state() == ("pending", 9)
+    await desk.work()
+    assert await desk.state() == ("delivered", 10)
 
 
 async def test_pausing_and_resuming_are_in_the_audit_log(make_desk, store, clock):

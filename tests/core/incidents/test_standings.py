@@ -102,6 +102,13 @@ async def test_one_that_was_left_out_says_why(show):
     assert (shown["state"], shown["reason"]) == ("absent", "no module named acme")
 
 
+async def test_one_that_was_left_out_later_has_no_outcome_of_before(sync, show):
+    await sync.read_all()
+    shown = await show(ProviderFacts("archive", "archive", frozenset(), "no module named acme"))
+    assert (shown["state"], shown["outcome"], shown["next_read_at"]) == ("absent", None, None)
+    assert shown["succeeded_at"] is not None
+
+
 async def test_one_that_is_sent_to_is_pushed(show):
     facts = ProviderFacts("alerts", "push", frozenset({Capability.PUSH}))
     assert (await show(facts))["state"] == "pushed"

@@ -201,6 +201,7 @@ async def test_what_is_refused_has_failed(node, siem, plan, listed):
     assert not await node.write_next("sensors")
     [row] = await listed()
     assert (row.state, row.reason) == (WriteBackState.FAILED, "there is no such incident")
+    assert row.attempts == 1
 
 
 async def test_refused_credentials_wait_for_a_person(node, siem, plan, listed, clock):
@@ -209,9 +210,14 @@ async def test_refused_credentials_wait_for_a_person(node, siem, plan, listed, c
     for _ in range(10):
         await node.write_next("sensors")
         [row] = await listed()
-        assert (row.attempts, row.due_at - clock.now()) == (0, UNTIL_MENDED)
+        assert row.due_at - clock.now() == UNTIL_MENDED
         clock.advance(hours=1)
+    assert (row.attempts, row.failures) == (10, 0)
+    siem.errors = [TryLater("it is away")]
+    assert not await node.write_next("sensors")
+    clock.advance(seconds=RETRIES[0].total_seconds())
     assert await node.write_next("sensors")
+    assert [it.attempts for it in await listed()] == [11]
 
 
 async def test_a_siem_that_does_not_answer_is_given_up_in_time(database, clock, siem, plan, listed):

@@ -79,6 +79,17 @@ async def test_plain_http_reaches_no_public_address_of_an_allowed_host(make_clie
         await make_client(allow_hosts=["siem.example"]).request("GET", "http://siem.example/")
 
 
+async def test_an_own_host_that_is_public_or_tells_secrets_is_refused_without_other_settings(
+    make_client,
+):
+    client = make_client(allow_hosts=[PUBLIC, "169.254.169.254"])
+    with pytest.raises(Misconfigured) as caught:
+        await client.request("GET", f"http://{PUBLIC}/")
+    assert str(caught.value).endswith("over plain http:// only private ones are: give https://")
+    with pytest.raises(Misconfigured, match=r"is not one that may be reached$"):
+        await client.request("GET", "https://169.254.169.254/")
+
+
 @pytest.mark.parametrize(
     ("allowed", "host"),
     [("BÜCHER.example", "xn--bcher-kva.example"), ("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin import ApiSettings, Capability, Enricher, PushProvider
+from tocsin import ApiSettings, Capability, CaseChannel, Channel, Enricher, PushProvider
 from tocsin.clock import SystemClock
 from tocsin.errors import ConfigurationError
 from tocsin.model import EventType, Severity
@@ -144,7 +144,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
             "'investigation-completed', 'investigation-failed' or 'schedule-disabled'; "
             "did you mean 'incident-alert'?",
         ),
-        (("/hook", '/hook"\nevents = []#'), "events: found a list; give at least one"),
+        (("/hook", '/hook"\nevents = []#'), "events: found an empty list; give at least one"),
         (
             ("/hook", '/hook"\nallow_networks = ["10.0.0.1/8"]#'),
             "allow_networks.0: found '10.0.0.1/8'; an address within the network is set; "
@@ -356,7 +356,7 @@ TOOLED = "super().__init__(settings, tools)"
         (TOOLED, "None", "return a tuple of names from `Shapeless.streams`, not None"),
         (TOOLED, "'changed'", "return a tuple of names from `Shapeless.streams`, not 'changed'"),
         (TOOLED, "(1,)", "return a tuple of names from `Shapeless.streams`, not (1,)"),
-        ("raise SystemExit(3)", "()", "SystemExit(3)"),
+        ("raise SystemExit(3)", "()", "SystemExit: 3"),
     ],
 )
 async def test_a_provider_that_is_not_whole_is_left_out_with_words_for_its_author(
@@ -383,6 +383,15 @@ async def test_a_coroutine_hook_is_awaited(write, third_party):
     assert configuration.destinations[1].kind is not None
 
 
+async def test_a_file_that_is_missing_is_named_as_the_reason(write):
+    text = VALID.replace("[destinations.soc]", '[destinations.soc]\nca_file = "nope.pem"')
+    live = await start_plugins(await load_configuration(write(text)), Maker(SystemClock()))
+    await live.close()
+    [absent] = live.absent
+    assert absent.reason.startswith("it could not be started: ca_file: /")
+    assert "nope.pem: No such file or directory; give" in absent.reason
+
+
 async def test_the_shipped_templates_can_be_disabled(problems):
     [problem] = await problems('disabled = ["templates"]\n' + VALID)
     assert "destinations.soc.template: no template 'envelope'" in problem
@@ -402,42 +411,66 @@ async def test_the_shipped_file_is_valid_as_it_is(write):
 
 
 async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, monkeypatch):
-    (tmp_path / "secrets").mkdir()
-    for name in ("soar", "soar.old"):
-        (tmp_path / "secrets" / name).write_text(SECRET)
-        (tmp_path / "secrets" / name.replace("soar", "soar.key")).write_text(SIGNING_KEY)
-    for name in ("crowdsec", "alertmanager", "misp"):
-        (tmp_path / "secrets" / name).write_text("a password or a token")
-    (tmp_path / "secrets" / "alertmanager.signing").write_text(SECRET)
+    keep_secrets(tmp_path, monkeypatch)
     (tmp_path / "mappings").mkdir()
     (tmp_path / "mappings" / "acme.json.j2").write_text('{"incidents": []}')
     enabled = [it.name for it in installed_plugins() if it.name not in ON_BY_DEFAULT]
     text = shipped().replace("enabled = []", f"enabled = {enabled}")
     text = re.sub(r"(?m)^# (?=\[\w+(\.[\w-]+)*\]$|\w+ = )", "", text)
     everything = tomllib.loads(text)
-    text = re.sub(r"(?m)^mapping_file = .*\n", "", text)  # it stands for `format`
-    for name in ("SOAR_AUTHORIZATION", "ABUSEIPDB_KEY", "GREYNOISE_KEY", "VIRUSTOTAL_KEY"):
-        monkeypatch.setenv(name, "a secret")
+    text = re.sub(r"(?m)^(mapping_file|webhook_url) = .*\n", "", text)  # they stand for others
+    text = text.replace("write_back = false", "write_back = true")  # which a status needs
     configuration = await load_configuration(write(text))
     assert [item.name for item in configuration.providers] == [
         "edge-sensors",
         "edge",
+        "falcon",
+        "chronicle",
+        "qradar",
+        "splunk",
+        "elastic",
+        "opensearch",
+        "wazuh",
+        "cloud",
+        "tenant",
         "findings",
         "alertmanager",
     ]
-    for item in (*configuration.providers, *configuration.destinations):
-        section = "providers" if item in configuration.providers else "destinations"
-        written = set(everything[section][item.name])
+    for item in configuration.providers:
+        written = set(everything["providers"][item.name])
         known = set(item.kind.Settings.model_fields)
         if issubclass(item.kind, PushProvider):  # nothing is read of it
             known -= {"poll_interval", "quiet_first_fetch"}
-        if section == "providers" and Capability.COMMENT not in item.kind.capabilities():
-            known -= {"write_back"}
+        if Capability.COMMENT not in item.kind.capabilities():
+            known -= {"write_back", "write_back_status"}
         assert written == known, item.name
+    expect_every_destination(configuration.destinations, everything["destinations"])
     expect_every_enricher(configuration.enrichers, everything["enrichers"])
     expect_the_investigator(configuration.investigator, everything["investigator"])
     assert set(everything["environment"]) == set(EnvironmentSettings.model_fields)
     assert configuration.environment.internal_networks == EnvironmentSettings().internal_networks
+
+
+def keep_secrets(folder, monkeypatch):
+    """Have every secret that the shipped file refers to."""
+    (folder / "secrets").mkdir()
+    for name in re.findall(r'file = "secrets/([^"]+)"', shipped()):
+        content = SIGNING_KEY if ".key" in name else SECRET
+        (folder / "secrets" / name).write_text("xoxb-1-a" if name == "slack" else content)
+    for name in re.findall(r'env = "([^"]+)"', shipped()):
+        monkeypatch.setenv(name, "https://hooks.example.com/x" if "URL" in name else "a secret")
+
+
+def expect_every_destination(configured, written):
+    """Each kind stands there with all settings of its own, and what several take once."""
+    of_all = (set(Channel.Settings.model_fields) | set(CaseChannel.Settings.model_fields)) - {"url"}
+    for item in configured:
+        own = set(item.kind.Settings.model_fields) - of_all - {"secret_url"}  # `url` sets that too
+        assert set(written[item.name]) - of_all == own, item.name
+    assert of_all <= {setting for table in written.values() for setting in table}
+    modules = [plugin.entry_point.load() for plugin in installed_plugins()]
+    offered = {it.tocsin_channels() for it in modules if hasattr(it, "tocsin_channels")}
+    assert {item.kind for item in configured} == offered
 
 
 def expect_every_enricher(configured, written):

@@ -194,6 +194,17 @@ async def test_a_provider_that_cannot_comment_is_not_told_to(problems):
     ]
 
 
+async def test_a_provider_that_cannot_set_a_status_is_not_told_to(problems):
+    text = (
+        'enabled = ["other"]\n[providers.x]\nplugin = "other"\n'
+        'write_back = true\nwrite_back_status = "active"'
+    )
+    assert await problems(text) == [
+        "plugins.toml: providers.x.write_back: 'other' cannot write comments; leave it out",
+        "plugins.toml: providers.x.write_back_status: 'other' cannot set a status; leave it out",
+    ]
+
+
 async def test_two_kinds_of_one_name_leave_the_later_plugin_out(load, installed):
     plugins = installed(
         templates={},

@@ -40,7 +40,7 @@ async def test_a_scheduled_investigation_that_finishes_is_told(office):
     }
     assert (event["subject"], event["related"]) == (
         f"session:{session['id']}",
-        [f"schedule:{made.id}"],
+        [f"schedule:{made.id}", "incident:7"],
     )
     assert event["context"]["report"]["summary"][0]["text"] == "It was nothing."
     assert event["context"]["session"]["status"] == "completed"

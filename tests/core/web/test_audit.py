@@ -118,6 +118,21 @@ async def test_entries_can_be_narrowed_and_the_total_with_them(admin):
         assert page["total"] == len(actions)
 
 
+async def test_entries_can_be_narrowed_by_when_they_were_written(admin, clock):
+    for name in ("first", "second", "third"):
+        await admin.create_key(name=name)
+        clock.advance(minutes=1)
+    for query, names in (
+        ({"since": "2026-11-21T12:01:00Z"}, ["third", "second"]),
+        ({"until": "2026-11-21T13:01:00+01:00"}, ["first"]),
+        ({"since": "2026-11-21T12:01:00Z", "until": "2026-11-21T12:02:00Z"}, ["second"]),
+        ({"since": "2026-11-22T00:00:00Z"}, []),
+    ):
+        page = await admin.read(AUDIT, **query)
+        assert [entry["details"]["name"] for entry in page["entries"]] == names
+        assert page["total"] == len(names)
+
+
 @on_sqlite
 @pytest.mark.parametrize("name", ["actor", "target"])
 async def test_the_longest_name_that_an_entry_holds_can_be_asked_for(admin, name):
@@ -137,6 +152,8 @@ WRONG = [
     "reason=x",
     "action=a&action=b",
     "actor=%00",
+    "since=yesterday",
+    "until=2026-11-21T12:00:00",
 ]
 
 

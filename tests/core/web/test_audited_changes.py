@@ -74,6 +74,7 @@ async def paths(admin) -> dict[str, str]:
         "key_id": key["key_id"],
         "client_id": client["client_id"],
         "name": name,
+        "plugin": "webhook",
         "delivery_id": delivery,
         "replay_id": replay,
         "backfill_id": await database.write(add_backfill),

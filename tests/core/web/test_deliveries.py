@@ -44,6 +44,7 @@ async def test_a_delivery_has_all_its_members(write, admin):
         "attempts": 1,
         "due_at": None,
         "remote_id": "T-1",
+        "remote_url": None,
         "created_at": "2026-11-21T12:00:00.000Z",
         "finished_at": "2026-11-21T12:00:00.000Z",
     }

@@ -237,6 +237,8 @@ CALLS = [
     ("POST", "/api/admin/destinations/{name}/test", {}),
     ("DELETE", "/api/admin/destinations/{name}", {}),
     ("GET", "/api/admin/providers", {}),
+    ("GET", "/api/admin/plugins", {}),
+    ("GET", "/api/admin/plugins/{plugin}", {}),
     ("POST", "/api/admin/backfills", {"json": BACKFILL}),
     ("GET", "/api/admin/backfills", {}),
     ("GET", "/api/admin/backfills/{backfill_id}", {}),
@@ -253,6 +255,8 @@ CALLS = [
     ("DELETE", "/api/admin/schedules/{schedule_id}", {}),
     ("GET", "/api/admin/deliveries", {}),
     ("GET", "/api/admin/deliveries/{delivery_id}", {}),
+    ("GET", "/api/admin/deliveries/{delivery_id}/body", {}),
+    ("GET", "/api/admin/channels", {}),
     ("POST", "/api/admin/replays", {"json": {"state": "dead"}}),
     ("GET", "/api/admin/replays", {}),
     ("GET", "/api/admin/replays/{replay_id}", {}),
@@ -304,7 +308,7 @@ async def test_every_answer_is_as_described(api, document):
     delivery = await api.services.database.write(add_delivery)
     session = await api.services.database.write(add_session)
     known: dict = {"number": 1, "name": "soar", "delivery_id": delivery, "provider": PUSHED}
-    known |= {"session_id": session, "step": 1, "value": "192.0.2.1"}
+    known |= {"session_id": session, "step": 1, "value": "192.0.2.1", "plugin": "webhook"}
     for method, path, request in CALLS:
         headers = admin if path.startswith(ADMIN) else reader if "/v1/" in path else {}
         headers = SENDER if path == PUSH else headers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delivery_rows import add_delivery
+from delivery_rows import add_delivery, add_destination
 from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.delivery import replay_batch
@@ -35,6 +35,7 @@ async def test_a_replay_tells_how_far_it_has_come(write, admin, clock):
 
 
 async def test_it_is_of_what_was_asked_for(write, admin):
+    await write(add_destination)
     await write(add_delivery, "delivered")
     await write(add_delivery, "delivered", to="other")
     body = {
@@ -84,6 +85,7 @@ async def test_the_newest_is_listed_first(admin):
         ({"since": 5}, "since"),
         ({"until": "2026-11-21"}, "until"),
         ({"destination": "a\0"}, "destination"),
+        ({"destination": "never-was"}, "destination"),
         ({"subject": "incident:1"}, "subject"),
     ],
 )

@@ -93,7 +93,7 @@ async def test_an_id_that_is_not_well_formed_is_replaced(api, name):
     assert given.isalnum()
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/api/v1/incidents/", "/api/v1/incidents/1/2"])
+@pytest.mark.parametrize("path", ["/nothing", "/api/v1/incidents/", "/api/v1/incidents/1/2"])
 async def test_there_is_nothing_elsewhere(api, path):
     await problem(await api.client.get(path), 404)
 

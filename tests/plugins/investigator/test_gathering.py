@@ -200,6 +200,22 @@ async def test_what_lies_beyond_the_bounds_is_said():
     assert says(report.gaps, "1 entity that came up was not examined")
 
 
+@pytest.mark.parametrize(
+    ("query", "provider"),
+    [("user bob", "elastic"), ("user bob between 2026-11-01 and 2026-11-03", None)],
+)
+async def test_incidents_that_are_meant_are_found_among_many_others(query, provider):
+    bob = user("bob")
+    others = [
+        incident(number, provider="splunk", entities=(bob,), occurred_at=ago(minutes=number))
+        for number in range(2, 202)
+    ]
+    at = ago(hours=5) if provider else datetime(2026, 11, 2, tzinfo=UTC)
+    meant = incident(1, provider="elastic", entities=(bob,), occurred_at=at)
+    report, _ = await investigate(World(incidents=[meant, *others]), query, provider=provider)
+    assert report.incidents == (1,)
+
+
 async def test_bounds_hold():
     entities = tuple(host(f"pc-{number}") for number in range(80))
     world = World(incidents=[incident(1, entities=entities)], events={"a": (), "b": ()})

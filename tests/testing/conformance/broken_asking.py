@@ -1,4 +1,4 @@
-"""Broken in what it says of entities, and in the comments that it writes."""
+"""Broken in what it says of entities, and in what it writes: comments, and a status."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from broken import breaks
+from tocsin_example.cases import WRITTEN
 from tocsin_example.provider import ExampleProvider
 
 from tocsin import Broken, Entity, EntityKind, PluginFailure, Refused, TryLater, Window
@@ -227,3 +228,29 @@ class PassesOverErrors(ExampleProvider):
     async def comment(self, external_id, text, key):
         with suppress(Broken):
             await super().comment(external_id, text, key)
+
+
+# where an incident stands
+
+
+@breaks("test_a_status_is_set_at_its_incident")
+class TakesUpTheNextAsWell(ExampleProvider):
+    async def set_status(self, external_id, status):
+        await super().set_status(external_id, status)
+        with suppress(PluginFailure, ValueError):
+            await super().set_status(str(int(external_id) + 1), status)
+
+
+@breaks("test_a_status_that_stands_is_not_set_again")
+class SetsItAgain(ExampleProvider):
+    async def set_status(self, external_id, status):
+        await super().set_status(external_id, status)
+        path = f"/api/v1/cases/{quote(external_id, safe='')}"
+        await self._api.request("PATCH", path, json={"status": WRITTEN[status]})
+
+
+@breaks("test_a_status_of_no_incident_is_refused")
+class TakesItForSet(ExampleProvider):
+    async def set_status(self, external_id, status):
+        with suppress(Refused):
+            await super().set_status(external_id, status)

@@ -48,6 +48,11 @@ class Channels:
         """Return the started channel; OperatorError says why this node has none for it."""
         if destination.managed_by is ManagedBy.PLUGIN:
             return await self._observe(destination)
+        kind, settings = self.settle(destination)
+        return await self._maker.make(destination.name, kind, settings)
+
+    def settle(self, destination: Described) -> tuple[type[Channel], Channel.Settings]:
+        """Return the kind of the channel and what it is told; OperatorError where `make` has it."""
         if (kind := self.kinds.get(destination.plugin)) is None:
             raise OperatorError(f"its plugin {destination.plugin!r} is not there on this node")
         table = {
@@ -57,7 +62,7 @@ class Channels:
         }
         settings = validate(kind, table, self._origin(destination))
         self._confine(destination, settings)
-        return await self._maker.make(destination.name, kind, settings)
+        return kind, settings
 
     def secrets(self, destination: Described) -> dict[str, Any]:
         """Return the secrets that came over HTTP, by their fields."""
@@ -103,5 +108,5 @@ def validate(kind: type[Channel], table: Mapping[str, Any], origin: Origin) -> C
         return kind.Settings.model_validate(dict(table), context=origin.context())
     except ValidationError as error:
         mistakes = explain(error, kind.Settings)
-        words = (f"{'.'.join(it.path)}: {it.found}; {it.expected}" for it in mistakes)
+        words = (f"{'.'.join(it.path)}: {it.words}" for it in mistakes)
         raise OperatorError("\n".join(words)) from None

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from tocsin.delivery.destinations.changing import Written
 from tocsin.delivery.destinations.channels import Channels, outside
+from tocsin.delivery.destinations.offering import Offer, list_offers
 from tocsin.delivery.destinations.records import Destination
 from tocsin.errors import OperatorError, Refused, TocsinError, TryLater
 from tocsin.fields import Origin
@@ -72,6 +73,10 @@ class Registrar:
         """
         known = {**destination.settings, **self._channels.secrets(destination)}
         return await self.judge(destination.name, destination.plugin, {**known, **given})
+
+    def offered(self) -> list[Offer]:
+        """Return what destinations can be made of on this node, by the names of the plugins."""
+        return list_offers(self._channels.kinds, self._receivers)
 
     def shown(self, destination: Destination) -> tuple[dict[str, Any], list[str]]:
         """Return the settings as they were written, and the names of the secrets that are set.
@@ -145,7 +150,7 @@ class Registrar:
 def _mistakes(error: ValidationError, kind: type[Channel]) -> Iterator[Wrong]:
     for mistake in explain(error, kind.Settings):
         path = ".".join(("settings", *mistake.path))
-        yield Wrong(path, f"{mistake.found}; {mistake.expected}")
+        yield Wrong(path, mistake.words)
 
 
 def _placed(kind: type[Channel], problems: Iterable[str]) -> Iterator[Wrong]:

@@ -11,6 +11,7 @@ import structlog
 
 from tocsin.clock import Clock, isoformat
 from tocsin.delivery.destinations.channels import Channels
+from tocsin.delivery.destinations.previewing import Preview, preview
 from tocsin.delivery.destinations.records import Destination
 from tocsin.delivery.queue.seam import Claimed
 from tocsin.delivery.rendering import Renderer
@@ -37,10 +38,11 @@ class Sent:
     reason: str | None = None
     response: bytes = b""
     remote_id: str | None = None
+    remote_url: str | None = None
 
 
 class Samples:
-    """Sends samples, once each, whatever state their destination is in."""
+    """Sends samples, once each, whatever state their destination is in, or only renders events."""
 
     def __init__(
         self, channels: Channels, renderer: Renderer, clock: Clock, public_url: str
@@ -70,6 +72,10 @@ class Samples:
         duration = self._clock.now() - started
         return Sent(event_id=event.id, outcome=outcome, duration=duration, reason=reason)
 
+    def preview(self, destination: Destination, event: Event) -> Preview:
+        """Return what the destination's templates make of an event now; nothing is sent."""
+        return preview(self._channels, self._renderer, destination, event)
+
     async def _send(self, destination: Destination, event: Event) -> Sent:
         live = await self._channels.make(destination)
         try:
@@ -84,6 +90,7 @@ class Samples:
             reason=attempt.reason,
             response=attempt.response,
             remote_id=attempt.remote_id,
+            remote_url=attempt.remote_url,
         )
 
 

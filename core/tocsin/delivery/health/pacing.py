@@ -1,17 +1,18 @@
-"""How many deliveries a destination may have now: its holds, and its rate over all nodes."""
+"""How many deliveries a destination may have now: its holds, its rate, what it gathers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, or_, select, update
+from sqlalchemy import Connection, and_, or_, select, update
 
-from tocsin.clock import Clock
 from tocsin.delivery.destinations.records import Destination, load_destination
+from tocsin.delivery.queue.seam import PENDING
+from tocsin.delivery.queue.states import is_stored_as
 from tocsin.hookspecs import Channel
 from tocsin.store import Database
-from tocsin.store.tables import destinations
+from tocsin.store.tables import deliveries, destinations
 
 FRESH = timedelta(milliseconds=500)
 """Nothing is claimed or attempted under a reading of its destination that is older."""
@@ -32,15 +33,14 @@ class Permit:
 class Admission:
     """Says how many deliveries may go to one destination, as it is at that moment."""
 
-    def __init__(
-        self, destination: Destination, settings: Channel.Settings, database: Database, clock: Clock
-    ) -> None:
+    def __init__(self, destination: Destination, channel: Channel, database: Database) -> None:
         self.destination = destination
         """As it was read last."""
-        self._settings = settings
+        self._settings = channel.settings
+        self._gathering = channel.gathering
         self._database = database
-        self._clock = clock
-        self._read_at = clock.now()
+        self._clock = channel.tools.clock
+        self._read_at = self._clock.now()
         self._is_served = True
 
     async def permit(self, wanted: int) -> Permit:
@@ -51,10 +51,15 @@ class Admission:
         if standing.held_until is not None:
             may = standing.held_until <= now and await self._may_probe(now)
             return Permit(int(may), is_probe=may, is_early=may and standing.is_paused)
+        if self._gathering is not None and not await self._has_gathered(now, self._gathering):
+            return Permit(0)
         if self._interval is None:
             return Permit(wanted)
         turns = await self._database.write(take_turns, self._name, wanted, self._interval, now)
         return Permit(turns)
+
+    async def _has_gathered(self, now: datetime, length: timedelta) -> bool:
+        return await self._database.lookup(has_gathered, self._name, now, length)
 
     async def _may_probe(self, now: datetime) -> bool:
         until = now + self._settings.timeout + _MINUTE
@@ -99,6 +104,29 @@ class Admission:
         if self._is_served and found is not None:
             self.destination, self._read_at = found, now
         return self._is_served
+
+
+def begin_of(now: datetime, length: timedelta) -> datetime:
+    """Return when the present stretch of the clock began: they are counted from midnight, UTC."""
+    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight + (now - midnight) // length * length
+
+
+def has_gathered(connection: Connection, name: str, now: datetime, length: timedelta) -> bool:
+    """Return whether a delivery has waited since before the present stretch of the clock.
+
+    That is asked of the deliveries, so that no node has to remember anything. Those that were tried
+    before go by their schedule, and wait for each other for a minute at most.
+    """
+    is_new = deliveries.c.attempts == 0
+    shorter = min(length, _MINUTE)
+    waited = or_(
+        and_(is_new, deliveries.c.created_at < begin_of(now, length)),
+        and_(~is_new, deliveries.c.due_at < begin_of(now, shorter)),
+    )
+    of_it = (deliveries.c.destination == name, is_stored_as(PENDING), deliveries.c.due_at <= now)
+    query = select(deliveries.c.id).where(*of_it, waited).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def try_probe(connection: Connection, name: str, now: datetime, until: datetime) -> bool:

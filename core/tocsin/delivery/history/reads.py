@@ -10,6 +10,8 @@ from sqlalchemy import Connection, RowMapping, select
 from tocsin.clock import isoformat
 from tocsin.delivery.history.filters import SOURCE, DeliveryState, Filter, is_shown_as
 from tocsin.delivery.history.whereabouts import COLUMNS, whereabouts
+from tocsin.events import event_of
+from tocsin.model import Event
 from tocsin.store.counting import count_matching
 from tocsin.store.tables import attempts, deliveries, events
 
@@ -62,6 +64,13 @@ def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | 
     shown = _represent(row)
     envelope = {name: shown[name] for name in ("event_type", "timestamp")} | {"data": row["data"]}
     return shown | {"event": envelope, "attempts": list_attempts(connection, delivery_id)}
+
+
+def load_event(connection: Connection, delivery_id: str) -> Event | None:
+    """Return the event of one delivery; None where there is no such delivery."""
+    query = select(events).join(deliveries, deliveries.c.event_id == events.c.id)
+    row = connection.execute(query.where(deliveries.c.id == delivery_id)).mappings().one_or_none()
+    return None if row is None else event_of(row)
 
 
 def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, Any]]:

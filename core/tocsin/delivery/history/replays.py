@@ -12,9 +12,10 @@ from typing import Any, Self
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery.destinations.records import State
 from tocsin.delivery.history.filters import SOURCE, Filter, Resting
+from tocsin.delivery.history.names import check_destination
 from tocsin.delivery.queue.states import is_stored_as
 from tocsin.events import new_id
 from tocsin.model import EventType
@@ -93,7 +94,9 @@ def matching(state: Resting, wanted: Filter) -> list[ColumnElement[bool]]:
 
 
 def measure_replay(connection: Connection, state: Resting, wanted: Filter) -> Extent:
-    """Return what a replay of these deliveries would be of."""
+    """Return what a replay of these deliveries would be of; raises NoSuchDestinationError."""
+    if wanted.destination is not None:
+        check_destination(connection, wanted.destination)
     first, last = func.min(deliveries.c.id), func.max(deliveries.c.id)
     query = (
         select(func.count(), first, last, func.max(deliveries.c.finished_at))
@@ -162,15 +165,15 @@ def list_replays(connection: Connection, *, limit: int, before: str | None = Non
 
 
 def _represent(row: RowMapping | dict[str, Any]) -> dict[str, Any]:
-    asked, finished_at = row["filter"], row["finished_at"]
-    moments = {name: _shown(asked[name]) for name in ("since", "until")}
+    asked = row["filter"]
+    moments = {name: isoformat_or_none(_moment(asked[name])) for name in ("since", "until")}
     names = ("id", "state", "total", "replayed", "created_by")
     return {
         **{name: row[name] for name in names},
         "filter": {name: asked[name] for name in ("state", "destination", "event_type")} | moments,
         "created_at": isoformat(row["created_at"]),
         "updated_at": isoformat(row["updated_at"]),
-        "finished_at": isoformat(finished_at) if finished_at else None,
+        "finished_at": isoformat_or_none(row["finished_at"]),
     }
 
 
@@ -180,7 +183,3 @@ def _text(moment: datetime | None) -> str | None:
 
 def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-def _shown(text: str | None) -> str | None:
-    return None if text is None else isoformat(datetime.fromisoformat(text))

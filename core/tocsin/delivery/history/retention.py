@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, select
 
-from tocsin.clock import Clock, isoformat
+from tocsin.clock import Clock, isoformat, isoformat_or_none
 from tocsin.delivery.history.archive import Archive
 from tocsin.delivery.history.reads import represent_attempt
 from tocsin.delivery.queue.seam import DEAD, DELIVERED
@@ -24,7 +24,7 @@ BATCH = 100  # few, since all their attempts' responses are written while others
 _HOUR = timedelta(hours=1)
 _FINISHED = (DELIVERED, DEAD)
 _OF_EVENT = ("id", "event_type", "timestamp", "data", "subject", "related", "context")
-_OF_DELIVERY = ("id", "destination", "state", "remote_id", "reason")
+_OF_DELIVERY = ("id", "destination", "state", "remote_id", "remote_url", "reason")
 _MOMENTS = ("created_at", "finished_at")
 _log = structlog.get_logger()
 
@@ -146,7 +146,7 @@ def _lines(
 
 
 def _archived(row: RowMapping) -> dict[str, Any]:
-    moments = {name: isoformat(row[name]) if row[name] else None for name in _MOMENTS}
+    moments = {name: isoformat_or_none(row[name]) for name in _MOMENTS}
     return {name: row[name] for name in _OF_DELIVERY} | moments
 
 

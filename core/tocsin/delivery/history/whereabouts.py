@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import RowMapping, and_, case, func
 
-from tocsin.clock import isoformat
-from tocsin.delivery.destinations.records import State
+from tocsin.clock import isoformat, isoformat_or_none
+from tocsin.delivery.destinations.records import Reason, State
 from tocsin.delivery.queue.seam import DELIVERED, PARKED, PENDING
 from tocsin.store.tables import deliveries, destinations
 
@@ -36,9 +36,16 @@ COLUMNS = (
 """What `whereabouts` reads; `deliveries` with `destinations` joined to it, where there is one."""
 
 
+_WHY = {
+    Reason.FAILING: "it kept failing",
+    Reason.MANUAL: "by hand",
+    Reason.GONE: "its receiver wants nothing more",
+    Reason.REMOVED: "removed from plugins.toml",
+}
+
+
 def whereabouts(row: RowMapping) -> dict[str, Any]:
     """Return where a delivery is, and why, as it is shown."""
-    finished_at = row["finished_at"]
     return {
         "id": row["id"],
         "destination": row["destination"],
@@ -46,7 +53,8 @@ def whereabouts(row: RowMapping) -> dict[str, Any]:
         "reason": _reason(row),
         "due_at": _due_at(row),
         "remote_id": row["remote_id"],
-        "finished_at": isoformat(finished_at) if finished_at else None,
+        "remote_url": row["remote_url"],
+        "finished_at": isoformat_or_none(row["finished_at"]),
     }
 
 
@@ -56,9 +64,12 @@ def _reason(row: RowMapping) -> str | None:
         return None if row["state"] == DELIVERED else row["reason"]
     if row["destination_state"] is None:
         return "there is no destination of this name"
-    told = (row["destination_reason"], row["destination_detail"], row["reason"])
-    words = [f"its destination is {row['destination_state']}", *filter(None, told)]
-    return ": ".join(words)
+    why, last = row["destination_reason"], row["reason"]
+    if why == Reason.MANUAL and last:
+        last = f"last tried: {last}"  # which is not why somebody has stopped it
+    told = (why and _WHY[Reason(why)], row["destination_detail"], last)
+    once = dict.fromkeys(filter(None, told))  # its last failure may be what has stopped it
+    return ": ".join((f"its destination is {row['destination_state']}", *once))
 
 
 def _due_at(row: RowMapping) -> str | None:

@@ -7,8 +7,8 @@ it changes nothing, and is told so.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -41,6 +41,13 @@ class Claimed:
     remote: str | None
     lease: str
     leased_until: datetime
+    related: Mapping[str, str] = field(default_factory=dict)
+    """What the destination calls the objects of subjects that the event is related to."""
+    tried_at: datetime | None = None
+    """After this no earlier attempt began, whatever became of them; None where there was none."""
+    home: str = ""
+    left: str | None = None
+    """What the receiver calls what this delivery left there when it arrived before."""
     is_probe: bool = False
     """Whether it tries a receiver that fails: its schedule stands still meanwhile."""
 
@@ -59,10 +66,13 @@ class Attempt:
     due_at: datetime
     asked: timedelta | None = None
     """The delay that the receiver named, if it named one."""
+    unsent: bool = False
+    """Whether nothing was sent: neither does its schedule go on, nor was it tried."""
     status: int | None = None
     reason: str | None = None
     response: bytes = b""
     remote_id: str | None = None
+    remote_url: str | None = None
 
 
 class DeliveryQueue(ABC):
@@ -86,11 +96,14 @@ class DeliveryQueue(ABC):
         *,
         in_order: bool = False,
         early: bool = False,
+        home: str = "",
     ) -> list[Claimed]:
         """Return up to `most` due deliveries of a destination, the longest due first, now ours.
 
-        With `in_order`, of each subject only the oldest that waits, and none while another is
-        under way. With `early`, as probes and also before they are due.
+        With `in_order`, of each subject only the oldest that waits, none while another is under
+        way, and none before what is older of a subject that its event is related to. With `early`,
+        as probes and also before they are due. `home` is where the channel keeps its objects: those
+        that were made elsewhere are not known.
         """
 
     @abstractmethod
@@ -102,5 +115,7 @@ class DeliveryQueue(ABC):
         """Store how attempts ended, and return those that came too late: their lease was lost."""
 
     @abstractmethod
-    async def release(self, claims: Sequence[Claimed], now: datetime) -> None:
-        """Give deliveries back untried; those whose lease was lost are left alone."""
+    async def release(
+        self, claims: Sequence[Claimed], now: datetime, *, begun: bool = False
+    ) -> None:
+        """Give deliveries back, untried or `begun`; those whose lease was lost are left alone."""

@@ -11,14 +11,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 
-from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy import Connection, RowMapping, Update, or_, select, update
 
-from tocsin.delivery.queue.seam import LEASE, PENDING, Attempt, Claimed, DeliveryQueue, queued
+from tocsin.delivery.queue.seam import (
+    HEARTBEAT,
+    LEASE,
+    PENDING,
+    Attempt,
+    Claimed,
+    DeliveryQueue,
+    queued,
+)
 from tocsin.delivery.queue.statements import (
     CLAIMS,
+    IN_FRONT,
     LEASES,
     LOG_ATTEMPT,
     OFFER,
+    RELATED,
     SETTLE,
     TAKEN,
 )
@@ -28,6 +38,9 @@ from tocsin.store import Database, absent, announce, exclude_others
 from tocsin.store.batches import Row
 from tocsin.store.conflicts import insert_into
 from tocsin.store.tables import deliveries, remote_objects
+
+_SOON = timedelta(seconds=2)
+"""How long after what is in front something is looked at again."""
 
 
 class SqlQueue(DeliveryQueue):
@@ -56,9 +69,10 @@ class SqlQueue(DeliveryQueue):
         *,
         in_order: bool = False,
         early: bool = False,
+        home: str = "",
     ) -> list[Claimed]:
         """Return what is due, as the seam has it."""
-        lease = _Lease(new_id("lease"), now + LEASE, self._holder)
+        lease = _Lease(new_id("lease"), now + LEASE, self._holder, home)
         claim = self._database.write
         return await claim(
             _claim, destination, most, now, lease=lease, in_order=in_order, early=early
@@ -72,9 +86,11 @@ class SqlQueue(DeliveryQueue):
         """Store the attempts, and return those that came too late."""
         return await self._database.write(_settle_all, ended)
 
-    async def release(self, claims: Sequence[Claimed], now: datetime) -> None:
+    async def release(
+        self, claims: Sequence[Claimed], now: datetime, *, begun: bool = False
+    ) -> None:
         """Make what is still ours due at once."""
-        await self._database.write(_release, claims, now)
+        await self._database.write(_release, claims, now, begun=begun)
 
     async def take_over(self, now: datetime, *, certain: bool = False) -> int:
         """Make due what nodes hold that are gone, and return how many deliveries those were.
@@ -96,6 +112,7 @@ class _Lease:
     name: str
     until: datetime
     holder: int
+    home: str
 
 
 def _claim(
@@ -111,7 +128,12 @@ def _claim(
     if in_order:
         exclude_others(connection, f"claims for {destination}")
     parameters = {"at_destination": destination, "most": most, "now": now}
-    taking = {"lease_name": lease.name, "leased_until": lease.until, "by_holder": lease.holder}
+    taking = {
+        "lease_name": lease.name,
+        "leased_until": lease.until,
+        "by_holder": lease.holder,
+        "beginning_by": now + HEARTBEAT,
+    }
     # what a statement does not ask for is not given: PostgreSQL could not tell its type
     statement = CLAIMS[in_order, early]
     if early and not in_order:
@@ -119,20 +141,83 @@ def _claim(
     ids = list(connection.execute(statement, parameters | taking).scalars())
     if not ids:
         return []
-    rows = connection.execute(TAKEN, {"ids": ids}).mappings()
+    rows = connection.execute(TAKEN, {"ids": ids, "at_home": lease.home}).mappings()
     by_id = sorted(rows, key=itemgetter("delivery_id"))
-    return [_claimed(row, lease, is_probe=early) for row in by_id]
+    if in_order:
+        by_id = _give_back_what_follows(connection, destination, by_id, now)
+    known = _known_objects(connection, destination, by_id, lease.home)
+    return [_claimed(row, lease, known, is_probe=early) for row in by_id]
 
 
-def _claimed(row: RowMapping, lease: _Lease, *, is_probe: bool) -> Claimed:
+def _give_back_what_follows(
+    connection: Connection, destination: str, rows: Sequence[RowMapping], now: datetime
+) -> list[RowMapping]:
+    """Return what does not wait for older deliveries of subjects that its event is related to."""
+    ours, waits = list[RowMapping](), dict[str, datetime]()
+    in_front = _in_front(connection, destination, rows)
+    for row in rows:
+        before = [
+            it
+            for it in in_front
+            if it["subject"] in row["related"] and it["id"] < row["delivery_id"]
+        ]
+        if before:
+            waits[row["delivery_id"]] = max(_free_at(it, now) for it in before)
+        else:
+            ours.append(row)
+    for id_, due_at in waits.items():
+        connection.execute(_given_back([id_], due_at))
+    return ours
+
+
+def _in_front(
+    connection: Connection, destination: str, rows: Sequence[RowMapping]
+) -> Sequence[RowMapping]:
+    subjects = sorted({subject for row in rows for subject in row["related"]})
+    if not subjects:
+        return ()
+    asked = {"at_destination": destination, "subjects": subjects}
+    return connection.execute(IN_FRONT, asked).mappings().all()
+
+
+def _free_at(row: RowMapping, now: datetime) -> datetime:
+    """Return when to look again whether a delivery is there: not before it is tried again."""
+    due_at: datetime = row["due_at"]
+    return now + _SOON if row["lease"] is not None else max(due_at, now) + _SOON
+
+
+def _known_objects(
+    connection: Connection, destination: str, rows: Sequence[RowMapping], home: str
+) -> Mapping[str, RowMapping]:
+    """Return what the destination calls the objects of what events are related to."""
+    subjects = sorted({subject for row in rows for subject in row["related"]})
+    if not subjects:
+        return {}
+    asked = {"at_destination": destination, "subjects": subjects, "at_home": home}
+    return {row["subject"]: row for row in connection.execute(RELATED, asked).mappings()}
+
+
+def _claimed(
+    row: RowMapping, lease: _Lease, known: Mapping[str, RowMapping], *, is_probe: bool
+) -> Claimed:
+    event = event_of(row)
     return Claimed(
         id=row["delivery_id"],
-        event=event_of(row),
+        event=event,
         attempt=row["attempts"] + 1,
         step=row["attempts"] - row["schedule_start"] + 1,
+        tried_at=row["begun_before"],
         remote=row["remote"],
+        left=row["left"],
+        # What a later event has left belongs to something that this one knows nothing of
+        related={
+            subject: known[subject]["remote_id"]
+            for subject in event.related
+            if subject in known and known[subject]["event_id"] < event.id
+        },
         lease=lease.name,
         leased_until=lease.until,
+        home=lease.home,
         is_probe=is_probe,
     )
 
@@ -147,8 +232,8 @@ def _held(connection: Connection, claims: Sequence[Claimed]) -> dict[str, RowMap
 def _extend(connection: Connection, claims: Sequence[Claimed], now: datetime) -> list[Claimed]:
     held = _held(connection, claims)
     if held:
-        later = update(deliveries).where(deliveries.c.id.in_(held)).values(due_at=now + LEASE)
-        connection.execute(later)
+        later = update(deliveries).where(deliveries.c.id.in_(held))
+        connection.execute(later.values(due_at=now + LEASE, begun_by=now + HEARTBEAT))
     return [claimed for claimed in claims if claimed.id not in held]
 
 
@@ -167,10 +252,13 @@ def _settled(attempt: Attempt) -> Row:
         attempt.claimed.id,
         attempt.state,
         attempt.claimed.attempt,
-        int(attempt.claimed.is_probe),
+        int(attempt.claimed.is_probe or attempt.unsent),
+        attempt.unsent,
+        attempt.started_at,
         attempt.due_at,
         attempt.reason,
         attempt.remote_id,
+        attempt.remote_url,
         None if attempt.state == PENDING else attempt.ended_at,
     )
 
@@ -206,16 +294,37 @@ def _remember(
     for destination, subject in sorted(known):
         attempt = known[destination, subject]
         key = {"destination": destination, "subject": subject}
-        values = {"remote_id": attempt.remote_id, "updated_at": attempt.ended_at}
+        values = {
+            "remote_id": attempt.remote_id,
+            "home": attempt.claimed.home,
+            "event_id": attempt.claimed.event.id,
+            "updated_at": attempt.ended_at,
+        }
         statement = insert_into(connection, remote_objects).values(**key, **values)
-        connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+        # An event that is sent again does not bring back the object of its time
+        is_newer = or_(
+            remote_objects.c.event_id <= values["event_id"],
+            remote_objects.c.home != values["home"],
+        )
+        changing = statement.on_conflict_do_update(
+            index_elements=list(key), set_=values, where=is_newer
+        )
+        connection.execute(changing)
 
 
-def _release(connection: Connection, claims: Sequence[Claimed], now: datetime) -> None:
+def _release(
+    connection: Connection, claims: Sequence[Claimed], now: datetime, *, begun: bool
+) -> None:
     held = _held(connection, claims)
     if held:
-        statement = update(deliveries).where(deliveries.c.id.in_(held))
-        connection.execute(statement.values(lease=None, holder=None, due_at=now))
+        statement = _given_back(list(held), now)
+        connection.execute(statement.values(begun_by=now) if begun else statement)
+
+
+def _given_back(ids: Sequence[str], due_at: datetime) -> Update:
+    """Return what makes deliveries due then, as if nobody had taken them."""
+    free = {"lease": None, "holder": None, "begun_by": deliveries.c.begun_before}
+    return update(deliveries).where(deliveries.c.id.in_(ids)).values(due_at=due_at, **free)
 
 
 def _find_gone(connection: Connection, holder: int) -> frozenset[int]:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Update, and_, bindparam, exists, insert, null, or_, select, update
+from sqlalchemy import (
+    Boolean,
+    Text,
+    Update,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    update,
+)
 
 from tocsin.delivery.queue.seam import PENDING
 from tocsin.delivery.queue.states import is_stored_as
@@ -39,6 +53,8 @@ def _claiming(*, in_order: bool, early: bool) -> Update:
             lease=bindparam("lease_name"),
             holder=bindparam("by_holder"),
             due_at=bindparam("leased_until"),
+            begun_before=deliveries.c.begun_by,
+            begun_by=bindparam("beginning_by"),
         )
         .returning(deliveries.c.id)
     )
@@ -54,6 +70,8 @@ TAKEN = (
         deliveries.c.id.label("delivery_id"),
         deliveries.c.attempts,
         deliveries.c.schedule_start,
+        deliveries.c.begun_before,
+        deliveries.c.remote_id.label("left"),
         remote_objects.c.remote_id.label("remote"),
         events,
     )
@@ -63,9 +81,17 @@ TAKEN = (
         and_(
             remote_objects.c.destination == deliveries.c.destination,
             remote_objects.c.subject == deliveries.c.subject,
+            remote_objects.c.home == bindparam("at_home"),
         ),
     )
     .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
+)
+RELATED = select(
+    remote_objects.c.subject, remote_objects.c.remote_id, remote_objects.c.event_id
+).where(
+    remote_objects.c.destination == bindparam("at_destination"),
+    remote_objects.c.home == bindparam("at_home"),
+    remote_objects.c.subject.in_(bindparam("subjects", expanding=True)),
 )
 LEASES = (
     select(deliveries.c.id, deliveries.c.lease, deliveries.c.destination, deliveries.c.subject)
@@ -73,6 +99,16 @@ LEASES = (
     .order_by(deliveries.c.id)
     .with_for_update()
 )
+IN_FRONT = (
+    select(deliveries.c.id, deliveries.c.subject, deliveries.c.lease, deliveries.c.due_at)
+    .where(
+        deliveries.c.destination == bindparam("at_destination"),
+        deliveries.c.subject.in_(bindparam("subjects", expanding=True)),
+        is_stored_as(PENDING),
+    )
+    .order_by(deliveries.c.id)
+)
+"""What is not delivered yet of other subjects."""
 OFFER = Batch(
     insert(deliveries),
     (
@@ -94,11 +130,16 @@ SETTLE = Batch(
         state=bindparam("to_state"),
         attempts=bindparam("to_attempts"),
         schedule_start=deliveries.c.schedule_start + bindparam("spared"),
+        begun_by=case(
+            (bindparam("was_unsent", type_=Boolean), deliveries.c.begun_before),
+            else_=bindparam("to_begun_by", type_=deliveries.c.begun_by.type),
+        ),
         due_at=bindparam("to_due_at"),
         lease=null(),
         holder=null(),
         reason=bindparam("to_reason"),
-        remote_id=bindparam("to_remote_id"),
+        remote_id=func.coalesce(bindparam("to_remote_id", type_=Text), deliveries.c.remote_id),
+        remote_url=func.coalesce(bindparam("to_remote_url", type_=Text), deliveries.c.remote_url),
         finished_at=bindparam("to_finished_at"),
     ),
     (
@@ -106,9 +147,12 @@ SETTLE = Batch(
         "to_state",
         "to_attempts",
         "spared",
+        "was_unsent",
+        "to_begun_by",
         "to_due_at",
         "to_reason",
         "to_remote_id",
+        "to_remote_url",
         "to_finished_at",
     ),
 )

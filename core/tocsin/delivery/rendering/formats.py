@@ -58,6 +58,8 @@ TEXT = Format("txt", _as_text, _as_it_is)
 HTML = Format("html", _as_text, _as_it_is, autoescape=True)
 FORMATS = (JSON, TEXT, HTML)
 
+SHARED = "_shared"
+"""The folder of templates that serve every receiver."""
 PLAIN_PARTS: Mapping[str, Format] = MappingProxyType({"body": JSON, "text": TEXT, "html": HTML})
 """The parts whose templates have no name of a part in theirs."""
 
@@ -67,4 +69,5 @@ def candidates(receiver: str, event_type: str, part: str) -> dict[str, Format]:
     if part in PLAIN_PARTS:
         form = PLAIN_PARTS[part]
         return {f"{receiver}/{event_type}.{form.suffix}.j2": form}
-    return {f"{receiver}/{event_type}.{part}.{form.suffix}.j2": form for form in FORMATS}
+    places = (f"{receiver}/{event_type}.{part}", f"{receiver}/{part}", f"{SHARED}/{part}")
+    return {f"{place}.{form.suffix}.j2": form for place in places for form in FORMATS}

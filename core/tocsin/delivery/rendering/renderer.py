@@ -18,6 +18,7 @@ from tocsin.clock import isoformat
 from tocsin.contracts import load_contract
 from tocsin.delivery.rendering.folders import Folders
 from tocsin.delivery.rendering.formats import FORMATS, Format, candidates
+from tocsin.delivery.rendering.markdown import FILTERS
 from tocsin.errors import ConfigurationError, Misconfigured
 from tocsin.model import Contract, Event, EventType, Json
 from tocsin.sandbox import Allowance, WritingEnvironment
@@ -73,7 +74,7 @@ class Renderer:
         self._found: dict[tuple[str, EventType, str], _Found | Misconfigured] = {}
 
     def _environment(self, form: Format) -> _Environment:
-        return _Environment(
+        environment = _Environment(
             loader=self._folders,
             undefined=StrictUndefined,
             finalize=form.write,
@@ -82,6 +83,8 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        environment.filters = {**environment.filters, **FILTERS}
+        return environment
 
     def render(self, receiver: str, event: Event, part: str = "body") -> bytes:
         """Return a part of what a receiver is sent: `body` is minified JSON.
@@ -180,5 +183,7 @@ def _fields(event: Event) -> dict[str, Json]:
         "timestamp": isoformat(event.timestamp),
         "time_ms": int(event.timestamp.timestamp() * 1_000),
         "subject": event.subject,
+        "key": event.key,
+        "severity": event.severity,
         "data": event.data,
     }

@@ -99,14 +99,8 @@ class Route:
 
     def _fulfils(self, event: Event, condition: Condition) -> bool:
         """Return whether the condition holds; one that cannot be decided keeps nothing away."""
-        variables = {
-            "event_type": event.event_type.value,
-            "data": event.data,
-            "subject": event.subject,
-            "context": event.context,
-        }
         try:
-            return condition.holds(variables)
+            return condition.holds(event.variables())
         except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
             facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
             _log.warning("a condition cannot be decided; the event passes", **facts)

@@ -13,7 +13,7 @@ import structlog
 from tocsin.delivery.health.breaker import Verdict
 from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING, Attempt, Claimed
 from tocsin.delivery.rendering import Renderer
-from tocsin.errors import CredentialsRefused, Misconfigured, Refused, TryLater
+from tocsin.errors import Broken, CredentialsRefused, Misconfigured, Refused, TryLater
 from tocsin.hookspecs import Channel
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Delivery, Receipt
@@ -22,6 +22,7 @@ from tocsin.store.text import clean
 RESPONSE_LIMIT = 16_384
 REASON_LIMIT = 1_000
 REMOTE_ID_LIMIT = 1_000
+REMOTE_URL_LIMIT = 2_000
 LONGEST_DELAY = timedelta(hours=24)
 _LARGEST_STATUS = 100_000
 JITTER = 0.1  # of the delay, only ever added
@@ -55,6 +56,7 @@ class Attempts:
             verdict=Verdict.WELL,
             answer=receipt,
             remote_id=receipt.remote_id and clean(str(receipt.remote_id), REMOTE_ID_LIMIT),
+            remote_url=_link(receipt.remote_url),
         )
 
     async def _deliver(self, claimed: Claimed) -> Receipt:
@@ -64,6 +66,9 @@ class Attempts:
             event=claimed.event,
             attempt=claimed.attempt,
             remote=claimed.remote,
+            related=claimed.related,
+            left=claimed.left,
+            tried_at=claimed.tried_at,
             render=partial(self._renderer.render, settings.template, claimed.event),
             contract=self._renderer.contract(settings.template),
         )
@@ -76,7 +81,8 @@ class Attempts:
     def _failed(self, claimed: Claimed, started: datetime, error: BaseException) -> Attempt:
         outcome, verdict, reason = self._judge(claimed, error)
         asked = _asked(error)
-        delay = None if isinstance(error, Refused) else self._delay(claimed, asked)
+        unsent = isinstance(error, TryLater) and error.unsent
+        delay = self._delay(claimed, asked, error)
         return self._attempt(
             claimed,
             started,
@@ -85,6 +91,7 @@ class Attempts:
             verdict=verdict,
             delay=delay,
             asked=asked,
+            unsent=unsent,
             reason=clean(reason, REASON_LIMIT),
             answer=error if isinstance(error, TryLater | Refused) else None,
         )
@@ -114,9 +121,8 @@ class Attempts:
         match error:
             case Refused():
                 return *_refusal(error), str(error)
-            case TryLater():
-                verdict = Verdict.THROTTLED if error.throttled else Verdict.FAILING
-                return "later", verdict, str(error)
+            case TryLater() | Broken():
+                return "later", _verdict(error), str(error)
             case TimeoutError():
                 return "later", Verdict.FAILING, "the channel did not end in time"
             case _:
@@ -126,12 +132,18 @@ class Attempts:
                 )
                 return "failed", Verdict.FAILING, f"{type(error).__name__}: {error}"
 
-    def _delay(self, claimed: Claimed, asked: timedelta | None) -> timedelta | None:
-        """Return how long to wait before the next attempt, or None when the schedule is used up.
+    def _delay(
+        self, claimed: Claimed, asked: timedelta | None, error: BaseException
+    ) -> timedelta | None:
+        """Return how long to wait before the next attempt; None where there shall be none.
 
-        The schedule of a probe stands still, so it is never used up.
+        The schedule stands still for a probe, and for what was not even sent.
         """
+        if isinstance(error, Refused):
+            return None
         settings = self._channel.settings
+        if isinstance(error, TryLater) and error.unsent:
+            return asked or settings.probe_interval
         asked = asked or timedelta(0)
         delay: timedelta = max(settings.probe_interval, asked)
         if claimed.is_probe:
@@ -140,6 +152,18 @@ class Attempts:
             return None
         delay = max(settings.retry_schedule[claimed.step - 1], asked)
         return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, hides nothing
+
+
+def _verdict(error: TryLater | Broken) -> Verdict:
+    """Return what it says of the receiver that something is to be tried again."""
+    match error:
+        case TryLater(unsent=True):
+            return Verdict.NOTHING
+        case TryLater(partly=True):
+            return Verdict.WELL
+        case TryLater(throttled=True):
+            return Verdict.THROTTLED
+    return Verdict.FAILING
 
 
 def _refusal(error: Refused) -> tuple[str, Verdict]:
@@ -163,9 +187,17 @@ def _state(error: BaseException, delay: timedelta | None) -> str:
     return DEAD if delay is None else PENDING
 
 
-def _status(status: object) -> int | None:
+def _status(status: Any) -> int | None:
     """Return the status of an answer; a plugin's mistake costs nothing."""
-    return status if isinstance(status, int) and 0 <= status < _LARGEST_STATUS else None
+    is_one = isinstance(status, int) and 0 <= status < _LARGEST_STATUS
+    return int(status) if is_one else None  # an `HTTPStatus` would be written as such
+
+
+def _link(url: object) -> str | None:
+    """Return a link that can be shown to be followed; anything else is none."""
+    link = str(url)
+    is_link = link.startswith(("https://", "http://")) and link.isprintable() and " " not in link
+    return link if is_link and len(link) <= REMOTE_URL_LIMIT else None
 
 
 def _as_bytes(response: object) -> bytes:

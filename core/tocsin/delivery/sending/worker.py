@@ -50,9 +50,10 @@ class Worker:
         self.name = destination.name
         self.bell = bell
         self._meter = meter
-        self._admission = Admission(destination, channel.settings, database, channel.tools.clock)
+        self._admission = Admission(destination, channel, database)
         self._settings = channel.settings
         self._in_order = channel.ordered or channel.settings.ordered
+        self._home = channel.home
         self._attempts = Attempts(channel, renderer)
         self._queue = queue
         self._database = database
@@ -60,6 +61,7 @@ class Worker:
         self._extended_at = self._clock.now()
         self._under_way: dict[asyncio.Task[None], Claimed] = {}
         self._leased_until: dict[str, datetime] = {}
+        self._begun: set[str] = set()  # ids of deliveries of which an attempt is under way
         self._ended: list[Attempt] = []
         self._throttled = 0  # of those that ended
         self._is_ending = False
@@ -129,7 +131,12 @@ class Worker:
             return 0
         now = self._clock.now()
         claims = await self._queue.claim(
-            self.name, permit.most, now, in_order=self._in_order, early=permit.is_early
+            self.name,
+            permit.most,
+            now,
+            in_order=self._in_order,
+            early=permit.is_early,
+            home=self._home,
         )
         self._begin(claims)
         await self._admission.give_back(permit, len(claims))
@@ -151,6 +158,7 @@ class Worker:
             if self._is_ending or self._is_overloaded or not is_open:
                 await self._queue.release([claimed], now)
                 return
+            self._begun.add(claimed.id)
             attempt = await self._attempts.make(claimed)
         self._throttled += attempt.verdict is Verdict.THROTTLED
         self._ended.append(attempt)
@@ -167,6 +175,8 @@ class Worker:
     def _leave(self, task: asyncio.Task[None]) -> None:
         claimed = self._under_way.pop(task)
         self._leased_until.pop(claimed.id, None)
+        if not task.cancelled():
+            self._begun.discard(claimed.id)
         if self._has_room:
             self.bell.ring()
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -229,5 +239,11 @@ class Worker:
         try:
             await self.settle()
         finally:
-            if given_up:
-                await self._queue.release(list(given_up.values()), self._clock.now())
+            await self._give_back(list(given_up.values()))
+
+    async def _give_back(self, claims: Sequence[Claimed]) -> None:
+        """Give back what was given up; what was begun may have arrived all the same."""
+        for begun in (True, False):
+            those = [claimed for claimed in claims if (claimed.id in self._begun) is begun]
+            if those:
+                await self._queue.release(those, self._clock.now(), begun=begun)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, RowMapping, func, insert, literal_column, or_, select, update
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.errors import TocsinError
 from tocsin.events import new_id
 from tocsin.incidents.coverage.ledger import Counts
@@ -247,7 +247,7 @@ def represent(row: RowMapping | Mapping[str, Any]) -> dict[str, Any]:
         "progress": _progress(row),
         "reason": row["reason"],
         "created_by": row["created_by"],
-        **{name: isoformat(row[name]) if row[name] else None for name in moments},
+        **{name: isoformat_or_none(row[name]) for name in moments},
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.hookspecs import Capability, Provider
 from tocsin.incidents.syncing.standings import load_standings
 from tocsin.registry import Absent, Configuration
@@ -83,7 +83,7 @@ def _shown(
 ) -> dict[str, Any]:
     known = {**_NEVER_READ, "state": "waiting", **(standing or {}), "plugin": facts.plugin}
     if facts.absent is not None:
-        known |= {"state": "absent", "reason": facts.absent}
+        known |= {"state": "absent", "reason": facts.absent, "outcome": None, "next_read_at": None}
     elif facts.is_pushed and standing is None:
         known["state"] = "pushed"
     return _ordered(facts.name, known, sorted(facts.capabilities), streams)
@@ -119,7 +119,7 @@ def _streams(connection: Connection) -> dict[str, list[dict[str, Any]]]:
         shown = {
             "name": stream,
             "read_at": isoformat(updated_at),
-            "covered_until": until and isoformat(until),
+            "covered_until": isoformat_or_none(until),
         }
         found.setdefault(provider, []).append(shown)
     return found

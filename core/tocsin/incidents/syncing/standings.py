@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, literal, select, update
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat_or_none
 from tocsin.incidents.coverage.ledger import Failure
 from tocsin.incidents.syncing.lease import Lease
 from tocsin.store.tables import Moment, providers
@@ -70,7 +70,7 @@ def _represent(row: RowMapping, now: datetime) -> dict[str, Any]:
         "outcome": row["outcome"],
         "reason": row["reason"],
         "failures": row["failures"],
-        **{name: isoformat(row[name]) if row[name] else None for name in moments},
+        **{name: isoformat_or_none(row[name]) for name in moments},
         "clock_skew_seconds": None if skew is None else _seconds(skew),
         "node": None if row["node"] is None else str(row["node"]),
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.investigations.report_codec import read_report
 from tocsin.investigations.sessions.meanings import step_meanings
 from tocsin.investigations.write_backs import WriteBack, list_write_backs
@@ -138,7 +138,7 @@ def represent(row: RowMapping | Mapping[str, Any], public_url: str) -> dict[str,
     """Return a session as lists show it."""
     return {
         **{name: row[name] for name in _PLAIN},
-        **{name: isoformat(row[name]) if row[name] else None for name in _MOMENTS},
+        **{name: isoformat_or_none(row[name]) for name in _MOMENTS},
         "url": session_url(public_url, row["id"]),
     }
 
@@ -151,7 +151,7 @@ def _represent_write_back(it: WriteBack) -> dict[str, Any]:
         "state": it.state,
         "attempts": it.attempts,
         "reason": it.reason,
-        "finished_at": it.finished_at and isoformat(it.finished_at),
+        "finished_at": isoformat_or_none(it.finished_at),
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlalchemy import Connection, select
 
 from tocsin.hookspecs import Capability, Provider
+from tocsin.model import IncidentStatus
 from tocsin.store.tables import incidents
 
 
@@ -32,3 +33,9 @@ def incidents_to_tell(
         .order_by(incidents.c.number)
     )
     return [(number, provider, name) for number, provider, name in connection.execute(query)]
+
+
+def is_new(connection: Connection, number: int) -> bool:
+    """Return whether an incident is New, as far as it was read."""
+    query = select(incidents.c.status).where(incidents.c.number == number)
+    return connection.scalar(query) == IncidentStatus.NEW

@@ -42,7 +42,9 @@ class WriteBack:
     text: str
     state: WriteBackState
     attempts: int
-    """How often it could not be written."""
+    """How often it could not be written, and"""
+    failures: int
+    """how often that was for a reason for which it is given up in the end."""
     reason: str | None
     """Why not, the last time."""
     due_at: datetime
@@ -81,6 +83,7 @@ def plan_write_backs(
             "text": clean(text, LONGEST_TEXT),
             "state": WriteBackState.PENDING,
             "attempts": 0,
+            "failures": 0,
             "due_at": now,
             "created_at": now,
         }
@@ -134,16 +137,17 @@ def finish_write_back(
     reason: str | None = None,
 ) -> bool:
     """Note what became of a comment, and return whether it was still the caller's."""
-    words = clean(reason, LONGEST_REASON)
-    return _change(connection, taken, state=state, finished_at=now, reason=words)
+    words, failed = clean(reason, LONGEST_REASON), state is WriteBackState.FAILED
+    values = {"state": state, "finished_at": now, "reason": words}
+    return _change(connection, taken, **values, attempts=taken.attempts + failed)
 
 
 def put_off_write_back(
-    connection: Connection, taken: WriteBack, *, attempts: int, due_at: datetime, reason: str
+    connection: Connection, taken: WriteBack, *, failures: int, due_at: datetime, reason: str
 ) -> bool:
     """Note why a comment could not be written, and return whether it was still the caller's."""
-    words = clean(reason, LONGEST_REASON)
-    return _change(connection, taken, attempts=attempts, due_at=due_at, reason=words)
+    values = {"failures": failures, "due_at": due_at, "reason": clean(reason, LONGEST_REASON)}
+    return _change(connection, taken, **values, attempts=taken.attempts + 1)
 
 
 def _change(connection: Connection, held: WriteBack, **values: object) -> bool:

@@ -1,4 +1,8 @@
-"""Writing comments to incidents at their SIEMs, each provider in its own time."""
+"""Writing comments to incidents at their SIEMs, each provider in its own time.
+
+A comment is written by its key, and where an incident stands only where that is New: whoever is
+killed between both repeats both, and doubles neither.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ import structlog
 
 from tocsin.clock import Clock, isoformat
 from tocsin.errors import Misconfigured, PluginFailure, Refused, TryLater
-from tocsin.hookspecs import Provider
-from tocsin.investigations.write_backs.qualifying import write_back_to
+from tocsin.hookspecs import Capability, Provider
+from tocsin.investigations.write_backs.qualifying import is_new, write_back_to
 from tocsin.investigations.write_backs.records import (
     WriteBack,
     WriteBackState,
@@ -22,6 +26,7 @@ from tocsin.investigations.write_backs.records import (
 )
 from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
 from tocsin.metrics import Metrics
+from tocsin.model import IncidentStatus
 from tocsin.store import Database
 
 RETRIES = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
@@ -33,6 +38,7 @@ LEASE = 2 * TIMEOUT
 """How long a comment is a node's own; longer than it may take, or two would write it."""
 PAUSE = timedelta(seconds=5)
 """How long nobody looks after nothing was due, or a SIEM was in trouble."""
+_AFTER = "the comment was written, the status was not set"
 OUTCOMES = ("written", "later", "failed")
 _log = structlog.get_logger()
 
@@ -95,10 +101,12 @@ class WriteBacks:
         taken = await self._database.write(take_write_back, name, now, now + LEASE)
         if taken is None:
             return False
+        provider, status = self._providers[name], await self._status_for(taken)
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
-                provider = self._providers[name]
                 await provider.comment(taken.external_id, taken.text, taken.key)
+                if status is not None:
+                    await _take_up(provider, taken.external_id, status)
         except PLUGIN_FAILURES as error:
             if was_cancelled():
                 raise
@@ -109,18 +117,25 @@ class WriteBacks:
         self._meter.count(name, "written")
         return True
 
+    async def _status_for(self, taken: WriteBack) -> IncidentStatus | None:
+        """Return what the incident is to stand as, None where it is left alone."""
+        wanted: IncidentStatus | None = self._providers[taken.provider].settings.write_back_status
+        if wanted is None or not await self._database.read(is_new, taken.incident_number):
+            return None
+        return wanted
+
     async def _fail(self, taken: WriteBack, error: BaseException) -> None:
-        attempts, pause = taken.attempts + 1, RETRIES[min(taken.attempts, len(RETRIES) - 1)]
+        failures, pause = taken.failures + 1, RETRIES[min(taken.failures, len(RETRIES) - 1)]
         if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the text
-            attempts, pause = taken.attempts, UNTIL_MENDED
-        elif isinstance(error, Refused) or attempts > len(RETRIES):
+            failures, pause = taken.failures, UNTIL_MENDED
+        elif isinstance(error, Refused) or failures > len(RETRIES):
             await self._give_up(taken, error)
             return
         if isinstance(error, TryLater) and error.after is not None:
             pause = max(pause, error.after)
         reason, due_at = _reason(error), self._clock.now() + pause
         await self._database.write(
-            put_off_write_back, taken, attempts=attempts, due_at=due_at, reason=reason
+            put_off_write_back, taken, failures=failures, due_at=due_at, reason=reason
         )
         self._meter.count(taken.provider, "later")
         facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
@@ -134,7 +149,24 @@ class WriteBacks:
         _log.warning("a comment was not written", **facts)
 
 
+async def _take_up(provider: Provider, name: str, status: IncidentStatus) -> None:
+    """Have an incident stand so where it is New at the SIEM, if that can be asked.
+
+    Somebody may have closed it since it was read: it would be opened again.
+    """
+    try:
+        if Capability.REREAD in provider.capabilities():
+            found = await provider.incident(name)
+            if found is None or found.status is not IncidentStatus.NEW:
+                return
+        await provider.set_status(name, status)
+    except PLUGIN_FAILURES as error:
+        error.add_note(_AFTER)
+        raise
+
+
 def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "the SIEM did not answer in time"
-    return str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
+    words = str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
+    return "; ".join((*getattr(error, "__notes__", ()), words))

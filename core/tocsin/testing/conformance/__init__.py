@@ -1,12 +1,15 @@
 """Contract tests: derive from one class, say what is yours, and pytest runs them.
 
 `ProviderConformance` is for providers of an HTTP API, `FileProviderConformance` for those that
-follow files, `PushProviderConformance` for those that are sent to, and `EnricherConformance` for
-enrichers. A rule that need not be kept is replaced by `exempt`, with the reason.
+follow files, `PushProviderConformance` for those that are sent to, `EnricherConformance` for
+enrichers, and `ChannelConformance` for channels that keep objects at their receiver. A rule that
+need not be kept is replaced by `exempt`, with the reason.
 """
 
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab
 from tocsin.testing.conformance.rules import exempt
 from tocsin.testing.conformance.suites import (
+    ChannelConformance,
     EnricherConformance,
     FileProviderConformance,
     ProviderConformance,
@@ -14,6 +17,9 @@ from tocsin.testing.conformance.suites import (
 )
 
 __all__ = [
+    "ADDRESSES",
+    "ChannelConformance",
+    "ChannelLab",
     "EnricherConformance",
     "FileProviderConformance",
     "ProviderConformance",

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from pydantic import SecretStr, ValidationError
 
 from tocsin.fields import PluginSettings
-from tocsin.hookspecs import Enricher, Provider
+from tocsin.hookspecs import Channel, Enricher, Provider
 from tocsin.testing.conformance.base import Conformance
 from tocsin.testing.conformance.rules import expect, rule
 
@@ -106,14 +106,14 @@ def expect_secrets(kind: type[PluginSettings]) -> None:
     expect(not open_ones, f"plain text: {', '.join(open_ones)}")
 
 
-def expect_nothing_shown(made: Provider | Enricher) -> None:
+def expect_nothing_shown(made: Provider | Enricher | Channel) -> None:
     """Return where no secret is printed with what has it."""
     printed = f"{made!r} {made!s} {made.settings!r}"
     shown = [name for name, secret in secrets_of(made) if secret in printed]
     expect(not shown, f"the secret of `{', '.join(shown)}` in {printed}")
 
 
-def secrets_of(made: Provider | Enricher) -> Iterator[tuple[str, str]]:
+def secrets_of(made: Provider | Enricher | Channel) -> Iterator[tuple[str, str]]:
     """Yield the names and values of the secrets in the settings of a provider or an enricher."""
     for name in sorted(made.settings.secret_fields()):
         match getattr(made.settings, name):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from tocsin.testing.conformance.abilities import AbilityRules
+from tocsin.testing.conformance.channel_settings import ChannelSettingsRules
+from tocsin.testing.conformance.closings import ClosingRules
 from tocsin.testing.conformance.comments import CommentRules
+from tocsin.testing.conformance.contents import ContentRules
 from tocsin.testing.conformance.coverage import CoverageRules
+from tocsin.testing.conformance.deliveries import DeliveryRules
 from tocsin.testing.conformance.enricher_failures import EnricherFailureRules
 from tocsin.testing.conformance.enricher_settings import EnricherSettingsRules
 from tocsin.testing.conformance.enrichments import EnrichmentRules
@@ -16,9 +20,11 @@ from tocsin.testing.conformance.manners import MannerRules
 from tocsin.testing.conformance.paging import PagingRules
 from tocsin.testing.conformance.positions import PositionRules
 from tocsin.testing.conformance.pushes import PushRules
+from tocsin.testing.conformance.receivers import ReceiverRules
 from tocsin.testing.conformance.records import RecordRules
 from tocsin.testing.conformance.sessions import SessionRules
 from tocsin.testing.conformance.settings import SettingsRules
+from tocsin.testing.conformance.statuses import StatusRules
 from tocsin.testing.conformance.texts import TextRules
 from tocsin.testing.conformance.times import TimeRules
 
@@ -38,6 +44,7 @@ class ProviderConformance(
     EventRules,
     HttpEventRules,
     CommentRules,
+    StatusRules,
     MannerRules,
 ):
     """The contract of a provider of an HTTP API.
@@ -99,4 +106,25 @@ class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailur
                 if request.match_info["address"].startswith("203.0.113."):
                     return web.json_response({"verdict": "bad"})
                 raise web.HTTPNotFound
+    """
+
+
+class ChannelConformance(
+    ChannelSettingsRules, DeliveryRules, ContentRules, ClosingRules, ReceiverRules
+):
+    """The contract of a channel that keeps objects at its receiver, such as tickets or cases.
+
+    ::
+
+        class TestAcme(ChannelConformance):
+            channel = Acme
+            simulator = AcmeSimulator
+            idempotency = Idempotency.SEARCH
+            permissions = ("tickets:write",)
+
+            def settings(self, url):
+                return {"url": url, "api_key": "a secret"}
+
+            def template_paths(self):
+                return [Path(tocsin_acme.__file__).parent / "templates"]
     """

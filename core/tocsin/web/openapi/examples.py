@@ -16,6 +16,7 @@ from tocsin.web.routes import (
     api_keys,
     audit,
     backfills,
+    channels,
     deliveries,
     destinations,
     enrichment,
@@ -23,8 +24,10 @@ from tocsin.web.routes import (
     incidents,
     investigations,
     oauth,
+    plugins,
     providers,
     push,
+    rendered,
     replays,
     schedules,
     search,
@@ -119,6 +122,15 @@ _destination: dict[str, Json] = {
     "revision": 1,
 }
 _ALERTED = ("title", "severity", "status", "provider", "url")
+_plugin: dict[str, Json] = {
+    "name": "webhook",
+    "distribution": "tocsin",
+    "version": "0.1.0",
+    "state": "loaded",
+    "absent": None,
+    "offers": ["destinations"],
+    "used_by": [{"table": "destinations.soar", "absent": None}],
+}
 _entry: dict[str, Json] = {
     "id": 17,
     "at": _CREATED,
@@ -146,6 +158,7 @@ _whereabouts: dict[str, Json] = {
     "reason": "503: busy",
     "due_at": "2026-11-21T06:10:00.000Z",
     "remote_id": None,
+    "remote_url": None,
     "finished_at": None,
 }
 _delivery: dict[str, Json] = {
@@ -431,6 +444,30 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "reason": None,
         "response": "ok",
         "remote_id": None,
+        "remote_url": None,
+    },
+    channels.ChannelList: {
+        "channels": [
+            {
+                "plugin": "webhook",
+                "summary": "Posts each event, signed, and takes any 2xx answer for a receipt.",
+                "settings": [
+                    {
+                        "name": "url",
+                        "type": "text",
+                        "shape": "text",
+                        "choices": [],
+                        "required": False,
+                        "default": None,
+                        "secret": False,
+                        "local": False,
+                        "common": False,
+                        "description": "Where to post to.",
+                    }
+                ],
+            }
+        ],
+        "total": 1,
     },
     deliveries.DeliveryList: {
         "deliveries": [_delivery | {"attempts": 1}],
@@ -456,6 +493,20 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
                 "response": "busy",
             }
         ],
+    },
+    rendered.DeliveryBody: {
+        "id": DELIVERY_ID,
+        "destination": "soar",
+        "template": "envelope",
+        "parts": [
+            {
+                "name": "body",
+                "content": '{"event_type":"incident-alert","data":{"incident_number":4711}}',
+                "reason": None,
+            }
+        ],
+        "breaches": [],
+        "reason": None,
     },
     replays.NewReplay: {
         "state": "dead",
@@ -612,6 +663,32 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
             }
         ],
         "total": 1,
+    },
+    plugins.PluginList: {"plugins": [_plugin], "total": 1},
+    plugins.PluginDetail: {
+        **_plugin,
+        "hooks": ["tocsin_channels"],
+        "kinds": [
+            {
+                "section": "destinations",
+                "name": "Webhook",
+                "summary": "Posts each event, signed, and takes any 2xx answer for a receipt.",
+                "capabilities": [],
+                "streams": [],
+                "permissions": [],
+                "settings": [
+                    {
+                        "name": "url",
+                        "type": "text",
+                        "required": False,
+                        "default": None,
+                        "secret": False,
+                        "common": False,
+                        "description": "Where to post to.",
+                    }
+                ],
+            }
+        ],
     },
     audit.AuditList: {
         "entries": [_entry],

@@ -75,6 +75,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "The destination's name.",
         "example": "soar",
     },
+    "plugin": {
+        "schema": {"type": "string", "minLength": 1, "maxLength": 100},
+        "description": "The plugin's name.",
+        "example": "webhook",
+    },
     "provider": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
         "description": "The provider's name in `plugins.toml`.",

@@ -91,6 +91,7 @@ class Refusal:
                 client_id=CLIENT_ID,
                 name="soar",
                 provider=PROVIDER,
+                plugin="webhook",
                 value="203.0.113.7",
                 step=7,
                 **_IDS,
@@ -192,6 +193,7 @@ _REFUSALS = (
         lambda endpoint: endpoint.path.endswith(_OF_REPORTS),
     ),
     Refusal("unknown", 404, "Nothing is known of '203.0.113.7'.", is_in_graph),
+    Refusal("unknown", 404, "There is no plugin of this identifier.", names("plugin")),
     Refusal("unknown", 404, "There is nothing at this path.", names("provider")),
     Refusal("not-acceptable", 406, "What is here comes as {media_type} alone.", is_ours),
     Refusal(

@@ -72,13 +72,14 @@ TAGS = (
     Tag(
         "Destinations",
         "Who is told of events, administered by admins.",
-        ("/api/admin/destinations",),
+        ("/api/admin/destinations", "/api/admin/channels"),
     ),
     Tag(
         "Deliveries",
         "What arrived where and, if not, why not; sending it again, one or many.",
         ("/api/admin/deliveries", "/api/admin/replays"),
     ),
+    Tag("Plugins", "What is installed, and what of it is used.", ("/api/admin/plugins",)),
     Tag("Audit", "What admins did, and how often callers were refused.", ("/api/admin/audit",)),
     Tag(
         "Service",

@@ -10,7 +10,7 @@ from pydantic import Field
 from sqlalchemy import Connection, Row
 from ulid import ULID
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.credentials import (
     ApiClient,
     ClientStatus,
@@ -38,7 +38,6 @@ from tocsin.web.routes.records import (
     Text,
     answer_page,
     known_scopes,
-    moment,
     no_such,
     place_of,
     refusing,
@@ -232,5 +231,5 @@ def _represent(client: ApiClient) -> dict[str, Json]:
         "scopes": list(client.scopes),
         "created_by": client.created_by,
         "created_at": isoformat(client.created_at),
-        "last_used_at": moment(client.last_used_at),
+        "last_used_at": isoformat_or_none(client.last_used_at),
     }

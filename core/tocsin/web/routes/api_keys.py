@@ -10,7 +10,7 @@ from pydantic import Field
 from sqlalchemy import Connection, Row
 from ulid import ULID
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.credentials import (
     ApiKey,
     KeyStatus,
@@ -39,7 +39,6 @@ from tocsin.web.routes.records import (
     Text,
     answer_page,
     known_scopes,
-    moment,
     no_such,
     place_of,
     refusing,
@@ -231,7 +230,7 @@ def rotate_key(connection: Connection, call: Call) -> Answer:
         )
     dates: dict[str, Json] = {
         "expires_at": isoformat(key.expires_at),
-        "previous_key_expires_at": moment(key.previous_expires_at),
+        "previous_key_expires_at": isoformat_or_none(key.previous_expires_at),
     }
     content = {"key_id": key.key_id, "api_key": minted.text, **dates}
     return Answer(content, SHOWN_ONCE, change=Change(target=f"key:{key.key_id}", details=dates))
@@ -266,7 +265,7 @@ def _represent(key: ApiKey, call: Call) -> dict[str, Json]:
         "created_at": isoformat(key.created_at),
         "updated_at": isoformat(key.updated_at),
         "expires_at": isoformat(key.expires_at),
-        "last_used_at": moment(key.last_used_at),
-        "last_rotated_at": moment(key.last_rotated_at),
-        "previous_key_expires_at": moment(key.previous_end(now)),
+        "last_used_at": isoformat_or_none(key.last_used_at),
+        "last_rotated_at": isoformat_or_none(key.last_rotated_at),
+        "previous_key_expires_at": isoformat_or_none(key.previous_end(now)),
     }

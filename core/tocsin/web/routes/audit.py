@@ -12,6 +12,7 @@ from tocsin import audit
 from tocsin.web.calls import Answer, Call
 from tocsin.web.cursor import Place
 from tocsin.web.parsing import Query, Shown
+from tocsin.web.routes.moments import Moment
 from tocsin.web.routes.records import Limit, TotalRelation, place_of, total_of, with_next
 
 LIST = "u"
@@ -26,6 +27,8 @@ class AuditQuery(Query):
     action: _Exact | None = Field(default=None, description="Only this action.")
     actor: _Exact | None = Field(default=None, description="Only this actor, such as `admin:ana`.")
     target: _Exact | None = Field(default=None, description="Only what was done to this.")
+    since: Moment | None = Field(default=None, description="Only what was done from here on.")
+    until: Moment | None = Field(default=None, description="Only what was done before.")
     limit: Limit = 50
     cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
 
@@ -67,6 +70,8 @@ def list_audit(connection: Connection, call: Call) -> Answer:
         action=query.action,
         actor=query.actor,
         target=query.target,
+        since=query.since,
+        until=query.until,
     )
     content = {
         "entries": page.entries,

@@ -77,6 +77,7 @@ class Whereabouts(Shown):
     reason: str | None = Field(description="Why it is not there.")
     due_at: datetime | None = Field(description="When it is tried next.")
     remote_id: str | None = Field(description="What the receiver calls what it made of it.")
+    remote_url: str | None = Field(description="Where a person can look at that.")
     finished_at: datetime | None
 
 

@@ -21,7 +21,7 @@ from pydantic import (
 from sqlalchemy import Connection
 
 from tocsin import delivery
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import (
     Destination,
     Reason,
@@ -39,7 +39,7 @@ from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
 from tocsin.web.parsing import Body, Query, Shown, invalid
 from tocsin.web.problems import Kind, refusal
-from tocsin.web.routes.records import Limit, moment, no_such, place_of, with_next
+from tocsin.web.routes.records import Limit, no_such, place_of, with_next
 
 LIST = "d"
 
@@ -164,6 +164,7 @@ class SampleOutcome(Shown):
     reason: str | None = Field(description="Why it was not delivered.")
     response: str = Field(description="The beginning of what was answered.")
     remote_id: str | None = Field(description="What the receiver calls what it made of it.")
+    remote_url: str | None = Field(description="Where a person can look at that.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +304,7 @@ def try_destination(_connection: Connection, call: Call) -> Answer:
         "reason": sent.reason,
         "response": sent.response.decode("utf-8", "replace"),
         "remote_id": sent.remote_id,
+        "remote_url": sent.remote_url,
     }
     return Answer(content, change=Change(target=_target(call.path["name"]), details=details))
 
@@ -366,8 +368,8 @@ def _represent(destination: Destination, call: Call) -> dict[str, Json]:
         "settings": settings,
         "secrets": secrets,
         "failures": standing.failures,
-        "failing_since": moment(standing.failing_since),
-        "held_until": moment(standing.held_until),
+        "failing_since": isoformat_or_none(standing.failing_since),
+        "held_until": isoformat_or_none(standing.held_until),
         "created_by": destination.created_by,
         "created_at": isoformat(destination.created_at),
         "updated_at": isoformat(destination.updated_at),

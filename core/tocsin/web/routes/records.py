@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 from sqlalchemy import Row
 
-from tocsin.clock import isoformat
 from tocsin.credentials import NoSuchRecordError, NotActiveError, RecordPage, Scope
 from tocsin.errors import CallerError
 from tocsin.model import Json
@@ -75,11 +73,6 @@ def known_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
             f"There is no scope {', '.join(map(repr, unknown))}; valid are {', '.join(SCOPES)}.",
         )
     return tuple(sorted(set(scopes)))
-
-
-def moment(value: datetime | None) -> str | None:
-    """Return a moment as it goes out, None where there is none."""
-    return None if value is None else isoformat(value)
 
 
 class Counted(Protocol):

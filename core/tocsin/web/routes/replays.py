@@ -14,7 +14,7 @@ from tocsin.fields import any_case
 from tocsin.model import EventType
 from tocsin.web.calls import Answer, Call, Change
 from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query, Shown
+from tocsin.web.parsing import Body, Query, Shown, invalid
 from tocsin.web.routes.deliveries import DestinationName
 from tocsin.web.routes.moments import Moment
 from tocsin.web.routes.records import Limit, no_such, place_of, with_next
@@ -95,7 +95,10 @@ async def measure(call: Call) -> Extent:
         since=body.since,
         until=body.until,
     )
-    return await call.services.database.read(delivery.measure_replay, body.state, wanted)
+    try:
+        return await call.services.database.read(delivery.measure_replay, body.state, wanted)
+    except delivery.NoSuchDestinationError as error:
+        raise invalid("body", [{"path": "destination", "detail": str(error)}]) from None
 
 
 def create_replay(connection: Connection, call: Call) -> Answer:

@@ -23,6 +23,11 @@ STATUSES = {
     "closed": IncidentStatus.CLOSED,
     "merged": IncidentStatus.CLOSED,
 }
+WRITTEN = {
+    IncidentStatus.NEW: "open",
+    IncidentStatus.ACTIVE: "in_progress",
+    IncidentStatus.CLOSED: "closed",
+}
 ENTITIES = {
     "ip": EntityKind.IP,
     "host": EntityKind.HOST,

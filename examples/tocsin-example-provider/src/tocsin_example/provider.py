@@ -17,6 +17,7 @@ from tocsin import (
     Grant,
     Health,
     Incident,
+    IncidentStatus,
     Listing,
     Refused,
     SiemEvent,
@@ -24,7 +25,7 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_example.cases import ENTITIES, incident_of
+from tocsin_example.cases import ENTITIES, WRITTEN, incident_of
 from tocsin_example.log import events_of
 
 NOT_FOUND = 404
@@ -42,7 +43,12 @@ class ExampleProvider(WindowedProvider):
         client_id: str = Field(description="The id of an API client at Example.")
         client_secret: SecretStr = Field(description="Its secret.")
 
-    permissions = ("cases:read", "log:read", "comments:write, where write_back is on")
+    permissions = (
+        "cases:read",
+        "log:read",
+        "comments:write, where write_back is on",
+        "cases:write, where write_back_status is set",
+    )
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
@@ -127,6 +133,15 @@ class ExampleProvider(WindowedProvider):
                 raise Broken(f"GET {path} answered without `comments`")
         if not any(it.endswith(f"\n{mark}") for it in written):
             await self._api.request("POST", path, json={"text": f"{text}\n\n{mark}"})
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Have a case stand so; one that stands there already is left alone."""
+        found = await self.incident(external_id)
+        if found is None:
+            raise Refused(f"there is no case {external_id}")
+        if found.status is not status:
+            path = f"/api/v1/cases/{quote(external_id, safe='')}"
+            await self._api.request("PATCH", path, json={"status": WRITTEN[status]})
 
     async def _sign_in(self) -> Grant:
         answer = await self._api.request(

@@ -77,19 +77,27 @@ class Examiner:
         await self._events(followed)
 
     async def _incidents_about(self, entities: Sequence[Entity]) -> None:
-        """Add the incidents in the window; of all others at least how they are marked counts."""
-        limit = self.asking.bounds.incidents + 1
+        """Add the incidents in the window; of all others at least how they are marked counts.
+
+        Among the newest of everybody there may be none of the window or of the provider, so these
+        are asked for by themselves.
+        """
+        limit, window = self.asking.bounds.incidents + 1, self.case.window
         questions = [
-            IncidentsAbout(entities=chunk, limit=limit)
+            question
             for chunk in _chunks(entities, _ABOUT_AT_ONCE)
+            for question in (
+                IncidentsAbout(entities=chunk, window=window, provider=self.provider, limit=limit),
+                IncidentsAbout(entities=chunk, limit=limit),
+            )
         ]
-        found = []
+        found: dict[int, tuple[IncidentRecord, str]] = {}
         for answer in await self.asking.ask_all(questions):
             for record in answer.content or ():
                 self.case.mark(record)
                 if self._is_wanted(record):
-                    found.append((record, answer.step))
-        add_within_bounds(self.asking, self.case, found)
+                    found.setdefault(record.number, (record, answer.step))
+        add_within_bounds(self.asking, self.case, list(found.values()))
 
     def _is_wanted(self, record: IncidentRecord) -> bool:
         """Return whether an incident that came up is to be examined."""

@@ -1,0 +1,107 @@
+"""A customer of CrowdStrike as a provider: what it is asked, and by what time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from tocsin import (
+    Broken,
+    Entity,
+    Health,
+    Incident,
+    IncidentStatus,
+    Listing,
+    SiemEvent,
+    Tools,
+    Window,
+    WindowedProvider,
+)
+from tocsin_connectors.siem.crowdstrike import writing
+from tocsin_connectors.siem.crowdstrike.alerts import incident_of
+from tocsin_connectors.siem.crowdstrike.checking import READ, SEARCH, WRITE, problems
+from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS
+from tocsin_connectors.siem.crowdstrike.events import FIELDS
+from tocsin_connectors.siem.crowdstrike.falcon import BY_ID, Falcon
+from tocsin_connectors.siem.crowdstrike.searching import Searcher
+from tocsin_connectors.siem.crowdstrike.settings import CrowdStrikeSettings
+from tocsin_connectors.siem.crowdstrike.walk import Step
+
+
+class CrowdStrike(WindowedProvider):
+    """Alerts of one customer, each of them an incident."""
+
+    class Settings(CrowdStrikeSettings):
+        """What a CrowdStrike provider can be told."""
+
+    settings: Settings
+    permissions = (
+        READ,
+        f"{SEARCH}, unless event_repository is empty",
+        f"{WRITE}, where write_back is on",
+    )
+    event_kinds = frozenset(FIELDS)
+    page_size = 200
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._falcon = Falcon(settings, tools)
+        self._searcher = Searcher(self._falcon.api, tools.clock, settings.event_repository)
+        self._console = CLOUDS[settings.cloud].console
+
+    async def check(self) -> Health:
+        """Return which scopes the API client lacks."""
+        searcher = self._searcher if self.settings.event_repository else None
+        lacking = await problems(
+            self._falcon, searcher, self.tools.clock.now(), writes=self.settings.write_back
+        )
+        return Health(detail=f"alerts of {self.settings.url} can be read", problems=tuple(lacking))
+
+    async def list_changes(
+        self,
+        stream: str,  # noqa: ARG002 - there is one
+        window: Window,
+        token: Any,
+        limit: int,
+    ) -> Listing:
+        """Return a page of the alerts that were updated in the window, the oldest first."""
+        step = Step.first(window) if token is None else Step.decode(token)
+        found = await self._falcon.alerts(step, window.end, limit)
+        following = step.following(found)
+        return Listing(
+            records=found.records,
+            next_token=following and following.encode(),
+            server_time=found.server_time,
+        )
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident:
+        """Return the incident that an alert is; ValueError for what is none."""
+        return incident_of(record, self._console)
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the alert as it is now, None where there is none."""
+        record = await self._falcon.alert(external_id)
+        if record is None:
+            return None
+        try:
+            return incident_of(record, self._console)
+        except ValueError as error:
+            raise Broken(f"POST {BY_ID} answered no alert: {error}") from None
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events in Next-Gen SIEM that name an entity."""
+        async with aclosing(self._searcher.events(entity, window, limit)) as events:
+            async for event in events:
+                yield event
+
+    async def comment(self, external_id: str, text: str, key: str) -> None:
+        """Write a comment to an alert."""
+        await writing.comment(self._falcon, external_id, text, key)
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Set where an alert stands."""
+        await writing.set_status(self._falcon, external_id, status)

@@ -1,0 +1,43 @@
+"""What a provider that is a customer of CrowdStrike can be told."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, SecretStr, StringConstraints, model_validator
+
+from tocsin import ApiSettings, ServerUrl, WindowedProvider
+from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS, CloudName
+
+RepositoryName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{0,100}$")]
+
+
+class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
+    """The settings of `crowdstrike`."""
+
+    cloud: CloudName = Field(
+        default="us-1", description="Which of CrowdStrike's clouds it is: us-1, us-2, eu-1, ..."
+    )
+    url: ServerUrl = Field(
+        default=CLOUDS["us-1"].api,
+        description="The API: that of the cloud, unless it is given.",
+    )
+    client_id: str = Field(min_length=1, description="The id of an API client.")
+    client_secret: SecretStr = Field(description="The secret of that API client.")
+    member_cid: str | None = Field(
+        default=None,
+        pattern=r"^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{2})?$",
+        description="Of a parent in Flight Control: the child to read, by its CID of 32 digits.",
+    )
+    event_repository: RepositoryName = Field(
+        default="search-all",
+        description='The view of Next-Gen SIEM to look into for what an entity did; "" for none.',
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_cloud(cls, given: Any) -> Any:
+        match given:
+            case {"cloud": str(name)} if name in CLOUDS:
+                return {"url": CLOUDS[name].api} | given
+        return given  # what is wrong with it is said of the field

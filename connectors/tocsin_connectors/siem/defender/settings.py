@@ -1,0 +1,23 @@
+"""What a provider that is a tenant of Defender XDR can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import Field
+
+from tocsin import ServerUrl, WindowedProvider
+from tocsin_connectors.siem.microsoft.clouds import CLOUDS
+from tocsin_connectors.siem.microsoft.entra import EntraSettings
+
+
+class DefenderSettings(EntraSettings, WindowedProvider.Settings):
+    """The settings of `defender`."""
+
+    addresses: ClassVar[Mapping[str, str]] = {**EntraSettings.addresses, "url": "graph"}
+
+    url: ServerUrl = Field(
+        default=CLOUDS["public"].graph,
+        description="Microsoft Graph: that of the cloud, unless it is given.",
+    )

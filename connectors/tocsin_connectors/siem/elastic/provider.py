@@ -1,0 +1,152 @@
+"""Elastic Security as a provider: what it is asked, in which streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import (
+    Broken,
+    Entity,
+    Health,
+    Incident,
+    IncidentStatus,
+    Listing,
+    Refused,
+    SiemEvent,
+    Tools,
+    Window,
+    WindowedProvider,
+)
+from tocsin_connectors.siem.elastic import alerts, cases, settings
+from tocsin_connectors.siem.elastic.checking import problems_of
+from tocsin_connectors.siem.elastic.events import event_of
+from tocsin_connectors.siem.elastic.fields import NAMES
+from tocsin_connectors.siem.elastic.kibana import Kibana
+from tocsin_connectors.siem.elastic.listing import CASES, Place, list_changed, list_new
+from tocsin_connectors.siem.elastic.queries import changed_within
+from tocsin_connectors.siem.elastic.writing import Writer
+from tocsin_connectors.siem.indices.cluster import Cluster
+from tocsin_connectors.siem.indices.naming import naming
+from tocsin_connectors.siem.indices.reading import Logs, events_in, latest, oldest
+from tocsin_connectors.siem.records import children, text
+
+_STREAMS = {"alerts": ("alerts",), "cases": ("new-cases", "changed-cases")}
+_LISTS = {"new-cases": list_new, "changed-cases": list_changed}
+_NOT_FOUND = 404
+
+
+class Elastic(WindowedProvider):
+    """Detection alerts and cases of one space of Elastic Security."""
+
+    class Settings(settings.Settings):
+        """What an Elastic provider can be told."""
+
+    event_kinds = frozenset(NAMES)
+    permissions = (
+        "read on .alerts-security.alerts-<space> and on the indexes of events",
+        "Kibana: Cases, read; all, where write_back is on",
+        "Kibana: Security, read, and Notes, all, where write_back is on",
+        "write and maintenance on .alerts-security.alerts-<space>, where write_back_status is set",
+    )
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._cluster = Cluster(tools, settings, settings.authorization)
+        self._kibana = Kibana(tools, settings)
+        self._writer = Writer(self._kibana)
+
+    async def check(self) -> Health:
+        """Return whose key it is, and which permissions are missing."""
+        who, problems = await problems_of(self._cluster, self._kibana, self.settings)
+        read, space = " and ".join(self.settings.incidents), self.settings.space
+        return Health(detail=f"{who} reads {read} of the space {space}", problems=problems)
+
+    def streams(self) -> Sequence[str]:
+        """Return what is read apart: alerts, the cases that were made, and those changed later."""
+        wanted = self.settings.incidents
+        return tuple(it for kind, its in _STREAMS.items() if kind in wanted for it in its)
+
+    async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
+        """Return a page of the alerts, or of the cases, that changed in the window."""
+        if stream in _LISTS:
+            return await _LISTS[stream](self._kibana, window, Place.decode(token, limit))
+        logs = Logs(self._cluster, self.settings.alerts_index, alerts.TIMESTAMP)
+        listing, _ = await oldest(logs, token, limit, changed_within(window))
+        return listing
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident:
+        """Return the incident of an alert or a case; ValueError where it has no id or no time."""
+        of = alerts.incident_of if "_source" in record else cases.incident_of
+        return of(record, self.settings)
+
+    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
+        """Return a case with the alerts that are attached to it."""
+        if not cases.has_alerts(record):
+            return incident
+        path = f"{CASES}/{quote(incident.external_id.removeprefix(cases.PREFIX), safe='')}/alerts"
+        answer = await self._kibana.get(path)
+        if not isinstance(answer.json, list):
+            raise Broken(f"GET {path} answered something else than a list")
+        attached = children({"": answer.json}, "")
+        hits = await self._alerts([it for each in attached if (it := text(each, "id"))])
+        return cases.with_alerts(incident, hits)
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the alert or the case as it is now, None where it was deleted."""
+        if not external_id.startswith(cases.PREFIX):
+            found = await self._alerts([external_id])
+            return self._as_it_is(found[0]) if found else None
+        name = quote(external_id.removeprefix(cases.PREFIX), safe="")
+        try:
+            answer = await self._kibana.get(f"{CASES}/{name}")
+        except Refused as refused:
+            if refused.status == _NOT_FOUND:
+                return None
+            raise
+        if not isinstance(answer.json, dict):
+            raise Broken(f"GET {CASES}/{name} answered no case")
+        return await self.complete(self._as_it_is(answer.json), answer.json)
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events of a window that have the entity in a field of its kind."""
+        if (clause := naming(entity, NAMES)) is None:
+            return
+        logs = Logs(self._cluster, ",".join(self.settings.event_indexes), alerts.TIMESTAMP)
+        hits = latest(logs, clause, window, limit)
+        async with aclosing(events_in(hits, partial(event_of, entity=entity), limit)) as events:
+            async for event in events:
+                yield event
+
+    async def comment(self, external_id: str, text: str, key: str) -> None:
+        """Write a comment to a case or a note to an alert, once for its key."""
+        if external_id.startswith(cases.PREFIX):
+            name = external_id.removeprefix(cases.PREFIX)
+            await self._writer.comment_on_case(name, text, key)
+            return
+        if not await self._alerts([external_id]):
+            raise Refused(f"there is no alert {external_id}")
+        await self._writer.comment_on_alert(external_id, text, key)
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Have an alert or a case stand so; nothing is written where it does already."""
+        if external_id.startswith(cases.PREFIX):
+            name = external_id.removeprefix(cases.PREFIX)
+            await self._writer.set_status_of_case(name, status)
+        else:
+            await self._writer.set_status_of_alert(external_id, status)
+
+    def _as_it_is(self, record: Mapping[str, Any]) -> Incident:
+        try:
+            return self.to_incident(record)
+        except ValueError as error:
+            raise Broken(f"an incident was asked for, and something else came: {error}") from None
+
+    async def _alerts(self, identifiers: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        return await self._cluster.documents(self.settings.alerts_index, identifiers)

@@ -1,0 +1,125 @@
+"""Signing in to Microsoft Entra ID as an app, with a secret of it.
+
+https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any, ClassVar
+
+from pydantic import Field, SecretStr, model_validator
+
+from tocsin import (
+    Api,
+    ApiSettings,
+    Broken,
+    CredentialsRefused,
+    Grant,
+    Misconfigured,
+    Refused,
+    ServerUrl,
+    Tools,
+    parse_json,
+)
+from tocsin_connectors.siem.microsoft.clouds import CLOUDS, Cloud, CloudName
+
+
+class EntraSettings(ApiSettings):
+    """What an app that signs in can be told; derive, and say in `addresses` where its APIs are."""
+
+    addresses: ClassVar[Mapping[str, str]] = {"authority": "authority"}
+    """By the setting of each address, what of the cloud it is unless it is given."""
+
+    cloud: CloudName = Field(
+        default="public",
+        description="Which of Microsoft's clouds: public, usgov (GCC High), usdod or china.",
+    )
+    authority: ServerUrl = Field(
+        default=CLOUDS["public"].authority,
+        description="Where to sign in: that of the cloud, unless it is given.",
+    )
+    tenant_id: str = Field(
+        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="The Entra tenant: its id, or a domain."
+    )
+    client_id: str = Field(min_length=1, description="The id of the registered app.")
+    client_secret: SecretStr = Field(description="A secret of that app.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_cloud(cls, given: Any) -> Any:
+        match given:
+            case {"cloud": str(name)}:
+                cloud = CLOUDS.get(name)
+            case _:
+                cloud = CLOUDS["public"]
+        if cloud is None or not isinstance(given, dict):
+            return given  # what is wrong with it is said of the field
+        return {name: getattr(cloud, part) for name, part in cls.addresses.items()} | given
+
+    @property
+    def of_cloud(self) -> Cloud:
+        """The addresses of the cloud."""
+        return CLOUDS[self.cloud]
+
+
+class Entra:
+    """The sign-in of one app; a token is good for one audience."""
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        self._settings: EntraSettings = settings
+        self._tools = tools
+        self._granted: dict[str, frozenset[str]] = {}
+        self._authority = Api(tools, settings.model_copy(update={"url": settings.authority}))
+
+    def api(self, url: str, audience: str) -> Api:
+        """Return what asks the server at `url`, with tokens for this audience."""
+        settings = self._settings.model_copy(update={"url": url})
+        return Api(self._tools, settings, sign_in=partial(self._sign_in, f"{audience}/.default"))
+
+    def granted(self, audience: str) -> frozenset[str]:
+        """Return the permissions that the last token names; none where it cannot be read."""
+        return self._granted.get(f"{audience}/.default", frozenset())
+
+    async def _sign_in(self, scope: str) -> Grant:
+        """Return a grant by client credentials (RFC 6749 section 4.4)."""
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": self._settings.client_id,
+            "client_secret": self._settings.client_secret.get_secret_value(),
+            "scope": scope,
+        }
+        path = f"/{self._settings.tenant_id}/oauth2/v2.0/token"
+        try:
+            answer = await self._authority.request("POST", path, form=form)
+        except Misconfigured:
+            raise
+        except Refused as refused:  # an unknown tenant, app or audience is answered with 400
+            raise CredentialsRefused(
+                str(refused), status=refused.status, response=refused.response
+            ) from refused
+        match answer.json:
+            case {"access_token": str(token), "expires_in": int(seconds)}:
+                ends = self._tools.clock.now() + timedelta(seconds=seconds)
+                self._granted[scope] = _roles_in(token)
+                return Grant(f"Bearer {token}", ends)
+        raise Broken(f"POST {path} answered without `access_token` and `expires_in`")
+
+
+def _roles_in(token: str) -> frozenset[str]:
+    """Return the roles of an app that a token names, be it one that can be read (RFC 7519).
+
+    https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference
+    """
+    with suppress(ValueError):
+        payload = token.split(".")[1:2]
+        content = parse_json(urlsafe_b64decode("".join(payload) + "=="))
+        match content:
+            case {"roles": [*roles]}:
+                return frozenset(map(str, roles))
+    return frozenset()

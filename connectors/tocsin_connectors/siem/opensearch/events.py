@@ -1,0 +1,71 @@
+"""From a document of a log to the event that it is, for investigations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin import Entity, EntityKind, SiemEvent, find_in_record
+from tocsin_connectors.siem.indices.documents import (
+    in_one_line,
+    more_entities_in,
+    text_at,
+    value_at,
+)
+from tocsin_connectors.siem.indices.naming import with_asked
+from tocsin_connectors.siem.opensearch.alerts import moment
+from tocsin_connectors.siem.records import described, union
+
+ENTITY_FIELDS = {
+    EntityKind.IP: (
+        *("source.ip", "destination.ip", "client.ip", "server.ip", "host.ip", "related.ip"),
+        *("winlog.event_data.IpAddress", "srcip", "dstip", "src_ip", "dest_ip", "id.orig_h"),
+    ),
+    EntityKind.HOST: (
+        *("host.name", "host.hostname", "related.hosts", "winlog.computer_name"),
+        *("winlog.event_data.WorkstationName", "observer.hostname"),
+    ),
+    EntityKind.USER: (
+        *("user.name", "user.target.name", "related.user", "winlog.event_data.TargetUserName"),
+        *("winlog.event_data.SubjectUserName", "userIdentity.userName"),
+    ),
+    EntityKind.DOMAIN: ("dns.question.name", "url.domain", "destination.domain"),
+    EntityKind.URL: ("url.full", "url.original"),
+    EntityKind.FILE_HASH: (
+        *(f"{it}.hash.{kind}" for it in ("file", "process") for kind in ("md5", "sha1", "sha256")),
+        "related.hash",
+    ),
+    EntityKind.FILE: ("file.path", "process.executable"),
+    EntityKind.EMAIL: ("email.from.address", "email.to.address", "user.email"),
+}
+"""Where documents name an entity, by its kind: ECS, and what Security Analytics maps to it."""
+_TOLD = ("message", "event.original", "log", "event.action")
+_FIELDS = (
+    *("event.action", "event.outcome", "event.category", "event.code", "rule.name", "message"),
+    *("source.ip", "destination.ip", "user.name", "host.name", "process.command_line", "url.full"),
+)
+_LONGEST = 500
+
+
+def event_of(hit: dict[str, Any], field: str, entity: Entity) -> SiemEvent | None:
+    """Return the event that a hit is, None where it does not name the entity after all.
+
+    Raises ValueError for what has no time.
+    """
+    document = hit.get("_source")
+    occurred_at = moment(value_at(document, field))
+    if occurred_at is None or not isinstance(document, dict):
+        raise ValueError(f"{field} is {described(value_at(document, field))}")
+    found = union([find_in_record(document, limit=200).entities, more_entities_in(document)])
+    entities = with_asked(found, entity, document, ENTITY_FIELDS)
+    if entities is None:
+        return None
+    told = " ".join((text_at(document, *_TOLD) or in_one_line(document)).split())[:_LONGEST]
+    fields = {place: text_at(document, place) for place in _FIELDS}
+    name = hit.get("_id")
+    return SiemEvent(
+        external_id=name if isinstance(name, str) else None,
+        occurred_at=occurred_at,
+        summary=told or "an event",
+        entities=entities,
+        fields={place: text[:_LONGEST] for place, text in fields.items() if text},
+    )

@@ -1,0 +1,166 @@
+"""OpenSearch Security Analytics as a provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from tocsin import (
+    Entity,
+    Health,
+    Incident,
+    Listing,
+    Misconfigured,
+    SiemEvent,
+    Tools,
+    Window,
+)
+from tocsin_connectors.siem.around import ask_around
+from tocsin_connectors.siem.indices.cluster import Attempts, Cluster
+from tocsin_connectors.siem.indices.naming import naming
+from tocsin_connectors.siem.indices.reading import Logs, events_in, latest
+from tocsin_connectors.siem.looking_back import NEW, LooksBack
+from tocsin_connectors.siem.opensearch.alerts import (
+    Name,
+    changed_at,
+    finding_ids,
+    has_changed_in,
+    incident_of,
+)
+from tocsin_connectors.siem.opensearch.analytics import Analytics, Detector, Rows, indices_of
+from tocsin_connectors.siem.opensearch.asking import ask, probe
+from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, event_of
+from tocsin_connectors.siem.opensearch.findings import with_findings
+from tocsin_connectors.siem.opensearch.settings import OpenSearchSettings
+from tocsin_connectors.siem.opensearch.step import Step
+
+DETECTOR = "tocsin_detector"
+"""The member that tells of which detector a record is; `detector_id` is not always right."""
+_NONE = "no detector of Security Analytics can be seen"
+
+
+class OpenSearch(LooksBack):
+    """The alerts of OpenSearch Security Analytics."""
+
+    class Settings(OpenSearchSettings):
+        """What an OpenSearch provider can be told."""
+
+    settings: Settings
+    event_kinds = frozenset(ENTITY_FIELDS)
+    permissions = (
+        "cluster:admin/opensearch/securityanalytics/detector/search",
+        "cluster:admin/opensearch/securityanalytics/alerts/get",
+        "cluster:admin/opensearch/securityanalytics/findings/get",
+        "index permission `read` on the indices that investigations search",
+    )
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._cluster = Cluster(tools, settings, settings.authorization)
+        self._analytics = Analytics(self._cluster)
+        self._detectors: Mapping[str, Detector] = {}
+
+    async def check(self) -> Health:
+        """Return whether alerts, findings and logs can be read, and what is missing for it."""
+        attempts = Attempts()
+        detectors = await attempts.make(self._analytics.detectors()) or {}
+        now = self.tools.clock.now()
+        for name in list(detectors)[:1]:
+            step = Step.beginning([name], Window(now - timedelta(minutes=1), now))
+            await attempts.make(self._analytics.alerts(step, 1))
+            await attempts.make(self._analytics.try_findings(name))
+        if indices := self._indices(detectors):
+            await attempts.make(self._cluster.search(indices, {"size": 0}))
+        none = () if detectors or attempts.problems else (_NONE,)
+        count = "1 detector" if len(detectors) == 1 else f"{len(detectors)} detectors"
+        detail = f"{self.settings.url}: {count} can be read"
+        return Health(detail=detail, problems=(*attempts.problems, *none))
+
+    async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
+        """Return a page of the alerts that began in the window, or that something became of in it.
+
+        The API lists by when alerts began alone: for the others, all of `changes_for` is listed.
+        """
+        if token is None or not self._detectors:
+            self._detectors = await self._analytics.detectors()
+        if not self._detectors:
+            raise Misconfigured(_NONE)
+        step, rows = await self._rows(stream, window, token, limit)
+        detector = self._detectors.get(step.detectors[0])
+        told = {"id": step.detectors[0], "name": detector and detector.name}
+        following = step.following(len(rows.alerts), rows.total, limit)
+        self.passed_over = step.passed_over and following is None
+        return Listing(
+            records=[
+                {**alert, DETECTOR: told}
+                for alert in rows.alerts
+                if stream == NEW or has_changed_in(alert, window)
+            ],
+            next_token=following and following.encode(),
+            server_time=rows.server_time,
+        )
+
+    async def _rows(self, stream: str, window: Window, token: Any, limit: int) -> tuple[Step, Rows]:
+        """Return the rows to be looked at next, and what was asked for them."""
+        begun = Step.beginning(list(self._detectors), self.listed_for(stream, window))
+        step = begun if token is None else Step.decode(token)
+        asked = partial(ask, self._analytics, size=limit)
+        if stream == NEW:
+            return await asked(step)
+        return await ask_around(step, asked, partial(probe, self._analytics, step), self.tools)
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
+        """Return the incident that an alert is; ValueError where it has no id or no time."""
+        detector = record[DETECTOR]
+        incident = incident_of(dict(record), detector["id"], detector["name"])
+        if (dashboard := self.settings.dashboard_url) is None:
+            return incident
+        page = f"{dashboard}/app/opensearch_security_analytics_dashboards#/alerts"
+        return replace(incident, source_url=page)
+
+    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
+        """Return the incident with what the alert's findings tell."""
+        names = finding_ids(dict(record))
+        findings = await self._analytics.findings(record[DETECTOR]["id"], names)
+        return with_findings(incident, findings)
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the alert as it is now, None where it or its detector is gone."""
+        name = Name.parse(external_id)
+        detectors = await self._analytics.detectors()
+        if name is None or name.detector not in detectors:
+            return None
+        told = {"id": name.detector, "name": detectors[name.detector].name}
+        step: Step | None = Step.of_moment(name.detector, name.start)
+        while step is not None:
+            rows = await self._analytics.alerts(step, self.page_size)
+            for alert in rows.alerts:
+                if alert.get("id") == name.alert and changed_at(alert) is not None:
+                    record = {**alert, DETECTOR: told}
+                    found = self.to_incident(record)
+                    return found and await self.complete(found, record)
+            step = step.following(len(rows.alerts), rows.total, self.page_size)
+        return None
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield what logs say of an entity, the latest first."""
+        if (clause := naming(entity, ENTITY_FIELDS)) is None:
+            return
+        field, indices = self.settings.time_field, self._indices(await self._analytics.detectors())
+        if not indices:
+            raise Misconfigured(f"{_NONE}, and `event_index` names no index to search")
+        hits = latest(Logs(self._cluster, indices, field), clause, window, limit)
+        told = partial(event_of, field=field, entity=entity)
+        async with aclosing(events_in(hits, told, limit)) as events:
+            async for event in events:
+                yield event
+
+    def _indices(self, detectors: Mapping[str, Detector]) -> str:
+        return self.settings.event_index or indices_of(detectors.values())

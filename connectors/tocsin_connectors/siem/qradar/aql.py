@@ -1,0 +1,106 @@
+"""What Ariel is asked, in AQL.
+
+A value that comes from elsewhere never stands in a query as it is. How AQL escapes quotation marks
+is documented nowhere, so nothing that would have to be escaped is ever written: of a text, all but
+plain characters becomes `%`, which `ILIKE` takes for anything. That finds the value, and at times
+others, which whoever asks has to leave out.
+
+https://www.ibm.com/docs/en/qsip/7.5?topic=aql-event-flow-simarc-fields-queries
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from ipaddress import ip_address
+
+from tocsin import Entity, EntityKind, Refused, Window
+from tocsin_connectors.siem.qradar.fields import milliseconds
+
+ADDRESSES: Mapping[int, tuple[str, ...]] = {
+    4: ("sourceip", "destinationip", "identityip"),
+    6: ("sourcev6", "destinationv6"),
+}
+"""By the version of the Internet Protocol, the fields that hold an address."""
+NAMES: Mapping[EntityKind, tuple[str, ...]] = {
+    EntityKind.USER: ("username",),
+    EntityKind.HOST: ("identityhostname",),
+}
+"""By kind, the fields of every event that name one."""
+_SELECTED = (
+    *("starttime", "devicetime", "qid", "QIDNAME(qid) AS event_name"),
+    *("CATEGORYNAME(category) AS category_name", "LOGSOURCENAME(logsourceid) AS log_source"),
+    *("sourceip", "sourceport", "destinationip", "destinationport", "sourcev6", "destinationv6"),
+    *("PROTOCOLNAME(protocolid) AS protocol", "username", "identityip", "identityhostname"),
+    *("eventcount", "magnitude", "UTF8(payload) AS payload"),
+)
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9 .:@/-]+")
+_AROUND = timedelta(minutes=5)
+"""By so much more than is wanted lies between START and STOP: these are rounded to minutes."""
+
+
+def pattern(value: str) -> str:
+    """Return what `ILIKE` finds a text with, and perhaps others: `'O%Brien'` for O'Brien.
+
+    Raises `Refused` for a text without any letter or digit of ASCII: it would find everything.
+    """
+    plain = _NOT_PLAIN.sub("%", value)
+    if not any(character.isalnum() for character in plain):
+        raise Refused(f"{value!r:.60} has no letter or digit that Ariel could look for")
+    return f"'{plain}'"
+
+
+def literal(address: str) -> str:
+    """Return an IP address as AQL compares it; ValueError for what is none."""
+    return f"'{ip_address(address)}'"
+
+
+def column(name: str) -> str:
+    """Return a custom property as a column; ValueError for a name with a quotation mark."""
+    if '"' in name:
+        raise ValueError(f"{name!r} cannot be quoted")
+    return f'"{name}"'
+
+
+def about(
+    entity: Entity, properties: Sequence[str], every: Iterable[str], window: Window, limit: int
+) -> str:
+    """Return the query for the latest events of a window that have an entity in a field of its.
+
+    `properties` are the custom properties that name such, `every` those that are to be told.
+    Raises `Refused` as `pattern` does, and ValueError where there is no field to look into.
+    """
+    found = [
+        *_addresses(entity),
+        *(f"{it} ILIKE {pattern(entity.value)}" for it in NAMES.get(entity.kind, ())),
+        *(f"{column(it)} ILIKE {pattern(entity.value)}" for it in properties),
+    ]
+    if not found:
+        raise ValueError(f"no field of an event holds a {entity.kind}")
+    columns = ", ".join((*_SELECTED, *dict.fromkeys(map(column, every))))
+    bounds = (window.start, window.end, window.start - _AROUND, window.end + _AROUND)
+    first, end, start, stop = map(milliseconds, bounds)
+    clauses = (
+        f"SELECT {columns} FROM events",  # noqa: S608 - no value stands in it as it came
+        f"WHERE ({' OR '.join(found)}) AND starttime >= {first} AND starttime < {end}",
+        f"ORDER BY starttime DESC LIMIT {limit} START {start} STOP {stop}",
+    )
+    return " ".join(clauses)
+
+
+def nothing(now: Window) -> str:
+    """Return a query that finds nothing, but has to be allowed."""
+    start, end = milliseconds(now.start), milliseconds(now.end)
+    found = "SELECT starttime FROM events WHERE starttime < 0 LIMIT 1"
+    return f"{found} START {start} STOP {end}"
+
+
+def _addresses(entity: Entity) -> list[str]:
+    if entity.kind is not EntityKind.IP:
+        return []
+    try:
+        version = ip_address(entity.value).version
+    except ValueError:
+        return []
+    return [f"{it} = {literal(entity.value)}" for it in ADDRESSES[version]]

@@ -1,0 +1,170 @@
+"""Reading new offenses by their ids, which only grow.
+
+It needs no time to be right: not that of the events, which may be of last week, nor that of the
+last change, which older versions of the API do not tell. What became of offenses is left to the
+other streams, and so is what of a new one cannot be understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Protocol, Self
+
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
+
+from tocsin import Broken, Covered, Incident, Misconfigured, Page, Refused
+from tocsin_connectors.siem.qradar.console import Part, Record
+from tocsin_connectors.siem.qradar.fields import moment_of
+from tocsin_connectors.siem.qradar.lookups import Lookups
+from tocsin_connectors.siem.qradar.offenses import Offenses, field_of_birth
+from tocsin_connectors.siem.qradar.walk import Step, identifiers
+
+NEW = "new"
+_PATIENCE = 2
+"""After so many reads that broke in a row, what is there is left to be read by time."""
+_MOST_PAGES = 1_000
+
+
+class Reader(Protocol):
+    """What says what an offense is: the provider."""
+
+    settings: Any
+    page_size: ClassVar[int]
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
+        """Return the incident of an offense."""
+        ...
+
+    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
+        """Return the incident with what its ids stand for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Up to which id, and which time, new offenses were read."""
+
+    after: int
+    reached: AwareDatetime
+
+    def encode(self) -> dict[str, Any]:
+        """Return the position that `decode` turns back into this."""
+        return {"after": self.after, "reached": self.reached.isoformat()}
+
+    @classmethod
+    def decode(cls, position: Mapping[str, Any]) -> Self:
+        """Return the place that `encode` made the position of; `Refused` for another's."""
+        try:
+            return TypeAdapter(cls).validate_python(dict(position))
+        except ValidationError:
+            words = "this version cannot read the position that was stored, so it is left as it is"
+            raise Refused(f"{words}: {dict(position)!r:.200}") from None
+
+    def page(self, end: datetime, *incidents: Incident, lost: str | None = None) -> Page:
+        """Return the page that is stored with this place, and accounts for the time up to `end`."""
+        reached = max(self.reached, end)
+        covered = Covered(source=NEW, start=self.reached, end=reached, lost=lost)
+        position = replace(self, reached=reached).encode()
+        count = len(incidents)
+        return Page(next_position=position, incidents=incidents, covered=(covered,), records=count)
+
+
+class Births:
+    """Reads the new offenses of one console."""
+
+    def __init__(self, reader: Reader, offenses: Offenses, lookups: Lookups) -> None:
+        """Keep what is needed; do no I/O."""
+        self._reader = reader
+        self._offenses = offenses
+        self._lookups = lookups
+        self._breaks = 0
+
+    async def read(
+        self, position: Mapping[str, Any] | None, until: datetime
+    ) -> AsyncGenerator[Page, None]:
+        """Yield what is behind the last id and old enough; at first, only where to begin.
+
+        The offenses that are there by then are read by the time at which they changed.
+        """
+        if position is None:
+            newest, part = await self._offenses.newest()
+            if newest is not None:
+                place = Place(newest, self._settled(part, until))
+                yield Page(next_position=place.encode())
+            return
+        place = Place.decode(position)
+        try:
+            async with aclosing(self._read_on(place, until)) as pages:
+                async for page in pages:
+                    place = Place.decode(page.next_position)
+                    yield page
+        except Broken as error:
+            self._breaks += 1
+            if self._breaks <= _PATIENCE:
+                raise
+            yield await self._left(place, until, error)
+        self._breaks = 0
+
+    async def _read_on(self, place: Place, until: datetime) -> AsyncGenerator[Page, None]:
+        step: Step | None = Step(place.after)
+        end: datetime | None = None
+        for _ in range(_MOST_PAGES):
+            if step is None:
+                return
+            found = await self._offenses.behind(step, self._reader.page_size)
+            end = end or self._settled(found.part, until)
+            records = list(_until(found.part.records, end))
+            self._lookups.expect(records)
+            incidents = [it async for it in self._incidents(records)]
+            following = None if len(records) < len(found.part.records) else found.following
+            known = [it for _, it in identifiers(records)]
+            if following is not None:  # what is in no order leads no further than it says
+                known = [following.after]
+            before, place = place.after, replace(place, after=max([place.after, *known]))
+            if incidents or end > place.reached or place.after > before:
+                yield place.page(place.reached if following else end, *incidents)
+            step = following
+        raise Broken(f"there are more than {_MOST_PAGES:,} pages of new offenses")
+
+    async def _incidents(self, records: Sequence[Record]) -> AsyncGenerator[Incident, None]:
+        for record in records:
+            with suppress(ValueError):
+                if (incident := self._reader.to_incident(record)) is not None:
+                    yield await self._whole(incident, record)
+
+    async def _whole(self, incident: Incident, record: Record) -> Incident:
+        try:
+            return await self._reader.complete(incident, record)
+        except Misconfigured:
+            raise
+        except (Broken, Refused):
+            return incident
+
+    async def _left(self, place: Place, until: datetime, error: Broken) -> Page:
+        """Return the page that goes on behind what cannot be listed, and says that it is lost.
+
+        What is lost is asked for again by time, where one offense after the other can be tried.
+        """
+        newest, part = await self._offenses.newest()
+        if newest is None or newest <= place.after:
+            raise error
+        return replace(place, after=newest).page(self._settled(part, until), lost=str(error))
+
+    def _settled(self, part: Part, until: datetime) -> datetime:
+        """Return the time up to which there is all, by the console's clock where it tells it."""
+        now = part.server_time or until
+        settled: datetime = now - self._reader.settings.settle_delay
+        return settled.astimezone(UTC).replace(microsecond=0)
+
+
+def _until(records: Sequence[Record], end: datetime) -> Sequence[Record]:
+    """Return the offenses up to the first that was made later."""
+    for place, record in enumerate(records):
+        with suppress(ValueError):
+            born = moment_of(record, field_of_birth(record))
+            if born is not None and born >= end:
+                return records[:place]
+    return records

@@ -1,0 +1,85 @@
+"""Whether a console lets itself be read, searched and written to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+
+from tocsin import Refused, Window
+from tocsin_connectors.siem.qradar import aql
+from tocsin_connectors.siem.qradar.console import Console
+from tocsin_connectors.siem.qradar.offenses import OFFENSES, PERSISTED, Offenses
+from tocsin_connectors.siem.qradar.searching import Searcher
+from tocsin_connectors.siem.qradar.settings import QRadarSettings
+from tocsin_connectors.siem.qradar.walk import Step
+from tocsin_connectors.siem.records import text
+from tocsin_connectors.siem.trying import Trying, refused
+
+READ = "Offenses"
+RULES = "View Custom Rules"
+SEARCH = "Log Activity"
+WRITE = f"{READ}, for notes"
+_NO_OFFENSE = 0
+_LATELY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """What the token of an authorized service may do, found out by trying."""
+
+    console: Console
+    offenses: Offenses
+    searcher: Searcher
+    settings: QRadarSettings
+
+    async def problems(self, now: datetime) -> Sequence[str]:
+        """Return what an operator has to mend; raises what else is wrong. It changes nothing."""
+        if unknown := await self._unknown_version():
+            return [unknown]
+        tried: dict[str, Trying] = {
+            READ: partial(self.offenses.behind, Step(), 1),
+            RULES: partial(self.console.part, "/analytics/rules", 0, 1, fields="id,name"),
+        }
+        if self.settings.search_events:
+            tried[SEARCH] = partial(self.searcher.run, aql.nothing(Window(now - _LATELY, now)))
+        if self.settings.write_back:
+            tried[WRITE] = self._write_nothing
+        lacking = await refused(tried)
+        return [f"the user role of the authorized service lacks {it}" for it in lacking]
+
+    @property
+    def detail(self) -> str:
+        """What can be read, and what cannot be told."""
+        words = f"offenses of {self.settings.url} can be read"
+        is_new = self.offenses.clock == PERSISTED
+        return (
+            words if is_new else f"{words}; version {self.settings.api_version} has no {PERSISTED}"
+        )
+
+    async def _unknown_version(self) -> str | None:
+        """Return what is wrong with the version of the API that is set."""
+        try:
+            versions = await self.console.versions()
+        except Refused as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise
+            return None
+        told = (text(it, "version") for it in versions if it.get("removed") is not True)
+        known = [version for version in told if version]
+        wanted = self.settings.api_version
+        if not known or wanted in known:
+            return None
+        words = f"the console does not know version {wanted} of the API"
+        return f"{words}: set api_version to one of {', '.join(known)}"
+
+    async def _write_nothing(self) -> None:
+        """Ask for a note to an offense that there is not: whoever may is told so."""
+        try:
+            path = f"{OFFENSES}/{_NO_OFFENSE}/notes"
+            await self.console.request("POST", path, note_text="tocsin check")
+        except Refused as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):
+                raise

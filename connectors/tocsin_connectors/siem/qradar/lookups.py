@@ -1,0 +1,145 @@
+"""What an offense names by id: addresses, rules, its type, and why it was closed.
+
+An offense is one of a page of them as a rule, so what all of the page name is asked for together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from http import HTTPStatus
+from itertools import chain
+from typing import Any
+
+from tocsin import Broken, CredentialsRefused, Tools, TryLater
+from tocsin_connectors.siem.qradar.console import Console
+from tocsin_connectors.siem.qradar.directory import Directory
+from tocsin_connectors.siem.qradar.words import KNOWN_TYPES
+from tocsin_connectors.siem.records import children, number, text
+
+MOST_ADDRESSES = 200
+"""So many addresses of each kind are named of one offense: a scan may have thousands."""
+RULES: Mapping[str, str] = {
+    "CRE_RULE": "/analytics/rules",
+    "ADE_RULE": "/analytics/ade_rules",
+    "BUILDING_BLOCK_RULE": "/analytics/building_blocks",
+}
+"""By the type of a rule, where its name is told."""
+_SOURCES, _DESTINATIONS = "source_address_ids", "local_destination_address_ids"
+_TYPES, _REASONS = "offense_type", "closing_reason_id"
+_PATIENCE = 3
+"""So often in a row a look-up is made again where it breaks; then it is done without."""
+_FOREVER, _FOR_A_WHILE = timedelta(days=7), timedelta(hours=1)
+
+Wanted = dict[str, list[int]]
+
+
+class Lookups:
+    """The names that offenses of one console refer to."""
+
+    def __init__(self, console: Console, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        self._log = tools.log
+
+        def directory(path: str, field: str, lasts: timedelta, **query: Any) -> Directory:
+            return Directory(console, tools.clock, path, field, lasts, **query)
+
+        reasons = {"include_reserved": "true", "include_deleted": "true"}
+        self._directories = {
+            _SOURCES: directory("/siem/source_addresses", "source_ip", _FOREVER),
+            _DESTINATIONS: directory(
+                "/siem/local_destination_addresses", "local_destination_ip", _FOREVER
+            ),
+            _TYPES: directory("/siem/offense_types", "name", _FOR_A_WHILE),
+            _REASONS: directory("/siem/offense_closing_reasons", "text", _FOR_A_WHILE, **reasons),
+            **{it: directory(path, "name", _FOR_A_WHILE) for it, path in RULES.items()},
+        }
+        self._expected: Sequence[Wanted] = ()
+        self._breaks = 0
+
+    def expect(self, records: Sequence[dict[str, Any]]) -> None:
+        """Take note of a page of offenses, of which one after the other will be asked for."""
+        self._expected = [_wanted(it) for it in records]
+
+    async def learn(self, record: dict[str, Any]) -> None:
+        """Ask for what an offense names, and the others of its page, where it is not known.
+
+        Raises what `Console.part` raises, but `TryLater` where it breaks for the first few times:
+        an offense that is stored without its names is seldom read again. Rules that the token may
+        not read have no names.
+        """
+        own = _wanted(record)
+        try:
+            for kind, directory in self._directories.items():
+                if own[kind]:
+                    expected = chain.from_iterable(it[kind] for it in self._expected)
+                    await self._learn(kind, directory, [*own[kind], *expected])
+        except Broken as broken:
+            self._breaks += 1
+            if self._breaks <= _PATIENCE:
+                raise TryLater(f"what an offense names cannot be told: {broken}") from broken
+            raise
+        self._breaks = 0
+
+    async def _learn(self, kind: str, directory: Directory, identifiers: list[int]) -> None:
+        try:
+            await directory.learn(identifiers)
+        except CredentialsRefused as refused:
+            if kind not in RULES or refused.status != HTTPStatus.FORBIDDEN:
+                raise
+            directory.pass_over(identifiers)
+            self._log.warning("the names of rules cannot be read", reason=str(refused))
+
+    def addresses(self, record: dict[str, Any]) -> list[str]:
+        """Return the addresses that an offense came from and went to, so far as they are known."""
+        wanted = _wanted(record)
+        return [
+            name
+            for kind in (_SOURCES, _DESTINATIONS)
+            for it in wanted[kind]
+            if (name := self._directories[kind].name(it))
+        ]
+
+    def rule(self, record: dict[str, Any]) -> str | None:
+        """Return the name of a rule that contributed to an offense."""
+        directory = self._directories.get(text(record, "type") or "")
+        identifier = number(record, "id")
+        return directory.name(identifier) if directory and identifier is not None else None
+
+    def offense_type(self, record: dict[str, Any]) -> str | None:
+        """Return what kind of thing an offense's source is, in the console's words."""
+        identifier = number(record, _TYPES)
+        if identifier is None:
+            return None
+        return self._directories[_TYPES].name(identifier) or KNOWN_TYPES.get(identifier)
+
+    def closing_reason(self, record: dict[str, Any]) -> str | None:
+        """Return why an offense was closed, None where it is open or that is not known."""
+        identifier = number(record, _REASONS)
+        return None if identifier is None else self._directories[_REASONS].name(identifier)
+
+
+def _wanted(record: dict[str, Any]) -> Wanted:
+    """Return which ids an offense names, by what they are ids of."""
+    wanted: Wanted = {
+        _SOURCES: _numbers(record, _SOURCES)[:MOST_ADDRESSES],
+        _DESTINATIONS: _numbers(record, _DESTINATIONS)[:MOST_ADDRESSES],
+        _TYPES: _numbers(record, _TYPES),
+        _REASONS: _numbers(record, _REASONS),
+        **{kind: [] for kind in RULES},
+    }
+    for rule in children(record, "rules"):
+        wanted.get(text(rule, "type") or "", []).extend(_numbers(rule, "id"))
+    return wanted
+
+
+def has_more_addresses(record: dict[str, Any]) -> bool:
+    """Return whether an offense has more addresses of a kind than are named."""
+    return any(len(_numbers(record, it)) > MOST_ADDRESSES for it in (_SOURCES, _DESTINATIONS))
+
+
+def _numbers(record: dict[str, Any], name: str) -> list[int]:
+    """Return the ids at `name`, which holds one or a list of them."""
+    value = record.get(name)
+    values = value if isinstance(value, list) else [value]
+    return [it for item in values if (it := number({"": item}, "")) is not None and it >= 0]

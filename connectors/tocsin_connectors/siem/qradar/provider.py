@@ -1,0 +1,155 @@
+"""IBM QRadar as a provider: what it is asked, in which streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any
+
+from tocsin import (
+    Broken,
+    Entity,
+    EntityKind,
+    Health,
+    Incident,
+    IncidentStatus,
+    Listing,
+    Page,
+    SiemEvent,
+    Tools,
+    Window,
+    WindowedProvider,
+)
+from tocsin_connectors.siem.qradar import checking
+from tocsin_connectors.siem.qradar.births import NEW, Births
+from tocsin_connectors.siem.qradar.checking import Checker
+from tocsin_connectors.siem.qradar.console import Console
+from tocsin_connectors.siem.qradar.incidents import incident_of
+from tocsin_connectors.siem.qradar.lookups import Lookups
+from tocsin_connectors.siem.qradar.offenses import CLOSED, OFFENSES, STARTED, Offenses
+from tocsin_connectors.siem.qradar.searching import Searcher
+from tocsin_connectors.siem.qradar.settings import QRadarSettings
+from tocsin_connectors.siem.qradar.walk import Step
+from tocsin_connectors.siem.qradar.writing import Writer
+from tocsin_connectors.siem.records import children, number
+
+CHANGED = "changed"
+CLOSINGS = "closed"
+
+
+class QRadar(WindowedProvider):
+    """Offenses of one console, each of them an incident."""
+
+    class Settings(QRadarSettings):
+        """What a QRadar provider can be told."""
+
+    settings: Settings
+    permissions = (
+        f"{checking.READ}, also for the notes that are written where write_back is on",
+        f"{checking.RULES}, for the names of rules",
+        f"{checking.SEARCH}, unless search_events is off",
+    )
+    event_kinds = frozenset(EntityKind) - {EntityKind.MAILBOX, EntityKind.CLOUD_RESOURCE}
+    page_size = 50
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        console = Console(tools, settings)
+        self._offenses = Offenses(console, tools)
+        self._lookups = Lookups(console, tools)
+        self._births = Births(self, self._offenses, self._lookups)
+        self._searcher = Searcher(console, tools.clock, settings)
+        self._writer = Writer(console, self._offenses, settings.closing_reason_id)
+        self._checker = Checker(console, self._offenses, self._searcher, settings)
+
+    def streams(self) -> Sequence[str]:
+        """Return what is read: new offenses, those that changed, and those that were closed."""
+        return (NEW, CHANGED, CLOSINGS)
+
+    async def check(self) -> Health:
+        """Return which permissions the authorized service lacks."""
+        problems = await self._checker.problems(self.tools.clock.now())
+        return Health(detail=self._checker.detail, problems=tuple(problems))
+
+    async def read(
+        self, stream: str, position: Mapping[str, Any] | None, until: datetime
+    ) -> AsyncGenerator[Page, None]:
+        """Yield new offenses by their ids, and what became of offenses by time, up to `until`."""
+        if stream == NEW:
+            reading = self._births.read(position, until)
+        else:
+            reading = super().read(stream, position, until)
+        async with aclosing(reading) as pages:
+            async for page in pages:
+                yield page
+
+    async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
+        """Return a page of the offenses that changed, or were closed, in the window.
+
+        New ones are listed by when they began, where the past is filled in.
+        """
+        step = Step() if token is None else Step.decode(token)
+        if stream == CHANGED:
+            found = await self._offenses.changed(window, step, limit)
+        else:
+            field = STARTED if stream == NEW else CLOSED
+            found = await self._offenses.within(field, window, step, limit)
+        self._lookups.expect(found.part.records)
+        return Listing(
+            records=found.part.records,
+            next_token=found.following and found.following.encode(),
+            server_time=found.part.server_time,
+        )
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
+        """Return the incident that an offense is, None for one that is not to be read.
+
+        Raises ValueError for what is no offense.
+        """
+        incident = incident_of(dict(record), self._lookups, self.settings.url)
+        return incident if self._is_wanted(dict(record)) else None
+
+    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:  # noqa: ARG002
+        """Return the incident with what the ids in an offense stand for."""
+        await self._lookups.learn(dict(record))
+        return incident_of(dict(record), self._lookups, self.settings.url)
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the offense as it is now, None where there is none."""
+        record = await self._offenses.one(external_id)
+        if record is None:
+            return None
+        try:
+            found = incident_of(record, self._lookups, self.settings.url)
+        except ValueError as error:
+            raise Broken(f"GET {OFFENSES} answered no offense: {error}") from None
+        return await self.complete(found, record)
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events in Ariel that name an entity."""
+        async with aclosing(self._searcher.events(entity, window, limit)) as events:
+            async for event in events:
+                yield event
+
+    async def comment(self, external_id: str, text: str, key: str) -> None:
+        """Write a comment to an offense, as a note."""
+        await self._writer.comment(external_id, text, key)
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Set where an offense stands."""
+        await self._writer.set_status(external_id, status)
+
+    def _is_wanted(self, record: dict[str, Any]) -> bool:
+        """Whether an offense is of the domains and the rules that are to be read.
+
+        Whoever is in several domains is told in none, and is read.
+        """
+        domains, rules = self.settings.domains, self.settings.rules
+        domain = number(record, "domain_id")
+        contributed = {number(it, "id") for it in children(record, "rules")}
+        is_here = not domains or domain is None or domain in domains
+        return is_here and (not rules or not contributed.isdisjoint(rules))

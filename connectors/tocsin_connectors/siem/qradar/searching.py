@@ -1,0 +1,173 @@
+"""Searches in Ariel: begun, waited for, read in parts, and deleted.
+
+For a query that was made a short while ago, QRadar answers with the search that there is already.
+So no two of ours are alike: who deleted one of them would take it from the other.
+
+https://www.ibm.com/docs/en/qradar-common?topic=endpoints-ariel-endpoints
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from secrets import randbelow
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import (
+    Broken,
+    Clock,
+    Entity,
+    EntityKind,
+    Misconfigured,
+    PluginFailure,
+    Refused,
+    SiemEvent,
+    TryLater,
+    Window,
+)
+from tocsin_connectors.siem.matching import is_named
+from tocsin_connectors.siem.qradar import aql
+from tocsin_connectors.siem.qradar.console import Console, Record
+from tocsin_connectors.siem.qradar.events import event_of
+from tocsin_connectors.siem.qradar.settings import QRadarSettings
+from tocsin_connectors.siem.records import children, number, text
+
+SEARCHES = "/ariel/searches"
+_PART = 500
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=0.5), timedelta(seconds=5)
+_UNDER_WAY = frozenset({"WAIT", "EXECUTE", "SORTING"})
+_APART = 60_000
+"""In milliseconds, by how much STOP may be later: it bounds nothing but what Ariel opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a search came to."""
+
+    events: Sequence[Record]
+    problems: str
+    """Why that may not be all; empty where nothing is said."""
+
+
+class Searcher:
+    """The searches of one console, of which only so many are under way at once."""
+
+    def __init__(self, console: Console, clock: Clock, settings: QRadarSettings) -> None:
+        """Keep what is needed; do no I/O."""
+        self._console = console
+        self._clock = clock
+        self._settings = settings
+        self._free = asyncio.Semaphore(settings.most_searches)
+        self._numbers = count(randbelow(_APART))  # another at each node
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events that name an entity.
+
+        Raises `TryLater` at the end where that may not be all that there is, and `Refused` where
+        no event can be asked for.
+        """
+        settings = self._settings
+        if not settings.search_events:
+            raise Refused("`search_events` is off, so that no events can be asked for")
+        properties = settings.event_properties
+        own = properties.get(entity.kind, ())
+        if entity.kind not in (*aql.NAMES, EntityKind.IP) and not own:
+            words = f"no event names a {entity.kind}: name what does in `event_properties`"
+            raise Refused(words)
+        every = [name for names in properties.values() for name in names]
+        try:
+            query = aql.about(entity, own, every, window, limit)
+        except ValueError:  # what is no address is in no field for addresses
+            return
+        rows = await self.run(query)
+        for row in rows.events:
+            with suppress(ValueError):  # what cannot be understood costs no other
+                event = event_of(row, properties)
+                if event.occurred_at in window and is_named(entity, event.entities):
+                    yield event
+        if rows.problems:
+            raise TryLater(f"the search may not be whole: {rows.problems}")
+
+    async def run(self, query: str) -> Rows:
+        """Return what a query finds, which ends with its STOP.
+
+        Raises `TryLater` where the search is ended by somebody else, or takes too long.
+        """
+        async with self._free:
+            path = await self._begin(query)
+            try:
+                told = await self._done(path)
+                return Rows(await self._results(path, told), _problems(told))
+            except Misconfigured:
+                raise
+            except Refused as refused:
+                if refused.is_missing:
+                    raise TryLater(f"the search was deleted by somebody else: {refused}") from None
+                raise
+            finally:
+                with suppress(PluginFailure):  # QRadar deletes it by itself after a day
+                    await self._console.request("DELETE", path)
+
+    async def _begin(self, query: str) -> str:
+        """Return the path of a new search."""
+        told = await self._console.request("POST", SEARCHES, query_expression=self._unlike(query))
+        match told.json:
+            case {"search_id": str(identifier)} if identifier:
+                return f"{SEARCHES}/{quote(identifier, safe='')}"
+        raise Broken(f"POST {SEARCHES} answered without `search_id`")
+
+    def _unlike(self, query: str) -> str:
+        """Return the query with a STOP that is some milliseconds later, another each time."""
+        words, _, stop = query.rpartition(" ")
+        return f"{words} {int(stop) + next(self._numbers) % _APART}"
+
+    async def _done(self, path: str) -> Record:
+        """Return what is told of a search once it has come to its end."""
+        began, pause = self._clock.now(), _FIRST_PAUSE
+        while self._clock.now() - began <= self._settings.search_timeout:
+            told = _told(await self._console.request("GET", path), path)
+            if told["status"] == "COMPLETED":
+                return told
+            if told["status"] == "CANCELED":
+                raise TryLater("the search was cancelled")
+            if told["status"] not in _UNDER_WAY:
+                raise Broken(f"the search failed: {_problems(told) or told['status']:.300}")
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        raise TryLater(f"a search was not done after {self._settings.search_timeout}")
+
+    async def _results(self, path: str, told: Record) -> list[Record]:
+        """Return the rows of a search that is done."""
+        total = number(told, "record_count")
+        if total is None:
+            raise Broken(f"GET {path} answered without `record_count`")
+        found = list[Record]()
+        while len(found) < total:
+            span = f"{len(found)}-{len(found) + _PART - 1}"
+            answer = await self._console.request("GET", f"{path}/results", span=span)
+            match answer.json:
+                case {"events": [_, *_] as rows}:
+                    found += [it if isinstance(it, dict) else {} for it in rows]
+                case _:
+                    raise Broken(f"GET {path}/results answered none of {total - len(found)} events")
+        return found
+
+
+def _told(answer: Any, path: str) -> Record:
+    match answer.json:
+        case {"status": str()} as told:
+            return dict(told)
+    raise Broken(f"GET {path} answered without `status`")
+
+
+def _problems(told: Record) -> str:
+    """Return what is told that went wrong."""
+    said = children(told, "error_messages")
+    return "; ".join(text(it, "message") or "" for it in said if it.get("severity") != "INFO")[:300]

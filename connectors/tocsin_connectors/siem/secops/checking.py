@@ -1,0 +1,63 @@
+"""Whether an instance lets itself be read, searched and written to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+
+from tocsin import CredentialsRefused, Refused, Window
+from tocsin_connectors.siem.secops.chronicle import EVERY_RULE, Chronicle
+from tocsin_connectors.siem.trying import Trying, refused
+
+LIST = "chronicle.legacies.legacySearchDetections"
+CURATED = "chronicle.legacies.legacySearchCuratedDetections"
+RULE = "chronicle.curatedRules.get"
+GET = "chronicle.legacies.legacyGetAlert"
+SEARCH = "chronicle.events.udmSearch"
+UPDATE = "chronicle.legacies.legacyUpdateAlert"
+_NOBODY = "de_00000000-0000-0000-0000-000000000000"
+_LATELY = timedelta(minutes=1)
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
+
+
+async def problems(
+    chronicle: Chronicle, curated: Sequence[str], now: datetime, *, writes: bool
+) -> list[str]:
+    """Return which permissions are lacking, found out by trying; raises what else is wrong."""
+    lately = Window(now - _LATELY, now)
+    tried: dict[str, Trying] = {
+        LIST: partial(chronicle.detections, EVERY_RULE, lately, None, 1),
+        GET: partial(chronicle.alert, _NOBODY),
+        SEARCH: partial(chronicle.search, 'principal.ip = "203.0.113.1"', lately),
+    }
+    for rule in curated[:1]:
+        tried[CURATED] = partial(chronicle.detections, rule, lately, None, 1)
+    if writes:
+        tried[UPDATE] = partial(_change_nothing, chronicle)
+    lacking = await refused(tried)
+    unknown = [it for it in curated if not await _is_known(chronicle, it)]
+    return [
+        *(f"the service account lacks the permission {name}" for name in lacking),
+        *(f"there is no curated rule {rule}" for rule in unknown),
+    ]
+
+
+async def _is_known(chronicle: Chronicle, rule: str) -> bool:
+    """Whether a rule may be there: who may not ask for rules, need not, to read detections."""
+    try:
+        return await chronicle.has_curated_rule(rule)
+    except CredentialsRefused as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return True
+
+
+async def _change_nothing(chronicle: Chronicle) -> None:
+    """Give feedback on an alert that is not there: refused, but to those who may not otherwise."""
+    try:
+        await chronicle.update(_NOBODY, {})
+    except Refused as error:
+        if error.status not in _ABSENT:
+            raise

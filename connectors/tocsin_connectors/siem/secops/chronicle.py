@@ -1,0 +1,144 @@
+"""The API of one instance of Google SecOps, as far as detections and events go.
+
+https://cloud.google.com/chronicle/docs/reference/rest. Detections have no other address yet than
+those that Google calls legacy; the older Backstory API, which ends in July 2027, is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Any
+
+from tocsin import Answer, Api, Broken, Refused, Tools, Window
+from tocsin_connectors.siem.paging import token_at
+from tocsin_connectors.siem.secops.google import ServiceAccount
+from tocsin_connectors.siem.secops.pacing import Pace
+from tocsin_connectors.siem.secops.settings import SecOpsSettings
+
+EVERY_RULE = "-"
+RULES = "legacy:legacySearchDetections", "detections"
+CURATED = "legacy:legacySearchCuratedDetections", "curatedDetections"
+GET, UPDATE = "legacy:legacyGetAlert", "legacy:legacyUpdateAlert"
+SEARCH = "udmSearch"
+MOST_EVENTS = 1_000
+_MINUTE, _HOUR, _SECOND = timedelta(minutes=1), timedelta(hours=1), timedelta(seconds=1)
+_SEARCHES_PER_HOUR = 120  # https://cloud.google.com/chronicle/docs/reference/service-limits
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
+_BESIDE = frozenset({"nextPageToken", "respTooLargeDetectionsTruncated"})
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of detections."""
+
+    records: Sequence[Record]
+    next_token: str | None
+    server_time: datetime | None
+
+
+class Chronicle:
+    """Requests to one instance; all of them raise what `Api.request` raises."""
+
+    def __init__(self, settings: SecOpsSettings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        self._alerting = {"alertState": "ALERTING"} if settings.detections == "alerting" else {}
+        self._api = Api(tools, settings, sign_in=ServiceAccount(settings, tools).sign_in)
+        self._instance = (
+            f"/v1alpha/projects/{settings.project}/locations/{settings.region}"
+            f"/instances/{settings.instance}"
+        )
+        clock = tools.clock
+        self._lists = Pace(clock, settings.lists_per_minute, _MINUTE, patience=_MINUTE)
+        self._gets = Pace(clock, 1, _SECOND, patience=_MINUTE)
+        self._searches = Pace(clock, _SEARCHES_PER_HOUR, _HOUR, patience=_MINUTE)
+
+    async def detections(self, rule: str, window: Window, token: str | None, limit: int) -> Found:
+        """Return a page of the detections of a rule that were created in a window."""
+        method, member = RULES if rule == EVERY_RULE else CURATED
+        await self._lists.turn()
+        answer = await self._api.get(
+            f"{self._instance}/{method}",
+            ruleId=rule,
+            startTime=stamp(window.start),
+            endTime=stamp(window.end),
+            listBasis="CREATED_TIME",
+            pageSize=limit,
+            pageToken=token,
+            **self._alerting,
+        )
+        told = _object(answer, method)
+        # What is empty is left out in answers of Google's: `{}` tells that there is nothing
+        records = told.get(member, []) if member in told or not told.keys() - _BESIDE else None
+        if not isinstance(records, list) or not _are_objects(records):
+            raise Broken(f"GET {method} answered without the list `{member}`")
+        if told.get("respTooLargeDetectionsTruncated"):
+            raise Broken(f"GET {method} left out detections, since the answer became too large")
+        return Found(records, token_at(told, "nextPageToken"), answer.server_time)
+
+    async def has_curated_rule(self, rule: str) -> bool:
+        """Return whether there is a curated rule of this id."""
+        try:
+            await self._api.get(f"{self._instance}/curatedRules/{rule}")
+        except Refused as refused:
+            if refused.status in _ABSENT:
+                return False
+            raise
+        return True
+
+    async def alert(self, identifier: str) -> Record | None:
+        """Return a detection as an alert, None where there is none of that id."""
+        await self._gets.turn()
+        path = f"{self._instance}/{GET}"
+        try:
+            answer = await self._api.get(path, alertId=identifier, includeDetections="true")
+        except Refused as refused:
+            if refused.status in _ABSENT:
+                return None
+            raise
+        match _object(answer, GET):
+            case {"alert": dict(alert)}:
+                return alert
+        raise Broken(f"GET {GET} answered without `alert`")
+
+    async def update(self, identifier: str, feedback: Mapping[str, str]) -> None:
+        """Give feedback on an alert."""
+        body = {"alertId": identifier, "feedback": dict(feedback)}
+        path = f"{self._instance}/{UPDATE}"
+        _object(await self._api.request("POST", path, json=body), UPDATE)
+
+    async def search(self, query: str, window: Window) -> tuple[Sequence[Record], bool]:
+        """Return the events that a query finds in a window, and whether there are more."""
+        await self._searches.turn()
+        answer = await self._api.get(
+            f"{self._instance}:{SEARCH}",
+            **{
+                "query": query,
+                "timeRange.startTime": stamp(window.start),
+                "timeRange.endTime": stamp(window.end),
+                "limit": MOST_EVENTS,
+            },
+        )
+        told = _object(answer, SEARCH)
+        events = told.get("events", [])
+        if not isinstance(events, list) or not _are_objects(events):
+            raise Broken(f"GET {SEARCH} answered without the list `events`")
+        return events, told.get("moreDataAvailable") is True
+
+
+def stamp(moment: datetime) -> str:
+    """Return a time as Google has it in queries (RFC 3339)."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def _object(answer: Answer, method: str) -> Record:
+    if isinstance(answer.json, dict):
+        return answer.json
+    raise Broken(f"{method} answered something else than an object")
+
+
+def _are_objects(records: list[Any]) -> bool:
+    return all(isinstance(it, dict) for it in records)

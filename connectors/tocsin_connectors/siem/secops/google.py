@@ -1,0 +1,97 @@
+"""Signing in to Google as a service account, with a key of it.
+
+https://developers.google.com/identity/protocols/oauth2/service-account
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from jwt.algorithms import RSAAlgorithm
+
+from tocsin import (
+    Api,
+    Broken,
+    CredentialsRefused,
+    Grant,
+    Misconfigured,
+    Refused,
+    Tools,
+    parse_json,
+)
+from tocsin_connectors.siem.secops.settings import SecOpsSettings
+
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_PATH = "/token"
+_JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_LASTS = timedelta(hours=1)
+_NO_KEY = "service_account is not the key of a service account as Google hands it out (JSON)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """The key of a service account."""
+
+    email: str
+    name: str
+    private: RSAPrivateKey = field(repr=False)
+
+
+class ServiceAccount:
+    """The sign-in of one service account."""
+
+    def __init__(self, settings: SecOpsSettings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        self._settings = settings
+        self._clock = tools.clock
+        self._api = Api(tools, settings.model_copy(update={"url": settings.sign_in_url}))
+
+    async def sign_in(self) -> Grant:
+        """Return a grant for a signed assertion (RFC 7523 section 2.1)."""
+        now = self._clock.now()
+        form = {"grant_type": _JWT_BEARER, "assertion": self._assertion(now)}
+        try:
+            answer = await self._api.request("POST", _PATH, form=form)
+        except Misconfigured:
+            raise
+        except Refused as refused:  # a key that was deleted is answered with 400
+            raise CredentialsRefused(
+                str(refused), status=refused.status, response=refused.response
+            ) from refused
+        match answer.json:
+            case {"access_token": str(token), "expires_in": int(seconds)} if token:
+                return Grant(f"Bearer {token}", now + timedelta(seconds=seconds))
+        raise Broken(f"POST {_PATH} answered without `access_token` and `expires_in`")
+
+    def _assertion(self, now: datetime) -> str:
+        key = self._key
+        claims = {
+            "iss": key.email,
+            "scope": _SCOPE,
+            "aud": f"{self._settings.sign_in_url}{_PATH}",
+            "iat": int(now.timestamp()),
+            "exp": int((now + _LASTS).timestamp()),
+        }
+        return jwt.encode(claims, key.private, algorithm="RS256", headers={"kid": key.name})
+
+    @cached_property
+    def _key(self) -> _Key:
+        """The key, read once: that takes as long as a hundred requests."""
+        return _key_of(self._settings.service_account.get_secret_value())
+
+
+def _key_of(text: str) -> _Key:
+    """Return the key that a file of Google's holds; `CredentialsRefused` where it holds none."""
+    try:
+        told: Any = parse_json(text.encode())
+        private = RSAAlgorithm(RSAAlgorithm.SHA256).prepare_key(told["private_key"])
+        if isinstance(private, RSAPrivateKey):
+            return _Key(str(told["client_email"]), str(told["private_key_id"]), private)
+    except (ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError):
+        pass  # what is wrong may hold parts of the key
+    raise CredentialsRefused(_NO_KEY)

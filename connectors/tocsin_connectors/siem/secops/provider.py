@@ -1,0 +1,126 @@
+"""An instance of Google SecOps as a provider: what it is asked, in which streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import Any
+
+from tocsin import (
+    Broken,
+    Entity,
+    Health,
+    Incident,
+    IncidentStatus,
+    Listing,
+    SiemEvent,
+    Tools,
+    Window,
+)
+from tocsin_connectors.siem.around import ask_around
+from tocsin_connectors.siem.looking_back import NEW, LooksBack
+from tocsin_connectors.siem.records import union
+from tocsin_connectors.siem.secops import checking, searching, writing
+from tocsin_connectors.siem.secops.chronicle import EVERY_RULE, GET, Chronicle
+from tocsin_connectors.siem.secops.detections import incident_of, times
+from tocsin_connectors.siem.secops.settings import SecOpsSettings
+from tocsin_connectors.siem.secops.udm import FIELDS
+from tocsin_connectors.siem.secops.walk import Step, ask, probe
+
+
+class SecOps(LooksBack):
+    """Detections of one instance, each of them an incident."""
+
+    class Settings(SecOpsSettings):
+        """What a SecOps provider can be told."""
+
+    settings: Settings
+    permissions = (
+        checking.LIST,
+        f"{checking.CURATED}, where curated_rules are named",
+        f"{checking.RULE}, to have tocsin check notice that one is none",
+        checking.GET,
+        checking.SEARCH,
+        f"{checking.UPDATE}, where write_back is on",
+    )
+    event_kinds = frozenset(FIELDS)
+    page_size = 500
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._chronicle = Chronicle(settings, tools)
+        self._rules = union([(EVERY_RULE, *settings.curated_rules)])
+
+    async def check(self) -> Health:
+        """Return which permissions the service account lacks."""
+        settings, now = self.settings, self.tools.clock.now()
+        lacking = await checking.problems(
+            self._chronicle, settings.curated_rules, now, writes=settings.write_back
+        )
+        detail = f"detections of {settings.instance} can be read"
+        return Health(detail=detail, problems=tuple(lacking))
+
+    async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
+        """Return a page of the detections that were created or changed in the window.
+
+        They are listed by when they were created alone: for what became of them, all of
+        `changes_for` is listed.
+        """
+        whole = self.listed_for(stream, window)
+        step = Step.first(EVERY_RULE, whole) if token is None else Step.decode(token)
+        if step.rule not in self._rules:  # the operator has changed them since
+            raise Broken(f"detections of {step.rule} are not read any more")
+        asked = partial(ask, self._chronicle, limit=limit)
+        if stream == NEW:
+            step, found = await asked(step)
+        else:
+            probed = partial(probe, self._chronicle, step)
+            step, found = await ask_around(step, asked, probed, self.tools)
+        following = step.following(found, whole, self._rules)
+        self.passed_over = step.passed_over and following is None
+        return Listing(
+            records=[it for it in found.records if stream == NEW or _changed_in(it, window)],
+            next_token=following and following.encode(),
+            server_time=found.server_time,
+        )
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident:
+        """Return the incident that a detection is; ValueError for what is none."""
+        return incident_of(record)
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the detection as it is now, None where there is none."""
+        record = await self._chronicle.alert(external_id)
+        if record is None:
+            return None
+        try:
+            return incident_of(record)
+        except ValueError as error:
+            raise Broken(f"GET {GET} answered no detection: {error}") from None
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events that name an entity."""
+        found = searching.events(self._chronicle, entity, window, limit)
+        async with aclosing(found) as events:
+            async for event in events:
+                yield event
+
+    async def comment(self, external_id: str, text: str, key: str) -> None:
+        """Write a comment to a detection, as feedback."""
+        await writing.comment(self._chronicle, external_id, text, key)
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Set where a detection stands."""
+        await writing.set_status(self._chronicle, external_id, status)
+
+
+def _changed_in(record: dict[str, Any], window: Window) -> bool:
+    """Whether something became of a detection in a window, after it was created."""
+    with suppress(ValueError):
+        created_at, changed_at = times(record)
+        return changed_at > created_at and changed_at in window
+    return False

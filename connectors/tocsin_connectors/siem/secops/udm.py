@@ -1,0 +1,53 @@
+"""Where an event of the Unified Data Model names what.
+
+https://cloud.google.com/chronicle/docs/reference/udm-field-list
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tocsin import Entity, EntityKind
+from tocsin_connectors.siem.places import values
+from tocsin_connectors.siem.typed import typed
+
+_NOUNS = ("principal", "target", "src", "observer", "intermediary", "about")
+_OF_NOUNS: Mapping[EntityKind, tuple[str, ...]] = {
+    EntityKind.IP: ("ip", "asset.ip"),
+    EntityKind.HOST: ("hostname", "asset.hostname"),
+    EntityKind.USER: ("user.userid", "user.windowsSid"),
+    EntityKind.EMAIL: ("user.emailAddresses", "email"),
+    EntityKind.DOMAIN: ("domain.name",),
+    EntityKind.URL: ("url",),
+    EntityKind.FILE_HASH: (
+        *("file.sha256", "file.sha1", "file.md5"),
+        *("process.file.sha256", "process.file.sha1", "process.file.md5"),
+    ),
+    EntityKind.FILE: ("file.fullPath",),
+    EntityKind.PROCESS: ("process.file.fullPath",),
+    EntityKind.CLOUD_RESOURCE: ("resource.name",),
+}
+_OF_EVENTS: Mapping[EntityKind, tuple[str, ...]] = {
+    EntityKind.DOMAIN: ("network.dns.questions.name",),
+    EntityKind.EMAIL: ("network.email.from", "network.email.to"),
+    EntityKind.URL: ("network.http.referralUrl",),
+    EntityKind.CVE: ("extensions.vulns.vulnerabilities.cveId",),
+}
+FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+    kind: (
+        *(f"{noun}.{place}" for noun in _NOUNS for place in _OF_NOUNS.get(kind, ())),
+        *_OF_EVENTS.get(kind, ()),
+    )
+    for kind in (*_OF_NOUNS, EntityKind.CVE)
+}
+"""By kind, all the places that name one, as answers spell them."""
+
+
+def entities_of(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
+    """Yield what an event names, in all of it or in a noun such as `principal`."""
+    for kind, places in FIELDS.items():
+        for place in places:
+            if place.startswith(within):
+                for value in values(event, place):
+                    yield from typed(kind, value)

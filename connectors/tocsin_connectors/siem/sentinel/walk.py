@@ -1,0 +1,67 @@
+"""Walking through the incidents of a window.
+
+Azure does not say whether its links to the next page count the incidents before it: if they do,
+each that changes meanwhile and leaves the window moves another one to a page that was read already.
+So each page is asked for from the second in which the last incident of the page before was
+modified, and the link is followed only where a page is full of those of one second. What comes
+twice is known to have been read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Self
+
+from tocsin import Broken, Window
+from tocsin_connectors.siem.microsoft.kql import second
+from tocsin_connectors.siem.records import child, text, utc
+
+MODIFIED = "lastModifiedTimeUtc"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to ask for: the incidents modified from `since` on, or what a link leads to."""
+
+    since: str
+    link: str | None = None
+    """The path and query of the page, where it is asked for by a link."""
+
+    @classmethod
+    def first(cls, window: Window) -> Self:
+        """Return the step to begin a window with."""
+        return cls(second(window.start))
+
+    def following(self, records: Sequence[Mapping[str, Any]], link: str | None) -> Step | None:
+        """Return the next step, given what this one has brought; None at the end."""
+        if link is None:
+            return None
+        reached = [second(moment) for moment in _modified(records)]
+        in_order = all(one <= other for one, other in pairwise(reached))
+        if reached and in_order and reached[-1] > self.since:
+            return Step(reached[-1])
+        return Step(self.since, link)
+
+    def encode(self) -> list[Any]:
+        """Return the token that `decode` turns back into this."""
+        return [self.since, self.link]
+
+    @classmethod
+    def decode(cls, token: Any) -> Self:
+        """Return the step that `encode` made the token of; `Broken` for any other token."""
+        match token:
+            case [str(since), (str() | None) as link]:
+                return cls(since, link)
+        raise Broken(f"the page token is of another version: {token!r:.60}")
+
+
+def _modified(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
+    """Yield when those were modified that say so."""
+    for record in records:
+        with suppress(ValueError):
+            if said := text(child(dict(record), "properties"), MODIFIED):
+                yield utc(said)

@@ -1,0 +1,163 @@
+"""Sentinel's API over Azure Resource Manager, of one workspace.
+
+https://learn.microsoft.com/rest/api/securityinsights/incidents
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from tocsin import Answer, Broken, Refused
+from tocsin_connectors.siem.microsoft.entra import Entra
+from tocsin_connectors.siem.microsoft.kql import second
+from tocsin_connectors.siem.sentinel.settings import SentinelSettings
+from tocsin_connectors.siem.sentinel.walk import MODIFIED, Step
+
+CHANGED = f"properties/{MODIFIED}"
+_WORKSPACES = "2023-09-01"
+_AUTHORIZATION = "2022-04-01"
+_CONFLICTS = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
+Resource = dict[str, Any]
+
+
+class Workspace:
+    """Requests to one workspace; all of them raise what `Api.request` raises."""
+
+    def __init__(self, settings: SentinelSettings, entra: Entra) -> None:
+        """Keep what is needed; do no I/O."""
+        self._version = {"api-version": settings.api_version}
+        self._api = entra.api(settings.url, settings.of_cloud.management)
+        self._path = (
+            f"/subscriptions/{settings.subscription}/resourceGroups/"
+            f"{quote(settings.resource_group)}/providers/Microsoft.OperationalInsights/"
+            f"workspaces/{settings.workspace}"
+        )
+        self._incidents = f"{self._path}/providers/Microsoft.SecurityInsights/incidents"
+
+    async def first(self) -> Resource | None:
+        """Return any incident, None where there is none yet."""
+        answer = await self._api.get(self._incidents, **self._version, **{"$top": 1})
+        return next(iter(_members(answer, "value", self._incidents)), None)
+
+    async def changed(
+        self, step: Step, end: datetime, limit: int
+    ) -> tuple[Sequence[Resource], str | None, Answer]:
+        """Return a page of the incidents that were modified before `end`, the oldest first.
+
+        With it comes the path and query of the next page, None at the last one, and the answer.
+        """
+        query = {
+            **self._version,
+            "$filter": f"{CHANGED} ge {step.since} and {CHANGED} lt {second(end)}",
+            "$orderby": f"{CHANGED} asc",
+            "$top": limit,
+        }
+        if step.link is None:
+            answer = await self._api.get(self._incidents, **query)
+        else:
+            answer = await self._api.get(step.link)
+        return _members(answer, "value", self._incidents), _following(answer), answer
+
+    async def incident(self, name: str) -> Resource | None:
+        """Return an incident, None where there is none of that name."""
+        return await self._resource(self._of(name))
+
+    async def alerts(self, name: str) -> Sequence[Resource]:
+        """Return the alerts of an incident."""
+        return await self._ask(f"{self._of(name)}/alerts", "value")
+
+    async def entities(self, name: str) -> Sequence[Resource]:
+        """Return what an incident is about."""
+        return await self._ask(f"{self._of(name)}/entities", "entities")
+
+    async def comment(self, name: str, comment: str) -> Resource | None:
+        """Return a comment to an incident, None where there is none of that name."""
+        return await self._resource(f"{self._of(name)}/comments/{comment}")
+
+    async def write_comment(self, name: str, comment: str, message: str) -> bool:
+        """Make a comment; False where it conflicts with what is there."""
+        path = f"{self._of(name)}/comments/{comment}"
+        return await self._put(path, {"properties": {"message": message}})
+
+    async def write(self, name: str, properties: Resource, etag: str | None) -> bool:
+        """Replace an incident that has this ETag; False where it is another by now."""
+        return await self._put(self._of(name), {"properties": properties, "etag": etag})
+
+    async def logs_id(self) -> str:
+        """Return the id of the workspace, by which its logs are asked for."""
+        answer = await self._api.get(self._path, **{"api-version": _WORKSPACES})
+        match answer.json:
+            case {"properties": {"customerId": str(identifier)}}:
+                return identifier
+        raise Broken(f"GET {self._path} answered without `customerId`")
+
+    async def roles(self) -> Sequence[Resource]:
+        """Return what the app's roles on the workspace allow."""
+        path = f"{self._path}/providers/Microsoft.Authorization/permissions"
+        answer = await self._api.get(path, **{"api-version": _AUTHORIZATION})
+        return _members(answer, "value", path)
+
+    def _of(self, name: str) -> str:
+        return f"{self._incidents}/{quote(name, safe='')}"
+
+    async def _ask(self, path: str, member: str) -> Sequence[Resource]:
+        answer = await self._api.request("POST", path, query=self._version)
+        return _members(answer, member, path)
+
+    async def _resource(self, path: str) -> Resource | None:
+        try:
+            answer = await self._api.get(path, **self._version)
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        if isinstance(answer.json, dict):
+            return answer.json
+        raise Broken(f"GET {path} answered something else than an object")
+
+    async def _put(self, path: str, body: Resource) -> bool:
+        """Make or replace a resource; False for a conflict.
+
+        The ETag is in the body; RFC 9110 section 13.1.1 has it in the header.
+        """
+        shown = {"If-Match": str(body["etag"])} if body.get("etag") else {}
+        try:
+            answer = await self._api.request(
+                "PUT", path, query=self._version, json=body, headers=shown
+            )
+        except Refused as refused:
+            if refused.status in _CONFLICTS:
+                return False
+            raise
+        if not isinstance(answer.json, dict):
+            raise Broken(f"PUT {path} answered something else than what was written")
+        return True
+
+
+def _members(answer: Answer, member: str, path: str) -> Sequence[Resource]:
+    """Return the objects of a list; Broken where the answer has no such list."""
+    match answer.json:
+        case {**members} if isinstance(found := members.get(member), list):
+            if all(isinstance(it, dict) for it in found):
+                return found
+    raise Broken(f"{path} answered without the list `{member}`")
+
+
+def _following(answer: Answer) -> str | None:
+    """Return the path and query of the next page.
+
+    Its link may name the port, and is not always that of the server that was asked.
+    """
+    match answer.json:
+        case {"nextLink": str(link)} if link:
+            parts = urlsplit(link)
+            return f"{parts.path}?{parts.query}"
+        case {"nextLink": None | ""}:
+            return None
+        case {"nextLink": other}:
+            raise Broken(f"the link to the next page is {other!r:.80}")
+    return None

@@ -1,0 +1,96 @@
+"""Which fields of Splunk's Common Information Model name what.
+
+https://docs.splunk.com/Documentation/CIM/latest/User/Overview
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from tocsin import Entity, EntityKind
+from tocsin_connectors.siem.records import children, texts
+from tocsin_connectors.siem.techniques import techniques_among
+from tocsin_connectors.siem.typed import typed
+
+_FIELDS: dict[EntityKind, tuple[str, ...]] = {
+    EntityKind.IP: (*("src_ip", "dest_ip", "dvc_ip", "src_translated_ip", "dest_translated_ip"),),
+    EntityKind.HOST: (
+        *("src", "src_host", "src_dns", "src_nt_host", "dest", "dest_host", "dest_dns"),
+        *("dest_nt_host", "dvc", "dvc_host", "orig_host"),
+    ),
+    EntityKind.USER: ("user", "src_user", "user_name", "src_user_name"),
+    EntityKind.DOMAIN: ("query", "answer", "domain", "url_domain"),
+    EntityKind.URL: ("url", "http_url", "http_referrer"),
+    EntityKind.FILE_HASH: ("file_hash", "process_hash", "parent_process_hash"),
+    EntityKind.FILE: ("file_name", "file_path"),
+    EntityKind.PROCESS: ("process_name", "parent_process_name"),
+    EntityKind.EMAIL: ("recipient", "src_user", "return_addr", "orig_src", "sender"),
+    EntityKind.CVE: ("cve",),
+}
+"""By kind, the fields that name one; where a host or a domain turns out to be an address, it is."""
+NAMES: dict[EntityKind, tuple[str, ...]] = {
+    **_FIELDS,
+    EntityKind.IP: (*_FIELDS[EntityKind.IP], *_FIELDS[EntityKind.HOST], "answer", "risk_object"),
+    EntityKind.HOST: (*_FIELDS[EntityKind.HOST], "risk_object"),
+    EntityKind.USER: (*_FIELDS[EntityKind.USER], "risk_object"),
+}
+"""By kind, the fields to look in for one."""
+_KNOWN = frozenset(name for names in _FIELDS.values() for name in names)
+_RISK_OBJECTS = {"system": EntityKind.HOST, "user": EntityKind.USER}
+_ARTIFACTS = {"asset": EntityKind.HOST, "identity": EntityKind.USER}
+_OF_ACCOUNTS = re.compile(r"(id|role|category|priority)$")  # what `identity` names as well
+_A_NAME = re.compile(r"[^\s/]+\.[^\s/]+")  # `query` also holds searches, and names without a dot
+_TECHNIQUES = (
+    "annotations.mitre_attack",
+    "annotations.mitre_attack.mitre_technique_id",
+    "mitre_technique_id",
+)
+
+
+def entities_of(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what a record of events or findings names."""
+    for kind, names in _FIELDS.items():
+        for name in names:
+            yield from _named(record, name, kind)
+    risks = zip(texts(record, "risk_object_type"), texts(record, "risk_object"), strict=False)
+    for risk, value in risks:
+        if kind_of_risk := _RISK_OBJECTS.get(risk.casefold()):
+            yield from typed(kind_of_risk, value)
+
+
+def artifacts_of(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what a finding has in the fields that its detection says hold assets and identities.
+
+    `extract_artifacts` is JSON in a text: `{"asset": ["src"], "identity": ["user", "user_role"]}`.
+    """
+    for key, kind in _ARTIFACTS.items():
+        for name in _listed(record, "extract_artifacts", key):
+            if name not in _KNOWN and not _OF_ACCOUNTS.search(name):
+                yield from _named(record, name, kind)
+
+
+def techniques_of(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the ATT&CK ids that a finding is annotated with."""
+    named = [it for name in _TECHNIQUES for it in texts(record, name)]
+    named += _listed(record, "annotations", "mitre_attack")
+    yield from techniques_among(named)
+
+
+def _named(record: dict[str, Any], name: str, kind: EntityKind) -> Iterator[Entity]:
+    for value in texts(record, name):
+        if kind is not EntityKind.DOMAIN or _A_NAME.fullmatch(value):
+            yield from typed(kind, value)
+
+
+def _listed(record: dict[str, Any], name: str, key: str) -> list[str]:
+    """Return the texts at a key of an object that stands as JSON in a field, or in several."""
+    found = []
+    for encoded in texts(record, name):
+        with suppress(ValueError, RecursionError):
+            content = json.loads(encoded)
+            found += [it for holder in children({"": content}, "") for it in texts(holder, key)]
+    return found

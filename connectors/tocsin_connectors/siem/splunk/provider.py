@@ -1,0 +1,165 @@
+"""Splunk Enterprise Security as a provider: what it is asked, in which streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+from tocsin import (
+    Api,
+    Broken,
+    Entity,
+    Grant,
+    Health,
+    Incident,
+    IncidentStatus,
+    Json,
+    Listing,
+    Refused,
+    SiemEvent,
+    Tools,
+    Window,
+    WindowedProvider,
+)
+from tocsin_connectors.siem.matching import is_named
+from tocsin_connectors.siem.splunk import settings, spl
+from tocsin_connectors.siem.splunk.checking import problems_of
+from tocsin_connectors.siem.splunk.events import event_of
+from tocsin_connectors.siem.splunk.fields import NAMES
+from tocsin_connectors.siem.splunk.findings import first, incident_of, lasting, time_in
+from tocsin_connectors.siem.splunk.jobs import Jobs, Place, Record
+from tocsin_connectors.siem.splunk.writing import Writer
+
+NEW, REVIEWED = "new", "reviewed"
+_BEFORE = timedelta(seconds=1)  # a finding's time is a little before that in its id
+
+
+class Splunk(WindowedProvider):
+    """Findings of Splunk Enterprise Security, by the management port of a search head."""
+
+    class Settings(settings.Settings):
+        """What a Splunk provider can be told."""
+
+    event_kinds = frozenset(NAMES)
+    permissions = (
+        "the capability search, and the index notable among those that the role may search",
+        "read access to the lookup incident_review_lookup (the role ess_analyst has it)",
+        "the capability edit_notable_events, where write_back is on",
+    )
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self._api = Api(tools, settings, sign_in=self._sign_in)
+        most, patience = settings.most_searches, settings.search_timeout
+        self._jobs = Jobs(self._api, tools.clock, most, patience)
+        self._writer = Writer(self._api, self._jobs)
+
+    async def check(self) -> Health:
+        """Return whose token it is, and which permissions are missing."""
+        needed = ["search", *(["edit_notable_events"] if self.settings.write_back else [])]
+        now = self.tools.clock.now()
+        who, problems = await problems_of(self._api, self._jobs, needed, now)
+        return Health(detail=f"{who} can search findings and their reviews", problems=problems)
+
+    def streams(self) -> Sequence[str]:
+        """Return what is indexed, and what is reviewed later."""
+        return (NEW, REVIEWED)
+
+    async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
+        """Return a page of the findings that were indexed, or reviewed, in the window."""
+        if token is None:
+            place = await self._jobs.run(self._search(stream, window))
+        else:
+            place = Place.decode(token)
+        rows: Sequence[Record] = ()
+        if not place.is_end:
+            rows, place = await self._jobs.page(place, limit)
+        if stream == REVIEWED and rows:
+            rows = await self._reviewed(rows)
+        if place.is_end:
+            await self._jobs.clear(place.sid)
+        following = None if place.is_end else place.encode()
+        return Listing(records=rows, next_token=following, server_time=place.server_time)
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident:
+        """Return the incident of a finding; ValueError where it has no id or no time."""
+        return incident_of(dict(record), self.settings.web_url)
+
+    def version_of(self, record: Mapping[str, Any]) -> Json:
+        """Return what of a finding is the same until it changes."""
+        return lasting(dict(record))
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the finding as it is now, None where there is none within `look_back`."""
+        for record in await self._findings([external_id]):
+            try:
+                return self.to_incident(record)
+            except ValueError as error:
+                raise Broken(f"the finding {external_id} is none now: {error}") from None
+        return None
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events of a window that have the entity in a field of its kind."""
+        if entity.kind not in NAMES or not entity.value:
+            return
+        indexes = self.settings.event_indexes
+        search = spl.events(entity.value, NAMES[entity.kind], indexes, window, limit)
+        for record in await self._jobs.all(search):
+            with suppress(ValueError):  # what is no event costs no other
+                event = event_of(record)
+                if is_named(entity, event.entities) and event.occurred_at in window:
+                    yield event
+
+    async def comment(self, external_id: str, text: str, key: str) -> None:
+        """Write a comment to a finding, once for its key; `Refused` where there is no finding."""
+        await self._expect(external_id)
+        await self._writer.comment(external_id, text, key)
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Have a finding stand so; nothing is written where it does already."""
+        if (await self._expect(external_id)).status is not status:
+            await self._writer.set_status(external_id, status)
+
+    async def _expect(self, external_id: str) -> Incident:
+        found = await self.incident(external_id)
+        if found is None:
+            raise Refused(f"there is no finding {external_id}")
+        return found
+
+    def _search(self, stream: str, window: Window) -> spl.Search:
+        if stream == REVIEWED:
+            return spl.reviewed_within(window)
+        return spl.indexed_within(window, self.settings.look_back)
+
+    async def _reviewed(self, reviews: Sequence[Record]) -> Sequence[Record]:
+        """Return the findings that were reviewed, each with when that was.
+
+        What is no finding, or of no review, is returned as it is, to be put aside.
+        """
+        when = {name: it.get(spl.REVIEWED) for it in reviews if (name := first(it, "rule_id"))}
+        found = await self._findings(list(when))
+        known = {first(it, "event_id") for it in found}
+        lost = [it for it in reviews if first(it, "rule_id") not in known]
+        return [{**it, spl.REVIEWED: when.get(first(it, "event_id") or "")} for it in found] + lost
+
+    async def _findings(self, identifiers: Sequence[str]) -> Sequence[Record]:
+        if not identifiers:
+            return ()
+        search = spl.findings(identifiers, self._earliest(identifiers))
+        return await self._jobs.all(search)
+
+    def _earliest(self, identifiers: Sequence[str]) -> datetime:
+        """Return the earliest time that one of these findings may have."""
+        told = [moment for it in identifiers if (moment := time_in(it))]
+        if len(told) == len(identifiers):
+            return min(told) - _BEFORE
+        look_back: timedelta = self.settings.look_back
+        return self.tools.clock.now() - look_back
+
+    async def _sign_in(self) -> Grant:
+        return Grant(f"Bearer {self.settings.token.get_secret_value()}")

@@ -1,0 +1,78 @@
+"""What is written to a finding: comments, and where it stands.
+
+The id tells by which API. That of version 8 ends with a time, and its findings take notes; any
+other is a notable event, which takes updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from tocsin import Api, Broken, IncidentStatus, Refused
+from tocsin_connectors.siem.comments import comments_in
+from tocsin_connectors.siem.marks import fenced, is_written, marked
+from tocsin_connectors.siem.splunk import spl
+from tocsin_connectors.siem.splunk.findings import time_in
+from tocsin_connectors.siem.splunk.jobs import Jobs
+from tocsin_connectors.siem.splunk.words import NUMBERS
+
+UPDATE = "/services/notable_update"
+FINDINGS = "/servicesNS/nobody/missioncontrol"
+_MOST_NOTES = 100
+
+
+class Writer:
+    """Writes to the findings of one Splunk."""
+
+    def __init__(self, api: Api, jobs: Jobs) -> None:
+        self._api = api
+        self._jobs = jobs
+
+    async def comment(self, identifier: str, words: str, key: str) -> None:
+        """Write a comment, unless there is one with the mark of this key."""
+        if time_in(identifier) is None:
+            rows = await self._jobs.all(spl.comments(identifier))
+            if not is_written(key, comments_in(rows, "comment")):
+                await self._update(identifier, comment=marked(words, key))
+        elif not is_written(key, await self._notes(identifier)):
+            note = {"content": marked(fenced(words), key)}
+            await self._api.request("POST", _notes_of(identifier), json=note)
+
+    async def set_status(self, identifier: str, status: IncidentStatus) -> None:
+        """Have a finding stand so."""
+        if time_in(identifier) is None:
+            await self._update(identifier, status=NUMBERS[status])
+            return
+        path = f"{FINDINGS}/v1/investigations/{quote(identifier, safe='')}{_time(identifier)}"
+        await self._api.request("POST", path, json={"status": NUMBERS[status]})
+
+    async def _update(self, identifier: str, **changes: str) -> None:
+        form = {"ruleUIDs": identifier, **changes, "output_mode": "json"}
+        answer = await self._api.request("POST", UPDATE, form=form)
+        match answer.json:
+            case {"success": True}:
+                return
+            case {"success": False, **rest}:
+                raise Refused(f"POST {UPDATE}: {rest.get('message')!s:.200}")
+        raise Broken(f"POST {UPDATE} answered without `success`")
+
+    async def _notes(self, identifier: str) -> Sequence[str]:
+        """Return the latest notes of a finding; Splunk gives a hundred at most."""
+        path = f"{_notes_of(identifier)}&limit={_MOST_NOTES}&sort=create_time%3A-1"
+        match (await self._api.get(path)).json:
+            case {"items": list(items)}:
+                notes = [it for it in items if isinstance(it, dict)]
+                return list(comments_in(notes, "content"))
+        raise Broken(f"GET {path} answered without `items`")
+
+
+def _notes_of(identifier: str) -> str:
+    name = quote(identifier, safe="")
+    return f"{FINDINGS}/public/v2/investigations/{name}/notes{_time(identifier)}"
+
+
+def _time(identifier: str) -> str:
+    """Return the time of a finding as a query: these addresses find it by both."""
+    moment = time_in(identifier)
+    return f"?notable_time={int(moment.timestamp())}" if moment else ""

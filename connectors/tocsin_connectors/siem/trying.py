@@ -1,0 +1,25 @@
+"""Finding out what one may not do, by doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+
+from tocsin import CredentialsRefused
+
+Trying = Callable[[], Awaitable[object]]
+
+
+async def refused(tried: Mapping[str, Trying]) -> list[str]:
+    """Return the names of what is answered 403; raises whatever else is wrong."""
+    return [name for name, trying in tried.items() if await _is_refused(trying)]
+
+
+async def _is_refused(trying: Trying) -> bool:
+    try:
+        await trying()
+    except CredentialsRefused as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return True
+    return False

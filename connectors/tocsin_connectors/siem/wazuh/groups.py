@@ -1,0 +1,165 @@
+"""One incident for each rule, agent and stretch of the clock, and how many alerts it stands for.
+
+Wazuh has no incidents, and alerts by the thousand. Which incident an alert belongs to follows from
+the alert alone; how many there are, the indexer counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote
+
+from tocsin import Alert, Incident, Severity, Window
+from tocsin_connectors.siem.records import union
+from tocsin_connectors.siem.wazuh.alerts import (
+    Detection,
+    Rule,
+    detection_of,
+    entities_in,
+    rule_id_of,
+    rule_of,
+    techniques_in,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The alerts of one rule at one agent in one stretch of the clock."""
+
+    rule_id: str
+    agent_id: str
+    agent_name: str
+    begin: datetime
+
+    @classmethod
+    def of(cls, detection: Detection, length: timedelta) -> Group:
+        """Return the group of a detection; ValueError for a time that no clock shows."""
+        try:
+            begin = _EPOCH + (detection.at - _EPOCH) // length * length
+        except OverflowError as error:
+            raise ValueError(f"the time {detection.at} is out of range") from error
+        return cls(detection.rule_id, detection.agent_id, detection.agent_name, begin)
+
+    @property
+    def name(self) -> str:
+        """The id of the group's incident; `parse` takes it apart."""
+        parts = self.rule_id, self.agent_id, self.agent_name
+        return "/".join([*map(_quoted, parts), self.begin.isoformat()])
+
+    @classmethod
+    def parse(cls, name: str) -> Group | None:
+        """Return the group of this name, None where it is none's."""
+        try:
+            *parts, begin = name.split("/")
+            rule, agent, agent_name = map(unquote, parts)
+            return cls(rule, agent, agent_name, datetime.fromisoformat(begin))
+        except ValueError:
+            return None
+
+    def window(self, length: timedelta) -> Window:
+        """Return the stretch of the clock."""
+        return Window(self.begin, self.begin + length)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What the indexer says of all alerts of a group."""
+
+    count: int
+    first: datetime
+    last: datetime
+    rule: Rule | None
+    """What the latest of them says, where that can be understood."""
+
+    @classmethod
+    def read(cls, bucket: Mapping[str, Any]) -> Tally | None:
+        """Return what a bucket of `counting.tallies` says, None where it says nothing."""
+        match bucket:
+            case {
+                "doc_count": int(count),
+                "first": {"value": int() | float() as first},
+                "last": {"value": int() | float() as last},
+                "latest": {"hits": {"hits": [{"_source": dict(document)}, *_]}},
+            }:
+                rule = rule_of(document) if rule_id_of(document) else None
+                return cls(count, moment_of(first), moment_of(last), rule)
+        return None
+
+
+def _quoted(part: str) -> str:
+    """Return a part of a name without what parts are told apart by."""
+    return part.replace("%", "%25").replace("/", "%2F")
+
+
+def moment_of(milliseconds: float) -> datetime:
+    """Return the time so many milliseconds after the beginning of 1970."""
+    return _EPOCH + round(milliseconds) * _MILLISECOND
+
+
+def incident_of(hits: Iterable[dict[str, Any]], length: timedelta) -> Incident:
+    """Return the incident of alerts of one group, as far as these tell of it.
+
+    Raises ValueError where one lacks an id, a time or a rule, or there is none.
+    """
+    found = [(detection_of(hit), hit["_source"]) for hit in hits]
+    if not found:
+        raise ValueError("there is no alert")
+    newest = max((detection for detection, _ in found), key=lambda it: it.at)
+    return Incident(
+        external_id=Group.of(newest, length).name,
+        external_number=newest.rule_id,
+        title=newest.rule.title,
+        **_severity(newest.rule),
+        occurred_at=min(it.at for it, _ in found),
+        changed_at=newest.at,
+        techniques=union(techniques_in(document) for _, document in found),
+        entities=union(entities_in(document) for _, document in found),
+        alerts=tuple(_alert(detection) for detection, _ in found),
+    )
+
+
+def summed_up(incident: Incident, group: Group, tally: Tally | None) -> Incident:
+    """Return the incident with what is known of all alerts of its group, where that is known."""
+    if tally is None:
+        return incident
+    words = {"title": tally.rule.title, **_severity(tally.rule)} if tally.rule else {}
+    return replace(
+        incident,
+        **words,
+        description=_description(group, tally),
+        occurred_at=tally.first,
+        changed_at=tally.last,
+    )
+
+
+def _severity(rule: Rule) -> dict[str, Any]:
+    return {
+        "severity": rule.severity or Severity.MEDIUM,
+        "raw_severity": rule.level,
+        "severity_assumed": rule.severity is None,
+    }
+
+
+def _alert(detection: Detection) -> Alert:
+    rule = detection.rule
+    return Alert(
+        external_id=detection.document_id,
+        title=rule.title,
+        severity=rule.severity or Severity.MEDIUM,
+        occurred_at=detection.at,
+    )
+
+
+def _description(group: Group, tally: Tally) -> str:
+    """Say how often a rule has fired where: `Rule 5710 fired 37 times at web-1 (001), from ...`."""
+    times = "once" if tally.count == 1 else f"{tally.count:,} times"
+    stretch = f"from {tally.first:%Y-%m-%d %H:%M:%S} to {tally.last:%H:%M:%S} UTC"
+    when = f"at {tally.first:%Y-%m-%d %H:%M:%S} UTC" if tally.count == 1 else stretch
+    where = f"at {group.agent_name} ({group.agent_id})"
+    return f"Rule {group.rule_id} fired {times} {where}, {when}."

@@ -1,0 +1,1 @@
+"""Channels of SOAR and case platforms: an object for what an event is about, kept up to date."""

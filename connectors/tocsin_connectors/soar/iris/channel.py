@@ -1,0 +1,198 @@
+"""The channel `iris`: the alerts of https://github.com/dfir-iris/iris-web, read in its source.
+
+`/alerts/*` is what version 2.4 has; later ones have it too, beside `/api/v2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from tocsin import Broken, CaseChannel, Delivery, Health, Json, Observable, Refused, Severity, Tools
+from tocsin_connectors.soar.iris.answers import (
+    data_of,
+    id_of,
+    is_missing,
+    is_of_other_format,
+    meant_by,
+    owner_of,
+    record,
+    status_of,
+)
+from tocsin_connectors.soar.iris.checking import problems
+from tocsin_connectors.soar.iris.iocs import OTHER, iocs_of, kept, values_of
+from tocsin_connectors.soar.iris.names import Kind, Names
+
+_NEW = "New"
+_ENDED = ("closed", "merged", "escalated")
+_PAGE = 100
+_MOST_PAGES = 50
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class Iris(CaseChannel):
+    """Makes alerts; what comes later goes to their IOCs and comments."""
+
+    class Settings(CaseChannel.Settings):
+        """What a destination that is a DFIR-IRIS can be told."""
+
+        template: str = Field(
+            default="iris", description="The receiver whose templates render the alert."
+        )
+        api_key: SecretStr = Field(description="The key of a user of IRIS.")
+        customer: Annotated[int, Field(ge=1)] | Name = Field(
+            description="The customer that alerts are of: its name, or its number."
+        )
+        closed_status: Name = Field(
+            default="Closed", description="The status of an alert that is closed."
+        )
+        tlp: Name = Field(default="amber", description="The TLP of the IOCs.")
+
+    settling: timedelta | None = timedelta(0)
+
+    settings: Settings
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        self.names = Names(self.ask)
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the key."""
+        return {"Authorization": f"Bearer {self.settings.api_key.get_secret_value()}"}
+
+    async def ask(self, method: str, path: str, **options: Any) -> Json:
+        """Return the `data` of an answer that says `success`."""
+        try:
+            answer = await super().ask(method, path, **options)
+        except Refused as refused:
+            raise meant_by(refused) from refused.__cause__
+        return data_of(answer, f"{method} {path}")
+
+    async def check(self) -> Health:
+        """Return which permissions are missing, and what is not there by its name."""
+        customer = self.settings.customer
+        found = problems(self.ask, self.names, customer, self._needed())
+        detail = f"DFIR-IRIS answers; alerts are made for customer {customer}"
+        return Health(detail=detail, problems=tuple([it async for it in found]))
+
+    async def find(self, key: str) -> str | None:
+        """Return the id of the alert that has this reference, None where there is none.
+
+        Parameters that IRIS does not know are ignored, and this one finds parts of references.
+        """
+        page: Json = 1
+        for _ in range(_MOST_PAGES):
+            query = {"source_reference": key, "page": page, "per_page": _PAGE}
+            found = record(await self.ask("GET", "/alerts/filter", query=query))
+            for alert in map(record, found.get("alerts") or ()):
+                if alert.get("alert_source_ref") == key:
+                    return id_of(alert)
+            if (page := found.get("next_page")) is None:
+                return None
+        raise Broken(f"IRIS answered more than {_MOST_PAGES * _PAGE:,} alerts for one reference")
+
+    def body_of(self, delivery: Delivery) -> dict[str, Any]:
+        """Return the alert, with the name of its severity for the number."""
+        return super().body_of(delivery) | {"alert_severity_id": delivery.event.severity.value}
+
+    async def make(
+        self, key: str, body: dict[str, Any], observables: Sequence[Observable]
+    ) -> tuple[str, bool]:
+        """Make an alert with its IOCs."""
+        alert = {
+            **body,
+            "alert_iocs": [],
+            "alert_source_ref": key,
+            "alert_severity_id": await self.names.number(Kind.SEVERITY, body["alert_severity_id"]),
+            "alert_status_id": await self.names.number(Kind.STATUS, _NEW),
+            "alert_customer_id": await self.names.customer(self.settings.customer),
+        }
+        try:
+            made = await self._send("/alerts/add", alert, "alert_iocs", observables)
+        except Refused:
+            # What fails after the alert was stored is answered the same
+            if found := await self.find(key):
+                return found, False
+            raise
+        return id_of(made), True
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether the alert is neither closed nor part of a case."""
+        try:
+            status = status_of(await self._alert(identifier))
+        except Refused as refused:
+            if is_missing(refused):
+                return None
+            raise
+        return status not in (*_ENDED, self.settings.closed_status.casefold())
+
+    async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
+        """Add IOCs of the values that the alert does not have."""
+        if not observables:
+            return 0
+        alert = await self._alert(identifier)
+        known = values_of(alert)
+        if not (unknown := [it for it in observables if it.value not in known]):
+            return 0
+        # `iocs` replaces what is there; `alert_iocs`, as it is called elsewhere, is ignored
+        change = {"iocs": [kept(it) for it in alert.get("iocs") or ()], **owner_of(alert)}
+        changed = await self._send(f"/alerts/update/{quote(identifier)}", change, "iocs", unknown)
+        added = len(values_of(changed) - known)
+        if added < len(unknown):
+            self.tools.log.warning("IRIS has not taken all IOCs", alert=identifier, taken=added)
+        return added
+
+    async def notes(self, identifier: str) -> Sequence[str]:
+        """Return the comments of the alert."""
+        found = await self.ask("GET", f"/alerts/{quote(identifier)}/comments/list")
+        comments = map(record, found if isinstance(found, list) else ())
+        return [str(comment.get("comment_text")) for comment in comments]
+
+    async def add_note(self, identifier: str, title: str, text: str) -> None:
+        """Add a comment to the alert."""
+        comment = {"comment_text": f"**{title}**\n\n{text}"}
+        await self.ask("POST", f"/alerts/{quote(identifier)}/comments/add", json=comment)
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Give the alert the status that closes it, and say why in its note."""
+        alert = await self._alert(identifier)
+        status = await self.names.number(Kind.STATUS, self.settings.closed_status)
+        note = "\n\n".join(filter(None, (alert.get("alert_note"), reason)))
+        change = {"alert_status_id": status, "alert_note": note, **owner_of(alert)}
+        await self.ask("POST", f"/alerts/update/{quote(identifier)}", json=change)
+
+    def link(self, identifier: str) -> str:
+        """Return the page of the alert."""
+        return f"{self.settings.url}/alerts?alert_ids={quote(identifier)}"
+
+    async def _alert(self, identifier: str) -> dict[str, Any]:
+        return record(await self.ask("GET", f"/alerts/{quote(identifier)}"))
+
+    async def _send(
+        self, path: str, alert: Mapping[str, Any], member: str, observables: Sequence[Observable]
+    ) -> dict[str, Any]:
+        """Return the alert that IRIS makes of one to which these are added as IOCs.
+
+        Where the expression of a type does not fit a value, all of them are of the type `other`.
+        """
+        there, names, tlp = alert.get(member, ()), self.names, self.settings.tlp
+        new = await iocs_of(observables, names, tlp)
+        try:
+            return record(await self.ask("POST", path, json={**alert, member: [*there, *new]}))
+        except Refused as refused:
+            if not is_of_other_format(refused):
+                raise
+        new = await iocs_of(observables, names, tlp, typed=False)
+        return record(await self.ask("POST", path, json={**alert, member: [*there, *new]}))
+
+    def _needed(self) -> Iterator[tuple[Kind, str]]:
+        """Yield what has to be there by its name."""
+        yield from ((Kind.SEVERITY, severity.value) for severity in Severity)
+        yield from ((Kind.STATUS, _NEW), (Kind.STATUS, self.settings.closed_status))
+        yield from ((Kind.IOC_TYPE, OTHER), (Kind.TLP, self.settings.tlp))

@@ -1,0 +1,40 @@
+"""What the user of a key may do and sees, found out without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from http import HTTPStatus
+
+from tocsin import CredentialsRefused, Json
+from tocsin_connectors.soar.iris.names import Kind, Names
+
+Ask = Callable[..., Awaitable[Json]]
+_CUSTOMERS = "customers_read"
+_PERMISSIONS = {"alerts_read": 0x4, "alerts_write": 0x8, _CUSTOMERS: 0x40}
+"""By the number that IRIS gives each, which it wants to be told as well."""
+
+
+async def problems(
+    ask: Ask, names: Names, customer: int | str, needed: Iterable[tuple[Kind, str]]
+) -> AsyncIterator[str]:
+    """Yield what is missing: permissions, names, and the customer, as far as that can be seen."""
+    missing = [name for name in _PERMISSIONS if not await _has(ask, name)]
+    for name in missing:
+        if name != _CUSTOMERS or isinstance(customer, str):
+            yield f"the user has not the permission {name}"
+    for kind, name in needed:
+        if await names.find(kind, name) is None:
+            yield f"there is no {kind.label} {name!r}"
+    if _CUSTOMERS not in missing and not await names.has_customer(customer):
+        yield f"there is no customer {customer!r} that the user may see"
+
+
+async def _has(ask: Ask, name: str) -> bool:
+    asked = {"permission_name": name, "permission_value": _PERMISSIONS[name]}
+    try:
+        await ask("POST", "/user/has-permission", json=asked)
+    except CredentialsRefused as refused:
+        if refused.status == HTTPStatus.FORBIDDEN:
+            return False
+        raise
+    return True

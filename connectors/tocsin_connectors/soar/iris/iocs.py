@@ -1,0 +1,62 @@
+"""Observables as the IOCs of an alert."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tocsin import EntityKind, Observable
+from tocsin_connectors.soar.iris.names import Kind, Names
+
+_TYPES = {
+    EntityKind.IP: "ip-any",
+    EntityKind.DOMAIN: "domain",
+    EntityKind.URL: "url",
+    EntityKind.EMAIL: "email",
+    EntityKind.MAILBOX: "email",
+    EntityKind.USER: "account",
+    EntityKind.HOST: "hostname",
+    EntityKind.FILE: "filename",
+    EntityKind.CVE: "vulnerability",
+}
+_HASHES = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
+OTHER = "other"
+"""The type of whatever IRIS has no type of."""
+_KEPT = ("ioc_id", "ioc_value", "ioc_type_id", "ioc_tlp_id")
+
+
+def type_of(observable: Observable) -> str:
+    """Return the type that IRIS comes with for an observable."""
+    if observable.kind is EntityKind.FILE_HASH:
+        return _HASHES.get(len(observable.value), OTHER)
+    return _TYPES.get(observable.kind, OTHER)
+
+
+async def iocs_of(
+    observables: Sequence[Observable], names: Names, tlp: str, *, typed: bool = True
+) -> list[dict[str, Any]]:
+    """Return new IOCs; all of the type `other` unless they are to be `typed`."""
+    if not observables:
+        return []
+    other, tlp_id = await names.number(Kind.IOC_TYPE, OTHER), await names.number(Kind.TLP, tlp)
+    types = {type_of(it) for it in observables} if typed else ()
+    numbers = {it: await names.find(Kind.IOC_TYPE, it) or other for it in types}
+    return [
+        {
+            "ioc_value": it.value,
+            "ioc_type_id": numbers.get(type_of(it), other),
+            "ioc_tlp_id": tlp_id,
+            "ioc_description": it.kind.value,
+        }
+        for it in observables
+    ]
+
+
+def kept(ioc: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an update says of an IOC that stays as it is."""
+    return {name: ioc[name] for name in _KEPT if ioc.get(name) is not None}
+
+
+def values_of(alert: Mapping[str, Any]) -> set[str]:
+    """Return the values of an alert's IOCs."""
+    return {str(ioc.get("ioc_value")) for ioc in alert.get("iocs") or ()}

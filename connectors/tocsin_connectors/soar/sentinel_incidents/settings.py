@@ -1,0 +1,97 @@
+"""What a destination that is a workspace of Sentinel can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr, model_validator
+
+from tocsin import CaseChannel, ServerUrl
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The addresses of one of Microsoft's clouds."""
+
+    management: str
+    """Azure Resource Manager, for which tokens are asked."""
+    authority: str
+    """Where one signs in."""
+    portal: str
+
+
+CLOUDS: Mapping[str, Cloud] = MappingProxyType(
+    {
+        "public": Cloud(
+            "https://management.azure.com",
+            "https://login.microsoftonline.com",
+            "https://portal.azure.com",
+        ),
+        "usgov": Cloud(
+            "https://management.usgovcloudapi.net",
+            "https://login.microsoftonline.us",
+            "https://portal.azure.us",
+        ),
+        "china": Cloud(
+            "https://management.chinacloudapi.cn",
+            "https://login.chinacloudapi.cn",
+            "https://portal.azure.cn",
+        ),
+    }
+)
+
+
+class SentinelSettings(CaseChannel.Settings):
+    """The settings of `sentinel-incidents`."""
+
+    template: str = Field(
+        default="sentinel-incidents",
+        description="The receiver whose templates render the incident.",
+    )
+    cloud: Literal["public", "usgov", "china"] = Field(
+        default="public", description="Which of Microsoft's clouds the workspace is in."
+    )
+    url: ServerUrl = Field(
+        default=CLOUDS["public"].management,
+        description="Azure Resource Manager: that of the cloud, unless it is given.",
+    )
+    authority: ServerUrl = Field(
+        default=CLOUDS["public"].authority,
+        description="Where to sign in: that of the cloud, unless it is given.",
+    )
+    tenant: str = Field(
+        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="The Entra tenant: its id, or a domain."
+    )
+    client_id: str = Field(min_length=1, description="The id of the registered app.")
+    client_secret: SecretStr = Field(description="A secret of that app.")
+    subscription: str = Field(
+        pattern=r"^[0-9A-Fa-f-]{36}$", description="The id of the workspace's subscription."
+    )
+    resource_group: str = Field(
+        pattern=r"^[\w.()-]{1,90}$", description="The name of the workspace's resource group."
+    )
+    workspace: str = Field(
+        pattern=r"^[A-Za-z0-9-]{4,63}$",
+        description="The name of the Log Analytics workspace, not its id.",
+    )
+    closed_classification: Literal[
+        "Undetermined",
+        "TruePositive-SuspiciousActivity",
+        "BenignPositive-SuspiciousButExpected",
+        "FalsePositive-IncorrectAlertLogic",
+        "FalsePositive-InaccurateData",
+    ] = Field(
+        default="Undetermined",
+        description="The classification of an incident that Tocsin closes, and its reason.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_cloud(cls, given: Any) -> Any:
+        cloud = CLOUDS.get(given.get("cloud", "public")) if isinstance(given, dict) else None
+        if cloud is None:
+            return given
+        return {"url": cloud.management, "authority": cloud.authority, **given}

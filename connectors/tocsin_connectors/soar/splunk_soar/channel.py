@@ -1,0 +1,194 @@
+"""The channel `splunk-soar`: https://help.splunk.com/en/splunk-soar/soar-cloud/rest-api-reference."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from pydantic import Field, SecretStr
+
+from tocsin import Broken, CaseChannel, CredentialsRefused, Health, Json, Observable, Refused
+from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY, MARK, artifact_of
+from tocsin_connectors.soar.splunk_soar.options import missing
+
+_CONTAINERS = "/rest/container"
+_ARTIFACTS = "/rest/artifact"
+_NOTES = "/rest/note"
+_COMMENTS = "/rest/container_comment"
+_OPTIONS = "/rest/container_options"
+_READ = (_CONTAINERS, _ARTIFACTS, _NOTES, _COMMENTS, _OPTIONS)
+_PAGE = 500
+_MOST_PAGES = 20
+_SHOWN = 1_000
+_CLOSED = "closed"
+_CONTAINER = re.compile(rb'"existing_container_id": ?(\d+)')
+_ARTIFACT = re.compile(rb'"existing_artifact_id": ?\d+')
+
+
+class SplunkSoar(CaseChannel):
+    """Makes containers, which analysts see as events."""
+
+    class Settings(CaseChannel.Settings):
+        """What a destination that is a Splunk SOAR can be told."""
+
+        template: str = Field(
+            default="splunk-soar", description="The receiver whose templates render the event."
+        )
+        token: SecretStr = Field(description="The `ph-auth-token` of an automation user.")
+        label: str = Field(
+            default="events",
+            min_length=1,
+            max_length=100,
+            description="The label that events are given: one that exists there.",
+        )
+        run_automation: bool = Field(
+            default=True, description="Let active playbooks run on what Tocsin brings."
+        )
+
+    settings: Settings
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the token."""
+        return {"ph-auth-token": self.settings.token.get_secret_value()}
+
+    async def ask(self, method: str, path: str, **options: Any) -> Json:
+        """Return what is answered; a `failed` one raises `Refused`, whatever its status."""
+        answer = await super().ask(method, path, **options)
+        match answer:
+            case {"failed": True}:
+                words = f"{method} {path} failed: {answer.get('message')}"
+                response = orjson.dumps(answer)[:_SHOWN]
+                raise Refused(words[:_SHOWN], status=HTTPStatus.OK, response=response)
+        return answer
+
+    async def check(self) -> Health:
+        """Return what the token may not read, and which label and severities do not exist.
+
+        What it may write shows only when something is written.
+        """
+        answers, problems = dict[str, Json](), list[str]()
+        for path in _READ:
+            try:
+                answers[path] = await self.ask("GET", path, query={"page_size": 1})
+            except CredentialsRefused as refused:
+                if refused.status == HTTPStatus.UNAUTHORIZED and path == _CONTAINERS:
+                    raise
+                problems.append(f"the token may not read {path}")
+        label = self.settings.label
+        problems += missing(answers.get(_OPTIONS), label)
+        return Health(
+            detail=f"Splunk SOAR answers and has the label {label}; whether events can be made "
+            "there is shown by `tocsin destinations test`",
+            problems=tuple(problems),
+        )
+
+    async def find(self, key: str) -> str | None:
+        """Return the container that has this identifier, None where there is none."""
+        found = await self._rows(_CONTAINERS, _filter_source_data_identifier=f'"{key}"')
+        known = (it for it in found if it.get("source_data_identifier") == key)
+        return next(map(_id_of, known), None)
+
+    async def make(
+        self, key: str, body: dict[str, Any], observables: Sequence[Observable]
+    ) -> tuple[str, bool]:
+        """Make a container with its artifacts, or return the one that has this identifier."""
+        container = {**body, "label": self.settings.label, "source_data_identifier": key}
+        others = [it for it in body.get("artifacts", ()) if it.get("label") != ENTITY]
+        container["artifacts"] = [*others, *map(artifact_of, observables)]
+        if not self.settings.run_automation:  # else it is done after the last artifact
+            container["run_automation"] = False
+            for artifact in container["artifacts"]:
+                artifact["run_automation"] = False
+        try:
+            return _id_of(await self.ask("POST", _CONTAINERS, json=container)), True
+        except Refused as refused:
+            if found := await self._known(refused, key):
+                return found, False
+            raise
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether nobody has closed or resolved the container."""
+        found = await self._rows(_CONTAINERS, _filter_id=identifier)
+        if not found:
+            return None
+        return not found[0].get("close_time") and found[0].get("status") != _CLOSED
+
+    async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
+        """Add the artifacts that the container lacks; playbooks run after the last of them.
+
+        Splunk SOAR itself may keep a second artifact of the same identifier.
+        """
+        wanted = [artifact_of(it) for it in observables]
+        ours = {"_filter_source_data_identifier__startswith": f'"{MARK}"'}
+        there = await self._of(_ARTIFACTS, identifier, **ours) if wanted else []
+        known = {it.get("source_data_identifier") for it in there}
+        lacking = [it for it in wanted if it["source_data_identifier"] not in known]
+        for left, artifact in zip(reversed(range(len(lacking))), lacking, strict=True):
+            runs = self.settings.run_automation and not left
+            await self._add_artifact({**artifact, "run_automation": runs}, identifier)
+        return len(lacking)
+
+    async def notes(self, identifier: str) -> Sequence[str]:
+        """Return the container's notes."""
+        return [str(it.get("content")) for it in await self._of(_NOTES, identifier)]
+
+    async def add_note(self, identifier: str, title: str, text: str) -> None:
+        """Add a general note."""
+        note = {"title": title, "content": text, "note_type": "general", "note_format": "markdown"}
+        await self.ask("POST", _NOTES, json={"container_id": int(identifier), **note})
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Close the container, with the reason as a comment."""
+        comments = await self._of(_COMMENTS, identifier)
+        if not any(it.get("comment") == reason for it in comments):
+            comment: Json = {"container_id": int(identifier), "comment": reason}
+            await self.ask("POST", _COMMENTS, json=comment)
+        await self.ask("POST", f"{_CONTAINERS}/{quote(identifier)}", json={"status": _CLOSED})
+
+    def link(self, identifier: str) -> str:
+        """Return the page of the event."""
+        return f"{self.settings.url}/mission/{quote(identifier)}"
+
+    async def _known(self, refused: Refused, key: str) -> str | None:
+        """Return the container that a refusal points to: one of the same identifier."""
+        if isinstance(refused, CredentialsRefused):
+            return None
+        if pointer := _CONTAINER.search(refused.response):
+            return pointer[1].decode()
+        return await self.find(key)  # of a long answer only the beginning is known
+
+    async def _add_artifact(self, artifact: dict[str, Any], identifier: str) -> None:
+        try:
+            content: Json = {"container_id": int(identifier), **artifact}
+            await self.ask("POST", _ARTIFACTS, json=content)
+        except Refused as refused:
+            if not _ARTIFACT.search(refused.response):
+                raise
+
+    async def _of(self, path: str, identifier: str, **filters: str) -> list[dict[str, Any]]:
+        return await self._rows(path, _filter_container_id=identifier, **filters)
+
+    async def _rows(self, path: str, **filters: str) -> list[dict[str, Any]]:
+        """Return the records that pass the filters, 10,000 at most."""
+        rows = list[dict[str, Any]]()
+        for page in range(_MOST_PAGES):
+            query = {**filters, "page": page, "page_size": _PAGE, "sort": "id"}
+            match await self.ask("GET", path, query=query):
+                case {"data": [*found], "num_pages": int(pages)}:
+                    rows += [it for it in found if isinstance(it, dict)]
+                case _:
+                    raise Broken(f"GET {path} answered without `data` and `num_pages`")
+            if page + 1 >= pages:
+                break
+        return rows
+
+
+def _id_of(record: Json) -> str:
+    match record:
+        case {"id": int(identifier)}:
+            return str(identifier)
+    raise Broken("Splunk SOAR answered without an id")

@@ -1,0 +1,185 @@
+"""The channel `thehive`: https://docs.strangebee.com/thehive/api-docs/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr
+
+from tocsin import Broken, CaseChannel, Health, Json, Observable, Refused
+
+_ALERTS = "/api/v1/alert"
+_PAGE, _MOST = 500, 20_000
+_OPEN = ("New", "InProgress")
+_PERMISSIONS = ("manageAlert/create", "manageAlert/update", "manageComment", "manageObservable")
+
+
+class TheHive(CaseChannel):
+    """Makes alerts; once one is part of a case, what comes later goes to the case."""
+
+    class Settings(CaseChannel.Settings):
+        """What a destination that is a TheHive can be told."""
+
+        template: str = Field(
+            default="thehive", description="The receiver whose templates render the alert."
+        )
+        api_key: SecretStr = Field(description="The key of a user of TheHive.")
+        organisation: str | None = Field(
+            default=None, description="The organisation, where the user is in more than one."
+        )
+        closed_status: str = Field(
+            default="Ignored",
+            min_length=1,
+            max_length=64,
+            description="The status of an alert that is closed: one of the stage Closed.",
+        )
+
+    settings: Settings
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the key and the organisation."""
+        chosen = self.settings.organisation
+        return {
+            "Authorization": f"Bearer {self.settings.api_key.get_secret_value()}",
+            **({"X-Organisation": chosen} if chosen else {}),
+        }
+
+    async def check(self) -> Health:
+        """Return whom the key belongs to, and which of the permissions are missing."""
+        user = _record(await self.ask("GET", "/api/v1/user/current"))
+        given = [it for it in user.get("permissions", ()) if isinstance(it, str)]
+        missing = [it for it in _PERMISSIONS if not {it, it.partition("/")[0]} & set(given)]
+        name = user.get("login", "its user")
+        return Health(
+            detail=f"TheHive answers, and {name} may make and change alerts",
+            problems=tuple(f"{name} has not the permission {it}" for it in missing),
+        )
+
+    async def find(self, key: str) -> str | None:
+        """Return the id of the alert that has this reference, None where there is none."""
+        by_reference = {"_name": "filter", "_field": "sourceRef", "_value": key}
+        found = await self._query({"_name": "listAlert"}, by_reference)
+        return _id_of(found[0]) if found else None
+
+    async def make(
+        self, key: str, body: dict[str, Any], observables: Sequence[Observable]
+    ) -> tuple[str, bool]:
+        """Make an alert with its observables, or return the one that has this reference."""
+        alert = {**body, "sourceRef": key, "observables": _as_observables(observables)}
+        try:
+            return _id_of(await self.ask("POST", _ALERTS, json=alert)), True
+        except Refused as refused:
+            # A second alert of the same type, source and reference is refused like any mistake
+            if refused.status != HTTPStatus.BAD_REQUEST:
+                raise
+        if found := await self.find(key):
+            return found, False
+        # It may be one observable that is not taken: without the alert nobody would know of any
+        made = _id_of(await self.ask("POST", _ALERTS, json={**alert, "observables": []}))
+        await self.add_observables(made, observables)
+        return made, True
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether nobody has closed the alert or made a case of it."""
+        try:
+            alert = await self._alert(identifier)
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        return alert.get("stage") in _OPEN
+
+    async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
+        """Add the observables that the alert, or the case that was made of it, does not have."""
+        if not observables:
+            return 0
+        kind, home = await self._home(identifier)
+        known = {_identity_of(it) for it in await self._parts(kind, home, "observables")}
+        wanted = _as_observables(observables)
+        lacking = [it for it in wanted if _identity_of(it) not in known]
+        added = [await self._add(f"/api/v1/{kind}/{quote(home)}/observable", it) for it in lacking]
+        return sum(added)
+
+    async def _add(self, path: str, observable: dict[str, Any]) -> bool:
+        """Return whether an observable was added; one that TheHive does not take costs no other."""
+        try:
+            await self.ask("POST", path, json=observable)
+        except Refused as refused:
+            if refused.status != HTTPStatus.BAD_REQUEST:
+                raise
+            self.tools.log.warning("TheHive does not take an observable", reason=str(refused))
+            return False
+        return True
+
+    async def notes(self, identifier: str) -> Sequence[str]:
+        """Return the comments of the alert, or of its case."""
+        comments = await self._parts(*await self._home(identifier), "comments")
+        return [str(comment.get("message")) for comment in comments]
+
+    async def add_note(self, identifier: str, title: str, text: str) -> None:
+        """Add a comment to the alert, or to its case."""
+        kind, home = await self._home(identifier)
+        message = {"message": f"**{title}**\n\n{text}"}
+        await self.ask("POST", f"/api/v1/{kind}/{quote(home)}/comment", json=message)
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Give the alert the status that closes it, and say why in its summary."""
+        change = {"status": self.settings.closed_status, "summary": reason}
+        await self.ask("PATCH", f"{_ALERTS}/{quote(identifier)}", json=change)
+
+    def link(self, identifier: str) -> str:
+        """Return the page of the alert."""
+        return f"{self.settings.url}/alerts/{quote(identifier)}/details"
+
+    async def _home(self, identifier: str) -> tuple[str, str]:
+        """Return where an alert's observables and comments belong: to its case, if it has one."""
+        case = (await self._alert(identifier)).get("caseId")
+        return ("case", case) if isinstance(case, str) else ("alert", identifier)
+
+    async def _alert(self, identifier: str) -> dict[str, Any]:
+        return _record(await self.ask("GET", f"{_ALERTS}/{quote(identifier)}"))
+
+    async def _parts(self, kind: str, home: str, part: str) -> list[dict[str, Any]]:
+        return await self._query({"_name": f"get{kind.title()}", "idOrName": home}, {"_name": part})
+
+    async def _query(self, *steps: dict[str, Json]) -> list[dict[str, Any]]:
+        """Return all that a query finds, a page at a time."""
+        records = list[dict[str, Any]]()
+        while True:
+            first = len(records)
+            page = {"_name": "page", "from": first, "to": first + _PAGE}
+            found = await self.ask("POST", "/api/v1/query", json={"query": [*steps, page]})
+            records += [_record(it) for it in found] if isinstance(found, list) else []
+            if len(records) < first + _PAGE or len(records) >= _MOST:
+                return records
+
+
+def _record(answer: Json) -> dict[str, Any]:
+    if isinstance(answer, dict):
+        return answer
+    raise Broken("TheHive answered something else than an object")
+
+
+def _id_of(record: Json) -> str:
+    match record:
+        case {"_id": str(identifier)}:
+            return identifier
+    raise Broken("TheHive answered without an _id")
+
+
+def _as_observables(observables: Sequence[Observable]) -> list[dict[str, Any]]:
+    """Return each observable once: several kinds of entity are one type there."""
+    told = (_as_observable(it) for it in observables)
+    return list({_identity_of(it): it for it in told}.values())
+
+
+def _as_observable(observable: Observable) -> dict[str, Any]:
+    tags = [f"tocsin:{observable.kind.value}"]
+    return {"dataType": observable.called or "other", "data": observable.value, "tags": tags}
+
+
+def _identity_of(observable: Mapping[str, Any]) -> tuple[str, str]:
+    return str(observable.get("dataType")), str(observable.get("data"))

@@ -1,0 +1,113 @@
+"""Whether receivers would take what the destinations of a configuration send them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from pydantic import ValidationError
+
+from tocsin.channels import CaseChannel
+from tocsin.cli.unused import find_unused
+from tocsin.clock import SystemClock
+from tocsin.contracts import Misfit, find_all_breaches, find_misfits
+from tocsin.delivery import Renderer
+from tocsin.delivery.destinations.sampling import sample
+from tocsin.errors import Misconfigured
+from tocsin.fields import Origin
+from tocsin.hookspecs import Channel
+from tocsin.model import EventType
+from tocsin.registry import Configuration, Configured
+from tocsin.settings import Settings
+
+
+def check_receivers(configuration: Configuration, settings: Settings) -> bool:
+    """Return whether each destination suits its receiver, which would take what it is to be sent.
+
+    What is wrong goes to standard error, and so do hints, which change nothing of what is returned.
+    """
+    judge = _Judge(configuration, settings)
+    well = True
+    for destination in configuration.destinations:
+        misfits = judge.find_misfits(destination)
+        wrong = [it for it in misfits if not it.is_hint]
+        for misfit in misfits:
+            print(f"destinations.{destination.name}.{misfit}", file=sys.stderr)
+        breaches = [] if wrong else judge.find_breaches(destination)
+        for breach in breaches:
+            print(f"destinations.{destination.name}: {breach}", file=sys.stderr)
+        well = well and not wrong and not breaches
+    if (mine := configuration.templates_dir) is not None:
+        named = {it.settings.template for it in configuration.destinations}
+        for words in find_unused(mine, configuration.template_paths, named):
+            print(f"a hint: {words}", file=sys.stderr)
+    return well
+
+
+class _Judge:
+    def __init__(self, configuration: Configuration, settings: Settings) -> None:
+        self._receivers = configuration.receivers
+        self._origin = Origin(configuration.path.parent)
+        self._renderer = Renderer(configuration.template_paths, configuration.templates_dir)
+        self._public_url = settings.public_url
+
+    def find_misfits(self, destination: Configured[Channel]) -> Sequence[Misfit]:
+        """Return what of its settings does not suit its receiver.
+
+        Nothing where there is no such receiver, which the configuration's own problems say.
+        """
+        settings = destination.settings
+        if settings.template not in self._receivers:
+            return []
+        try:
+            contract = self._renderer.contract(settings.template)
+            foreign = list(self._foreign_template(destination))
+        except Misconfigured as error:
+            return [Misfit("template", str(error))]
+        return foreign or ([] if contract is None else find_misfits(contract, settings))
+
+    def _foreign_template(self, destination: Configured[Channel]) -> Iterator[Misfit]:
+        """Yield it where a channel that knows one receiver is to send what is for another."""
+        settings, own = destination.settings, self._own_template(destination)
+        if own in (None, settings.template):
+            return
+        theirs, ours = self._renderer.contract(settings.template), self._renderer.contract(own)
+        if theirs is None or ours is None or theirs.name == ours.name:
+            return
+        if theirs.channel != settings.plugin:
+            found = f"{settings.template!r} is for {theirs.name}, and this goes to {ours.name}"
+            yield Misfit("template", f"{found}; leave it out, or name templates for {ours.name}")
+
+    def _own_template(self, destination: Configured[Channel]) -> str | None:
+        """Return the template of a channel that knows one receiver; None for any other."""
+        kind, table = destination.kind, destination.table
+        if kind is None or "template" not in table:
+            return None
+        unsaid = {name: value for name, value in table.items() if name != "template"}
+        try:
+            settings = kind.Settings.model_validate(unsaid, context=self._origin.context())
+        except ValidationError:  # it has to be told a template, so it has none of its own
+            return None
+        is_own = issubclass(kind, CaseChannel) or settings.template == settings.plugin
+        return settings.template if is_own else None
+
+    def find_breaches(self, destination: Configured[Channel]) -> Sequence[str]:
+        """Return in what samples of its events are not what its receiver takes, each said once."""
+        template = destination.settings.template
+        if template not in self._receivers:
+            return []
+        events: dict[str, list[str]] = {}
+        for event in destination.settings.events:
+            for problem in self._breaches(destination, event):
+                events.setdefault(problem, []).append(event)
+        return [f"{template}, {', '.join(them)}: {problem}" for problem, them in events.items()]
+
+    def _breaches(self, destination: Configured[Channel], event: EventType) -> list[str]:
+        receiver, parts = destination.settings.template, (destination.kind or Channel).parts
+        happened = sample(event, self._public_url, SystemClock().now())
+        try:
+            contract = self._renderer.contract(receiver)
+            rendered = {part: self._renderer.render(receiver, happened, part) for part in parts}
+        except Misconfigured as error:
+            return [str(error)]
+        return [] if contract is None else find_all_breaches(contract, rendered)

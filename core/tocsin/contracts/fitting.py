@@ -1,0 +1,96 @@
+"""Holding what a destination is told against the contract of its receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from tocsin.fields import tells_of_secret
+from tocsin.model import Contract
+
+_ALIKE = 0.85  # of two names, one of which is probably the other, misspelt
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A setting that is not as the receiver wants it."""
+
+    setting: str
+    words: str
+    is_hint: bool = False
+    """Whether it can work all the same."""
+
+    def __str__(self) -> str:
+        """Return where it is and what it is."""
+        return f"{self.setting}: {'a hint: ' if self.is_hint else ''}{self.words}"
+
+
+def find_misfits(contract: Contract, settings: Any) -> list[Misfit]:
+    """Return in what settings do not fit the receiver of their template; nothing if they do.
+
+    What a contract names is looked for in the setting of the same name. A channel without one
+    sees to that by itself.
+    """
+    if contract.channel not in (None, settings.plugin):
+        words = f"{settings.plugin!r} cannot bring {contract.name} anything"
+        return [Misfit("plugin", f'{words}; set plugin = "{contract.channel}"')]
+    return [
+        *_missing_secrets(contract, settings),
+        *_missing_headers(contract, settings),
+        *_open_url(contract, settings),
+    ]
+
+
+def _missing_secrets(contract: Contract, settings: Any) -> Iterator[Misfit]:
+    given = getattr(settings, "body_secrets", None)
+    if not isinstance(given, Mapping):
+        return
+    for name, variable in contract.body_secrets.items():
+        if name not in given:
+            others = given.keys() - contract.body_secrets.keys()
+            words = _missing(contract, name, others)
+            yield Misfit("body_secrets", words or _wanted(contract, "body_secrets", name, variable))
+
+
+def _missing_headers(contract: Contract, settings: Any) -> Iterator[Misfit]:
+    """Yield the headers that are not there; their names have no case (RFC 9110 section 5.1)."""
+    given = getattr(settings, "headers", None)
+    if not isinstance(given, Mapping):
+        return
+    known = {name.lower() for name in contract.headers}
+    others = [name for name in given if name.lower() not in known]
+    if contract.headers_are_chosen and others:
+        return
+    there = {name.lower() for name in given}
+    for name, variable in contract.headers.items():
+        if name.lower() in there:
+            continue
+        if misspelt := _missing(contract, name, others):
+            yield Misfit("headers", misspelt)
+            continue
+        # Some receivers know more than one way to be shown a credential
+        is_hint = contract.headers_are_chosen or any(map(tells_of_secret, others))
+        yield Misfit("headers", _wanted(contract, "headers", name, variable), is_hint)
+
+
+def _open_url(contract: Contract, settings: Any) -> Iterator[Misfit]:
+    if contract.secret_url and getattr(settings, "secret_url", contract) is None:
+        words = f"whoever knows it can post to {contract.name}, and it is written out"
+        yield Misfit("url", f'{words}; give {{ env = "{contract.secret_url}" }}', is_hint=True)
+
+
+def _missing(contract: Contract, name: str, others: Collection[str]) -> str | None:
+    """Return what is wrong where one of the others is the name, misspelt."""
+    by_lower = {other.lower(): other for other in others}
+    alike = get_close_matches(name.lower(), by_lower, n=1, cutoff=_ALIKE)
+    if not alike:
+        return None
+    found = f"found {by_lower[alike[0]]!r}, and {contract.name} wants {name!r}"
+    return f"{found}; did you mean {name!r}?"
+
+
+def _wanted(contract: Contract, setting: str, name: str, variable: str) -> str:
+    example = f'{setting} = {{ {name} = {{ env = "{variable}" }} }}'
+    return f"{contract.name} wants {name!r}, which is missing; give {example}"

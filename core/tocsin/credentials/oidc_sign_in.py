@@ -1,0 +1,194 @@
+"""Signing people in at an OpenID Connect issuer: the authorization code flow with PKCE.
+
+OpenID Connect Core 1.0 section 3.1, RFC 7636, RFC 9207 and RFC 9700.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from yarl import URL
+
+from tocsin.clock import Clock
+from tocsin.credentials.authentication import AuthenticationError
+from tocsin.credentials.console_sessions import LONGEST, ConsoleRole, ConsoleSession
+from tocsin.credentials.oidc_attempts import Attempts
+from tocsin.credentials.oidc_codes import CodeRefused, OidcClient, exchange_code
+from tocsin.credentials.oidc_discovery import Endpoints, endpoints_of
+from tocsin.credentials.oidc_keys import IssuerKeys
+from tocsin.credentials.oidc_tokens import IssuerTokens, check_times, find_roles
+from tocsin.credentials.tokens import TokenError
+from tocsin.errors import CallerError
+from tocsin.hookspecs import HttpClient
+
+_SCOPE = "openid profile email"
+_TYPES = ("jwt",)  # an access token (RFC 9068) is no ID token
+_NAMES = ("preferred_username", "name", "email")
+_LONGEST_NAME = 255
+_LONGEST_WORDS = 300
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class OidcRoles:
+    """Which roles at the issuer make which here."""
+
+    claim: str
+    admin: str
+    viewer: str
+
+    def role_of(self, claims: Mapping[str, Any]) -> ConsoleRole:
+        """Return the role of whoever the claims name; CallerError (403) where they have none."""
+        roles = find_roles(claims, self.claim)
+        if self.admin in roles:
+            return ConsoleRole.ADMIN
+        if self.viewer in roles:
+            return ConsoleRole.VIEWER
+        raise CallerError(
+            403,
+            f"The issuer knows you as {name_of(claims)}, but without a role for Tocsin: its claim "
+            f"{self.claim} names neither {self.admin} (for admins) nor {self.viewer} (for those "
+            "who only look).",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Somebody who comes from the issuer, signed in there."""
+
+    session: ConsoleSession
+    place: str
+    """The page that was asked for."""
+
+
+class OidcSignIn:
+    """Sends people to the issuer, and judges what they come back with."""
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        client: OidcClient,
+        roles: OidcRoles,
+        attempts: Attempts,
+        keys: IssuerKeys,
+        http: HttpClient,
+        clock: Clock,
+    ) -> None:
+        self._issuer = issuer
+        self._client = client
+        self._roles = roles
+        self._attempts = attempts
+        self._keys = keys
+        self._tokens = IssuerTokens(issuer, keys)
+        self._http = http
+        self._clock = clock
+
+    async def begin(self, place: str) -> tuple[str, str]:
+        """Return where at the issuer to sign in, and what the browser has to bring back.
+
+        Raises IssuerUnavailable.
+        """
+        endpoints = endpoints_of(await self._keys.discovery())
+        attempt, sealed = self._attempts.begin(place)
+        query = {
+            "response_type": "code",
+            "client_id": self._client.id,
+            "redirect_uri": self._client.redirect_uri,
+            "scope": _SCOPE,
+            "state": attempt.state,
+            "nonce": attempt.nonce,
+            "code_challenge": attempt.challenge,
+            "code_challenge_method": "S256",
+        }
+        return str(URL(endpoints.authorization_endpoint).update_query(query)), sealed
+
+    async def finish(self, sealed: str, answer: Mapping[str, str]) -> Arrival:
+        """Return who comes back with this answer of the issuer.
+
+        Raises AuthenticationError in words for them, CallerError (403) where they have no role,
+        and IssuerUnavailable. Nothing is fetched unless this browser has begun to sign in.
+        """
+        attempt = self._attempts.take(sealed, answer.get("state", ""))
+        if attempt is None:
+            raise AuthenticationError(_STRANGE)
+        endpoints = endpoints_of(await self._keys.discovery())
+        self._require_issuer(answer, endpoints)
+        code = _code_in(answer)
+        try:
+            token = await exchange_code(
+                self._client, code, attempt.verifier, endpoints=endpoints, http=self._http
+            )
+            claims = await self._verify(token, attempt.nonce)
+        except (CodeRefused, TokenError) as error:
+            _log.warning("a sign-in was refused", issuer=self._issuer, reason=str(error))
+            words = _CODE_REFUSED if isinstance(error, CodeRefused) else _TOKEN_REFUSED
+            raise AuthenticationError(words) from None
+        return Arrival(self._session_of(claims), attempt.place)
+
+    def _require_issuer(self, answer: Mapping[str, str], endpoints: Endpoints) -> None:
+        """Return where nothing says that another issuer answers (RFC 9207 section 2.4)."""
+        always = endpoints.authorization_response_iss_parameter_supported
+        if answer.get("iss", None if always else self._issuer) != self._issuer:
+            raise AuthenticationError(_OTHER_ISSUER)
+
+    async def _verify(self, token: str, nonce: str) -> Mapping[str, Any]:
+        """Return what an ID token claims (OpenID Connect Core 1.0 section 3.1.3.7)."""
+        claims = await self._tokens.verify(token, audience=self._client.id, types=_TYPES)
+        check_times(claims, self._clock.now())
+        if "iat" not in claims or not _is_for(claims, self._client.id):
+            raise TokenError
+        presented = claims.get("nonce")
+        if not isinstance(presented, str) or not presented.isascii():
+            raise TokenError
+        if not hmac.compare_digest(presented, nonce):
+            raise TokenError
+        return claims
+
+    def _session_of(self, claims: Mapping[str, Any]) -> ConsoleSession:
+        role = self._roles.role_of(claims)
+        until = self._clock.now() + LONGEST
+        return ConsoleSession(f"oidc:{claims['sub']}", name_of(claims), role, until)
+
+
+def name_of(claims: Mapping[str, Any]) -> str:
+    """Return what to call whoever the claims name; the subject where they have no better name."""
+    for claim in _NAMES:
+        name = claims.get(claim)
+        if isinstance(name, str) and name.strip() and name.isprintable():
+            return name.strip()[:_LONGEST_NAME]
+    return str(claims["sub"])
+
+
+def _is_for(claims: Mapping[str, Any], client_id: str) -> bool:
+    """Return whether the token was issued to this client, whoever else may read it."""
+    is_ours_alone = claims["aud"] in (client_id, [client_id])
+    return bool(claims.get("azp", client_id if is_ours_alone else None) == client_id)
+
+
+def _code_in(answer: Mapping[str, str]) -> str:
+    """Return the code; AuthenticationError in the issuer's words where there is none."""
+    if "code" in answer and "error" not in answer:
+        return answer["code"]
+    error = _plain(answer.get("error", "no code"))
+    why = _plain(answer.get("error_description", ""))
+    raise AuthenticationError(f"The issuer did not sign you in: {error}{why and f' ({why})'}.")
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text if letter.isprintable())[:_LONGEST_WORDS]
+
+
+_STRANGE = (
+    "This sign-in was not begun in this browser, or over ten minutes ago, or it was finished "
+    "already. Begin again."
+)
+_OTHER_ISSUER = "This answer is not from the issuer that was asked. Begin again."
+_CODE_REFUSED = "The issuer does not stand by this sign-in any more. Begin again."
+_TOKEN_REFUSED = (
+    "The issuer's answer does not hold: its ID token is not valid for this sign-in. Begin again."  # noqa: S105 - a sentence
+)

@@ -1,0 +1,20 @@
+"""The names of destinations that deliveries can be asked for by."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, select
+
+from tocsin.errors import TocsinError
+from tocsin.store.tables import destinations
+from tocsin.validation import nearest
+
+
+class NoSuchDestinationError(TocsinError):
+    """There is no destination of this name, and never was one."""
+
+
+def check_destination(connection: Connection, name: str) -> None:
+    """Raise NoSuchDestinationError, which names the most similar one, where there never was one."""
+    known = connection.scalars(select(destinations.c.name).order_by(destinations.c.name)).all()
+    if name not in known:
+        raise NoSuchDestinationError(f"there is no destination {name!r}{nearest(name, known)}")

@@ -1,0 +1,131 @@
+"""Connections for what is not HTTP: the same guard, and the same trust in TLS certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from functools import cached_property
+
+from aiohappyeyeballs import start_connection
+from aiohttp.abc import ResolveResult
+from aiohttp.connector import AddrInfoType
+
+from tocsin.errors import Misconfigured, TryLater
+from tocsin.net.addresses import Network, Policy
+from tocsin.net.guard import BlockedError, GuardedResolver, GuardedSockets
+from tocsin.net.tls import verifying_context
+from tocsin.net.urls import literal_address
+
+_NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305 section 5
+_HIGHEST_PORT = 65_535
+
+
+def open_sockets(
+    *,
+    allow_networks: Sequence[Network] = (),
+    allow_hosts: Collection[str] = (),
+    ca_file: str | None = None,
+    client_certificate: str | None = None,
+    client_key: str | None = None,
+) -> SocketOpener:
+    """Return what connects to public addresses, `allow_networks` and `allow_hosts`.
+
+    The options are those of `open_client`. Raises OperatorError where a file does not serve.
+    """
+    files = ca_file, client_certificate, client_key
+    context = verifying_context(*files) if any(files) else None
+    return SocketOpener(tuple(allow_networks), frozenset(allow_hosts), context)
+
+
+class SocketOpener:
+    """A `tocsin.Sockets`."""
+
+    def __init__(
+        self,
+        allow_networks: Sequence[Network],
+        allow_hosts: Collection[str],
+        context: ssl.SSLContext | None,
+    ) -> None:
+        self._allow_networks = tuple(allow_networks)
+        self._allow_hosts = allow_hosts
+        self._context = context
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        """What to encrypt a connection with: certificates and names are verified."""
+        return self._context or verifying_context(None, None, None)
+
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        *,
+        plain: bool = False,
+        timeout: timedelta = timedelta(seconds=20),
+    ) -> socket.socket:
+        """Return a connected socket that does not block, for the caller to close.
+
+        With `plain`, only `allow_networks` and `allow_hosts` are reached. Raises `Misconfigured`
+        where the address may not be reached, and `TryLater` where nothing answers.
+        """
+        policy = self._policy(host.lower(), port, plain=plain)
+        try:
+            async with asyncio.timeout(timeout.total_seconds()):
+                found = await GuardedResolver(policy).resolve(host.lower(), port)
+                return await start_connection(
+                    [_address_info(each) for each in found],
+                    happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS,
+                    socket_factory=GuardedSockets(policy),
+                )
+        except BlockedError:
+            raise Misconfigured(_refusal(host, plain=plain)) from None
+        except OSError as error:  # of which TimeoutError is one
+            raise TryLater(f"{host}, port {port}: {_reason_of(error)}") from None
+
+    def _policy(self, host: str, port: int, *, plain: bool) -> Policy:
+        """Return what may be connected to; Misconfigured where nothing may."""
+        policy = Policy(
+            networks=self._allow_networks, public=not plain, private=host in self._allow_hosts
+        )
+        try:
+            address = literal_address(host)
+        except ValueError:
+            raise Misconfigured(f"{host!r} is neither a name nor an address") from None
+        if not 0 < port <= _HIGHEST_PORT:
+            raise Misconfigured(f"{port} is no port")
+        if not policy.allows_any or (address is not None and not policy.allows(address)):
+            raise Misconfigured(_refusal(host, plain=plain))
+        return policy
+
+
+def _address_info(found: ResolveResult) -> AddrInfoType:
+    is_old = found["family"] == socket.AF_INET
+    address = found["host"], found["port"]
+    return (
+        found["family"],
+        socket.SOCK_STREAM,
+        found["proto"],
+        "",
+        address if is_old else (*address, 0, 0),
+    )
+
+
+def _refusal(host: str, *, plain: bool) -> str:
+    """Return why it is not connected to: the same words whatever is behind it, so no oracle."""
+    reason = (
+        f"the address of {host} is not one that may be reached; "
+        "allow_networks names none that contains it"
+    )
+    return f"{reason} (without TLS no other is reached)" if plain else reason
+
+
+def _reason_of(error: OSError) -> str:
+    match error:
+        case TimeoutError():
+            return "time-out"
+        case socket.gaierror():
+            return "name not found"
+    return "cannot connect"

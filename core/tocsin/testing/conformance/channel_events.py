@@ -1,0 +1,116 @@
+"""What happens in the lab of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from tocsin.delivery.destinations.sampling import sample
+from tocsin.model import (
+    Confidence,
+    Disposition,
+    Entity,
+    EntityAssessment,
+    EntityKind,
+    Event,
+    EventType,
+    Json,
+    Persona,
+    Report,
+    Statement,
+    Verdict,
+    Window,
+)
+from tocsin.reports import to_json
+from tocsin.testing.clock import ManualClock
+
+URL = "https://tocsin.example.com"
+ADDRESSES = ("203.0.113.7", "203.0.113.8")
+"""What an incident of the lab has for entities."""
+FOUND = "203.0.113.101"
+"""What a report of the lab found to be malicious, beside the first of these."""
+MET = "203.0.113.102"
+"""What it met, and knows nothing bad of."""
+REPORT_TITLE = "A scan from a known scanner"
+_HOSTILE = "It is **no** [test](https://example.com/x) of `nobody`, @all: <b>see</b> #1 | {{ 7 }}"
+
+
+def address(value: str) -> Entity:
+    """Return an IP address."""
+    return Entity(EntityKind.IP, value)
+
+
+class Happenings:
+    """Makes the events of one try; each has an id of its own, later ones greater ones."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self._numbers = 0
+
+    def alert(
+        self,
+        *,
+        number: int = 7,
+        title: str = "Port scan",
+        entities: Sequence[Entity] = tuple(map(address, ADDRESSES)),
+    ) -> Event:
+        """Return the alert of an incident with two addresses."""
+        told = self._event(EventType.INCIDENT_ALERT, f"incident:{number}")
+        named = [{"kind": it.kind.value, "value": it.value} for it in entities]
+        known = {"external_id": str(number), "number": number, "title": title}
+        incident = {**told.context["incident"], **known, "entities": named}
+        data = {**told.data, "incident_number": number, "title": title, "severity": "High"}
+        return replace(told, data=data, context={"incident": incident})
+
+    def completed(
+        self, *related: str, also: Sequence[str] = (), title: str = REPORT_TITLE
+    ) -> Event:
+        """Return the completion of an investigation that is related to these subjects.
+
+        Its report calls the incident's first address malicious, a new one, and others `also`.
+        """
+        told = self._event(EventType.INVESTIGATION_COMPLETED, f"session:{self._numbers}")
+        report = self._report(FOUND, *also, title=title)
+        counts = {"risk_score": report.risk_score, "entity_count": len(report.entities)}
+        return replace(
+            told,
+            data={**told.data, **counts, "title": report.title},
+            related=("schedule:nightly", *related),
+            context={**told.context, "report": to_json(report)},
+        )
+
+    def failed(self, times: int) -> Event:
+        """Return that a scheduled investigation has failed, so often in a row."""
+        told = self._event(EventType.INVESTIGATION_FAILED, "schedule:nightly")
+        return replace(told, data={**told.data, "consecutive_failures": times})
+
+    def disabled(self) -> Event:
+        """Return that a schedule was disabled."""
+        return self._event(EventType.SCHEDULE_DISABLED, "schedule:nightly")
+
+    def _event(self, kind: EventType, subject: str) -> Event:
+        self._numbers += 1
+        told = sample(kind, URL, self.clock.now())
+        data: dict[str, Json] = {**told.data}
+        return replace(told, id=f"evt_{self._numbers:026}", subject=subject, data=data)
+
+    def _report(self, *found: str, title: str) -> Report:
+        now = self.clock.now()
+        known = dict.fromkeys((ADDRESSES[0], *found), Disposition.MALICIOUS)
+        assessed: dict[str, Any] = {**known, MET: Disposition.UNKNOWN}
+        return Report(
+            title=title,
+            query="What is incident 7 about?",
+            persona=Persona.ANALYST,
+            window=Window(now - timedelta(days=1), now),
+            verdict=Verdict.MALICIOUS,
+            confidence=Confidence.HIGH,
+            risk_score=82.5,
+            summary=(Statement(_HOSTILE, ("step:1",)),),
+            entities=tuple(
+                EntityAssessment(entity=address(value), disposition=disposition)
+                for value, disposition in assessed.items()
+            ),
+        )

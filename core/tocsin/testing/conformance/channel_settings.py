@@ -1,0 +1,59 @@
+"""Rules of what an operator sets of a channel, and of how it begins."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from tocsin.testing.conformance.channel_lab import ChannelSuite
+from tocsin.testing.conformance.rules import expect, rule
+from tocsin.testing.conformance.settings import (
+    expect_descriptions,
+    expect_nothing_shown,
+    expect_secrets,
+    expected,
+    no_input_or_output,
+)
+
+
+class ChannelSettingsRules(ChannelSuite):
+    """What can be told without the receiver."""
+
+    @rule
+    async def test_an_unknown_setting_is_refused(self) -> None:
+        """A setting that the channel does not have is refused.
+
+        A misspelt setting that is passed over leaves the operator with what was not meant.
+        """
+        async with self.lab() as lab:
+            with expected(ValidationError, "a setting `x_unheard_of` was taken"):
+                lab.checked_settings(x_unheard_of=1)
+
+    @rule
+    async def test_every_setting_has_a_description(self) -> None:
+        """Every setting of a channel has a description.
+
+        It is all that an operator is shown who left the setting out or got it wrong.
+        """
+        expect_descriptions(self.channel.Settings)
+
+    @rule
+    async def test_secrets_are_secret(self) -> None:
+        """A secret is annotated `SecretStr`, and is not printed with the channel.
+
+        Plain text ends in logs, tracebacks and the output of `tocsin plugins`.
+        """
+        expect_secrets(self.channel.Settings)
+        async with self.lab() as lab:
+            expect_nothing_shown(lab.channel)
+
+    @rule
+    async def test_nothing_is_done_before_the_start(self) -> None:
+        """A channel is made without any input or output.
+
+        Whoever only judges a configuration makes one, perhaps where nothing can be reached.
+        """
+        async with self.lab() as lab:
+            settings, tools = lab.channel.settings, lab.channel.tools
+            with no_input_or_output():
+                self.channel(settings, tools)
+            expect(not lab.http.count, "a request in the constructor")

@@ -1,0 +1,102 @@
+"""What is told of an object at the receiver's, and what is there in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, TypeAlias
+
+from tocsin.model import Event
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab, ChannelSuite
+from tocsin.testing.receiver import RemoteObject
+
+Story: TypeAlias = Callable[[ChannelLab], Awaitable[Event]]
+"""Brings what happened before, and returns the event that is tried out."""
+Shape: TypeAlias = tuple[list[str], int, bool]
+"""An object's observables, how many notes it has, and whether it is open."""
+NEW: Shape = (sorted(ADDRESSES), 0, True)
+
+
+async def _alert(lab: ChannelLab) -> Event:
+    return lab.alert()
+
+
+async def _report(lab: ChannelLab) -> Event:
+    await lab.bring(lab.alert())
+    return lab.completed("incident:7")
+
+
+async def _own_report(lab: ChannelLab) -> Event:
+    return lab.completed()
+
+
+async def _second_failure(lab: ChannelLab) -> Event:
+    await lab.bring(lab.failed(1))
+    return lab.failed(2)
+
+
+async def _closing_report(lab: ChannelLab) -> Event:
+    lab.use(close_when="context.report.verdict == 'malicious'")
+    await lab.bring(lab.alert())
+    return lab.completed("incident:7")
+
+
+async def _recovery(lab: ChannelLab) -> Event:
+    lab.use(close_recovered=True)
+    await lab.bring(lab.failed(1))
+    return lab.completed()
+
+
+async def closed_failure(lab: ChannelLab) -> None:
+    """Leave one object, of a failure, which is closed."""
+    lab.use(close_when="data.consecutive_failures == 1")
+    await lab.bring(lab.failed(1))
+
+
+async def _failure_after_closing(lab: ChannelLab) -> Event:
+    await closed_failure(lab)
+    return lab.failed(2)
+
+
+STORIES: Sequence[Story] = (
+    _alert,
+    _report,
+    _own_report,
+    _second_failure,
+    _closing_report,
+    _recovery,
+    _failure_after_closing,
+)
+
+
+class StorySuite(ChannelSuite):
+    """What rules stand on that try out stories."""
+
+    stories: ClassVar[Sequence[Story]] = STORIES
+    """What is tried out with every fault at every request; say fewer of a receiver that is slow."""
+
+    async def steps_of(self, story: Story) -> tuple[int, list[Shape]]:
+        """Return how many requests a story's event takes, and what is there in the end."""
+        async with self.lab() as lab:
+            event = await story(lab)
+            before = len(lab.simulator.requests)
+            await lab.bring(event)
+            return len(lab.simulator.requests) - before, shape_of(lab)
+
+
+def shape_of(lab: ChannelLab) -> list[Shape]:
+    """Return what is at the receiver's."""
+    return [_of(it) for it in lab.objects]
+
+
+def note_counts(lab: ChannelLab) -> list[int]:
+    """Return how many notes each object has."""
+    return [len(it.notes) for it in lab.objects]
+
+
+def noted(event: Event, found: RemoteObject) -> int:
+    """Return how many notes of an object name an event."""
+    return sum(event.id in it for it in found.notes)
+
+
+def _of(found: RemoteObject) -> Shape:
+    return sorted(found.observables), len(found.notes), found.is_open

@@ -1,0 +1,79 @@
+"""What an endpoint changes: in one transaction with its audit row and its stored answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import cast
+
+from aiohttp import web
+from sqlalchemy import Connection
+
+from tocsin import audit
+from tocsin.web.calls import Answer, Call, Change, Endpoint, Services, Serving
+from tocsin.web.headers import REQUEST_ID_KEY
+from tocsin.web.idempotency import AlreadyDone, Attempt, Stored, find_stored, store_answer
+
+Confirm = Callable[[Connection, web.Request], object]
+"""Raises where whoever was let in may not do it any more."""
+
+
+class Changing:
+    """Runs an endpoint's handler for callers who were let in."""
+
+    def __init__(self, endpoint: Endpoint, services: Services, confirm: Confirm) -> None:
+        self._endpoint = endpoint
+        self._services = services
+        self._confirm = confirm
+
+    async def change(self, call: Call, attempt: Attempt | None = None) -> Answer:
+        """Return what the handler answers, once all that it did is stored.
+
+        With an `attempt` its answer is stored too; AlreadyDone where there is one for it.
+        """
+        if self._endpoint.prepare is not None:
+            call = replace(call, prepared=await self._endpoint.prepare(call))
+        return await self._services.database.write(self.apply, call, attempt)
+
+    async def change_once(self, call: Call, attempt: Attempt) -> Answer:
+        """Return what the handler answers, now or when the attempt was made before.
+
+        CallerError (409, 422) where what was answered before cannot be answered again.
+        """
+        if (stored := await self._stored(attempt)) is None:
+            try:
+                return await self.change(call, attempt)
+            except AlreadyDone:  # meanwhile
+                stored = await self._stored(attempt)
+                assert stored is not None  # noqa: S101 - it was there a moment ago
+        return stored.replay(attempt.fingerprint)
+
+    async def _stored(self, attempt: Attempt) -> Stored | None:
+        now = self._services.clock.now()
+        return await self._services.database.lookup(find_stored, attempt, now)
+
+    def apply(self, connection: Connection, call: Call, attempt: Attempt | None) -> Answer:
+        """Return what the handler answers; to be called in a write."""
+        endpoint = self._endpoint
+        self._confirm(connection, call.request)
+        answer = cast("Serving", endpoint.handler)(connection, call)
+        now = self._services.clock.now()
+        if endpoint.action is not None and answer.change is not None:
+            audit.record(connection, self._entry(call, endpoint.action, answer.change, now))
+        if attempt is not None:
+            status = answer.status or endpoint.status
+            secret = endpoint.shows_secret
+            store_answer(connection, attempt, answer, status, now=now, secret=secret)
+        return answer
+
+    def _entry(self, call: Call, action: str, change: Change, now: datetime) -> audit.Entry:
+        return audit.Entry(
+            at=now,
+            actor=call.principal.id,
+            action=change.action or action,
+            target=change.target,
+            address=self._services.addresses.of(call.request),
+            request_id=call.request[REQUEST_ID_KEY],
+            details=change.details,
+        )

@@ -1,0 +1,101 @@
+"""When a schedule runs, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tocsin.fields import parse_iso_duration, short_duration
+from tocsin.recurrence import ScheduleDefinition
+
+_DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SHORT = {day[:3].lower(): day for day in _DAYS}
+_NUMBER = re.compile(r"[0-9]{1,2}")
+_STEP = re.compile(r"\*/([0-9]{1,2})")
+_RANGE = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
+_MINUTES, _HOURS = 60, 24
+
+
+def cadence_of(schedule: Mapping[str, Any]) -> str | None:
+    """Return how often a schedule runs; None for a cron expression that is better read as it is."""
+    if schedule["interval"] is not None:
+        return f"every {short(schedule['interval'])}"
+    words = cron_words(schedule["cron"])
+    return words and f"{words} ({schedule['timezone']})"
+
+
+def short(duration: str | None) -> str:
+    """Return an ISO 8601 duration as one would type it: `15m`; empty for none."""
+    return "" if duration is None else short_duration(parse_iso_duration(duration))
+
+
+def cron_words(cron: str) -> str | None:
+    """Return what a valid cron expression means; None where that takes more than a few words."""
+    fields = ScheduleDefinition.model_construct(query="", cron=cron).cron_fields.lower()
+    minute, hour, day, month, weekday = fields.split()
+    times, days = _times(minute, hour), _days(day, weekday)
+    if times is None or days is None or month != "*":
+        return None
+    return times if days == "every day" and times.startswith("every") else f"{days} {times}"
+
+
+def _times(minute: str, hour: str) -> str | None:
+    """Return when within a day; None where that is not plain."""
+    often = _often(minute, _MINUTES, "minute")
+    hours = _RANGE.fullmatch(hour)
+    if often is not None and hour == "*":
+        return often
+    if often is not None and hours is not None:
+        return f"{often} from {int(hours[1]):02}:00 to {int(hours[2]):02}:59"
+    return _at_minute(int(minute), hour) if _NUMBER.fullmatch(minute) else None
+
+
+def _at_minute(minute: int, hour: str) -> str | None:
+    if (often := _often(hour, _HOURS, "hour")) is not None:
+        return f"{often} at minute {minute}" if minute else often
+    hours = hour.split(",")
+    if not all(map(_NUMBER.fullmatch, hours)):
+        return None
+    return "at " + _joined([f"{int(it):02}:{minute:02}" for it in hours])
+
+
+def _often(field: str, of: int, unit: str) -> str | None:
+    """Return how often; None for steps that do not divide the whole evenly."""
+    if field == "*":
+        return f"every {unit}"
+    step = _STEP.fullmatch(field)
+    if step is None or not 1 < int(step[1]) < of or of % int(step[1]):
+        return None
+    return f"every {step[1]} {unit}s"
+
+
+def _days(day: str, weekday: str) -> str | None:
+    """Return on which days; None where that is not plain."""
+    match day, weekday:
+        case "*", "*":
+            return "every day"
+        case "l", "*":
+            return "on the last day of each month"
+        case "*", _:
+            return _weekdays(weekday)
+        case _, "*" if all(map(_NUMBER.fullmatch, day.split(","))):
+            return f"on day {_joined([str(int(it)) for it in day.split(',')])} of each month"
+    return None
+
+
+def _weekdays(field: str) -> str | None:
+    parts = [[_weekday(it) for it in part.split("-")] for part in field.split(",")]
+    if any(None in part or len(part) > 2 for part in parts):  # noqa: PLR2004 - from and to
+        return None
+    return "on " + _joined([" to ".join(filter(None, part)) for part in parts])
+
+
+def _weekday(word: str) -> str | None:
+    is_number = _NUMBER.fullmatch(word) and int(word) < len(_DAYS)
+    return _DAYS[int(word)] if is_number else _SHORT.get(word)
+
+
+def _joined(words: list[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

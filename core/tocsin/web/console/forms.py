@@ -1,0 +1,50 @@
+"""What forms bring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from tocsin.errors import CallerError
+from tocsin.web.client_authentication import FORM
+from tocsin.web.parsing import read_body
+
+_MOST_FIELDS = 200
+
+
+class Form(dict[str, str]):
+    """The fields of a form; of one that was given several times, the first.
+
+    `several` has all values of each.
+    """
+
+    def __init__(self, several: Mapping[str, list[str]]) -> None:
+        super().__init__({name: values[0] for name, values in several.items()})
+        self.several = several
+
+    def text(self, name: str) -> str:
+        """Return what stands in a field without blanks around it, empty where it is not there."""
+        return self.get(name, "").strip()
+
+    def given(self, *names: str) -> dict[str, str]:
+        """Return those of the fields in which something stands."""
+        return {name: text for name in names if (text := self.text(name))}
+
+
+async def read_fields(request: web.Request) -> Form:
+    """Return the form's fields; CallerError (400, 415) where there is none."""
+    if request.content_type != FORM:
+        raise CallerError(415, f"Send the form as {FORM}.")
+    try:
+        text = (await read_body(request)).decode()
+        pairs = parse_qsl(
+            text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
+        )
+    except ValueError:
+        raise CallerError(400, "This is not a form in UTF-8.") from None
+    several: dict[str, list[str]] = {}
+    for name, value in pairs:
+        several.setdefault(name, []).append(value.replace("\r\n", "\n"))
+    return Form(several)

@@ -1,0 +1,150 @@
+"""Where everything stands in the drawing of what is known around a node.
+
+The node stands in the middle, and to both sides of it, in bows, what is one step away, two steps
+away, and so on. What is further away stands on the side of what it is known by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from tocsin.web.console.curves import BOX, Place, curve_between, words_on
+from tocsin.web.console.rings import Beside, Columns, Node, node_of, sides_of
+
+MOST_NODES = 48
+MOST_EDGES = 150
+_MOST_LABELLED = 40  # edges; the words of more would hide each other
+_ROW, _BEFORE, _BETWEEN, _MARGIN, _BOW = BOX.height + 14, 104, 76, 16, 36
+_LOOP = 64  # how much room an edge within the outermost column takes
+_TYPES_SHOWN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node that is drawn."""
+
+    place: Place
+    kind: str
+    value: str
+
+    @property
+    def is_middle(self) -> bool:
+        """Whether all else stands around it."""
+        return self.place.column == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """All edges from one node to another."""
+
+    path: str
+    x: float
+    y: float
+    words: str
+    label: str
+    is_across: bool
+    """Whether it leads from the one side to the other, where its words would be in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """All that is drawn."""
+
+    width: float
+    height: float
+    columns: int
+    """How many there are on the side that has more."""
+    boxes: tuple[Box, ...]
+    lines: tuple[Line, ...]
+    nodes_left_out: int
+    edges_left_out: int
+
+    @property
+    def box_width(self) -> float:
+        """How wide each box is."""
+        return BOX.width
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether lines bear their words, beside having them as a title."""
+        return len(self.lines) <= _MOST_LABELLED
+
+
+def draw(found: Mapping[str, Any], steps: Mapping[Node, int], joined: Beside) -> Drawing:
+    """Return the drawing, of the nearest where there are many."""
+    middle = node_of(found["entity"])
+    nodes = [node_of(it) for it in found["nodes"]]
+    chosen = sorted(nodes, key=lambda it: steps.get(it, len(steps)))[:MOST_NODES]
+    sides = sides_of((it for it in chosen if it != middle), steps, joined)
+    rows = max((len(column) for side in sides for column in side), default=1)
+    height = max(rows, 3) * _ROW + 2 * _MARGIN
+    to_right, to_left = map(_reach, sides)
+    center = Place(to_left, (height - BOX.height) / 2, 0)
+    places = {middle: center}
+    for side, sign in zip(sides, (1, -1), strict=True):
+        places |= _placed(side, sign, center)
+    lines, left_out = _lines(found["edges"], places)
+    return Drawing(
+        width=to_left + BOX.width + to_right,
+        height=height,
+        columns=max(map(len, sides)),
+        boxes=tuple(Box(places[it], *it) for it in chosen),
+        lines=lines,
+        nodes_left_out=len(nodes) - len(chosen),
+        edges_left_out=left_out,
+    )
+
+
+def _reach(side: Columns) -> float:
+    """Return how far a side reaches from the box in the middle."""
+    columns = len(side)
+    beyond = _BEFORE + columns * (BOX.width + _BETWEEN) - _BETWEEN + _BOW + _LOOP
+    return _MARGIN + (beyond if columns else 0)
+
+
+def _placed(side: Columns, sign: int, center: Place) -> Iterator[tuple[Node, Place]]:
+    for number, column in enumerate(side):
+        out = BOX.width + _BEFORE + number * (BOX.width + _BETWEEN)
+        for row, node in enumerate(column):
+            up = row - (len(column) - 1) / 2
+            bow = _BOW * sqrt(1 - (up / max(len(column) / 2, 1)) ** 2)
+            x, y = center.x + sign * (out + bow), center.y + up * _ROW
+            yield node, Place(x, y, sign, number + 1)
+
+
+def _lines(
+    edges: Sequence[Mapping[str, Any]], places: Mapping[Node, Place]
+) -> tuple[tuple[Line, ...], int]:
+    """Return a line for each pair of nodes that edges join, and how many edges have none."""
+    pairs: dict[tuple[Node, Node], list[str]] = {}
+    left_out = 0
+    for edge in edges:
+        pair = node_of(edge["source"]), node_of(edge["target"])
+        is_new = pair not in pairs
+        if not _is_drawn(pair, places) or (is_new and len(pairs) == MOST_EDGES):
+            left_out += 1
+        else:
+            pairs.setdefault(pair, []).append(edge["type"])
+    lines = tuple(_line(*pair, types, places) for pair, types in pairs.items())
+    return lines, left_out
+
+
+def _line(source: Node, target: Node, types: Sequence[str], places: Mapping[Node, Place]) -> Line:
+    ends = places[source], places[target]
+    more = f" +{len(types) - _TYPES_SHOWN}" if len(types) > _TYPES_SHOWN else ""
+    x, y = words_on(*ends)
+    return Line(
+        path=curve_between(*ends).path,
+        x=x,
+        y=y,
+        words=", ".join(types[:_TYPES_SHOWN]) + more,
+        label=f"{source[1]} {', '.join(types)} {target[1]}",
+        is_across=ends[0].side * ends[1].side < 0,
+    )
+
+
+def _is_drawn(pair: tuple[Node, Node], places: Mapping[Node, Place]) -> bool:
+    return pair[0] != pair[1] and places.keys() >= set(pair)

@@ -1,0 +1,82 @@
+"""How a page comes by what it shows: it asks the endpoints of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any, cast
+
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+
+from tocsin.errors import CallerError
+from tocsin.web.calls import Answering, Call, Endpoint, Services, Serving
+from tocsin.web.console.visitors import Visitor
+from tocsin.web.endpoints import ENDPOINTS
+from tocsin.web.parsing import invalid, mistakes_of
+
+_BY_HANDLER = {endpoint.handler: endpoint for endpoint in ENDPOINTS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One request for a page, and what it may ask."""
+
+    services: Services
+    visitor: Visitor
+    request: web.Request
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parts of the page's path that have a name."""
+        return self.request.match_info
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """What stands in the page's query; a field in which nothing stands was left out."""
+        return {name: value for name, value in self.request.query.items() if value}
+
+    async def ask(
+        self, handler: Serving | Answering, path: Mapping[str, str] | None = None, /, **query: str
+    ) -> Any:
+        """Return what the endpoint with this handler answers; CallerError (404, 422 and so on).
+
+        `path` are the parts of the endpoint's path, those of the page's unless given; `query` its
+        query parameters.
+        """
+        endpoint = endpoint_of(handler)
+        call = self.call(endpoint, self.path if path is None else path, query)
+        if iscoroutinefunction(handler):
+            return (await cast("Answering", handler)(call)).content
+        read = self.services.database.lookup if endpoint.is_brief else self.services.database.read
+        return (await read(cast("Serving", handler), call)).content
+
+    def call(
+        self,
+        endpoint: Endpoint,
+        path: Mapping[str, str],
+        query: Mapping[str, str],
+        *,
+        body: BaseModel | None = None,
+    ) -> Call:
+        """Return a call of the endpoint by whoever looks at the page; CallerError (404, 422)."""
+        if not all(part.isprintable() for part in path.values()):
+            raise CallerError(404, "There is nothing at this path.")
+        try:
+            parsed = endpoint.query.model_validate(query)
+        except ValidationError as error:
+            raise invalid("filters", mistakes_of(error, endpoint.query)) from None
+        return Call(
+            services=self.services,
+            principal=self.visitor.principal,
+            request=self.request,
+            path=path,
+            query=parsed,
+            body=body,
+        )
+
+
+def endpoint_of(handler: Serving | Answering) -> Endpoint:
+    """Return the endpoint that has this handler."""
+    return _BY_HANDLER[handler]

@@ -1,0 +1,156 @@
+"""Templates, and what they may use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+from aiohttp import web
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    PackageLoader,
+    PrefixLoader,
+    StrictUndefined,
+)
+from markupsafe import Markup, escape
+
+from tocsin.clock import isoformat
+from tocsin.web.console.visitors import FORM_TOKEN, ONCE
+
+_HERE = Path(__file__).parent
+_ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
+# Everything comes from here, and nothing of a page's own text can run
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_WORD = re.compile(r"[^a-z0-9]+")
+_CODE = re.compile(r"`([^`]+)`")
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def respond(template: str, context: Mapping[str, Any], status: int = 200) -> web.Response:
+    """Return a page."""
+    html = _environment().get_template(template).render(context)
+    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
+    return web.Response(
+        text=html, status=status, headers=headers, content_type="text/html", charset="utf-8"
+    )
+
+
+def fragment(template: str, context: Mapping[str, Any]) -> str:
+    """Return what changes of a page: its block `content`."""
+    found = _environment().get_template(template)
+    return "".join(found.blocks["content"](found.new_context(dict(context))))
+
+
+async def get_asset(request: web.Request) -> web.Response:
+    """Answer a style sheet or a script; the address of each changes with what it holds."""
+    name = request.match_info["name"]
+    if name not in _ASSETS:
+        raise web.HTTPNotFound
+    content, digest = _asset(name)
+    is_current = request.query.get("v") == digest
+    lasting = "public, max-age=31536000, immutable" if is_current else "no-cache"
+    headers = {"Cache-Control": lasting}
+    return web.Response(body=content, headers=headers, content_type=_ASSETS[name], charset="utf-8")
+
+
+@cache
+def _asset(name: str) -> tuple[bytes, str]:
+    content = (_HERE / "assets" / name).read_bytes()
+    return content, sha256(content).hexdigest()[:12]
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=ChoiceLoader(
+            [
+                FileSystemLoader(_HERE / "templates"),
+                PrefixLoader({"reports": PackageLoader("tocsin.reports")}),  # for their drawings
+            ]
+        ),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "moment": _moment,
+        "lasting": _lasting,
+        "pretty": _pretty,
+        "slug": _slug,
+        "count": _count,
+        "web_link": _web_link,
+        "coded": _coded,
+        "readable": _readable,
+    }
+    environment.globals |= {"asset": _address, "FORM_TOKEN": FORM_TOKEN, "ONCE": ONCE}
+    return environment
+
+
+def _address(name: str) -> str:
+    return f"/console/{name}?v={_asset(name)[1]}"
+
+
+def _moment(value: datetime | str | None) -> Markup:
+    """Return a moment in UTC, which a script puts into the zone of whoever looks at it."""
+    if value is None:
+        return Markup('<span class="faint">-</span>')
+    text = isoformat(value) if isinstance(value, datetime) else value
+    shown = text[:19].replace("T", " ")
+    return Markup('<time datetime="{}">{} UTC</time>').format(text, shown)
+
+
+def _lasting(value: timedelta | float | None) -> str:
+    """Return how long something lasts, in its two largest units."""
+    if value is None:
+        return "-"
+    left = round(value.total_seconds() if isinstance(value, timedelta) else value)
+    parts: list[str] = []
+    for name, size in _UNITS:
+        amount, left = divmod(left, size)
+        if amount or parts:
+            parts.append(f"{amount} {name}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def _pretty(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+
+
+def _readable(text: str) -> str:
+    """Return JSON with a line for each member, and any other text as it is."""
+    try:
+        return _pretty(orjson.loads(text))
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # the latter where it nests too deeply
+        return text
+
+
+def _slug(text: object) -> str:
+    """Return a word that may stand in a class, for one out of a vocabulary."""
+    return _WORD.sub("-", str(text).lower()).strip("-")
+
+
+def _count(value: int) -> str:
+    return f"{value:,}"
+
+
+def _coded(text: str) -> Markup:
+    """Return a text in which what stands between backticks is shown as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
+def _web_link(value: str | None) -> str | None:
+    """Return an address that a browser opens as a page, None for any other kind."""
+    return value if value and value.lower().startswith(("https://", "http://")) else None

@@ -1,0 +1,162 @@
+"""A form for the settings of a plugin, made from what the API tells of each, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from tocsin.registry.setting_shapes import Shape
+from tocsin.web.console.forms import Form
+
+_SECRET = "secret-"  # noqa: S105 - what the names of such fields begin with
+_FORGET = "forget."
+_WAS = "was."
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: what is asked, and what stands there already."""
+
+    name: str
+    key: str
+    """The field's name in the form, which says how it is read."""
+    setting: Mapping[str, Any]
+    text: str
+    chosen: Sequence[str]
+    is_set: bool
+    """Whether it is a secret that is set; nothing else is known of it here."""
+
+    @property
+    def forget(self) -> str:
+        """The name of the box that takes a secret away."""
+        return _FORGET + self.name
+
+    @property
+    def was(self) -> tuple[str, str]:
+        """The name and the value of what says how it stood when the form was shown."""
+        is_several = _shape_of(self.key) == Shape.CHOICES
+        return _WAS + self.key, "\n".join(self.chosen) if is_several else self.text
+
+
+def fields_of(
+    channel: Mapping[str, Any], written: Mapping[str, Any], secrets: Sequence[str] = ()
+) -> list[Field]:
+    """Return a field for each setting that may be set over HTTP, filled with what is `written`."""
+    return [
+        _field(setting, written.get(setting["name"]), setting["name"] in secrets)
+        for setting in channel["settings"]
+        if not setting["local"]
+    ]
+
+
+def _field(setting: Mapping[str, Any], value: Any, is_set: bool) -> Field:
+    prefix = _SECRET if setting["secret"] else ""
+    return Field(
+        name=setting["name"],
+        key=f"{prefix}{setting['shape']}.{setting['name']}",
+        setting=setting,
+        text="" if value is None else _written(setting["shape"], value),
+        chosen=value if isinstance(value, list) else (),
+        is_set=is_set,
+    )
+
+
+def _written(shape: str, value: Any) -> str:
+    match value:
+        case list() if shape == Shape.LIST:
+            return "\n".join(map(str, value))
+        case dict() if shape == Shape.TABLE:
+            return "\n".join(f"{name}: {text}" for name, text in value.items())
+        case str() if shape != Shape.ANYTHING or _as_json(value) == value:
+            return value
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+
+
+def mistakes_in(wrong: Iterable[Mapping[str, str]], name: str) -> list[Mapping[str, str]]:
+    """Return what was wrong with one setting, or within it."""
+    place = f"settings.{name}"
+    return [it for it in wrong if it["path"] == place or it["path"].startswith(f"{place}.")]
+
+
+def settings_of(form: Form) -> dict[str, Any]:
+    """Return the settings that a form holds; a field in which nothing stands is null.
+
+    What stands as it stood is left out: it was not changed here, and may have been elsewhere. Of
+    secrets there are only those that were written, since nothing stands in the field of one that
+    stays.
+    """
+    fields = [(key, name) for key, name in _fields(form) if not _stands_as_it_stood(form, key)]
+    read = {name: _read(form, key) for key, name in fields}
+    secret = {name for key, name in fields if key.startswith(_SECRET)}
+    kept = {name for name in secret if read[name] is None and not form.text(_FORGET + name)}
+    return {name: value for name, value in read.items() if name not in kept}
+
+
+def _fields(form: Form) -> list[tuple[str, str]]:
+    """Return the keys of fields, each with its setting's name."""
+    parts = ((key, *key.partition(".")) for key in form)
+    return [(key, name) for key, how, dot, name in parts if dot and _shape(how) in _READERS]
+
+
+def _stands_as_it_stood(form: Form, key: str) -> bool:
+    now = "\n".join(text for text in form.several[key] if text).strip()
+    return _WAS + key in form and form.text(_WAS + key) == now
+
+
+def _shape_of(key: str) -> str:
+    return _shape(key.partition(".")[0])
+
+
+def _shape(how: str) -> str:
+    return how.removeprefix(_SECRET)
+
+
+def _read(form: Form, key: str) -> Any:
+    shape = _shape_of(key)
+    if shape == Shape.CHOICES:
+        return [text for text in form.several[key] if text] or None
+    text = form.text(key)
+    return _READERS[shape](text) if text else None
+
+
+def _as_lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _as_table(text: str) -> Any:
+    """Return a table of lines such as `Name: value`; the text where that is something else."""
+    pairs = [line.partition(":") for line in _as_lines(text)]
+    if not all(colon for _, colon, _ in pairs):
+        return text  # the plugin says what it takes
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _as_number(text: str) -> Any:
+    value = _as_json(text)
+    return value if type(value) in (int, float) else text  # `true` is an int, and no number
+
+
+def _as_flag(text: str) -> Any:
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _as_json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    Shape.TEXT: str,
+    Shape.NUMBER: _as_number,
+    Shape.FLAG: _as_flag,
+    Shape.CHOICE: str,
+    Shape.CHOICES: str,
+    Shape.LIST: _as_lines,
+    Shape.TABLE: _as_table,
+    Shape.ANYTHING: _as_json,
+}

@@ -1,0 +1,1 @@
+"""What each page shows and what can be done there, a module for each part of the console."""

@@ -1,0 +1,92 @@
+"""API clients: who obtains access tokens, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tocsin.credentials import ConsoleRole
+from tocsin.web.console.forms import Form
+from tocsin.web.console.pages import Action, Page
+from tocsin.web.console.reading import Reading
+from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.openapi.security import SCOPES
+from tocsin.web.routes import api_clients as api
+from tocsin.web.routes.oauth import TOKEN_PATH
+
+_LIST, _ONE = "/admin/api-clients", "/admin/api-clients/{client_id}"
+
+
+async def show_clients(reading: Reading) -> Mapping[str, Any]:
+    """Return one page of the clients, and what a new one may be for."""
+    query, cursor = chosen_from(reading, "search"), chosen_from(reading, "cursor")
+    return {
+        "found": await reading.ask(api.list_clients, {}, **query, **cursor),
+        "query": query,
+        "scopes": SCOPES,
+    }
+
+
+async def show_client(reading: Reading) -> Mapping[str, Any]:
+    """Return one client, without its secret."""
+    return {
+        "client": await reading.ask(api.get_api_client),
+        "scopes": SCOPES,
+        "token_endpoint": reading.services.issuer_url + TOKEN_PATH,
+    }
+
+
+def new_client(form: Form) -> Mapping[str, Any]:
+    """Return the body that creates a client."""
+    return {
+        "name": form.text("name"),
+        "description": form.text("description"),
+        "scopes": form.several.get("scopes", []),
+    }
+
+
+PAGES = (
+    Page(
+        path=_LIST,
+        view=show_clients,
+        template="api_clients.html.j2",
+        section="api-clients",
+        role=ConsoleRole.ADMIN,
+    ),
+    Page(
+        path=_ONE,
+        view=show_client,
+        template="api_client.html.j2",
+        section="api-clients",
+        role=ConsoleRole.ADMIN,
+    ),
+)
+ACTIONS = (
+    Action(
+        path=_LIST,
+        handler=api.create_api_client,
+        page=_LIST,
+        said="The API client is made.",
+        body=new_client,
+        keeps=True,
+    ),
+    Action(
+        path=_ONE,
+        handler=api.regenerate_client_secret,
+        page=_ONE,
+        said="The API client has a new secret; the one before is void.",
+        keeps=True,
+    ),
+    Action(
+        path=f"{_ONE}/revoke-tokens",
+        handler=api.revoke_client_tokens,
+        page=_ONE,
+        said="Every access token of the API client is void. It can obtain new ones.",
+    ),
+    Action(
+        path=f"{_ONE}/disable",
+        handler=api.disable_client,
+        page=_ONE,
+        said="The API client is disabled: it obtains no more tokens.",
+    ),
+)

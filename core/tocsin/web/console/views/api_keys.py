@@ -1,0 +1,93 @@
+"""API keys: who calls with which, and for how long yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tocsin.credentials import ConsoleRole
+from tocsin.web.console.forms import Form
+from tocsin.web.console.numbers import as_number
+from tocsin.web.console.pages import Action, Page
+from tocsin.web.console.reading import Reading
+from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.openapi.security import SCOPES
+from tocsin.web.routes import api_keys as api
+
+_LIST, _ONE = "/admin/api-keys", "/admin/api-keys/{key_id}"
+
+
+async def show_keys(reading: Reading) -> Mapping[str, Any]:
+    """Return one page of the keys, and what a new one may be for."""
+    query, cursor = chosen_from(reading, "search"), chosen_from(reading, "cursor")
+    return {
+        "found": await reading.ask(api.list_keys, {}, **query, **cursor),
+        "query": query,
+        "scopes": SCOPES,
+    }
+
+
+async def show_key(reading: Reading) -> Mapping[str, Any]:
+    """Return one key, without its value."""
+    return {"key": await reading.ask(api.get_api_key), "scopes": SCOPES}
+
+
+def new_key(form: Form) -> Mapping[str, Any]:
+    """Return the body that creates a key."""
+    return {
+        "name": form.text("name"),
+        "description": form.text("description"),
+        "scopes": form.several.get("scopes", []),
+        **_numbers(form, "expires_in_days"),
+    }
+
+
+def rotation(form: Form) -> Mapping[str, Any]:
+    """Return the body that rotates a key; what was left empty has its default."""
+    return _numbers(form, "grace_period_days", "expires_in_days")
+
+
+def _numbers(form: Form, *names: str) -> dict[str, int | str]:
+    return {name: as_number(text) for name, text in form.given(*names).items()}
+
+
+PAGES = (
+    Page(
+        path=_LIST,
+        view=show_keys,
+        template="api_keys.html.j2",
+        section="api-keys",
+        role=ConsoleRole.ADMIN,
+    ),
+    Page(
+        path=_ONE,
+        view=show_key,
+        template="api_key.html.j2",
+        section="api-keys",
+        role=ConsoleRole.ADMIN,
+    ),
+)
+ACTIONS = (
+    Action(
+        path=_LIST,
+        handler=api.create_api_key,
+        page=_LIST,
+        said="The API key is made.",
+        body=new_key,
+        keeps=True,
+    ),
+    Action(
+        path=_ONE,
+        handler=api.rotate_key,
+        page=_ONE,
+        said="The API key has a new value.",
+        body=rotation,
+        keeps=True,
+    ),
+    Action(
+        path=f"{_ONE}/disable",
+        handler=api.disable_key,
+        page=_ONE,
+        said="The API key is disabled: its next request is refused.",
+    ),
+)

@@ -1,0 +1,84 @@
+"""The audit log: who did what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from tocsin.credentials import ConsoleRole
+from tocsin.web.console.pages import Action, Page
+from tocsin.web.console.periods import as_field, as_utc
+from tocsin.web.console.reading import Reading
+from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.endpoints import ENDPOINTS
+from tocsin.web.routes.audit import list_audit
+
+_PATH = "/admin/audit"
+_TEXTS = ("actor", "action", "target")
+_MOMENTS = ("since", "until")
+_KNOWN = sorted({it.action for it in ENDPOINTS if it.action} | {"console.sign-in", "refused"})
+_PLACES = {
+    "key": "/admin/api-keys/{}",
+    "client": "/admin/api-clients/{}",
+    "destination": "/destinations/{}",
+    "schedule": "/schedules/{}",
+    "delivery": "/deliveries/{}",
+}
+
+
+async def show_audit(reading: Reading) -> Mapping[str, Any]:
+    """Return one page of the audit log."""
+    moments = chosen_from(reading, *_MOMENTS)
+    query = chosen_from(reading, *_TEXTS) | {name: as_utc(it) for name, it in moments.items()}
+    cursor = chosen_from(reading, "cursor")
+    found = await reading.ask(list_audit, {}, **query, **cursor)
+    entries = [
+        {**it, "place": place_of(it["target"]), "told": list(tell(it["details"]))}
+        for it in found["entries"]
+    ]
+    return {
+        "found": {**found, "entries": entries},
+        "query": query,
+        "fields": {name: as_field(query.get(name, "")) for name in _MOMENTS},
+        "actions": _KNOWN,
+    }
+
+
+def place_of(target: str | None) -> str | None:
+    """Return the page of what something was done to, None where it has none."""
+    kind, _, name = (target or "").partition(":")
+    return _PLACES[kind].format(quote(name, safe="")) if kind in _PLACES and name else None
+
+
+def tell(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the members of an entry's details, each with its value in words."""
+    for name, value in details.items():
+        yield name.replace("_", " "), _words(value)
+
+
+def _words(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return value
+        case [*parts] if all(isinstance(part, str | int) for part in parts):
+            return ", ".join(map(str, parts)) or "nothing"
+    return orjson.dumps(value).decode()
+
+
+PAGES = (
+    Page(
+        path=_PATH,
+        view=show_audit,
+        template="audit.html.j2",
+        section="audit",
+        role=ConsoleRole.ADMIN,
+    ),
+)
+ACTIONS: tuple[Action, ...] = ()

@@ -1,0 +1,131 @@
+"""What arrived where and, if not, why not; sending it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from tocsin.delivery import DeliveryState, Resting
+from tocsin.model import EventType
+from tocsin.web.console.forms import Form
+from tocsin.web.console.pages import Action, Page
+from tocsin.web.console.periods import as_field, as_utc
+from tocsin.web.console.reading import Reading
+from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.routes.deliveries import get_delivery, list_deliveries, replay_delivery
+from tocsin.web.routes.destinations import list_destinations
+from tocsin.web.routes.rendered import get_delivery_body
+from tocsin.web.routes.replays import cancel_replay, create_replay, list_replays
+
+_TEXTS = ("state", "destination", "event_type", "subject")
+_MOMENTS = ("since", "until")
+_PAGES = {
+    "incident": "/incidents/",
+    "session": "/investigations/",
+    "schedule": "/schedules/",
+}
+
+
+async def show_deliveries(reading: Reading) -> Mapping[str, Any]:
+    """Return one page of the deliveries, and what can be done with all of them."""
+    moments = chosen_from(reading, *_MOMENTS)
+    query = chosen_from(reading, *_TEXTS) | {name: as_utc(it) for name, it in moments.items()}
+    cursor = chosen_from(reading, "cursor")
+    known = await reading.ask(list_destinations, limit="200")
+    replays = await reading.ask(list_replays, limit="20")
+    return {
+        "found": await reading.ask(list_deliveries, {}, **query, **cursor),
+        "query": query,
+        "fields": {name: as_field(query.get(name, "")) for name in _MOMENTS},
+        "states": list(DeliveryState),
+        "kinds": list(EventType),
+        "destinations": [it["name"] for it in known["destinations"]],
+        "can_replay": _can_replay(query),
+        "running": [it for it in replays["replays"] if it["state"] == "running"],
+    }
+
+
+def _can_replay(query: Mapping[str, str]) -> bool:
+    """Return whether a replay can be of just what the filters leave."""
+    return query.get("state", "").lower() in set(Resting) and "subject" not in query
+
+
+async def show_delivery(reading: Reading) -> Mapping[str, Any]:
+    """Return one delivery, with its event and every attempt."""
+    delivery = await reading.ask(get_delivery)
+    return {"delivery": delivery, "about": _page_of(delivery["subject"])}
+
+
+def _page_of(subject: str) -> str | None:
+    """Return the page of what an event is about, None where there is none."""
+    kind, _, identifier = subject.partition(":")
+    return _PAGES[kind] + quote(identifier, safe="") if kind in _PAGES and identifier else None
+
+
+async def show_body(reading: Reading) -> Mapping[str, Any]:
+    """Return what the receiver would be sent."""
+    body = await reading.ask(get_delivery_body)
+    return {"body": body, "delivery": await reading.ask(get_delivery)}
+
+
+async def show_replays(reading: Reading) -> Mapping[str, Any]:
+    """Return the replays, and how far each has come."""
+    return {"found": await reading.ask(list_replays, {}, **chosen_from(reading, "cursor"))}
+
+
+def _replay(form: Form) -> Mapping[str, Any]:
+    return form.given("state", "destination", "event_type", *_MOMENTS)
+
+
+_SECTION = "deliveries"
+PAGES = (
+    Page(
+        path="/deliveries",
+        view=show_deliveries,
+        template="deliveries.html.j2",
+        section=_SECTION,
+    ),
+    Page(
+        path="/deliveries/{delivery_id}",
+        view=show_delivery,
+        template="delivery.html.j2",
+        section=_SECTION,
+        is_live=True,
+    ),
+    Page(
+        path="/deliveries/{delivery_id}/body",
+        view=show_body,
+        template="delivery_body.html.j2",
+        section=_SECTION,
+    ),
+    Page(
+        path="/replays",
+        view=show_replays,
+        template="replays.html.j2",
+        section=_SECTION,
+        is_live=True,
+    ),
+)
+ACTIONS = (
+    Action(
+        path="/deliveries/{delivery_id}/replay",
+        handler=replay_delivery,
+        page="/deliveries/{delivery_id}",
+        said="The delivery is due now.",
+    ),
+    Action(
+        path="/replays",
+        handler=create_replay,
+        page="/deliveries",
+        after="/replays",
+        body=_replay,
+        said="All that matched are being sent again.",
+    ),
+    Action(
+        path="/replays/{replay_id}/cancel",
+        handler=cancel_replay,
+        page="/replays",
+        said="The replay has ended where it was.",
+    ),
+)

@@ -1,0 +1,58 @@
+"""What happened to an incident, from the first sign of it to the last attempt to tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from tocsin.model import Moment, Severity, Statement
+
+_HERE = "Tocsin"
+
+
+def history_of(
+    incident: Mapping[str, Any],
+    trace: Mapping[str, Any],
+    investigations: Iterable[Mapping[str, Any]],
+) -> Sequence[Moment]:
+    """Return what happened, the earliest first; each with who had a part in it."""
+    moments = (
+        *_of_incident(incident),
+        *_of_events(trace["events"]),
+        *_of_investigations(investigations),
+    )
+    return sorted(moments, key=lambda moment: moment.at)
+
+
+def _of_incident(incident: Mapping[str, Any]) -> Iterator[Moment]:
+    severity = Severity(incident["severity"])
+    yield _moment(incident["occurred_at"], incident["provider"], "It occurred.", severity)
+    yield _moment(incident["created_at"], _HERE, "It was read and stored.")
+    if incident["updated_at"] != incident["created_at"]:
+        yield _moment(incident["updated_at"], _HERE, "It last changed here.")
+
+
+def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Moment]:
+    for event in events:
+        yield _moment(event["timestamp"], _HERE, f"The event {event['event_type']} was written.")
+        for delivery in event["deliveries"]:
+            for attempt in delivery["attempts"]:
+                yield _moment(attempt["started_at"], delivery["destination"], _tried(attempt))
+
+
+def _tried(attempt: Mapping[str, Any]) -> str:
+    status = f" ({attempt['status']})" if attempt["status"] else ""
+    return f"Attempt {attempt['number']}: {attempt['outcome']}{status}."
+
+
+def _of_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[Moment]:
+    for session in investigations:
+        words = f"{session['created_by']} asked: {session['query']}"
+        yield _moment(session["created_at"], "investigations", words)
+
+
+def _moment(at: str, source: str, words: str, severity: Severity | None = None) -> Moment:
+    known_from = Statement(words, (source,))
+    moment = datetime.fromisoformat(at)
+    return Moment(at=moment, statement=known_from, severity=severity, source=source)

@@ -1,0 +1,127 @@
+"""Investigations: all of them, and one while it runs and once it has a report."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from tocsin.model import Persona, Phase, SessionStatus
+from tocsin.web.console.forms import Form
+from tocsin.web.console.pages import Action, Page
+from tocsin.web.console.reading import Reading
+from tocsin.web.console.views.citing import place_of
+from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.console.views.reporting import report_shown
+from tocsin.web.cursor import Place
+from tocsin.web.routes.investigations import STEPS, get_report, list_investigations, list_steps
+from tocsin.web.routes.providers import list_providers
+from tocsin.web.routes.sessions import (
+    cancel_session,
+    get_session,
+    send_message,
+    start_investigation,
+)
+
+_ALL = "/investigations"
+_ONE = f"{_ALL}/{{session_id}}"
+_FILTERS = ("status", "persona", "provider", "schedule")
+_UNDER_WAY = {SessionStatus.QUEUED, SessionStatus.RUNNING}
+_LATEST = 12
+"""So many of the latest steps are shown while it runs."""
+
+
+async def show_investigations(reading: Reading) -> Mapping[str, Any]:
+    """Return one page of investigations, the newest first."""
+    chosen = chosen_from(reading, *_FILTERS)
+    cursor = chosen_from(reading, "cursor")
+    providers = (await reading.ask(list_providers))["providers"]
+    return {
+        "page": await reading.ask(list_investigations, {}, **chosen, **cursor),
+        "chosen": chosen,
+        "is_first": not cursor,
+        "statuses": list(SessionStatus),
+        "personas": list(Persona),
+        "providers": [provider["name"] for provider in providers],
+    }
+
+
+async def show_investigation(reading: Reading) -> Mapping[str, Any]:
+    """Return a session, how far it has come, and its report once it has one."""
+    session = await reading.ask(get_session)
+    is_under_way = session["status"] in _UNDER_WAY
+    return {
+        "session": session,
+        "is_under_way": is_under_way,
+        "phases": list(Phase),
+        "latest": await _latest_steps(reading, session) if is_under_way else [],
+        "place_of": partial(place_of, session["id"]),
+        **await _report(reading, session),
+        # Nothing more happens by itself to what has ended
+        **({} if is_under_way else {"live": None}),
+    }
+
+
+async def _latest_steps(reading: Reading, session: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the latest steps of the run, the last first."""
+    steps = partial(reading.ask, list_steps, reading.path)
+    before = (await steps(limit="1"))["total"] - _LATEST
+    cursor = {"cursor": Place(STEPS, str(before)).encode()} if before > 0 else {}
+    return list(reversed((await steps(run=str(session["run"]), **cursor))["steps"]))
+
+
+async def _report(reading: Reading, session: Mapping[str, Any]) -> Mapping[str, Any]:
+    if session["report"] is None:
+        return {"report": None}
+    document = await reading.ask(get_report)
+    return await asyncio.to_thread(report_shown, document)
+
+
+def question_in(form: Form) -> Mapping[str, Any]:
+    """Return what a form asks to have investigated."""
+    return {"query": form.get("query", ""), **form.given("persona", "provider")}
+
+
+def _message_in(form: Form) -> Mapping[str, Any]:
+    return {"message": form.get("message", "")}
+
+
+PAGES = (
+    Page(
+        path=_ALL,
+        view=show_investigations,
+        template="investigations.html.j2",
+        section="investigations",
+    ),
+    Page(
+        path=_ONE,
+        view=show_investigation,
+        template="investigation.html.j2",
+        section="investigations",
+        is_live=True,
+    ),
+)
+ACTIONS = (
+    Action(
+        path=f"{_ALL}/start",
+        handler=start_investigation,
+        page=_ALL,
+        said="The investigation was started.",
+        body=question_in,
+        after=_ONE,
+    ),
+    Action(
+        path=f"{_ONE}/message",
+        handler=send_message,
+        page=_ONE,
+        said="It goes on with your question.",
+        body=_message_in,
+    ),
+    Action(
+        path=f"{_ONE}/cancel",
+        handler=cancel_session,
+        page=_ONE,
+        said="It goes on no further.",
+    ),
+)

@@ -1,0 +1,68 @@
+"""Whether everything is well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tocsin.web.console.pages import Action, Page
+from tocsin.web.console.reading import Reading
+from tocsin.web.console.strips import strips_of
+from tocsin.web.routes.accounting import get_proof
+from tocsin.web.routes.destinations import list_destinations
+from tocsin.web.routes.providers import list_providers
+from tocsin.web.routes.schedules import list_schedules, list_upcoming
+
+
+async def show_overview(reading: Reading) -> Mapping[str, Any]:
+    """Return the state of what is read, of what is sent and of what is due."""
+    proof = await reading.ask(get_proof)
+    providers = (await reading.ask(list_providers))["providers"]
+    destinations = await _destinations(reading)
+    schedules = await reading.ask(list_schedules, status="disabled", limit="20")
+    upcoming = await reading.ask(list_upcoming, limit="200")
+    counts = {each["destination"]: each for each in proof["destinations"]}
+    return {
+        "proof": proof,
+        "providers": providers,
+        "strips": strips_of(proof, providers),
+        "destinations": [
+            {**it, **_counts(counts.get(it["name"])), "health": _health(it)} for it in destinations
+        ],
+        "disabled": schedules["schedules"],
+        "disabled_total": schedules["total"],
+        "upcoming": upcoming,
+    }
+
+
+async def _destinations(reading: Reading) -> list[Mapping[str, Any]]:
+    """Return every destination: of some alone, it could not be said that all are well."""
+    page = await reading.ask(list_destinations, limit="200")
+    found: list[Mapping[str, Any]] = page["destinations"]
+    while (cursor := page["next_cursor"]) is not None:
+        page = await reading.ask(list_destinations, limit="200", cursor=cursor)
+        found.extend(page["destinations"])
+    return found
+
+
+def _health(destination: Mapping[str, Any]) -> str:
+    """Return the state of a destination; `failing` while it is active and its receiver is not."""
+    is_failing = destination["state"] == "active" and destination["failing_since"] is not None
+    return "failing" if is_failing else str(destination["state"])
+
+
+def _counts(found: Mapping[str, Any] | None) -> dict[str, int]:
+    states = ("delivered", "pending", "parked", "dead")
+    return {state: found[state] if found else 0 for state in states}
+
+
+PAGES = (
+    Page(
+        path="/",
+        view=show_overview,
+        template="overview.html.j2",
+        section="overview",
+        is_live=True,
+    ),
+)
+ACTIONS: tuple[Action, ...] = ()

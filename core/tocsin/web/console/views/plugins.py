@@ -1,0 +1,61 @@
+"""Plugins: what is installed, and what of it this node has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from tocsin.credentials import ConsoleRole
+from tocsin.web.console.pages import Action, Page
+from tocsin.web.console.reading import Reading
+from tocsin.web.routes.plugins import PluginState, get_plugin, list_plugins
+
+_LIST, _ONE = "/admin/plugins", "/admin/plugins/{plugin}"
+_PLACES = {"providers": "/providers#{}", "destinations": "/destinations/{}"}
+
+
+async def show_plugins(reading: Reading) -> Mapping[str, Any]:
+    """Return the plugins that are enabled, and the others."""
+    plugins = (await reading.ask(list_plugins, {}))["plugins"]
+    is_other = [it["state"] == PluginState.NOT_ENABLED for it in plugins]
+    return {
+        "enabled": [_linked(it) for it, other in zip(plugins, is_other, strict=True) if not other],
+        "others": [it for it, other in zip(plugins, is_other, strict=True) if other],
+    }
+
+
+async def show_plugin(reading: Reading) -> Mapping[str, Any]:
+    """Return one plugin, and what it offers and takes."""
+    return {"plugin": _linked(await reading.ask(get_plugin))}
+
+
+def _linked(plugin: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the plugin with a link to the page of each table that uses it, where there is one."""
+    return {**plugin, "used_by": [{**use, "place": place_of(use)} for use in plugin["used_by"]]}
+
+
+def place_of(use: Mapping[str, Any]) -> str | None:
+    """Return the page of a table of `plugins.toml`, None where it has none or is absent."""
+    section, _, name = use["table"].partition(".")
+    is_there = section in _PLACES and use["absent"] is None
+    return _PLACES[section].format(quote(name, safe="")) if is_there else None
+
+
+PAGES = (
+    Page(
+        path=_LIST,
+        view=show_plugins,
+        template="plugins.html.j2",
+        section="plugins",
+        role=ConsoleRole.ADMIN,
+    ),
+    Page(
+        path=_ONE,
+        view=show_plugin,
+        template="plugin.html.j2",
+        section="plugins",
+        role=ConsoleRole.ADMIN,
+    ),
+)
+ACTIONS: tuple[Action, ...] = ()

@@ -1,0 +1,77 @@
+"""Searching everything that is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import unescape
+from typing import Any
+
+from tocsin.errors import CallerError
+from tocsin.model import EntityKind
+from tocsin.web.console.pages import Action, Page
+from tocsin.web.console.reading import Reading
+from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.problems import fault_of
+from tocsin.web.routes import search as api
+
+_MARK = re.compile("</?mark>")
+_DOCUMENTS = ("incident", "session")
+_ENTITIES = "entity"
+_A_FEW = "10"
+
+
+async def show_search(reading: Reading) -> Mapping[str, Any]:
+    """Return incidents, investigations and entities that fit; what is wrong beside the question."""
+    text, kind = reading.query.get("q", "").strip(), reading.query.get("kind", "")
+    shown: dict[str, Any] = {
+        "q": text,
+        "kind": kind,
+        "documents": None,
+        "entities": None,
+        "entity_kinds": list(EntityKind),
+    }
+    if not text:
+        return shown
+    try:
+        if kind in ("", *_DOCUMENTS):
+            shown["documents"] = await _documents(reading, text, kind)
+    except CallerError as error:
+        shown["fault"] = fault_of(reading.request, error)
+    try:
+        if kind not in _DOCUMENTS and not (kind == "" and "cursor" in reading.query):
+            shown["entities"] = await _entities(reading, text, kind)
+    except CallerError as error:
+        shown.setdefault("fault", fault_of(reading.request, error))
+    return shown
+
+
+async def _documents(reading: Reading, text: str, kind: str) -> Mapping[str, Any]:
+    question = f"{text} kind:{kind}" if kind else text
+    found = await reading.ask(
+        api.search, None, q=question, limit="25", **chosen_from(reading, "cursor")
+    )
+    results = [{**it, "parts": highlights(it["snippet"])} for it in found["results"]]
+    return {**found, "results": results}
+
+
+async def _entities(reading: Reading, text: str, kind: str) -> Mapping[str, Any]:
+    """Return a few entities beside other results, and a page of them where they alone are asked."""
+    if not kind:
+        return dict(await reading.ask(api.search_entities, q=text, limit=_A_FEW))
+    narrowed = {} if kind == _ENTITIES else {"kind": kind}
+    cursor = chosen_from(reading, "cursor")
+    return dict(await reading.ask(api.search_entities, None, q=text, **narrowed, **cursor))
+
+
+def highlights(snippet: str) -> list[tuple[str, bool]]:
+    """Return the parts of a snippet as plain text, each with whether it was searched for.
+
+    Its `<mark>` are told from text by this: those that were in the text are escaped.
+    """
+    parts = _MARK.split(snippet)
+    return [(unescape(part), number % 2 == 1) for number, part in enumerate(parts) if part]
+
+
+PAGES = (Page(path="/search", view=show_search, template="search.html.j2", section="search"),)
+ACTIONS: tuple[Action, ...] = ()

@@ -1,0 +1,78 @@
+"""What a mail server's answers and silences mean for what is to be done next (RFC 5321, 3463)."""
+
+from __future__ import annotations
+
+import re
+import ssl
+
+from aiosmtplib import (
+    SMTPException,
+    SMTPResponseException,
+    SMTPSenderRefused,
+)
+
+from tocsin import CredentialsRefused, Misconfigured, PluginFailure, Refused, TryLater
+from tocsin_plugins.email.words import one_line
+
+ERRORS = (SMTPException, OSError, ValueError)
+"""What aiosmtplib raises: its own, those of sockets and TLS, and those of nonsense it reads."""
+_LONGEST = 300
+CLOSING = 421
+"""What a server answers to anything when it wants no more of this connection."""
+_PERMANENT = range(500, 600)
+_TOO_LARGE = 552
+_SIGN_IN_FIRST = 530
+# The first that fits an error says what happened.
+_REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (SMTPResponseException, "the answer is not SMTP"),
+    (ValueError, "the answer is not SMTP"),
+    (TimeoutError, "time-out"),
+    (OSError, "the connection was lost"),
+)
+_ABOUT_SIZE = re.compile(r"5\.(2\.3|3\.4)\b")  # RFC 3463: a mailbox's limit, the system's
+
+
+def failure_of(error: Exception, host: str, step: str) -> PluginFailure:
+    """Return what an error in a step means: whatever it is, it passes."""
+    code = error.code if isinstance(error, SMTPResponseException) else 0
+    words = f"{host}: {step}: {_reason(error)}"
+    if step == "DATA" and not code:
+        words += "; whether it arrived is not known, so it is sent again with the same Message-ID"
+    return TryLater(words, throttled=code == CLOSING, status=code if code > 0 else None)
+
+
+def auth_failure(error: SMTPException, host: str) -> PluginFailure | SMTPException:
+    """Return what it means that signing in failed; the error where the answer was no refusal."""
+    if isinstance(error, SMTPResponseException) and error.code in _PERMANENT:
+        return CredentialsRefused(f"{host}: AUTH: {_reason(error)}", status=error.code)
+    return error
+
+
+def sender_failure(error: SMTPSenderRefused) -> PluginFailure | SMTPException:
+    """Return what it means that the server takes no mail of this sender; the error if it passes."""
+    if error.code not in _PERMANENT:
+        return error
+    reason = _reason(error)
+    if error.code == _TOO_LARGE or _ABOUT_SIZE.search(error.message):
+        return Refused(f"the mail is too large: {reason}", status=error.code)
+    if error.code == _SIGN_IN_FIRST:
+        reason += "; give username and password"
+    return Misconfigured(f"sender {error.sender}: {reason}", status=error.code)
+
+
+def _reason(error: Exception) -> str:
+    """Return what happened, in one line."""
+    if isinstance(error, SMTPResponseException) and error.code > 0:
+        return f"{error.code} {one_line(error.message, _LONGEST)}".rstrip()
+    for cause in (error, error.__cause__):
+        if isinstance(cause, ssl.SSLError):
+            return _tls_reason(cause)
+    found = (words for kind, words in _REASONS if isinstance(error, kind))
+    return next(found, one_line(str(error), _LONGEST))
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS certificate not valid ({error.verify_message})"
+    reason = (error.reason or "without a reason").replace("_", " ").lower()
+    return f"TLS handshake failed ({reason})"

@@ -1,0 +1,74 @@
+"""The kinds of field that the settings of a mail destination have, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from ipaddress import ip_address
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from tocsin_plugins.email.addresses import Mailbox, ascii_name
+
+Tls = Literal["starttls", "implicit", "none"]
+PORTS = MappingProxyType({"starttls": 587, "implicit": 465, "none": 25})
+"""Where servers listen for each: RFC 6409, RFC 8314, RFC 5321."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where mail is handed over, and how."""
+
+    host: str
+    port: int
+    tls: Tls
+    username: str | None
+    password: str = field(repr=False)
+    timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addressing:
+    """Who writes to whom."""
+
+    sender: Mailbox
+    to: tuple[Mailbox, ...]
+    cc: tuple[Mailbox, ...] = ()
+    reply_to: Mailbox | None = None
+
+    @property
+    def recipients(self) -> tuple[Mailbox, ...]:
+        """Everybody who gets the mail, once each."""
+        return tuple({it.address: it for it in (*self.to, *self.cc)}.values())
+
+    def groups(self, left: Sequence[Mailbox] | None = None) -> list[tuple[bool, list[str]]]:
+        """Return the addresses by whether a mail to them needs SMTPUTF8 (RFC 6531) of servers.
+
+        Those who do not need it get a mail that every server on its way can take.
+        """
+        wanted = self.recipients if left is None else left
+        grouped: dict[bool, list[str]] = {}
+        for mailbox in wanted:
+            needed = mailbox.needs_utf8 or self.sender.needs_utf8
+            grouped.setdefault(needed, []).append(mailbox.address)
+        return sorted(grouped.items())
+
+
+def _host(value: str) -> str:
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        pass
+    if value.isascii() and value.replace(".", "").replace("-", "").replace("_", "").isalnum():
+        return value.lower()
+    try:
+        return ascii_name(value)
+    except ValueError:
+        raise ValueError("give the name of the mail server, such as mail.example.com") from None
+
+
+Host = Annotated[str, AfterValidator(_host)]
+"""A name or an address of a server; a name as DNS has it."""

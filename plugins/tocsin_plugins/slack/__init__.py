@@ -1,0 +1,12 @@
+"""The channel `slack`: messages in threads by a bot, or plain ones by an incoming webhook."""
+
+from tocsin import Channel, hookimpl
+from tocsin_plugins.slack.channel import Slack
+
+__all__ = ["Slack", "tocsin_channels"]
+
+
+@hookimpl
+def tocsin_channels() -> type[Channel]:
+    """Return the channel."""
+    return Slack

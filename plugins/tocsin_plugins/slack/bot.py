@@ -1,0 +1,142 @@
+"""Telling events as a bot: in threads, updated in place, none of them twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from tocsin import (
+    Broken,
+    CredentialsRefused,
+    Delivery,
+    Health,
+    PluginFailure,
+    Receipt,
+    Refused,
+    Tools,
+    TryLater,
+)
+from tocsin_plugins.slack.checking import examine
+from tocsin_plugins.slack.earlier import find_earlier
+from tocsin_plugins.slack.messages import PLAINLY, Message, Thread, content, mark, thread_of
+from tocsin_plugins.slack.settings import Settings
+from tocsin_plugins.slack.web_api import WebApi
+
+_SETTLING = timedelta(seconds=3)  # after which a search finds what was posted
+_CLOSED = frozenset(
+    {
+        "cannot_reply_to_message",
+        "message_not_found",
+        "restricted_action_thread_locked",
+        "thread_not_found",
+    }
+)
+"""The errors of a thread that takes no replies."""
+
+
+class Bot:
+    """Posts to one channel, with a token that may do more than post."""
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        self._settings = settings
+        self._tools = tools
+        self._channel = settings.channel or ""
+        self._api = WebApi(settings, tools)
+        self._workspace: str | None = None
+
+    def start(self) -> None:
+        """Raise `Misconfigured` for an address that can never be requested."""
+        self._tools.http.check_url(self._settings.api_url)
+
+    async def check(self) -> Health:
+        """Return what the bot may do and see; nothing is posted."""
+        return await examine(self._api, self._channel)
+
+    async def deliver(self, delivery: Delivery) -> Receipt:
+        """Post what is not there yet, and return what Slack calls its thread."""
+        await self._settle(delivery)
+        try:
+            async with asyncio.timeout(self._settings.timeout.total_seconds()):
+                return await self._deliver(delivery)
+        except TimeoutError:
+            raise TryLater("Slack did not answer everything within the time-out") from None
+
+    async def _deliver(self, delivery: Delivery) -> Receipt:
+        body = content(delivery)
+        thread = thread_of(delivery, self._channel)
+        workspace = await self._address()
+        said = await self._found(delivery, thread)
+        if said is None:
+            if thread and thread.is_own:
+                await self._update(thread, body)
+            said = await self._post(delivery, body, thread)
+        message = Message.of(said)
+        if message is None:
+            raise Broken("chat.postMessage answered without what it posted")
+        return Receipt(
+            status=200,
+            response=orjson.dumps(said),
+            remote_id=message.remote_id(self._channel),
+            remote_url=message.link(workspace, self._channel) if workspace else None,
+        )
+
+    async def _settle(self, delivery: Delivery) -> None:
+        """Wait until what an earlier attempt posted would be found."""
+        if delivery.tried_at is None:
+            return
+        passed = self._tools.clock.now() - delivery.tried_at
+        if timedelta(0) <= passed < _SETTLING:
+            await self._tools.clock.sleep(_SETTLING - passed)
+
+    async def _found(self, delivery: Delivery, thread: Thread | None) -> Mapping[str, Any] | None:
+        if delivery.tried_at is None:
+            return None
+        thread_ts = thread.ts if thread else None
+        return await find_earlier(self._api, self._channel, delivery.event, thread_ts)
+
+    async def _update(self, thread: Thread, body: Mapping[str, Any]) -> None:
+        """Have the first message say what is true now, unless it may not be changed any more.
+
+        That comes before the reply, since it can be done again. Its metadata stays: it is of the
+        event that it was posted for.
+        """
+        arguments = {**body, "channel": self._channel, "ts": thread.ts}
+        # unlike chat.postMessage, this makes mentions by guessing unless it is told not to
+        arguments |= {"parse": "none", "link_names": False}
+        try:
+            await self._api.write("chat.update", arguments)
+        except CredentialsRefused:
+            raise
+        except Refused as error:  # the event is told all the same
+            self._tools.log.warning("a message was not updated", ts=thread.ts, reason=str(error))
+
+    async def _post(
+        self, delivery: Delivery, body: Mapping[str, Any], thread: Thread | None
+    ) -> Mapping[str, Any]:
+        """Return the new message as Slack shows it.
+
+        Where its thread is gone it is a message of its own, which shows in nothing but the answer.
+        """
+        arguments = {**body, **PLAINLY, "channel": self._channel, "metadata": mark(delivery.event)}
+        if thread:
+            arguments["thread_ts"] = thread.ts
+            arguments["reply_broadcast"] = delivery.event.event_type in self._settings.broadcast
+        unless = _CLOSED if thread else ()
+        reply = await self._api.write("chat.postMessage", arguments, unless=unless)
+        if reply.error:
+            return await self._post(delivery, body, None)
+        return {**reply.part("message"), "ts": reply.said.get("ts")}
+
+    async def _address(self) -> str | None:
+        """Return where people see the workspace, None where Slack does not say."""
+        if self._workspace is None:
+            try:
+                said = (await self._api.read("auth.test", {})).said
+            except PluginFailure:  # what is wrong will show when it matters
+                return None
+            self._workspace = str(said.get("url") or "")
+        return self._workspace or None

@@ -1,0 +1,139 @@
+"""What Slack's errors mean: which pass, which need the operator, which will not be different.
+
+Of the Web API as each method lists them (https://docs.slack.dev/reference/methods/chat.postMessage),
+and of incoming webhooks (https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks).
+What is not named here is tried again: Slack adds errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from tocsin import CredentialsRefused, Misconfigured, PluginFailure, Refused, TryLater
+
+_SHOWN = 300
+_THROTTLED = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
+_ARCHIVED = frozenset({"is_archived", "channel_is_archived"})
+_NEW_TOKEN = "copy the bot token anew from the app's page OAuth & Permissions"  # noqa: S105 - words
+_NEW_WEBHOOK = "make a new one on the app's page Incoming Webhooks"
+_ALLOW = "ask an admin of the workspace to allow it"
+_CREDENTIALS: Mapping[str, str] = {
+    "account_inactive": f"the app was removed or its bot deactivated; {_NEW_TOKEN}",
+    "invalid_auth": f"Slack does not know the token, or not from this address; {_NEW_TOKEN}",
+    "not_allowed_token_type": f"this is no bot's token; {_NEW_TOKEN}",
+    "not_authed": f"Slack saw no token; {_NEW_TOKEN}",
+    "token_expired": f"the app has token rotation, which is not supported; {_NEW_TOKEN} of another",
+    "token_revoked": f"the token was revoked; {_NEW_TOKEN}",
+    "invalid_token": f"the webhook is not known; {_NEW_WEBHOOK}",
+    "no_active_hooks": f"the webhook was removed; {_NEW_WEBHOOK}",
+    "no_service": f"the webhook was removed or disabled; {_NEW_WEBHOOK}",
+    "no_service_id": f"the webhook is not known; {_NEW_WEBHOOK}",
+    "no_team": f"the webhook's workspace is not known; {_NEW_WEBHOOK}",
+    "team_disabled": f"the webhook's workspace is not active; {_NEW_WEBHOOK}",
+}
+_CONFIGURATION: Mapping[str, str] = {
+    "channel_not_found": "there is no such channel, or it is private and the app was not invited: "
+    "compare its ID, and invite the app there",
+    "not_in_channel": "invite the app to the channel: /invite and its name",
+    "no_permission": "invite the app to the channel: /invite and its name",
+    "access_denied": _ALLOW,
+    "accesslimited": _ALLOW,
+    "action_prohibited": _ALLOW,
+    "app_access_restricted": _ALLOW,
+    "channel_is_limited_access": _ALLOW,
+    "ekm_access_denied": _ALLOW,
+    "enterprise_is_restricted": _ALLOW,
+    "messages_tab_disabled": "the app takes no direct messages; give a channel",
+    "posting_to_general_channel_denied": _ALLOW,
+    "restricted_action": _ALLOW,
+    "restricted_action_non_threadable_channel": "the channel has no threads; give another",
+    "restricted_action_read_only_channel": _ALLOW,
+    "restricted_action_thread_only_channel": "the channel takes replies alone; give another",
+    "team_access_not_granted": _ALLOW,
+    "team_not_found": "install the app in the channel's workspace",
+    "two_factor_setup_required": _ALLOW,
+}
+_PERMANENT = frozenset(
+    {
+        "attachment_payload_limit_exceeded",
+        "cannot_reply_to_message",
+        "cant_update_message",
+        "block_mismatch",
+        "edit_window_closed",
+        "invalid_arg_name",
+        "invalid_arguments",
+        "invalid_array_arg",
+        "invalid_attachments",
+        "invalid_blocks",
+        "invalid_blocks_format",
+        "invalid_json",
+        "invalid_metadata_format",
+        "invalid_metadata_schema",
+        "invalid_payload",
+        "is_inactive",
+        "json_not_object",
+        "markdown_text_conflict",
+        "message_not_found",
+        "metadata_must_be_sent_from_app",
+        "metadata_too_large",
+        "missing_text_or_fallback_or_attachments",
+        "msg_blocks_too_long",
+        "msg_too_long",
+        "no_text",
+        "restricted_action_thread_locked",
+        "thread_not_found",
+        "too_many_attachments",
+        "user_not_found",
+    }
+)
+
+
+def failure_of(
+    error: str,
+    said: Mapping[str, Any],
+    *,
+    status: int,
+    response: bytes,
+    after: timedelta | None = None,
+) -> PluginFailure:
+    """Return what to raise for an error that Slack has named; `said` is all that it said."""
+    words = f"Slack answered {error[:_SHOWN]}"
+    if error in _ARCHIVED:
+        remedy = "the channel is archived; unarchive it, or give another"
+        return Refused(f"{words}: {remedy}", unwanted=True, status=status, response=response)
+    if error in _CREDENTIALS:
+        remedy = _CREDENTIALS[error]
+        return CredentialsRefused(f"{words}: {remedy}", status=status, response=response)
+    if needed := remedy_for(error, said):
+        return Misconfigured(f"{words}: {needed}", status=status, response=response)
+    if error in _PERMANENT:
+        return Refused(f"{words}{_details(said)}", status=status, response=response)
+    throttled = error in _THROTTLED
+    return TryLater(words, after=after, throttled=throttled, status=status, response=response)
+
+
+def remedy_for(error: str, said: Mapping[str, Any]) -> str | None:
+    """Return what the operator can do about an error; None where it is not the configuration's."""
+    if error == "missing_scope":
+        return lacks_scope(str(said.get("needed") or "it does not name")[:_SHOWN])
+    return _CONFIGURATION.get(error)
+
+
+def lacks_scope(scope: str) -> str:
+    """Return what the operator can do about a scope that the bot has not been given."""
+    return (
+        f"the bot lacks the scope {scope}; add it on the app's page OAuth & Permissions, and "
+        "install the app again"
+    )
+
+
+def _details(said: Mapping[str, Any]) -> str:
+    """Return what Slack says of blocks that it does not take, and where they are."""
+    metadata = said.get("response_metadata")
+    messages = metadata.get("messages") if isinstance(metadata, Mapping) else None
+    details = said.get("errors") or messages
+    if not isinstance(details, list) or not details:
+        return ""
+    return f": {'; '.join(map(str, details))}"[:_SHOWN]

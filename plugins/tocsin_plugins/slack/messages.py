@@ -1,0 +1,99 @@
+"""Messages: what stands in them, what Slack calls them, and which thread they belong to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tocsin import Delivery, Event, Misconfigured, parse_json
+
+_TS = re.compile(r"\d{1,12}\.\d{1,9}")
+_MARK = "tocsin_event"
+PLAINLY = {"link_names": False, "unfurl_links": False, "unfurl_media": False}
+"""Keeps Slack from making mentions and previews of what others wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a channel, by its time, which is its name there."""
+
+    ts: str
+    thread_ts: str | None
+    """The time of the first message of its thread; None where it is in none."""
+
+    @staticmethod
+    def of(said: Mapping[str, Any]) -> Message | None:
+        """Return the message that Slack shows; None for what is no message."""
+        ts, thread_ts = said.get("ts"), said.get("thread_ts")
+        if not isinstance(ts, str) or not _TS.fullmatch(ts):
+            return None
+        return Message(ts, thread_ts if isinstance(thread_ts, str) else None)
+
+    def remote_id(self, channel: str) -> str:
+        """Return what a receipt calls the thread that it is in, or begins."""
+        return f"{channel}/{self.thread_ts or self.ts}"
+
+    def link(self, workspace: str, channel: str) -> str:
+        """Return where a person sees it.
+
+        In the form that chat.getPermalink answers: https://docs.slack.dev/reference/methods/chat.getPermalink
+        """
+        address = f"{workspace.rstrip('/')}/archives/{channel}/p{self.ts.replace('.', '')}"
+        if self.thread_ts in (None, self.ts):
+            return address
+        return f"{address}?thread_ts={self.thread_ts}&cid={channel}"
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The thread that an event belongs to."""
+
+    ts: str
+    is_own: bool
+    """Whether its first message tells of the event's own subject, and not of a related one."""
+
+
+def thread_of(delivery: Delivery, channel: str) -> Thread | None:
+    """Return the thread of the event's subject, or of the one incident that it is about.
+
+    None where it begins one: there is none in this channel, or it is about several incidents, of
+    which none has more right to it than the others.
+    """
+    if ts := _in(channel, delivery.remote):
+        return Thread(ts, is_own=delivery.remote not in delivery.related.values())
+    incidents = [it for it in delivery.event.related if it.startswith("incident:")]
+    if len(incidents) == 1 and (ts := _in(channel, delivery.related.get(incidents[0]))):
+        return Thread(ts, is_own=False)
+    return None
+
+
+def _in(channel: str, remote_id: str | None) -> str | None:
+    """Return the time of a thread's first message, None where it is not of this channel."""
+    there, _, ts = (remote_id or "").partition("/")
+    return ts if there == channel and _TS.fullmatch(ts) else None
+
+
+def content(delivery: Delivery) -> dict[str, Any]:
+    """Return what the template makes of the event; `Misconfigured` where that is no message."""
+    body = parse_json(delivery.render("body"))
+    if not isinstance(body, dict):
+        raise Misconfigured('the template gives no JSON object, such as {"blocks": [...]}')
+    return body
+
+
+def mark(event: Event) -> dict[str, Any]:
+    """Return the metadata that tells which event a message is of.
+
+    https://docs.slack.dev/messaging/message-metadata
+    """
+    return {"event_type": _MARK, "event_payload": {"event_id": event.id}}
+
+
+def is_of(said: Any, event: Event) -> bool:
+    """Return whether what Slack shows is the message of this event."""
+    metadata = said.get("metadata") if isinstance(said, Mapping) else None
+    return isinstance(metadata, Mapping) and all(
+        metadata.get(name) == value for name, value in mark(event).items()
+    )

@@ -1,0 +1,88 @@
+"""Slack's Web API: https://docs.slack.dev/apis/web-api."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from tocsin import Answer, Api, ApiSettings, Broken, Tools, retry_after
+from tocsin_plugins.slack.failures import failure_of
+from tocsin_plugins.slack.settings import Settings
+
+# Without the character set, Slack answers with a warning
+_JSON = {"Content-Type": "application/json; charset=utf-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a method answered: a success, or an error that whoever asked wanted to know of."""
+
+    said: Mapping[str, Any]
+    status: int
+    scopes: frozenset[str] | None
+    """What the token may do; None where Slack does not say."""
+
+    @property
+    def error(self) -> str | None:
+        """The error's name; None for a success."""
+        return None if self.said.get("ok") is True else str(self.said.get("error"))
+
+    def part(self, name: str) -> Mapping[str, Any]:
+        """Return a member that is an object, an empty one where there is none."""
+        found = self.said.get(name)
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def raw(self) -> bytes:
+        """All that was said, as JSON."""
+        return orjson.dumps(self.said)
+
+
+class WebApi:
+    """The methods of one workspace, asked with the token of a bot."""
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        assert settings.bot_token is not None  # noqa: S101 - the settings give one way or the other
+        self._clock = tools.clock
+        self._api = Api(tools, ApiSettings(url=settings.api_url, timeout=settings.timeout))
+        self._headers = {"Authorization": f"Bearer {settings.bot_token.get_secret_value()}"}
+
+    async def read(
+        self, method: str, query: Mapping[str, Any], *, unless: Container[str] = ()
+    ) -> Reply:
+        """Return what a method says that changes nothing; raises as `write` does."""
+        answer = await self._api.request("GET", f"/{method}", query=query, headers=self._headers)
+        return self._judge(method, answer, unless)
+
+    async def write(
+        self, method: str, arguments: Mapping[str, Any], *, unless: Container[str] = ()
+    ) -> Reply:
+        """Return what a method says, which is a success or one of the errors in `unless`.
+
+        Raises `TryLater` for what passes, `CredentialsRefused` and `Misconfigured` for what needs
+        the operator, `Refused` for what will not be different, and `Broken` for what no method
+        answers.
+        """
+        headers = self._headers | _JSON
+        path, sent = f"/{method}", dict(arguments)
+        answer = await self._api.request("POST", path, json=sent, headers=headers)
+        return self._judge(method, answer, unless)
+
+    def _judge(self, method: str, answer: Answer, unless: Container[str]) -> Reply:
+        said = answer.json
+        if not isinstance(said, Mapping) or not isinstance(said.get("ok"), bool):
+            raise Broken(f"{method} answered something else than Slack does")
+        reply = Reply(said, answer.status, _scopes(answer.headers))
+        if reply.error is None or reply.error in unless:
+            return reply
+        after = retry_after(answer.headers, self._clock.now())
+        raise failure_of(reply.error, said, status=reply.status, response=reply.raw, after=after)
+
+
+def _scopes(headers: Mapping[str, str]) -> frozenset[str] | None:
+    """Return the scopes that Slack names with each answer."""
+    named = headers.get("X-OAuth-Scopes")
+    return None if named is None else frozenset(it.strip() for it in named.split(",") if it.strip())

@@ -1,0 +1,14 @@
+"""The channel `ticketing`: a ticket for what an event is about, where the team works from."""
+
+from __future__ import annotations
+
+from tocsin import Channel, hookimpl
+from tocsin_plugins.ticketing.channel import Ticketing
+
+__all__ = ["Ticketing"]
+
+
+@hookimpl
+def tocsin_channels() -> type[Channel]:
+    """Return the channel."""
+    return Ticketing

@@ -1,0 +1,164 @@
+"""One channel for all trackers; what each of them knows stands in its own module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import orjson
+from pydantic import ValidationError, model_validator
+
+from tocsin import (
+    CaseChannel,
+    Delivery,
+    Event,
+    Expression,
+    Health,
+    Json,
+    Observable,
+    Ticket,
+    TicketSettings,
+    Tools,
+    Tracker,
+)
+from tocsin_plugins.ticketing.trackers import load_tracker
+
+
+class Ticketing(CaseChannel):
+    """Makes tickets, comments on them and closes them."""
+
+    class Settings(TicketSettings):
+        """What a destination that is a tracker can be told."""
+
+        @model_validator(mode="before")
+        @classmethod
+        def _templates_of_the_tracker(cls, given: Any) -> Any:
+            if isinstance(given, dict) and isinstance(given.get("tracker"), str):
+                return {"template": load_tracker(given["tracker"]).receiver, **given}
+            return given
+
+        @model_validator(mode="after")
+        def _options_of_the_tracker(self) -> Self:
+            kind = load_tracker(self.tracker)
+            try:
+                kind.Options.model_validate(dict(self.options))
+            except ValidationError as error:
+                raise ValueError(_in_words(error, kind)) from None
+            return self
+
+        @model_validator(mode="after")
+        def _fields_of_their_own(self) -> Self:
+            reserved = load_tracker(self.tracker).reserved
+            if taken := sorted(name for name in self.fields if name.casefold() in reserved):
+                words = f"fields: Tocsin itself sets {', '.join(taken)}"
+                raise ValueError(f"{words}; change the template or another setting instead")
+            return self
+
+    settings: Settings
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        super().__init__(settings, tools)
+        kind = load_tracker(settings.tracker)
+        options = kind.Options.model_validate(dict(settings.options))
+        self.tracker = kind(settings, options, tools, self.request)
+        self.settling = kind.settling
+
+    @property
+    def home(self) -> str:
+        """The project at the tracker."""
+        return f"{self.settings.tracker} {self.settings.url} {self.settings.project}"
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the headers that say who asks."""
+        return self.tracker.authorization()
+
+    async def check(self) -> Health:
+        """Return what is missing at the tracker."""
+        return await self.tracker.check()
+
+    def body_of(self, delivery: Delivery) -> dict[str, Any]:
+        """Return the ticket that an event makes, as its parts."""
+        body: dict[str, Any] = orjson.loads(delivery.render(self.tracker.part))
+        event = delivery.event
+        return {"body": body, "priority": self._priority(delivery), "fields": self._fields(event)}
+
+    async def find(self, key: str) -> str | None:
+        """Return the ticket of this key."""
+        return await self.tracker.find(key)
+
+    async def make(
+        self,
+        key: str,
+        body: dict[str, Any],
+        observables: Sequence[Observable],  # noqa: ARG002 - they stand in its text
+    ) -> tuple[str, bool]:
+        """Make a ticket."""
+        return await self.tracker.create(Ticket(key=key, **body)), True
+
+    async def update(self, identifier: str, delivery: Delivery) -> None:
+        """Bring a ticket's priority and fields up to date."""
+        ticket = Ticket(key=delivery.event.key, **self.body_of(delivery))
+        await self.tracker.update(identifier, ticket)
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether a ticket is open."""
+        return await self.tracker.is_open(identifier)
+
+    def note_of(self, delivery: Delivery) -> str | None:
+        """Return the comment that an event makes, if it makes one."""
+        if delivery.event.event_type not in self.settings.comment_on:
+            return None
+        part = "note" if self.settings.attach_report else "summary"
+        return delivery.render(part).decode()
+
+    async def notes(self, identifier: str) -> Sequence[str]:
+        """Return a ticket's comments."""
+        return await self.tracker.comments(identifier)
+
+    async def add_note(self, identifier: str, title: str, text: str) -> None:
+        """Comment on a ticket."""
+        await self.tracker.comment(identifier, f"{title}\n\n{text}")
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Close a ticket."""
+        await self.tracker.close(identifier, reason)
+
+    def link(self, identifier: str) -> str:
+        """Return the page of a ticket."""
+        return self.tracker.link(identifier)
+
+    def _priority(self, delivery: Delivery) -> str | None:
+        severity = delivery.event.severity
+        table = delivery.contract.severity if delivery.contract else {}
+        word = self.settings.priorities.get(severity, table.get(severity))
+        return None if word is None else str(word)
+
+    def _fields(self, event: Event) -> dict[str, Json]:
+        """Return what the operator wants in more fields, as far as the event has it.
+
+        One that fails costs only itself: the ticket matters more.
+        """
+        found: dict[str, Json] = {}
+        for name, text in self.settings.fields.items():
+            try:
+                found[name] = Expression(text).value(event.variables())
+            except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
+                facts = {"field": name, "id": event.id, "reason": str(error)}
+                self.tools.log.warning("a field of a ticket is left out", **facts)
+        return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def _in_words(error: ValidationError, kind: type[Tracker]) -> str:
+    """Return what is wrong with the options of a tracker."""
+    known = ", ".join(kind.Options.model_fields) or "none"
+    return "; ".join(
+        f"options.{'.'.join(map(str, it['loc']))}: {_told(it, known)}"
+        for it in error.errors(include_url=False, include_input=False, include_context=False)
+    )
+
+
+def _told(mistake: Mapping[str, Any], known: str) -> str:
+    if mistake["type"] == "extra_forbidden":
+        return f"there is no such option; name one of: {known}"
+    return str(mistake["msg"])

@@ -1,0 +1,207 @@
+"""Issues of GitHub and GitHub Enterprise Server: https://docs.github.com/en/rest/issues/issues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any, ClassVar, Literal
+from urllib.parse import quote, urlsplit
+
+from pydantic import Field
+
+from tocsin import (
+    Broken,
+    CredentialsRefused,
+    Health,
+    Idempotency,
+    Json,
+    Refused,
+    Ticket,
+    Tracker,
+    TryLater,
+)
+
+_VERSION = "2022-11-28"
+_MOST = 100
+_SEVERITY = "severity: "  # what the labels of the contract begin with
+_LIMITED = timedelta(minutes=1)
+_PUBLIC_API, _PUBLIC_WEB = "api.github.com", "https://github.com"
+
+
+class GitHub(Tracker):
+    """Issues of one repository; the key of each is a comment in its text, which nobody sees."""
+
+    class Options(Tracker.Options):
+        """What only GitHub can be told."""
+
+        closed_as: Literal["completed", "not_planned"] = Field(
+            default="completed", description="Why an issue is closed, in GitHub's words."
+        )
+
+    receiver = "github"
+    reserved = frozenset({"title", "body", "labels", "assignees", "state", "state_reason"})
+    idempotency = Idempotency.SEARCH
+    settling: ClassVar[timedelta | None] = timedelta(minutes=1)
+    options: Options
+
+    async def ask(self, method: str, path: str, **options: Any) -> Json:
+        """Return what GitHub answers; 403 may mean that too much was asked.
+
+        https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+        """
+        try:
+            return await super().ask(method, path, **options)
+        except CredentialsRefused as refused:
+            if b"rate limit" in refused.response.lower():
+                raise TryLater(str(refused), after=_LIMITED, throttled=True) from refused
+            raise
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the token, and which version of the API is spoken."""
+        return {
+            "Authorization": f"Bearer {self.settings.secret.get_secret_value()}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": _VERSION,
+        }
+
+    async def check(self) -> Health:
+        """Return whether the repository takes issues of this token, for this assignee."""
+        repository = _record(await self.ask("GET", self._repository))
+        name, rights = self.settings.project, repository.get("permissions") or {}
+        problems = {
+            f"{name} has its issues turned off": not repository.get("has_issues", True),
+            f"{name} is archived": bool(repository.get("archived")),
+            f"the token may not write issues of {name}: it needs push or triage": not (
+                rights.get("push") or rights.get("triage")
+            ),
+            f"assignee: {self.settings.assignee} cannot be given issues of {name}": not (
+                await self._may_be_assigned()
+            ),
+        }
+        wrong = tuple(words for words, is_so in problems.items() if is_so)
+        return Health(detail=f"{name} answers, and takes issues", problems=wrong)
+
+    async def find(self, key: str) -> str | None:
+        """Return the number of the issue that has the key in its text.
+
+        What was made lately is looked for in the list: the search learns of it later.
+        """
+        latest = {"state": "all", "sort": "created", "direction": "desc", "per_page": _MOST}
+        listed = await self.ask("GET", f"{self._repository}/issues", query=latest)
+        wanted = {"q": f'repo:{self.settings.project} is:issue in:body "{key}"', "per_page": _MOST}
+        found = _record(await self.ask("GET", "/search/issues", query=wanted)).get("items")
+        issues = [*_records(listed), *_records(found)]
+        return next((_number(it) for it in issues if _mark(key) in str(it.get("body"))), None)
+
+    async def create(self, ticket: Ticket) -> str:
+        """Make an issue."""
+        body = {**ticket.body, "body": f"{ticket.body['body']}\n\n{_mark(ticket.key)}"}
+        assigned = [self.settings.assignee] if self.settings.assignee else []
+        more: dict[str, Json] = {"labels": self._labels(ticket)}
+        more |= {"assignees": assigned} if assigned else {}
+        made = await self.ask(
+            "POST", f"{self._repository}/issues", json={**body, **more, **ticket.fields}
+        )
+        return _number(_record(made))
+
+    async def comments(self, identifier: str) -> Sequence[str]:
+        """Return the latest comments, of which there are two pages at least."""
+        issue = _record(await self.ask("GET", self._issue(identifier)))
+        count = issue.get("comments")
+        last = (count if isinstance(count, int) else 0) // _MOST + 1
+        texts: list[str] = []
+        for page in range(max(last - 1, 1), last + 1):
+            query = {"per_page": _MOST, "page": page}
+            found = await self.ask("GET", f"{self._issue(identifier)}/comments", query=query)
+            texts += [str(it.get("body")) for it in _records(found)]
+        return texts
+
+    async def comment(self, identifier: str, text: str) -> None:
+        """Comment on an issue."""
+        await self.ask("POST", f"{self._issue(identifier)}/comments", json={"body": text})
+
+    async def update(self, identifier: str, ticket: Ticket) -> None:
+        """Put the present priority in place of the one before, and set the operator's fields."""
+        issue = _record(await self.ask("GET", self._issue(identifier)))
+        there = [str(it.get("name")) for it in _records(issue.get("labels"))]
+        kept = [it for it in there if not self._is_priority(it)]
+        labels = list(dict.fromkeys([*kept, *self._labels(ticket)]))
+        change: dict[str, Json] = {**ticket.fields, "labels": labels}
+        await self.ask("PATCH", self._issue(identifier), json=change)
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether an issue is open; one that was moved or deleted is none."""
+        try:
+            issue = _record(await self.ask("GET", self._issue(identifier)))
+        except Refused as refused:
+            if refused.status in (
+                HTTPStatus.NOT_FOUND,
+                HTTPStatus.GONE,
+                HTTPStatus.MOVED_PERMANENTLY,
+            ):
+                return None
+            raise
+        return issue.get("state") == "open"
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Close an issue, once a comment says why."""
+        if not any(reason in text for text in await self.comments(identifier)):
+            await self.comment(identifier, reason)
+        closed = {"state": "closed", "state_reason": self.options.closed_as}
+        await self.ask("PATCH", self._issue(identifier), json=closed)
+
+    def link(self, identifier: str) -> str:
+        """Return the page of an issue: the API of an Enterprise Server is below its own address."""
+        parts = urlsplit(self.settings.url)
+        own = f"{parts.scheme}://{parts.netloc}"
+        web = _PUBLIC_WEB if parts.hostname == _PUBLIC_API else own
+        return f"{web}/{quote(self.settings.project)}/issues/{quote(identifier)}"
+
+    @property
+    def _repository(self) -> str:
+        return f"/repos/{quote(self.settings.project)}"
+
+    def _issue(self, identifier: str) -> str:
+        return f"{self._repository}/issues/{quote(identifier, safe='')}"
+
+    def _labels(self, ticket: Ticket) -> list[str]:
+        """Return the labels, the operator's word for the severity in place of the template's."""
+        own = [it for it in ticket.body.get("labels", ()) if not self._is_priority(it)]
+        priority = [ticket.priority] if ticket.priority else []
+        return list(dict.fromkeys([*own, *priority, *self.settings.labels]))
+
+    def _is_priority(self, label: str) -> bool:
+        return label.startswith(_SEVERITY) or label in self.settings.priorities.values()
+
+    async def _may_be_assigned(self) -> bool:
+        if self.settings.assignee is None:
+            return True
+        try:
+            await self.ask("GET", f"{self._repository}/assignees/{quote(self.settings.assignee)}")
+        except Refused as refused:
+            if refused.is_missing:
+                return False
+            raise
+        return True
+
+
+def _mark(key: str) -> str:
+    return f"<!-- tocsin {key} -->"
+
+
+def _records(answer: Json) -> list[dict[str, Any]]:
+    return [it for it in answer if isinstance(it, dict)] if isinstance(answer, list) else []
+
+
+def _record(answer: Json) -> dict[str, Any]:
+    if isinstance(answer, dict):
+        return answer
+    raise Broken("GitHub answered something else than an object")
+
+
+def _number(issue: Mapping[str, Any]) -> str:
+    number = issue.get("number")
+    if isinstance(number, int):
+        return str(number)
+    raise Broken("GitHub answered an issue without its number")

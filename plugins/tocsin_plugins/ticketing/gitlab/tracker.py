@@ -1,0 +1,175 @@
+"""Issues of GitLab: https://docs.gitlab.com/api/issues/ and https://docs.gitlab.com/api/notes/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from pydantic import Field
+
+from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
+from tocsin_plugins.ticketing.answers import (
+    ExplainingTracker,
+    identifier_of,
+    mark_of,
+    record,
+    records,
+)
+from tocsin_plugins.ticketing.gitlab.checking import problems_of
+from tocsin_plugins.ticketing.gitlab.texts import harmless
+from tocsin_plugins.ticketing.markup import printable
+
+_MOST = 100
+_MOST_PAGES = 20
+_LATELY = timedelta(days=1)  # far longer than a search may lag, or two clocks differ
+_SCOPE = "severity::"
+
+
+class GitLab(ExplainingTracker):
+    """Issues of one project; the key of each is the last word of its description.
+
+    No comment of HTML: those are not indexed, since GitLab's search is that of PostgreSQL.
+    """
+
+    class Options(ExplainingTracker.Options):
+        """What only GitLab can be told."""
+
+        confidential: bool = Field(
+            default=True, description="Show new issues to members of the project only."
+        )
+
+    receiver = "gitlab"
+    reserved = frozenset(
+        {"title", "description", "labels", "add_labels", "remove_labels", "confidential"}
+        | {"assignee_id", "assignee_ids", "issue_type", "state_event"}
+    )
+    idempotency = Idempotency.SEARCH
+    settling: ClassVar[timedelta | None] = timedelta(minutes=1)
+    options: Options
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the token."""
+        return {"PRIVATE-TOKEN": self.settings.secret.get_secret_value()}
+
+    async def check(self) -> Health:
+        """Return whether the project takes issues with labels of this token, for this assignee."""
+        project = record(await self.ask("GET", self._project))
+        name, assignee = self.settings.project, self.settings.assignee
+        is_assignable = assignee is None or await self._member(assignee) is not None
+        found = problems_of(project, self.settings, is_assignable=is_assignable)
+        return Health(detail=f"{name} answers, and takes issues", problems=tuple(found))
+
+    async def find(self, key: str) -> str | None:
+        """Return the number of the issue that has the key in its description.
+
+        What was made lately is looked for in the list: the search may learn of it later.
+        """
+        mark, since = mark_of(key), self.tools.clock.now() - _LATELY
+        shared: dict[str, Json] = {"scope": "all", "order_by": "created_at", "per_page": _MOST}
+        latest = shared | {"created_after": since.isoformat(timespec="seconds")}
+        for query in (latest, shared | {"search": mark, "in": "description"}):
+            for issue in records(await self.ask("GET", f"{self._project}/issues", query=query)):
+                if mark in str(issue.get("description")) and not _is_moved(issue):
+                    return identifier_of(issue, "iid")
+        return None
+
+    async def create(self, ticket: Ticket) -> str:
+        """Make an issue."""
+        text = harmless(ticket.body["description"])
+        issue: dict[str, Json] = {
+            **ticket.body,
+            "description": f"{text}\n\nTocsin `{mark_of(ticket.key)}`",
+            "labels": ",".join(self._labels(ticket)),
+            "confidential": self.options.confidential,
+        }
+        if self.settings.issue_type:
+            issue["issue_type"] = self.settings.issue_type
+        if self.settings.assignee:
+            issue["assignee_ids"] = [await self._assignee(self.settings.assignee)]
+        wanted = printable({**issue, **ticket.fields})
+        return identifier_of(await self.ask("POST", f"{self._project}/issues", json=wanted), "iid")
+
+    async def comments(self, identifier: str) -> Sequence[str]:
+        """Return the comments, the latest first; a page may have fewer than there are."""
+        path, page, texts = f"{self._issue(identifier)}/notes", "1", list[str]()
+        for _ in range(_MOST_PAGES):
+            query = {"activity_filter": "only_comments", "per_page": _MOST, "page": page}
+            answer = await self.answer("GET", path, query=query)
+            texts += [str(it.get("body")) for it in records(answer.json)]
+            page = answer.headers.get("X-Next-Page", "")
+            if not page:
+                break
+        return texts
+
+    async def comment(self, identifier: str, text: str) -> None:
+        """Comment on an issue."""
+        note = printable({"body": harmless(text)})
+        await self.ask("POST", f"{self._issue(identifier)}/notes", json=note)
+
+    async def update(self, identifier: str, ticket: Ticket) -> None:
+        """Put the label of the severity in the place of the one before, and set the fields."""
+        labels = record(await self.ask("GET", self._issue(identifier))).get("labels") or []
+        ours = {*self.settings.priorities.values(), *(it for it in labels if _is_severity(it))}
+        wanted = self._labels(ticket)
+        changes: dict[str, Json] = dict(ticket.fields)
+        if new := [it for it in wanted if it not in labels]:
+            changes["add_labels"] = ",".join(new)
+        if old := [it for it in labels if it in ours and it not in wanted]:
+            changes["remove_labels"] = ",".join(old)
+        if changes:
+            await self.ask("PUT", self._issue(identifier), json=printable(changes))
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether an issue is open; one that was moved to another project is none."""
+        try:
+            issue = record(await self.ask("GET", self._issue(identifier)))
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        return None if _is_moved(issue) else issue.get("state") == "opened"
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Close an issue, once a comment says why."""
+        if not any(reason in text for text in await self.comments(identifier)):
+            await self.comment(identifier, reason)
+        await self.ask("PUT", self._issue(identifier), json={"state_event": "close"})
+
+    def link(self, identifier: str) -> str:
+        """Return the page of an issue."""
+        return f"{self.settings.url}/{quote(self.settings.project)}/-/issues/{quote(identifier)}"
+
+    @property
+    def _project(self) -> str:
+        return f"/api/v4/projects/{quote(self.settings.project, safe='')}"
+
+    def _issue(self, identifier: str) -> str:
+        return f"{self._project}/issues/{quote(identifier, safe='')}"
+
+    def _labels(self, ticket: Ticket) -> list[str]:
+        """Return the labels, the operator's word for the severity in place of the template's."""
+        own = [it for it in str(ticket.body.get("labels", "")).split(",") if not _is_severity(it)]
+        priority = [ticket.priority] if ticket.priority else []
+        return [it for it in dict.fromkeys([*own, *priority, *self.settings.labels]) if it]
+
+    async def _assignee(self, name: str) -> int:
+        if (found := await self._member(name)) is None:
+            raise Misconfigured(f"assignee: {name} is no member of {self.settings.project}")
+        return found
+
+    async def _member(self, name: str) -> int | None:
+        """Return the number of the member of this user name, None where there is none."""
+        query = {"query": name, "per_page": _MOST}
+        found = records(await self.ask("GET", f"{self._project}/members/all", query=query))
+        named = (it for it in found if str(it.get("username")).lower() == name.lower())
+        return next((int(identifier_of(it)) for it in named), None)
+
+
+def _is_severity(label: str) -> bool:
+    return label.startswith(_SCOPE)
+
+
+def _is_moved(issue: Mapping[str, Any]) -> bool:
+    return issue.get("moved_to_id") is not None

@@ -1,0 +1,50 @@
+"""Jira Data Center: version 2 of the API, whose texts are wiki markup.
+
+https://developer.atlassian.com/server/jira/platform/rest/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import unescape
+from typing import Any
+
+from tocsin import Json
+from tocsin_plugins.ticketing.answers import records
+from tocsin_plugins.ticketing.jira.tracker import Jira
+from tocsin_plugins.ticketing.markup import document, fitted, wiki
+
+LONGEST = 32_767
+"""Characters of a text field, unless an administrator has set another limit."""
+
+
+class JiraDataCenter(Jira):
+    """Issues of Jira Data Center."""
+
+    api = "/rest/api/2"
+    part = "wiki"
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the personal access token."""
+        return {"Authorization": f"Bearer {self.settings.secret.get_secret_value()}"}
+
+    async def search(self, jql: str, fields: str) -> list[dict[str, Any]]:
+        """Return the first issues that a query finds."""
+        query = {"jql": jql, "fields": fields, "maxResults": 10}
+        return records(await self.ask("GET", "/search", query=query), "issues")
+
+    def rich(self, markdown: str) -> Json:
+        """Return wiki markup."""
+        return wiki(document(fitted(markdown, lambda it: len(wiki(document(it))) <= LONGEST)))
+
+    def said(self, body: Json) -> str:
+        """Return a text as it was before it became markup, as far as words go."""
+        return unescape(str(body))
+
+    def user(self, name: str) -> dict[str, str]:
+        """Return a user by the name."""
+        return {"name": name}
+
+    def search_of(self, name: str) -> dict[str, str]:
+        """Return a user by the name."""
+        return {"username": name}

@@ -1,0 +1,197 @@
+"""What Jira Cloud and Jira Data Center share.
+
+The key of an issue is a label. An entity property would be out of sight, but a search finds one
+only where an app has declared it for indexing.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from tocsin import Answer, Health, Idempotency, Json, Refused, Ticket
+from tocsin_plugins.ticketing.answers import ExplainingTracker, mark_of, record, records
+from tocsin_plugins.ticketing.jira.answers import in_words, key_of
+from tocsin_plugins.ticketing.jira.checking import USUAL_TYPE, examine
+from tocsin_plugins.ticketing.jira.closing import transition_of
+from tocsin_plugins.ticketing.jira.options import JiraOptions
+from tocsin_plugins.ticketing.markup import printable
+
+_PAGE = 100
+_MOST_PAGES = 100
+_DONE = "done"
+
+
+class Jira(ExplainingTracker):
+    """Issues of one project."""
+
+    Options = JiraOptions
+    receiver = "jira"
+    idempotency = Idempotency.SEARCH
+    settling: ClassVar[timedelta | None] = timedelta(minutes=1)
+    api: ClassVar[str]
+    """The path of the API's version."""
+    options: JiraOptions
+
+    # what differs
+
+    @abstractmethod
+    async def search(self, jql: str, fields: str) -> list[dict[str, Any]]:
+        """Return some of the issues that a query finds, the first ones."""
+
+    @abstractmethod
+    def rich(self, markdown: str) -> Json:
+        """Return a comment's body."""
+
+    @abstractmethod
+    def said(self, body: Json) -> str:
+        """Return the text of a comment's body."""
+
+    @abstractmethod
+    def user(self, name: str) -> dict[str, str]:
+        """Return how a field names a user."""
+
+    @abstractmethod
+    def search_of(self, name: str) -> dict[str, str]:
+        """Return how a search names a user."""
+
+    def own_problems(self) -> Iterator[str]:
+        """Yield what is wrong with settings that only this kind has."""
+        yield from ()
+
+    # what is shared
+
+    async def answer(self, method: str, path: str, **options: Any) -> Answer:
+        """Return what Jira answers; raises what every tracker does, with Jira's own reasons."""
+        return await super().answer(method, f"{self.api}{path}", **options)
+
+    def _explained(self, refused: Refused) -> Exception:
+        return super()._explained(in_words(refused))
+
+    async def check(self) -> Health:
+        """Return what is missing: project, type, fields, permissions."""
+        return await examine(self)
+
+    async def find(self, key: str) -> str | None:
+        """Return the issue that has the key's label, wherever it was moved to.
+
+        Nothing found is what Jira answers to nobody as well: so it is asked who we are.
+        """
+        label = mark_of(key)
+        query = f'labels = "{label}" ORDER BY created ASC'
+        for issue in await self.search(query, "key,labels"):
+            if label in (issue.get("fields") or {}).get("labels", ()):
+                return key_of(issue)
+        await self.ask("GET", "/myself")
+        return None
+
+    async def create(self, ticket: Ticket) -> str:
+        """Make an issue."""
+        given: dict[str, Json] = dict(ticket.body["fields"])
+        own = given.get("labels")
+        labels = [mark_of(ticket.key), *(own if isinstance(own, list) else ())]
+        assignee = self.settings.assignee
+        fields = {
+            **given,
+            **self._priority(ticket),
+            **({"assignee": self.user(assignee)} if assignee else {}),
+            **self.fields(ticket),
+            "project": {"key": self.settings.project},
+            "issuetype": {"name": self.settings.issue_type or USUAL_TYPE},
+            "labels": list(dict.fromkeys([*labels, *self.settings.labels])),
+        }
+        made = await self.ask("POST", "/issue", json={"fields": printable(fields)})
+        return key_of(record(made))
+
+    async def comments(self, identifier: str) -> Sequence[str]:
+        """Return the comments, page by page."""
+        path = f"{self._issue(identifier)}/comment"
+        return [self.said(it.get("body")) async for it in self.pages(path, "comments")]
+
+    async def comment(self, identifier: str, text: str) -> None:
+        """Comment on an issue."""
+        body: dict[str, Json] = {"body": self.rich(str(printable(text)))}
+        if self.options.internal_comments:
+            body["properties"] = [{"key": "sd.public.comment", "value": {"internal": True}}]
+        await self.ask("POST", f"{self._issue(identifier)}/comment", json=body)
+
+    async def update(self, identifier: str, ticket: Ticket) -> None:
+        """Set what differs of priority and the operator's fields, while the issue is open."""
+        wanted = {**self._priority(ticket), **self.fields(ticket)}
+        if not wanted:
+            return
+        now = await self._fields_of(identifier, "status,priority")
+        if (now.get("priority") or {}).get("name") == ticket.priority:
+            wanted.pop("priority", None)
+        if wanted and _is_open(now):
+            changed = {"fields": printable(wanted)}
+            await self.ask("PUT", self._issue(identifier), json=changed)
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether an issue is in a status of another category than Done."""
+        try:
+            return _is_open(await self._fields_of(identifier, "status"))
+        except Refused as refused:
+            if not refused.is_missing:
+                raise
+        await self.ask("GET", "/myself")  # whoever is not signed in sees no issue either
+        return None
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Comment why, unless that is there, and take the transition that closes an issue.
+
+        Where a person closes it at the same time, theirs counts.
+        """
+        path = f"{self._issue(identifier)}/transitions"
+        known = await self.ask("GET", path, query={"expand": "transitions.fields"})
+        transition = transition_of(records(known, "transitions"), self.options, identifier)
+        if not any(reason in text for text in await self.comments(identifier)):
+            await self.comment(identifier, reason)
+        try:
+            await self.ask("POST", path, json=transition)
+        except Refused:
+            if await self.is_open(identifier):
+                raise
+
+    def link(self, identifier: str) -> str:
+        """Return the page of an issue."""
+        return f"{self.settings.url}/browse/{quote(identifier, safe='')}"
+
+    def fields(self, ticket: Ticket) -> dict[str, Json]:
+        """Return the operator's fields."""
+        return dict(ticket.fields)
+
+    async def pages(self, path: str, *names: str) -> AsyncIterator[dict[str, Any]]:
+        """Yield the objects of all pages; which of the names they stand below differs."""
+        start = 0
+        for _ in range(_MOST_PAGES):
+            query = {"startAt": start, "maxResults": _PAGE}
+            page = record(await self.ask("GET", path, query=query))
+            found = records(page, next((it for it in names if it in page), names[0]))
+            for it in found:
+                yield it
+            start += len(found)
+            if not found or page.get("isLast", start >= (page.get("total") or 0)):
+                return
+
+    def _priority(self, ticket: Ticket) -> dict[str, Json]:
+        wanted = self.options.set_priority and ticket.priority
+        return {"priority": {"name": ticket.priority}} if wanted else {}
+
+    async def _fields_of(self, identifier: str, names: str) -> dict[str, Any]:
+        issue = record(await self.ask("GET", self._issue(identifier), query={"fields": names}))
+        return record(issue, "fields")
+
+    @staticmethod
+    def _issue(identifier: str) -> str:
+        return f"/issue/{quote(identifier, safe='')}"
+
+
+def _is_open(fields: dict[str, Any]) -> bool:
+    match fields:
+        case {"status": {"statusCategory": {"key": str(category)}}}:
+            return category != _DONE
+    return True

@@ -1,0 +1,25 @@
+"""Characters that no tracker stores."""
+
+from __future__ import annotations
+
+import re
+
+from tocsin import Json
+
+# PostgreSQL and XML refuse controls; Atlassian's renderer marks its own places with U+FFFC
+_NOT_STORED = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffc\ufffe\uffff]",
+)
+_INSTEAD = "\ufffd"
+
+
+def printable(value: Json) -> Json:
+    """Return the value with U+FFFD in each text for what cannot be stored."""
+    match value:
+        case str():
+            return _NOT_STORED.sub(_INSTEAD, value)
+        case list():
+            return [printable(it) for it in value]
+        case dict():
+            return {name: printable(it) for name, it in value.items()}
+    return value

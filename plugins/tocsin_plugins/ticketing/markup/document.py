@@ -1,0 +1,171 @@
+"""Markdown as a document of Atlassian (ADF): a tree of nodes, as JSON.
+
+The rules of what may stand in what, and that no text is empty, are those of
+https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/. Nothing becomes a
+mention, a card or a macro: such nodes are never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+Node = dict[str, Any]
+_IN_LISTS = ("paragraph", "bulletList", "orderedList", "codeBlock")
+_LINKED = ("https://", "http://")
+_MARKS = {"strong": "strong", "em": "em", "s": "strike"}
+
+
+def document(markdown: str) -> Node:
+    """Return the document that says the same."""
+    tree = SyntaxTreeNode(_parser().parse(markdown))
+    return {"type": "doc", "version": 1, "content": list(_blocks(tree.children))}
+
+
+def as_it_is(text: str) -> Node:
+    """Return the document of a text in which nothing is Markdown, a paragraph for each line."""
+    lines = filter(str.strip, text.splitlines())
+    content = [_paragraph(list(_text(it, ()))) for it in lines]
+    return {"type": "doc", "version": 1, "content": content}
+
+
+def text_of(node: Any) -> str:
+    """Return all that a document, or a part of one, says, a line for each block."""
+    match node:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "hardBreak"}:
+            return "\n"
+        case {"type": str(kind), "content": [*content]}:
+            between = "" if kind in ("paragraph", "heading", "codeBlock") else "\n"
+            return between.join(map(text_of, content))
+    return ""
+
+
+@lru_cache(1)
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def _blocks(nodes: Iterable[SyntaxTreeNode]) -> Iterator[Node]:
+    for node in nodes:
+        yield from _block(node)
+
+
+def _block(node: SyntaxTreeNode) -> Iterator[Node]:
+    match node.type:
+        case "heading":
+            yield _heading(node)
+        case "bullet_list":
+            yield {"type": "bulletList", "content": [_item(it) for it in node.children]}
+        case "ordered_list":
+            yield _ordered(node)
+        case "blockquote":
+            inside = _simple(_blocks(node.children))
+            yield {"type": "blockquote", "content": inside or [_paragraph([])]}
+        case "fence" | "code_block":
+            yield {"type": "codeBlock", "content": list(_text(node.content.rstrip("\n"), ()))}
+        case "table":
+            yield {"type": "table", "content": list(_rows(node))}
+        case "hr":
+            yield {"type": "rule"}
+        case _:
+            if content := _inline(node):
+                yield _paragraph(content)
+
+
+def _heading(node: SyntaxTreeNode) -> Node:
+    attributes = {"level": int(node.tag[1:])}
+    return {"type": "heading", "attrs": attributes, "content": _inline(node)}
+
+
+def _ordered(node: SyntaxTreeNode) -> Node:
+    attributes = {"order": int(node.attrs.get("start", 1))}
+    return {
+        "type": "orderedList",
+        "attrs": attributes,
+        "content": [_item(it) for it in node.children],
+    }
+
+
+def _item(node: SyntaxTreeNode) -> Node:
+    """Return an item, which begins with a paragraph, as older schemas want it."""
+    content = _simple(_blocks(node.children))
+    first = [] if content and content[0]["type"] == "paragraph" else [_paragraph([])]
+    return {"type": "listItem", "content": [*first, *content]}
+
+
+def _simple(blocks: Iterable[Node]) -> list[Node]:
+    """Return blocks as lists and quotes may have them: what they may not have becomes text."""
+    return [
+        it if it["type"] in _IN_LISTS else _paragraph(list(_text(text_of(it), ())))
+        for it in blocks
+        if it["type"] != "rule"
+    ]
+
+
+def _rows(table: SyntaxTreeNode) -> Iterator[Node]:
+    for row in (row for part in table.children for row in part.children):
+        cells = [
+            {
+                "type": "tableHeader" if cell.type == "th" else "tableCell",
+                "content": [_paragraph(_inline(cell))],
+            }
+            for cell in row.children
+        ]
+        yield {"type": "tableRow", "content": cells}
+
+
+def _paragraph(content: Sequence[Node]) -> Node:
+    return {"type": "paragraph", "content": list(content)}
+
+
+def _inline(node: SyntaxTreeNode) -> list[Node]:
+    """Return what a block says; neighbours that are marked alike are one text."""
+    found = [it for child in node.children for it in _phrases(child.children or [child], ())]
+    return [it for marks, texts in groupby(found, _marks) for it in _joined(marks, texts)]
+
+
+def _phrases(nodes: Iterable[SyntaxTreeNode], marks: tuple[Node, ...]) -> Iterator[Node]:
+    for node in nodes:
+        match node.type:
+            case "softbreak" | "hardbreak":
+                yield {"type": "hardBreak"}
+            case "code_inline":
+                links = tuple(it for it in marks if it["type"] == "link")
+                yield from _text(node.content, (*links, {"type": "code"}))
+            case "link" | "strong" | "em" | "s" | "image":
+                yield from _phrases(node.children, (*marks, *_mark(node, marks)))
+            case _:
+                yield from _text(node.content, marks)
+
+
+def _mark(node: SyntaxTreeNode, marks: Sequence[Node]) -> Iterator[Node]:
+    address = str(node.attrs.get("href", ""))
+    if node.type == "link" and address.startswith(_LINKED):
+        yield {"type": "link", "attrs": {"href": address}}
+    kind = _MARKS.get(node.type)
+    if kind and all(it["type"] != kind for it in marks):
+        yield {"type": kind}
+
+
+def _text(text: str, marks: Sequence[Node]) -> Iterator[Node]:
+    if text:
+        yield {"type": "text", "text": text} | ({"marks": list(marks)} if marks else {})
+
+
+def _marks(node: Node) -> Any:
+    return node["type"], node.get("marks")
+
+
+def _joined(key: tuple[str, Any], texts: Iterable[Node]) -> Iterator[Node]:
+    kind, marks = key
+    if kind == "text":
+        yield from _text("".join(it["text"] for it in texts), marks or ())
+    else:
+        yield from texts

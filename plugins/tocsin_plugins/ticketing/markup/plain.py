@@ -1,0 +1,64 @@
+"""A document of Atlassian as plain text, for what shows nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tocsin_plugins.ticketing.markup.document import text_of
+
+Node = Mapping[str, Any]
+_INDENT = "  "
+
+
+def plain(document: Node) -> str:
+    """Return the text that says the same as a document; links stand behind their words."""
+    return "\n\n".join(filter(None, map(_block, _content(document))))
+
+
+def _block(node: Node) -> str:
+    """Return a block; what is none of the others is a paragraph."""
+    match node["type"]:
+        case "heading":
+            line = _inline(node)
+            text = f"{line}\n{'-' * len(line)}"
+        case "bulletList" | "orderedList":
+            text = "\n".join(_items(node))
+        case "blockquote":
+            lines = "\n\n".join(map(_block, _content(node))).splitlines()
+            text = "\n".join(f"> {line}".rstrip() for line in lines)
+        case "table":
+            text = "\n".join(map(_row, _content(node)))
+        case "rule":
+            text = "---"
+        case _:
+            text = _inline(node)
+    return text
+
+
+def _items(node: Node) -> Iterator[str]:
+    numbered = node["type"] == "orderedList"
+    first = node["attrs"]["order"] if numbered else 0
+    for number, item in enumerate(_content(node), first):
+        bullet = f"{number}. " if numbered else "- "
+        lines = "\n".join(filter(None, map(_block, _content(item)))).splitlines()
+        yield f"{bullet}{lines[0] if lines else ''}".rstrip()
+        yield from (f"{_INDENT}{line}" for line in lines[1:])
+
+
+def _row(row: Node) -> str:
+    return " | ".join(_inline(cell["content"][0]) for cell in _content(row))
+
+
+def _inline(node: Node) -> str:
+    return "".join(map(_phrase, _content(node)))
+
+
+def _phrase(node: Node) -> str:
+    words = text_of(node)
+    links = [it["attrs"]["href"] for it in node.get("marks", ()) if it["type"] == "link"]
+    return f"{words}: {links[0]}" if links and links[0] != words else words
+
+
+def _content(node: Node) -> list[Node]:
+    return node.get("content") or []

@@ -1,0 +1,124 @@
+"""A document of Atlassian as wiki markup, which Jira Data Center takes.
+
+https://jira.atlassian.com/secure/WikiRendererHelpAction.jspa?section=all. Text becomes entities
+wherever it could mean something: its renderer keeps entities as they are, and sees none of what
+they stand for, while a backslash counts for some of its parts only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
+
+Node = Mapping[str, Any]
+
+ENTITIES: Mapping[str, str] = MappingProxyType(
+    {"&": "&amp;", "#": "&#35;"}
+    | {it: f"&#{ord(it)};" for it in "\\{}[]()|*_-+^~!?@:<>"}
+    | {f"{it}.": f"{it}&#46;" for it in ("bq", *(f"h{level}" for level in range(1, 7)))}
+)
+"""What stands for what could mean something, in the order in which it is replaced."""
+
+_BREAK = " \\\\ "
+_AROUND = {"strong": "*", "em": "_", "strike": "-"}
+_NOT_IN_LINKS = re.compile(r"[\[\]{}|\\!^\"<>\s]")
+_FENCE = "{noformat}"
+_SPLIT = "{\u200bnoformat"
+
+
+def wiki(document: Node) -> str:
+    """Return the markup that says the same as a document."""
+    return "\n\n".join(filter(None, map(_block, _content(document))))
+
+
+def escaped(text: str) -> str:
+    """Return a text so that it stands in wiki markup as it is: no link, no mention, no macro."""
+    for mark, entity in ENTITIES.items():
+        text = text.replace(mark, entity)
+    return text
+
+
+def _block(node: Node) -> str:
+    """Return a block; what is none of the others is a paragraph."""
+    content = _content(node)
+    match node["type"]:
+        case "heading":
+            text = f"h{node['attrs']['level']}. {_line(node)}"
+        case "bulletList" | "orderedList":
+            text = "\n".join(_items(node, ""))
+        case "blockquote":
+            inside = "\n\n".join(map(_block, content))
+            text = f"{{quote}}\n{inside}\n{{quote}}"
+        case "codeBlock":
+            code = "".join(it["text"] for it in content).replace("{noformat", _SPLIT)
+            text = f"{_FENCE}\n{code}\n{_FENCE}"
+        case "table":
+            text = "\n".join(map(_row, content))
+        case "rule":
+            text = "----"
+        case _:
+            text = "".join(_inline(content, "\n"))
+    return text
+
+
+def _items(node: Node, bullets: str) -> Iterator[str]:
+    """Return the lines of a list, which is inside of those whose bullets are given."""
+    bullets += "*" if node["type"] == "bulletList" else "#"
+    for item in _content(node):
+        lines: list[str] = []
+        inside: list[Node] = []
+        for it in _content(item):
+            if it["type"] == "paragraph":
+                lines.append(_line(it))
+            else:
+                inside.append(it)
+        yield f"{bullets} {_BREAK.join(filter(None, lines))}"
+        for it in inside:
+            if it["type"] == "codeBlock":
+                yield _block(it)
+            else:
+                yield from _items(it, bullets)
+
+
+def _row(row: Node) -> str:
+    cells = [(it["type"], _line(it["content"][0]) or " ") for it in _content(row)]
+    bars = ["||" if kind == "tableHeader" else "|" for kind, _ in cells]
+    return "".join(f"{bar}{text}" for bar, (_, text) in zip(bars, cells, strict=True)) + bars[-1]
+
+
+def _line(node: Node) -> str:
+    """Return a block's text on one line."""
+    return "".join(_inline(_content(node), _BREAK)).strip()
+
+
+def _inline(nodes: Iterable[Node], line_break: str) -> Iterator[str]:
+    for node in nodes:
+        yield line_break if node["type"] == "hardBreak" else _marked(node)
+
+
+def _marked(node: Node) -> str:
+    kinds = {it["type"]: it for it in node.get("marks", ())}
+    text = node["text"]
+    inner = text.strip()
+    if not inner:
+        return str(text)
+    words = escaped(inner)
+    if "code" in kinds:
+        words = f"{{{{{words}}}}}"
+    for kind, mark in _AROUND.items():
+        words = f"{mark}{words}{mark}" if kind in kinds else words
+    if "link" in kinds:
+        words = f"[{words}|{_address(kinds['link']['attrs']['href'])}]"
+    begin, _, end = text.partition(inner)
+    return f"{begin}{words}{end}"
+
+
+def _address(href: str) -> str:
+    return _NOT_IN_LINKS.sub(lambda found: quote(found[0], safe=""), href)
+
+
+def _content(node: Node) -> list[Node]:
+    return node.get("content") or []

@@ -1,0 +1,200 @@
+"""Tickets of Request Tracker: https://docs.bestpractical.com/rt/latest/RT/REST2.html."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import ClassVar
+from urllib.parse import quote
+
+from pydantic import Field
+
+from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
+from tocsin_plugins.ticketing.answers import (
+    ExplainingTracker,
+    identifier_of,
+    mark_of,
+    read_anew,
+    record,
+    records,
+)
+from tocsin_plugins.ticketing.markup import printable
+from tocsin_plugins.ticketing.request_tracker.checking import (
+    API,
+    examine,
+    expect_fields,
+    expect_key,
+)
+from tocsin_plugins.ticketing.request_tracker.comments import comment_of
+from tocsin_plugins.ticketing.request_tracker.fields import (
+    RESERVED,
+    custom_fields,
+    differing,
+    own_fields,
+)
+from tocsin_plugins.ticketing.request_tracker.ticket_sql import FIELD_NAME, tickets_of
+
+_MOST = 100
+_MOST_PAGES = 20
+_MESSAGES = ("Comment", "Correspond")
+
+
+class RequestTracker(ExplainingTracker):
+    """Tickets of one queue; the key of each is a custom field, or the last word of its subject."""
+
+    class Options(ExplainingTracker.Options):
+        """What only Request Tracker can be told."""
+
+        key_field: str | None = Field(
+            default=None,
+            pattern=FIELD_NAME,
+            max_length=200,
+            description="The custom field that holds the key; without one, a word at the end of "
+            "the subject does.",
+        )
+        labels_field: str | None = Field(
+            default=None,
+            pattern=FIELD_NAME,
+            max_length=200,
+            description="The custom field that takes `labels`, one with several values.",
+        )
+        requestor: str | None = Field(
+            default=None, description="Whom new tickets come from, by e-mail address or name."
+        )
+        closed_status: str = Field(
+            default="resolved", description="The status of a ticket that is closed."
+        )
+        inactive_statuses: tuple[str, ...] = Field(
+            default=("resolved", "rejected"),
+            description="The statuses of tickets that are no longer open.",
+        )
+
+    receiver = "rt"
+    reserved = RESERVED
+    idempotency = Idempotency.SEARCH
+    settling: ClassVar[timedelta | None] = timedelta(0)
+    options: Options
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the token."""
+        return {"Authorization": f"token {self.settings.secret.get_secret_value()}"}
+
+    async def check(self) -> Health:
+        """Return whether the queue takes tickets of this token, and which fields are missing."""
+        health = await examine(self, self._custom_fields(dict.fromkeys(self.settings.fields)))
+        if not self.settings.labels or self.options.labels_field:
+            return health
+        problem = "labels: name the custom field that takes them in options.labels_field"
+        return replace(health, problems=(*health.problems, problem))
+
+    async def find(self, key: str) -> str | None:
+        """Return the number of the ticket that has the key, the first where there are several."""
+        mark, field = mark_of(key), self.options.key_field
+        wanted = {"query": tickets_of(mark, field), "fields": "Subject", "orderby": "id"}
+        for it in records(await self.ask("GET", f"{API}/tickets", query=wanted), "items"):
+            if field or mark in str(it.get("Subject")):
+                return identifier_of(it)
+        return None
+
+    async def create(self, ticket: Ticket) -> str:
+        """Make a ticket."""
+        mark = mark_of(ticket.key)
+        subject, fields = str(ticket.body["Subject"]), self._custom_fields(ticket.fields, mark)
+        if fields:
+            await expect_fields(self, fields)
+        made: dict[str, Json] = {
+            **ticket.body,
+            "Queue": self.settings.project,
+            "Subject": subject if self.options.key_field else f"{subject} [{mark}]",
+            **own_fields(ticket),
+            "CustomFields": fields,
+        }
+        if self.settings.assignee:
+            made["Owner"] = self.settings.assignee
+        if self.options.requestor:
+            made["Requestor"] = self.options.requestor
+        number = identifier_of(await self.ask("POST", f"{API}/ticket", json=printable(made)))
+        if field := self.options.key_field:
+            await expect_key(self, number, field, mark)
+        return number
+
+    async def comments(self, identifier: str) -> Sequence[str]:
+        """Return the subjects of the messages, the latest first: that of a comment has its event.
+
+        The history has them in one answer, and each text in an answer of its own.
+        """
+        path, subjects = f"{self._ticket(identifier)}/history", list[str]()
+        for page in range(1, _MOST_PAGES + 1):
+            query = {"fields": "Type,Data", "orderby": "id", "order": "DESC"}
+            paging = {"per_page": _MOST, "page": page}
+            shown = record(await self.ask("GET", path, query=query | paging))
+            items = records(shown, "items")
+            subjects += [str(it.get("Data")) for it in items if it.get("Type") in _MESSAGES]
+            if page >= (shown.get("pages") or 0):
+                break
+        return subjects
+
+    async def comment(self, identifier: str, text: str) -> None:
+        """Comment on a ticket."""
+        await self.ask("POST", f"{self._ticket(identifier)}/comment", json=comment_of(text))
+
+    async def update(self, identifier: str, ticket: Ticket) -> None:
+        """Set priority and the operator's fields."""
+        fields = custom_fields(ticket.fields)
+        more = {"CustomFields": fields} if fields else {}
+        await self._change(identifier, own_fields(ticket) | more)
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether a ticket is open."""
+        try:
+            status = record(await self.ask("GET", self._ticket(identifier))).get("Status")
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        closed = {self.options.closed_status, *self.options.inactive_statuses}
+        return None if status == "deleted" else status not in closed
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Give a ticket the status that closes it, once a comment says why.
+
+        RT answers 200 where it has changed nothing, so it is looked at again.
+        """
+        if not any(reason in text for text in await self.comments(identifier)):
+            await self.comment(identifier, reason)
+        said = await self._change(identifier, {"Status": self.options.closed_status})
+        now = record(await self.ask("GET", self._ticket(identifier))).get("Status")
+        if now != self.options.closed_status:
+            raise Misconfigured(f"ticket {identifier} stays {now}: {said}")
+
+    def link(self, identifier: str) -> str:
+        """Return the page of a ticket."""
+        return f"{self.settings.url}/Ticket/Display.html?id={quote(identifier, safe='')}"
+
+    async def _change(self, identifier: str, changes: Mapping[str, Json]) -> str:
+        """Return what RT says to changes of a ticket that nobody else changes meanwhile."""
+        said: Json = None
+
+        async def change() -> None:
+            nonlocal said
+            shown = await self.answer("GET", self._ticket(identifier))
+            match = {"If-Match": tag} if (tag := shown.headers.get("ETag")) else {}
+            if wanted := differing(changes, record(shown.json)):
+                path, json = self._ticket(identifier), printable(wanted)
+                said = await self.ask("PUT", path, json=json, headers=match)
+
+        await read_anew(change)
+        return "; ".join(map(str, said)) if isinstance(said, list) else ""
+
+    def _custom_fields(self, fields: Mapping[str, Json], mark: str = "") -> dict[str, Json]:
+        given = custom_fields(fields)
+        if self.options.key_field:
+            given[self.options.key_field] = mark
+        if self.options.labels_field and self.settings.labels:
+            given[self.options.labels_field] = list(self.settings.labels)
+        return given
+
+    @staticmethod
+    def _ticket(identifier: str) -> str:
+        return f"{API}/ticket/{quote(identifier, safe='')}"

@@ -1,0 +1,70 @@
+"""The messages of issues: objects of their own, each with a Message-ID of ours.
+
+Its text is no property of an issue, so a message is written first and then made part of one. By its
+Message-ID it is found where a crash came in between, and an issue by that of its first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from tocsin_plugins.ticketing.answers import (
+    ExplainingTracker,
+    identifier_of,
+    mark_of,
+    record,
+    records,
+)
+from tocsin_plugins.ticketing.markup import printable
+
+API = "/rest/data"
+_MOST = 100
+_END = ".ticket@tocsin>"
+
+
+def name_of_description(key: str) -> str:
+    """Return the Message-ID of the message that an issue begins with."""
+    return f"<{mark_of(key)}{_END}"
+
+
+def name_of_note(text: str, identifier: str) -> str:
+    """Return the Message-ID of a later message of an issue."""
+    return f"<{mark_of(f'{identifier} {text}')}.note@tocsin>"
+
+
+async def found(
+    tracker: ExplainingTracker, kind: str, query: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the objects of a class that a search finds; those that are retired are not found."""
+    answer = await tracker.ask("GET", f"{API}/{quote(kind, safe='')}", query=query)
+    return records(answer, "data", "collection")
+
+
+async def find_messages(tracker: ExplainingTracker, name: str) -> list[str]:
+    """Return the numbers of the messages that have this Message-ID.
+
+    Nothing keeps there from being two: somebody on the way may have sent a request twice.
+    """
+    return [identifier_of(it) for it in await found(tracker, "msg", {"messageid:": name})]
+
+
+async def write_message(tracker: ExplainingTracker, name: str, text: str) -> str:
+    """Return the number of the message that has this Message-ID, which is made if need be."""
+    if known := await find_messages(tracker, name):
+        return known[0]
+    author = tracker.settings.username
+    message = {"messageid": name, "author": author, "date": ".", "content": text}
+    made = await tracker.ask("POST", f"{API}/msg", json=printable(message))
+    return identifier_of(record(made, "data"))
+
+
+async def texts_of(tracker: ExplainingTracker, numbers: Sequence[str]) -> list[str]:
+    """Return the texts of the latest of some messages; of no message that an issue begins with."""
+    if not numbers:
+        return []
+    latest = sorted(numbers, key=int)[-_MOST:]
+    query = {"id": latest, "@fields": "content,messageid", "@verbose": 3}
+    shown = await found(tracker, "msg", query)
+    return [str(it.get("content")) for it in shown if not str(it.get("messageid")).endswith(_END)]

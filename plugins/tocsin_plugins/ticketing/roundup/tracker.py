@@ -1,0 +1,197 @@
+"""Issues of Roundup 2: https://www.roundup-tracker.org/docs/rest.html."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any, ClassVar
+from urllib.parse import quote, urlsplit
+
+from pydantic import Field
+
+from tocsin import Broken, Health, Idempotency, Json, Misconfigured, Ticket, TryLater
+from tocsin_plugins.ticketing.answers import (
+    ExplainingTracker,
+    identifier_of,
+    read_anew,
+    record,
+    records,
+)
+from tocsin_plugins.ticketing.markup import printable
+from tocsin_plugins.ticketing.plain_text import plain_text
+from tocsin_plugins.ticketing.roundup.checking import examine
+from tocsin_plugins.ticketing.roundup.messages import (
+    API,
+    find_messages,
+    found,
+    name_of_description,
+    name_of_note,
+    texts_of,
+    write_message,
+)
+
+_LINK = re.compile(r"/@poe/[\w-]+$", re.ASCII)
+
+
+class Roundup(ExplainingTracker):
+    """Issues of one class; the key of each is the Message-ID of its first message.
+
+    That is searched in the database itself, so that what was made is found at once.
+    """
+
+    class Options(ExplainingTracker.Options):
+        """What only Roundup can be told."""
+
+        origin: str | None = Field(
+            default=None,
+            pattern=r"^https?://[^/\s]+$",
+            description="What the tracker takes for its own origin, where it is reached by another "
+            "address: `web` in its `config.ini`, without a path.",
+        )
+        set_priority: bool = Field(
+            default=True, description="Set the priority; not where issues have none."
+        )
+        closed_status: str = Field(
+            default="resolved", description="The status of an issue that is closed."
+        )
+        inactive_statuses: tuple[str, ...] = Field(
+            default=("resolved", "done-cbb"),
+            description="The statuses of issues that are no longer open.",
+        )
+
+    receiver = "roundup"
+    reserved = frozenset({"title", "messages", "status", "priority", "keyword", "assignedto"})
+    idempotency = Idempotency.SEARCH
+    settling: ClassVar[timedelta | None] = timedelta(0)
+    conflicts: ClassVar[Collection[int]] = (HTTPStatus.PRECONDITION_FAILED,)
+    options: Options
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return name and password, and what tells a request from one that a web page forged."""
+        if self.settings.username is None:
+            raise Misconfigured("username: Roundup wants a name beside the password")
+        pair = f"{self.settings.username}:{self.settings.secret.get_secret_value()}"
+        parts = urlsplit(self.settings.url)
+        return {
+            "Authorization": f"Basic {b64encode(pair.encode()).decode()}",
+            "Origin": self.options.origin or f"{parts.scheme}://{parts.netloc}",
+            "X-Requested-With": "rest",
+        }
+
+    async def check(self) -> Health:
+        """Return whether there is everything that issues shall have."""
+        return await examine(self, self.options.closed_status)
+
+    async def find(self, key: str) -> str | None:
+        """Return the issue whose first message has the key's Message-ID."""
+        messages = await find_messages(self, name_of_description(key))
+        if not messages:
+            return None
+        issues = await found(self, self.settings.project, {"messages": ",".join(messages)})
+        return identifier_of(issues[0]) if issues else None
+
+    async def create(self, ticket: Ticket) -> str:
+        """Make an issue, by a link that makes one only."""
+        text = str(ticket.body["content"])
+        issue: dict[str, Json] = {
+            "title": ticket.body["title"],
+            **self._changes(ticket),
+            "messages": [await write_message(self, name_of_description(ticket.key), text)],
+        }
+        if self.settings.labels:
+            issue["keyword"] = list(self.settings.labels)
+        if self.settings.assignee:
+            issue["assignedto"] = self.settings.assignee
+        given = record(await self.ask("POST", f"{self._class}/@poe", json={}), "data").get("link")
+        if (link := _LINK.search(str(given))) is None:
+            raise Broken("Roundup answered without a link to post to")
+        try:
+            made = await self.ask("POST", f"{self._class}{link[0]}", json=printable(issue))
+        except Misconfigured as refused:
+            if b"POE token" not in refused.response:
+                raise
+            return await self._made_by_link(ticket.key)
+        return identifier_of(record(made, "data"))
+
+    async def comments(self, identifier: str) -> Sequence[str]:
+        """Return the latest messages but for the first, which is the description."""
+        return await texts_of(self, _messages_of(await self._issue(identifier)))
+
+    async def comment(self, identifier: str, text: str) -> None:
+        """Add a message to an issue."""
+        await self._change(identifier, {}, plain_text(text))
+
+    async def update(self, identifier: str, ticket: Ticket) -> None:
+        """Set priority and the operator's fields."""
+        await self._change(identifier, self._changes(ticket))
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether an issue is open; asked as a search, which finds none that is retired."""
+        query = {"id": identifier, "@fields": "status", "@verbose": 2}
+        issues = await found(self, self.settings.project, query)
+        return _name(issues[0].get("status")) not in self._inactive if issues else None
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Give an issue the status that closes it, with a message that says why."""
+        await self._change(identifier, {"status": self.options.closed_status}, reason)
+
+    def link(self, identifier: str) -> str:
+        """Return the page of an issue."""
+        return f"{self.settings.url}/{quote(self.settings.project)}{quote(identifier, safe='')}"
+
+    async def _change(
+        self, identifier: str, changes: Mapping[str, Json], message: str | None = None
+    ) -> None:
+        """Change what differs of an issue, and add a message, if nobody else changes it meanwhile.
+
+        Its status is said with a message: else Roundup opens what was resolved.
+        """
+
+        async def change() -> None:
+            issue = await self._issue(identifier)
+            now = record(issue, "attributes")
+            wanted = {name: it for name, it in changes.items() if _name(now.get(name)) != it}
+            if message is not None:
+                new = await write_message(self, name_of_note(message, identifier), message)
+                wanted["messages"] = [*_messages_of(issue), new]
+                wanted.setdefault("status", _name(now.get("status")))
+            if wanted:
+                match = {"If-Match": str(issue.get("@etag"))}
+                path = f"{self._class}/{quote(identifier, safe='')}"
+                await self.ask("PATCH", path, json=printable(wanted), headers=match)
+
+        await read_anew(change)
+
+    async def _made_by_link(self, key: str) -> str:
+        """Return what was made by a link that somebody on the way has used before us."""
+        if (made := await self.find(key)) is None:
+            raise TryLater("the link was used already, and its issue is not there yet")
+        return made
+
+    async def _issue(self, identifier: str) -> dict[str, Any]:
+        path = f"{self._class}/{quote(identifier, safe='')}"
+        return record(await self.ask("GET", path, query={"@verbose": 2}), "data")
+
+    @property
+    def _class(self) -> str:
+        return f"{API}/{quote(self.settings.project, safe='')}"
+
+    @property
+    def _inactive(self) -> set[str]:
+        return {self.options.closed_status, *self.options.inactive_statuses}
+
+    def _changes(self, ticket: Ticket) -> dict[str, Json]:
+        wanted = self.options.set_priority and ticket.priority
+        return {**({"priority": ticket.priority} if wanted else {}), **ticket.fields}
+
+
+def _messages_of(issue: dict[str, Any]) -> list[str]:
+    return [identifier_of(it) for it in records(issue, "attributes", "messages")]
+
+
+def _name(value: Json) -> Json:
+    """Return what a property is, by its name where that is another object."""
+    return value.get("name") if isinstance(value, dict) else value

@@ -1,0 +1,5 @@
+"""Records of ServiceNow."""
+
+from tocsin_plugins.ticketing.servicenow.tracker import ServiceNow
+
+__all__ = ["ServiceNow"]

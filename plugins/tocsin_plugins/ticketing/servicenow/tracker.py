@@ -1,0 +1,197 @@
+"""Records of ServiceNow, by its Table API.
+
+https://www.servicenow.com/docs/bundle/zurich-api-reference/page/integrate/inbound-rest/concept/c_TableAPI.html
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from tocsin import Answer, Broken, Health, Idempotency, Json, Misconfigured, Refused, Ticket
+from tocsin_plugins.ticketing.answers import ExplainingTracker, record, records
+from tocsin_plugins.ticketing.markup import printable
+from tocsin_plugins.ticketing.servicenow.answers import awake, in_words, whole
+from tocsin_plugins.ticketing.servicenow.checking import examine
+from tocsin_plugins.ticketing.servicenow.options import ServiceNowOptions
+from tocsin_plugins.ticketing.servicenow.values import (
+    correlation_of,
+    journal,
+    weights_of,
+    without_weights,
+)
+
+API = "/api/now/table"
+_CLOSED = {"incident": ("6", "7", "8"), "sn_si_incident": ("3", "7")}
+"""Resolved, Closed and Canceled; Closed and Cancelled."""
+_USUAL_CLOSED = ("3", "4", "7")
+"""Closed Complete, Incomplete and Skipped, of `task` itself."""
+
+
+class ServiceNow(ExplainingTracker):
+    """Records of one table that extends `task`; the key of each is its correlation ID."""
+
+    Options = ServiceNowOptions
+    receiver = "servicenow"
+    idempotency = Idempotency.SEARCH
+    # As long as a transaction of the Table API may go on after its sender has given up
+    settling: ClassVar[timedelta | None] = timedelta(minutes=1)
+    options: ServiceNowOptions
+
+    def authorization(self) -> Mapping[str, str]:
+        """Return the user and the password, or the API key where there is no user."""
+        secret = self.settings.secret.get_secret_value()
+        if self.settings.username is None:
+            return {"x-sn-apikey": secret}
+        login = f"{self.settings.username}:{secret}".encode()
+        return {"Authorization": f"Basic {b64encode(login).decode()}"}
+
+    async def answer(self, method: str, path: str, **options: Any) -> Answer:
+        """Return what ServiceNow answers; raises what every tracker does, with its reasons."""
+        try:
+            found = await super().answer(method, path, **options)
+        except Broken as broken:
+            raise awake(broken) from broken
+        except Refused as refused:
+            raise in_words(refused) from refused
+        whole(found.json)
+        return found
+
+    async def check(self) -> Health:
+        """Return what is missing, as far as that can be told without making a record."""
+        return await examine(self)
+
+    async def find(self, key: str) -> str | None:
+        """Return the sys_id of the first record that has this correlation ID."""
+        wanted = correlation_of(key)
+        for found in await self.correlated(wanted):
+            if self.options.new_after_close and found.get("active") == "false":
+                continue
+            return _sys_id(found)
+        return None
+
+    async def correlated(self, wanted: str) -> list[dict[str, Any]]:
+        """Return records with this correlation ID, the first ones.
+
+        Raises `Misconfigured` where it cannot be asked for: a condition on a field that there is
+        not, or that is hidden, is left out, so that any record is found.
+        """
+        query = {
+            "sysparm_query": f"correlation_id={wanted}^ORDERBYsys_created_on",
+            "sysparm_fields": "sys_id,correlation_id,active",
+            "sysparm_limit": 10,
+        }
+        found = records(await self.ask("GET", self._table, query=query), "result")
+        if any(it.get("correlation_id") != wanted for it in found):
+            raise Misconfigured(
+                f"records of {self.settings.project} cannot be found by their correlation_id: let "
+                "the account read that field"
+            )
+        return found
+
+    async def create(self, ticket: Ticket) -> str:
+        """Make a record."""
+        weights = weights_of(ticket.priority)
+        body = without_weights(ticket.body) if weights else dict(ticket.body)
+        assignee = self.settings.assignee
+        made: dict[str, Json] = {
+            **body,
+            **weights,
+            **({"assigned_to": assignee} if assignee else {}),
+            **ticket.fields,
+            "correlation_id": correlation_of(ticket.key),
+            "correlation_display": "Tocsin",
+        }
+        asked = {"sysparm_fields": "sys_id", **self._input}
+        answer = await self.ask("POST", self._table, query=asked, json=printable(made))
+        return _sys_id(record(answer, "result"))
+
+    async def comments(self, identifier: str) -> Sequence[str]:
+        """Return the whole journal as one text, as ServiceNow shows it.
+
+        Whoever may read the record may read that, while its entries in `sys_journal_field` are for
+        administrators.
+        """
+        name = self.options.comment_field
+        found = await self._show(identifier, name, sysparm_display_value="true")
+        if name not in found:
+            raise Misconfigured(f"{name} of {self.settings.project} is hidden from the account")
+        return [str(found[name])]
+
+    async def comment(self, identifier: str, text: str) -> None:
+        """Comment on a record."""
+        await self._change(identifier, {self.options.comment_field: journal(text)})
+
+    async def update(self, identifier: str, ticket: Ticket) -> None:
+        """Set priority and the operator's fields, while the record is open."""
+        changes = {**weights_of(ticket.priority), **ticket.fields}
+        if changes and await self.is_open(identifier):
+            await self._change(identifier, changes, self._input)
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether a record is active, and neither resolved nor closed."""
+        try:
+            found = await self._show(identifier, "active,state")
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        if found.get("active") == "false":
+            return None if self.options.new_after_close else False
+        return str(found.get("state")) not in (self._closed, *self._closed_states)
+
+    async def close(self, identifier: str, reason: str) -> None:
+        """Give a record the state that closes it, with why."""
+        code = self.options.close_code
+        changes: dict[str, Json] = {
+            "state": self._closed,
+            **({"close_code": code} if code else {}),
+            "close_notes": self.options.close_notes or reason,
+            self.options.comment_field: reason,
+        }
+        await self._change(identifier, changes)
+
+    def link(self, identifier: str) -> str:
+        """Return the page of a record."""
+        page = f"{self.settings.project}.do?sys_id={identifier}"
+        return f"{self.settings.url}/nav_to.do?uri={quote(page, safe='')}"
+
+    @property
+    def _table(self) -> str:
+        return f"{API}/{quote(self.settings.project, safe='')}"
+
+    @property
+    def _input(self) -> dict[str, str]:
+        return {"sysparm_input_display_value": "true"} if self.options.display_values else {}
+
+    @property
+    def _closed_states(self) -> tuple[str, ...]:
+        return _CLOSED.get(self.settings.project, _USUAL_CLOSED)
+
+    @property
+    def _closed(self) -> str:
+        return self.options.closed_state or self._closed_states[0]
+
+    async def _show(self, identifier: str, fields: str, **query: str) -> dict[str, Any]:
+        asked = {"sysparm_fields": fields, **query}
+        return record(await self.ask("GET", self._record(identifier), query=asked), "result")
+
+    async def _change(
+        self, identifier: str, changes: Mapping[str, Json], query: Mapping[str, str] | None = None
+    ) -> None:
+        asked = {"sysparm_fields": "sys_id", **(query or {})}
+        body = printable(dict(changes))
+        await self.ask("PATCH", self._record(identifier), query=asked, json=body)
+
+    def _record(self, identifier: str) -> str:
+        return f"{self._table}/{quote(identifier, safe='')}"
+
+
+def _sys_id(found: Mapping[str, Any]) -> str:
+    sys_id = found.get("sys_id")
+    if isinstance(sys_id, str) and sys_id:
+        return sys_id
+    raise Broken("ServiceNow answered a record without its sys_id")

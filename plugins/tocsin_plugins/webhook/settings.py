@@ -1,0 +1,107 @@
+"""What a webhook destination can be told."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, ModelWrapValidatorHandler, ValidationError, model_validator
+
+from tocsin import Channel
+from tocsin_plugins.webhook.fields import (
+    BodySecrets,
+    Headers,
+    KeyText,
+    SecretText,
+    SecretUrl,
+    Url,
+    split_url,
+)
+from tocsin_plugins.webhook.mistakes import renamed
+
+
+class Settings(Channel.Settings):
+    """Where to post to, what signs, and what is sent along."""
+
+    url: Url | None = Field(
+        default=None,
+        description="Where to post to; plain http:// only with allow_networks. This or "
+        "`secret_url` is needed.",
+    )
+    secret_url: SecretUrl | None = Field(
+        default=None,
+        description="The same, where whoever knows the URL may post: kept as a secret, and shown "
+        "nowhere. In plugins.toml `url` takes a reference as well.",
+    )
+    secret: SecretText | None = Field(
+        default=None,
+        description="Signs every delivery; receivers hold it too: whsec_ and base64. "
+        "This, `signing_key` or both are needed.",
+    )
+    previous_secret: SecretText | None = Field(
+        default=None, description="Signs as well, until receivers have changed to `secret`."
+    )
+    signing_key: KeyText | None = Field(
+        default=None,
+        description="Signs every delivery; receivers hold its public key: whsk_ and base64.",
+    )
+    previous_signing_key: KeyText | None = Field(
+        default=None,
+        description="Signs as well, until receivers have changed to that of `signing_key`.",
+    )
+    cloudevents: Literal["binary", "structured"] | None = Field(
+        default=None,
+        description="Send CloudEvents, with their attributes in headers or around the body.",
+    )
+    headers: Headers = Field(
+        default_factory=dict,
+        description="More headers to send; secrets among them as references.",
+    )
+    body_secrets: BodySecrets = Field(
+        default_factory=dict,
+        description="Secrets that the receiver wants in the body, by the names of its members; "
+        "put in when it is sent.",
+    )
+
+    @property
+    def address(self) -> str:
+        """Where to post to, which may be a secret."""
+        return self.secret_url.get_secret_value() if self.secret_url else self.url or ""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _reference_is_secret(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        match given:
+            case {"url": {**reference}} if "secret_url" not in given:
+                try:
+                    return handler({**given, "url": None, "secret_url": reference})
+                except ValidationError as error:
+                    raise renamed(error, {"secret_url": "url"}) from None
+        return handler(given)
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if (self.url is None) == (self.secret_url is None):
+            raise ValueError("give a url, or a secret_url where whoever knows the URL may post")
+        return self
+
+    @model_validator(mode="after")
+    def _signed(self) -> Self:
+        if self.secret is None and self.signing_key is None:
+            raise ValueError("give a secret, a signing_key or both; nothing is sent unsigned")
+        return self
+
+    @model_validator(mode="after")
+    def _plain_only_inside(self) -> Self:
+        if split_url(self.address).scheme == "http" and not self.allow_networks:
+            raise ValueError(
+                "give an https:// url, or name in allow_networks the private network "
+                "that this http:// url leads to"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _attributes_are_ours(self) -> Self:
+        taken = [name for name in self.headers if name.lower().startswith("ce-")]
+        if self.cloudevents and taken:
+            raise ValueError(f"with cloudevents the header {taken[0]} is set by Tocsin")
+        return self

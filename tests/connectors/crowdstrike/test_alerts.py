@@ -1,0 +1,191 @@
+"""Alerts of each product become the right incidents."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tocsin import EntityKind, IncidentStatus, Severity
+from tocsin_connectors.siem.crowdstrike.alerts import incident_of
+from tocsin_connectors.siem.crowdstrike.words import severity_of
+
+CONSOLE = "https://falcon.eu-1.crowdstrike.com"
+NAME = "00112233445566778899aabbccddeeff:ind:a1:77-10303-5"
+ALERT: dict[str, Any] = {
+    "composite_id": NAME,
+    "created_timestamp": "2026-11-20T10:00:03.123456789Z",
+    "updated_timestamp": "2026-11-20T10:05:00.987654321Z",
+    "timestamp": "2026-11-20T10:00:01.5Z",
+    "display_name": "Credentials from LSASS",
+    "severity": 70,
+    "severity_name": "High",
+    "status": "in_progress",
+}
+ENDPOINT = {
+    "product": "epp",
+    "device": {
+        "hostname": "BASTION",
+        "external_ip": "203.0.113.9",
+        "local_ip": "10.1.2.3",
+        "device_id": "ab",
+    },
+    "user_name": "ann",
+    "user_principal": "ann@example.com",
+    "sha256": "9f" * 32,
+    "sha1": "0" * 40,
+    "md5": "0" * 32,
+    "filename": "procdump.exe",
+    "filepath": r"\Device\HarddiskVolume3\Temp\procdump.exe",
+    "cmdline": "procdump.exe -ma lsass.exe",
+    "parent_details": {"filename": "cmd.exe", "sha256": "7c" * 32},
+    "network_accesses": [{"remote_address": "198.51.100.4", "remote_port": 443}],
+    "ioc_context": [{"ioc_type": "domain", "ioc_value": "evil.example.com"}],
+    "technique_id": "T1003.001",
+    "mitre_attack": [{"technique_id": "CST0007"}, {"technique_id": "T1059"}],
+}
+IDENTITY = {
+    "product": "idp",
+    "start_time": "2026-11-20T09:00:00Z",
+    "source_account_upn": "bob@example.com",
+    "source_endpoint_host_name": "laptop-7",
+    "source_endpoint_address_ip4": "198.51.100.7",
+    "target_endpoint_host_name": "dc1.example.com",
+}
+CLOUD = {
+    "product": "fcs",
+    "aggregate_id": "",
+    "first_timestamp": "2026-11-20T09:50:00Z",
+    "source_account_name": "a-cloud-account",
+    "source_ips": ["192.0.2.1"],
+    "source_ip_address": "192.0.2.1",
+    "user_names": ["deploy"],
+    "resource_id": "sg-1",
+    "device": {"service_provider": "aws"},
+}
+
+
+def entities(**members: Any) -> set[tuple[str, str]]:
+    incident = incident_of(ALERT | members, CONSOLE)
+    return {(it.kind.value, it.value) for it in incident.entities}
+
+
+def test_an_alert_is_told_as_the_console_has_it():
+    incident = incident_of(ALERT | ENDPOINT, CONSOLE)
+    assert incident.external_id == NAME
+    assert incident.title == "Credentials from LSASS"
+    assert (incident.severity, incident.raw_severity) == (Severity.HIGH, "High")
+    assert (incident.status, incident.raw_status) == (IncidentStatus.ACTIVE, "in_progress")
+    assert incident.occurred_at == datetime(2026, 11, 20, 10, 0, 1, 500_000, tzinfo=UTC)
+    assert incident.changed_at == datetime(2026, 11, 20, 10, 5, 0, 987_654, tzinfo=UTC)
+    assert incident.description == "Command line: procdump.exe -ma lsass.exe"
+    assert incident.techniques == ("T1003.001", "T1059")
+    assert incident.source_url == f"{CONSOLE}/unified-detections/{NAME}"
+    assert [it.external_id for it in incident.alerts] == [NAME]
+
+
+def test_an_alert_of_an_endpoint_names_machine_account_files_and_addresses():
+    assert entities(**ENDPOINT) == {
+        ("host", "bastion"),
+        ("ip", "203.0.113.9"),
+        ("ip", "10.1.2.3"),
+        ("ip", "198.51.100.4"),
+        ("user", "ann"),
+        ("user", "ann@example.com"),
+        ("file_hash", "9f" * 32),
+        ("file_hash", "7c" * 32),
+        ("file", ENDPOINT["filepath"]),
+        ("process", "procdump.exe"),
+        ("process", "cmd.exe"),
+        ("domain", "evil.example.com"),
+    }
+
+
+def test_an_alert_of_an_identity_names_both_ends():
+    assert entities(**IDENTITY) == {
+        ("user", "bob@example.com"),
+        ("host", "laptop-7"),
+        ("host", "dc1.example.com"),
+        ("ip", "198.51.100.7"),
+    }
+    began = incident_of(ALERT | IDENTITY, CONSOLE).occurred_at
+    assert began == datetime(2026, 11, 20, 9, tzinfo=UTC)
+
+
+def test_an_alert_of_a_cloud_names_the_resource_and_not_the_cloud_account():
+    assert entities(**CLOUD) == {
+        ("ip", "192.0.2.1"),
+        ("user", "deploy"),
+        ("cloud_resource", "sg-1"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("number", "severity"),
+    [
+        (100, Severity.CRITICAL),
+        (80, Severity.CRITICAL),
+        (79, Severity.HIGH),
+        (40, Severity.MEDIUM),
+        (20, Severity.LOW),
+        (1, Severity.INFORMATIONAL),
+        (0, None),
+        (101, None),
+    ],
+)
+def test_a_severity_without_a_word_goes_by_its_number(number, severity):
+    assert severity_of(None, number) is severity
+
+
+def test_a_number_alone_is_the_raw_severity():
+    incident = incident_of(ALERT | {"severity_name": None, "severity": 30}, CONSOLE)
+    assert (incident.severity, incident.raw_severity) == (Severity.LOW, "30")
+    assert not incident.severity_assumed
+
+
+@pytest.mark.parametrize(("word", "status"), [("reopened", "New"), ("closed", "Closed")])
+def test_where_an_alert_stands(word, status):
+    assert incident_of(ALERT | {"status": word}, CONSOLE).status == status
+
+
+def test_an_alert_that_is_hidden_says_so():
+    hidden = {"show_in_ui": False, "resolution": "false_positive"}
+    incident = incident_of(ALERT | hidden, CONSOLE)
+    assert incident.description == "Resolved as: false_positive\nHidden in the console"
+
+
+def test_a_link_that_is_no_address_of_a_page_is_not_taken():
+    odd = incident_of(ALERT | {"falcon_host_link": "javascript:alert(1)"}, CONSOLE)
+    assert odd.source_url == f"{CONSOLE}/unified-detections/{NAME}"
+
+
+@pytest.mark.parametrize("member", ["composite_id", "updated_timestamp"])
+def test_what_lacks_its_identity_is_no_alert(member):
+    with pytest.raises(ValueError, match=f"{member} is missing"):
+        incident_of({key: it for key, it in ALERT.items() if key != member}, CONSOLE)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["hostname", "ioc_type", "technique_id"]), inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*ALERT, *ENDPOINT, *IDENTITY, *CLOUD]), JSON))
+@settings(max_examples=50)
+def test_whatever_stands_in_an_alert_it_is_read_or_refused(members):
+    try:
+        incident = incident_of(ALERT | ENDPOINT | members, CONSOLE)
+    except ValueError:
+        return
+    assert incident.external_id
+    assert all(it.kind in EntityKind and it.value for it in incident.entities)

@@ -1,0 +1,262 @@
+"""What is particular to CrowdStrike: clouds, ties, errors with status 200, searches, writing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tocsin import (
+    Broken,
+    CredentialsRefused,
+    Entity,
+    EntityKind,
+    IncidentStatus,
+    Misconfigured,
+    Refused,
+    TryLater,
+    Window,
+)
+from tocsin.testing import Occurrence, Siem, make_settings, open_provider
+from tocsin_connectors.siem.crowdstrike import CrowdStrike, fql
+from tocsin_connectors.siem.crowdstrike import falcon as falcon_module
+from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS, Cloud
+from tocsin_connectors.siem.crowdstrike.falcon import Falcon
+
+from .simulator import OFFSETS_END, SETTINGS, FalconSimulator
+
+LIST = "/alerts/combined/alerts/v1"
+ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
+
+
+async def read(provider):
+    pages = [page async for page in provider.read("changed", None, provider.tools.clock.now())]
+    return [it.external_id for page in pages for it in page.incidents]
+
+
+async def ask(provider, limit=10):
+    now = provider.tools.clock.now()
+    window = Window(now - timedelta(hours=1), now)
+    return [it async for it in provider.events(ADDRESS, window, limit)]
+
+
+# clouds and the sign-in
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_a_cloud_has_its_own_host(name):
+    settings = make_settings(CrowdStrike, cloud=name, **SETTINGS)
+    assert settings.url == CLOUDS[name].api
+
+
+def test_an_address_that_is_given_counts():
+    url = "https://falcon-proxy.example.com"
+    settings = make_settings(CrowdStrike, cloud="eu-1", url=url, **SETTINGS)
+    assert settings.url == url
+
+
+async def test_a_sign_in_that_leads_to_another_cloud_is_for_the_operator(falcon, opened):
+    falcon.redirects_to = CLOUDS["us-2"].api
+    async with opened() as provider:
+        with pytest.raises(Misconfigured, match=r"api\.us-2\.crowdstrike\.com.*set `cloud`"):
+            await provider.check()
+    assert {it.path for it in falcon.requests} == {"/oauth2/token"}
+
+
+async def test_a_customer_of_another_cloud_is_told_which(falcon, opened, monkeypatch):
+    here = {"us-1": Cloud(falcon.url, falcon.url), "eu-1": CLOUDS["eu-1"]}
+    monkeypatch.setattr(falcon_module, "CLOUDS", here)
+    falcon.region = "eu-1"
+    async with opened() as provider:
+        with pytest.raises(Misconfigured, match='set cloud = "eu-1"'):
+            await provider.check()
+
+
+async def test_a_child_of_flight_control_is_signed_in_to(falcon, opened):
+    async with opened(member_cid="ab" * 16) as provider:
+        await provider.check()
+    assert falcon.member_cid == "ab" * 16
+
+
+async def test_a_wrong_secret_is_refused_credentials(opened):
+    async with opened(client_secret="another") as provider:
+        with pytest.raises(CredentialsRefused, match="invalid client"):
+            await provider.check()
+
+
+async def test_the_secret_is_in_no_address(falcon, opened):
+    async with opened() as provider:
+        await provider.check()
+    assert not any("secret" in str(it.query) for it in falcon.requests)
+
+
+# check
+
+
+@pytest.mark.parametrize("scope", ["Alerts: Read", "Alerts: Write", "NGSIEM: Read and Write"])
+async def test_a_scope_that_is_missing_is_named(falcon, opened, scope):
+    falcon.lacks = {scope}
+    async with opened(write_back=True) as provider:
+        health = await provider.check()
+    assert health.problems == (f"the API client lacks the scope {scope}",)
+
+
+async def test_check_changes_nothing(falcon, opened):
+    async with opened(write_back=True) as provider:
+        health = await provider.check()
+    assert (health.problems, falcon.changes, falcon.jobs) == ((), [], {})
+
+
+async def test_who_reads_only_needs_no_scope_to_write_or_search(falcon, opened):
+    falcon.lacks = {"Alerts: Write", "NGSIEM: Read and Write"}
+    async with opened(event_repository="") as provider:
+        assert (await provider.check()).problems == ()
+
+
+# reading
+
+
+async def test_more_alerts_of_one_moment_than_a_page_holds_arrive(falcon, opened, put, clock):
+    falcon.most_per_page = 3
+    at = clock.now() - timedelta(minutes=5)
+    names = {put(changed_at=at).id for _ in range(10)} | {put().id for _ in range(4)}
+    async with opened() as provider:
+        assert set(await read(provider)) == names
+
+
+async def test_only_alerts_of_one_moment_are_asked_for_by_a_token(falcon, opened, put, clock):
+    falcon.most_per_page = 3
+    now = clock.now() - timedelta(minutes=9)
+    for second in range(9):
+        put(changed_at=now + timedelta(seconds=second))
+    falcon.page_token_lifetime = timedelta(0)  # any that is used has expired
+    async with opened() as provider:
+        found = await read(provider)
+    assert len(found) == 9
+
+
+@pytest.mark.full
+async def test_more_alerts_than_offsets_reach_are_read(falcon, opened, put, clock):
+    at = clock.now() - timedelta(minutes=5)
+    names = {put(changed_at=at).id for _ in range(OFFSETS_END + 100)}
+    window = Window(at, at + timedelta(seconds=1))
+    by_offset = {
+        "filter": fql.updated(fql.millisecond(window.start), window.end),
+        "limit": 100,
+        "offset": OFFSETS_END,
+    }
+    async with opened() as provider:
+        with pytest.raises(Refused, match=r"at most 10000"):
+            await Falcon(provider.settings, provider.tools).api.get(
+                "/alerts/queries/alerts/v2", **by_offset
+            )
+        assert set(await read(provider)) == names
+
+
+async def test_errors_with_status_200_are_no_empty_list(falcon, opened, put):
+    put()
+    falcon.errors = [{"code": 500, "message": "search failed"}]
+    async with opened() as provider:
+        with pytest.raises(Broken, match="search failed"):
+            await read(provider)
+
+
+async def test_no_deprecated_address_is_asked(falcon, opened, put, clock):
+    case = put()
+    async with opened() as provider:
+        await read(provider)
+        await provider.incident(case.id)
+        await provider.comment(case.id, "text", "key")
+    asked = {it.path for it in falcon.requests}
+    assert not any(it.startswith(("/incidents", "/detects")) or "/v1/" in it for it in asked)
+    assert asked == {
+        "/oauth2/token",
+        LIST,
+        "/alerts/entities/alerts/v2",
+        "/alerts/entities/alerts/v3",
+    }
+
+
+async def test_two_customers_are_read_side_by_side(falcon, opened, put, clock):
+    async with FalconSimulator(Siem(clock)) as other:
+        ours, theirs = put(), other.siem.put(put(id="another:ind:d:9"))
+        another = {"url": other.url, **SETTINGS, "cloud": "eu-1"}
+        async with opened() as one, open_provider(CrowdStrike, clock=clock, **another) as two:
+            assert set(await read(one)) == {ours.id, theirs.id}
+            assert await read(two) == [theirs.id]
+            assert await two.incident(ours.id) is None
+
+
+# events
+
+
+async def test_a_search_is_asked_for_until_it_is_done_and_cleared_away(falcon, opened, clock):
+    falcon.polls = 4
+    at = clock.now() - timedelta(minutes=7)
+    entities = (ADDRESS, Entity(EntityKind.HOST, "bastion"))
+    falcon.siem.log(Occurrence(id="e1", occurred_at=at, entities=entities, text="x"))
+    async with opened() as provider:
+        [event] = await ask(provider)
+    assert event.summary == "NetworkConnectIP4: 198.51.100.9, bastion, curl.exe"
+    assert [(it.source.value, it.type, it.target.value) for it in event.relations] == [
+        ("bastion", "connected-to", "198.51.100.9")
+    ]
+    assert falcon.jobs == {}
+
+
+async def test_a_search_that_warns_is_not_taken_for_whole(falcon, opened, clock):
+    falcon.warnings = ["Query cut: too much data"]
+    async with opened() as provider:
+        with pytest.raises(TryLater, match="too much data"):
+            await ask(provider)
+
+
+async def test_a_search_that_never_ends_is_given_up_and_cleared_away(falcon, opened):
+    falcon.polls = 10_000
+    async with opened() as provider:
+        with pytest.raises(TryLater, match="not done"):
+            await ask(provider)
+    assert falcon.jobs == {}
+
+
+async def test_without_a_view_no_events_is_no_answer(opened):
+    async with opened(event_repository="") as provider:
+        with pytest.raises(Refused, match="event_repository"):
+            await ask(provider)
+
+
+# writing
+
+
+async def test_a_comment_is_appended_by_an_action_parameter(falcon, opened, put):
+    case = put()
+    async with opened() as provider:
+        for _ in range(2):
+            await provider.comment(case.id, "Nothing was found.", "k:1")
+    text = "Nothing was found.\n\n[tocsin k:1]"
+    parameters = [{"name": "append_comment", "value": text}]
+    assert falcon.changes == [{"composite_ids": [case.id], "action_parameters": parameters}]
+
+
+async def test_a_long_comment_is_known_again_by_its_end(falcon, opened, put):
+    case, words = put(), "Nothing was found. " * 1_000
+    async with opened(write_back=True) as provider:
+        for _ in range(2):
+            await provider.comment(case.id, words, "k:1")
+    assert len(falcon.siem.comments(case.id)) == 1
+
+
+async def test_a_status_is_set_once(falcon, opened, put):
+    case = put()
+    async with opened() as provider:
+        for _ in range(2):
+            await provider.set_status(case.id, IncidentStatus.ACTIVE)
+        incident = await provider.incident(case.id)
+    assert len(falcon.changes) == 1
+    assert incident.status is IncidentStatus.ACTIVE
+
+
+async def test_nothing_is_written_to_what_is_not_there(opened):
+    async with opened() as provider:
+        with pytest.raises(Refused, match="no alert"):
+            await provider.set_status("nothing", IncidentStatus.CLOSED)

@@ -1,0 +1,23 @@
+"""The contract of a provider, against the simulated tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tocsin import Severity
+from tocsin.testing.conformance import ProviderConformance
+from tocsin_connectors.siem.defender import Defender
+
+from .simulator import SETTINGS, DefenderSimulator
+
+
+class TestDefender(ProviderConformance):
+    """Defender XDR knows no severity above high."""
+
+    provider = Defender
+    simulator = DefenderSimulator
+    severities = tuple(it for it in Severity if it is not Severity.CRITICAL)
+
+    def settings(self, url: str) -> Mapping[str, Any]:
+        return {"url": url, "authority": url, **SETTINGS}

@@ -1,0 +1,149 @@
+"""What evidence names, of whatever type it is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Entity, EntityKind
+from tocsin_connectors.siem.defender.evidence import named_by
+
+K = EntityKind
+ANN = {
+    "accountName": "ann",
+    "domainName": "EXAMPLE",
+    "userSid": "S-1-5-21-1",
+    "azureAdUserId": "0c6d",
+    "userPrincipalName": "ann@example.com",
+}
+OF_ANN = {(K.USER, "EXAMPLE\\ann"), (K.USER, "ann@example.com")}
+FILE = {"sha1": "b" * 40, "sha256": "a" * 64, "fileName": "a.exe", "filePath": "C:\\Temp"}
+OF_FILE = {(K.FILE_HASH, "a" * 64), (K.FILE_HASH, "b" * 40), (K.FILE, "C:\\Temp\\a.exe")}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["ipAddress", "userAccount", "accountName", "imageFile", "url", "x"]),
+            inner,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+def named(kind: str, **members: object) -> set[tuple[EntityKind, str]]:
+    evidence = {
+        "@odata.type": f"#microsoft.graph.security.{kind}Evidence",
+        "createdDateTime": "2026-11-20T09:00:00.1234567Z",
+        "verdict": "suspicious",
+        "remediationStatus": "none",
+        "roles": ["attacker"],
+        "tags": ["203.0.113.250"],
+        **members,
+    }
+    return {(it.kind, it.value) for it in named_by([evidence])}
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "expected"),
+    [
+        ("ip", {"ipAddress": "203.0.113.7", "countryLetterCode": "NL"}, {(K.IP, "203.0.113.7")}),
+        (
+            "device",
+            {
+                "deviceDnsName": "web01.example.com",
+                "hostName": "web01",
+                "ipInterfaces": ["192.0.2.7", "2001:DB8::7"],
+                "lastExternalIpAddress": "203.0.113.9",
+                "loggedOnUsers": [{"accountName": "bob", "domainName": "EXAMPLE"}],
+            },
+            {
+                (K.HOST, "web01.example.com"),
+                (K.IP, "192.0.2.7"),
+                (K.IP, "2001:db8::7"),
+                (K.IP, "203.0.113.9"),
+                (K.USER, "EXAMPLE\\bob"),
+            },
+        ),
+        (
+            "device",
+            {"hostName": "web01", "dnsDomain": "example.com"},
+            {(K.HOST, "web01.example.com")},
+        ),
+        ("user", {"userAccount": ANN}, OF_ANN),
+        ("file", {"fileDetails": FILE}, OF_FILE),
+        (
+            "process",
+            {
+                "imageFile": FILE,
+                "processCommandLine": "a.exe /q",
+                "userAccount": ANN,
+                "processId": 7,
+            },
+            {*OF_FILE, *OF_ANN, (K.PROCESS, "a.exe")},
+        ),
+        ("url", {"url": "https://evil.example.com/x"}, {(K.URL, "https://evil.example.com/x")}),
+        ("dns", {"domainName": "evil.example.com"}, {(K.DOMAIN, "evil.example.com")}),
+        (
+            "mailbox",
+            {"primaryAddress": "ann@example.com", "userAccount": ANN},
+            {*OF_ANN, (K.MAILBOX, "ann@example.com")},
+        ),
+        (
+            "analyzedMessage",
+            {
+                "senderIp": "203.0.113.7",
+                "recipientEmailAddress": "ann@example.com",
+                "p1Sender": {"emailAddress": "eve@example.net", "domainName": "example.net"},
+                "urls": ["https://evil.example.com/x"],
+                "subject": "see http://198.51.100.1/",
+            },
+            {
+                (K.IP, "203.0.113.7"),
+                (K.MAILBOX, "ann@example.com"),
+                (K.EMAIL, "eve@example.net"),
+                (K.DOMAIN, "example.net"),
+                (K.URL, "https://evil.example.com/x"),
+            },
+        ),
+        (
+            "azureResource",
+            {"resourceId": "/subscriptions/s"},
+            {(K.CLOUD_RESOURCE, "/subscriptions/s")},
+        ),
+        (
+            "networkConnection",
+            {
+                "sourceAddress": {"ipAddress": "192.0.2.7"},
+                "destinationAddress": {"ipAddress": "203.0.113.7"},
+            },
+            {(K.IP, "192.0.2.7"), (K.IP, "203.0.113.7")},
+        ),
+        ("fileHash", {"algorithm": "sha256", "value": "a" * 64}, {(K.FILE_HASH, "a" * 64)}),
+        ("fileHash", {"algorithm": "sha256ac", "value": "a" * 64}, set()),
+        ("fileHash", {"algorithm": "sha256", "value": "none"}, set()),
+        ("url", {"url": "evil.example.com"}, {(K.DOMAIN, "evil.example.com")}),
+        ("ofTheYear2031", {"somewhere": [{"ipAddress": "203.0.113.7"}]}, {(K.IP, "203.0.113.7")}),
+        ("registryKey", {"registryKey": "SOFTWARE\\x"}, set()),
+    ],
+)
+def test_evidence_names_what_its_members_hold(kind, members, expected):
+    assert named(kind, **members) == expected
+
+
+def test_a_domain_of_windows_is_none_of_the_internet():
+    assert (K.DOMAIN, "example") not in named("user", userAccount=ANN)
+
+
+def test_evidence_that_is_nested_without_end_ends():
+    evidence: dict = {"ipAddress": "203.0.113.7"}
+    for _ in range(5_000):
+        evidence = {"inner": evidence}
+    assert list(named_by([evidence])) == []
+
+
+@given(content=JSON)
+def test_any_json_is_read_without_an_error(content):
+    assert all(isinstance(it, Entity) for it in named_by(content))

@@ -1,0 +1,130 @@
+"""What an incident of Defender XDR says."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.defender.incidents import incident_of
+
+ALERT = {
+    "id": "da6375_1",
+    "title": "Suspicious file",
+    "severity": "low",
+    "mitreTechniques": ["T1564.001", "later"],
+    "createdDateTime": "2026-11-20T09:20:00Z",
+    "firstActivityDateTime": "2026-11-20T09:00:00.1234567Z",
+    "evidence": [
+        {"@odata.type": "#microsoft.graph.security.ipEvidence", "ipAddress": "203.0.113.7"}
+    ],
+}
+RECORD = {
+    "id": "2972395",
+    "incidentWebUrl": "https://security.microsoft.com/incidents/2972395?tid=8f2c",
+    "redirectIncidentId": None,
+    "displayName": "Multi-stage incident",
+    "description": "Several endpoints",
+    "createdDateTime": "2026-11-20T09:30:00.5533333Z",
+    "lastUpdateDateTime": "2026-11-20T10:00:00.1133333Z",
+    "classification": "unknown",
+    "determination": "unknown",
+    "status": "inProgress",
+    "severity": "Medium",
+    "alerts": [ALERT],
+}
+
+
+def incident(**changes: object) -> Incident:
+    return incident_of(RECORD | changes)
+
+
+def test_an_incident_says_what_its_record_says():
+    found = incident()
+    assert (found.external_id, found.external_number) == ("2972395", "2972395")
+    assert (found.title, found.description) == ("Multi-stage incident", "Several endpoints")
+    assert (found.severity, found.raw_severity) == (Severity.MEDIUM, "Medium")
+    assert not found.severity_assumed
+    assert (found.status, found.raw_status) == (IncidentStatus.ACTIVE, "inProgress")
+    assert found.changed_at == datetime(2026, 11, 20, 10, 0, 0, 113333, tzinfo=UTC)
+    assert found.occurred_at == datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
+    assert found.source_url == RECORD["incidentWebUrl"]
+    assert found.techniques == ("T1564.001",)
+    assert found.entities == (Entity(EntityKind.IP, "203.0.113.7"),)
+    [alert] = found.alerts
+    assert (alert.external_id, alert.title, alert.severity) == (
+        "da6375_1",
+        "Suspicious file",
+        Severity.LOW,
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("active", IncidentStatus.NEW),
+        ("Active", IncidentStatus.NEW),
+        ("awaitingAction", IncidentStatus.ACTIVE),
+        ("resolved", IncidentStatus.CLOSED),
+        ("redirected", IncidentStatus.CLOSED),
+        ("unknownFutureValue", IncidentStatus.NEW),
+    ],
+)
+def test_a_status_is_a_word_of_graphs(word, status):
+    assert incident(status=word).status is status
+
+
+def test_one_that_was_merged_says_into_which():
+    assert incident(status="redirected", redirectIncidentId="39").merged_into == "39"
+
+
+def test_one_that_was_decided_says_what():
+    decided = incident(classification="truePositive", determination="multiStagedAttack")
+    assert decided.description.endswith("\nClassified as truePositive, multiStagedAttack")
+
+
+def test_without_alerts_it_began_when_it_was_made():
+    made = datetime(2026, 11, 20, 9, 30, 0, 553333, tzinfo=UTC)
+    assert incident(alerts=[]).occurred_at == made
+    never = {**ALERT, "firstActivityDateTime": "0001-01-01T00:00:00Z"}
+    assert incident(alerts=[never]).occurred_at == made
+
+
+def test_an_alert_that_cannot_be_understood_costs_no_other():
+    odd = {**ALERT, "id": 7, "firstActivityDateTime": "noon", "createdDateTime": None}
+    assert len(incident(alerts=[odd, ALERT]).alerts) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"id": None}, "id is missing"),
+        ({"lastUpdateDateTime": None}, "lastUpdateDateTime is missing"),
+        ({"lastUpdateDateTime": 7}, "of the wrong kind: 7"),
+        ({"lastUpdateDateTime": "noon"}, "ISO 8601"),
+    ],
+)
+def test_what_cannot_be_told_from_others_is_rejected_with_the_reason(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        incident(**changes)
+
+
+@given(
+    changes=st.dictionaries(
+        st.sampled_from(sorted(RECORD)),
+        st.none()
+        | st.integers()
+        | st.text()
+        | st.lists(st.text())
+        | st.dictionaries(st.text(), st.text()),
+    )
+)
+def test_any_member_may_have_any_type(changes):
+    with contextlib.suppress(ValueError):
+        assert incident(**changes).title
+    with contextlib.suppress(ValueError):
+        incident(alerts=[{**ALERT, **changes}])

@@ -1,0 +1,104 @@
+"""How a list is walked through whose pages cannot be turned far."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.connectors.microsoft.cloud import stamp
+
+from tocsin import Broken, Window
+from tocsin_connectors.siem.defender.walk import MOST_SKIPPED, Step
+
+from .simulator import bound
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+WINDOW = Window(START, START + timedelta(hours=1))
+MOMENTS = st.lists(
+    st.tuples(st.integers(0, 40), st.integers(1, 30)), max_size=8
+)  # at which microsecond, how many
+
+
+def listed(moments: list[datetime]) -> list[dict]:
+    return [
+        {"id": str(place), "lastUpdateDateTime": stamp(at)}
+        for place, at in enumerate(sorted(moments))
+    ]
+
+
+def asked(records: list[dict], step: Step, size: int, digits: int = 7) -> tuple[list[dict], bool]:
+    """Return the page that Graph answers, and whether there are more."""
+    assert step.skip <= MOST_SKIPPED
+    since = bound(step.since, digits)
+    found = [it for it in records if bound(it["lastUpdateDateTime"], 7) >= since]
+    page = found[step.skip : step.skip + size]
+    return page, step.skip + len(page) < len(found)
+
+
+def walked(records: list[dict], size: int, digits: int = 7) -> tuple[set[str], int]:
+    step: Step | None = Step.first(WINDOW)
+    seen, steps = set[str](), set[str]()
+    while step is not None:
+        assert str(step.encode()) not in steps, "the same step again"
+        steps.add(str(step.encode()))
+        page, more = asked(records, Step.decode(step.encode()), size, digits)
+        seen |= {it["id"] for it in page}
+        step = step.following(page, more=more)
+    return seen, len(steps)
+
+
+@given(moments=MOMENTS, size=st.integers(1, 12), digits=st.sampled_from([7, 6, 3, 0]))
+def test_everything_is_seen_whatever_was_updated_at_one_moment(moments, size, digits):
+    at = [START + timedelta(microseconds=it) for it, count in moments for _ in range(count)]
+    records = listed(at)
+    seen, _ = walked(records, size, digits)
+    assert seen == {it["id"] for it in records}
+
+
+def test_pages_are_turned_by_time_and_not_by_skipping():
+    records = listed([START + timedelta(seconds=it) for it in range(1_000)])
+    seen, steps = walked(records, 50)
+    assert len(seen) == 1_000
+    assert steps <= 1_000 / 49 + 1
+
+
+def test_what_leaves_the_moment_that_is_skipped_through_is_noticed():
+    records = listed([START] * 10)
+    step = Step.first(WINDOW)
+    for _ in range(2):
+        page, more = asked(records, step, 4)
+        step = step.following(page, more=more)
+    page, more = asked(records[2:], step, 4)  # the first two have changed since
+    with pytest.raises(Broken, match="changed while they were read"):
+        step.following(page, more=more)
+
+
+def test_no_more_is_skipped_than_graph_allows():
+    records = listed([START] * 600)
+    with pytest.raises(Broken, match="more than 500"):
+        walked(records, 50)
+
+
+def test_another_order_is_broken_where_it_goes_on_and_none_where_it_is_all():
+    step, records = Step.first(WINDOW), listed([START, START + timedelta(seconds=1)])[::-1]
+    assert step.following(records, more=False) is None
+    with pytest.raises(Broken, match="not in the order"):
+        step.following(records, more=True)
+
+
+@pytest.mark.parametrize("time", [None, 7, "noon", "2026-11-20T12:00:00", {}])
+def test_incidents_that_do_not_say_when_are_passed_over(time):
+    odd = {"id": "odd", "lastUpdateDateTime": time}
+    usual = listed([START, START + timedelta(seconds=1)])
+    step = Step.first(WINDOW).following([usual[0], odd, usual[1], odd], more=True)
+    assert step == Step(usual[1]["lastUpdateDateTime"])
+    assert Step.first(WINDOW).following([odd, odd], more=True) == Step(
+        "2026-11-20T12:00:00Z", 1, "odd"
+    )
+
+
+def test_an_empty_page_leads_to_itself():
+    step = Step.first(WINDOW)
+    assert step.following([], more=True) == step  # which whoever turns the pages takes for a circle

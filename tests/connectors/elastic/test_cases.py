@@ -1,0 +1,87 @@
+"""What a case becomes."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Entity, EntityKind, IncidentStatus, Severity
+from tocsin_connectors.siem.elastic.cases import has_alerts, incident_of, with_alerts
+
+from .test_alerts import JSON, NAME, SETTINGS, hit
+
+IDENTIFIER = "b2d4f6a8-1c3e-4a5b-8c7d-9e0f1a2b3c4d"
+
+
+def case(**changes):
+    record = {
+        "id": IDENTIFIER,
+        "version": "WzQ3LDFd",
+        "incremental_id": 17,
+        "owner": "securitySolution",
+        "title": "Someone guesses passwords",
+        "description": "Seen at **web-1**.",
+        "severity": "critical",
+        "status": "in-progress",
+        "created_at": "2026-11-20T09:30:00.000Z",
+        "updated_at": "2026-11-20T11:00:00.000Z",
+        "closed_at": None,
+        "totalAlerts": 2,
+        "observables": [
+            {"typeKey": "observable-type-ipv4", "value": "203.0.113.7", "description": None},
+            {"typeKey": "observable-type-file-hash", "value": "c" * 64},
+            {"typeKey": "a-type-of-our-own", "value": "x"},
+        ],
+    }
+    return {**record, **changes}
+
+
+def test_a_case_is_an_incident():
+    found = incident_of(case(), SETTINGS)
+    assert (found.external_id, found.external_number) == (f"case:{IDENTIFIER}", "17")
+    assert found.title == "Someone guesses passwords"
+    assert (found.severity, found.status) == (Severity.CRITICAL, IncidentStatus.ACTIVE)
+    assert found.occurred_at == datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+    assert found.changed_at == datetime(2026, 11, 20, 11, tzinfo=UTC)
+    assert found.entities == (
+        Entity(EntityKind.IP, "203.0.113.7"),
+        Entity(EntityKind.FILE_HASH, "c" * 64),
+    )
+    assert found.source_url == (
+        f"https://kibana.example.com:5601/s/soc/app/security/cases/{IDENTIFIER}"
+    )
+
+
+def test_a_case_that_never_changed_is_of_when_it_was_made():
+    found = incident_of(case(updated_at=None), SETTINGS)
+    assert found.changed_at == found.occurred_at
+
+
+def test_its_alerts_are_in_it_with_what_they_name():
+    found = with_alerts(incident_of(case(), SETTINGS), [hit(), {"_id": 7}])
+    assert [it.external_id for it in found.alerts] == [NAME]
+    assert "T1110.001" in found.techniques
+    assert {Entity(EntityKind.FILE_HASH, "c" * 64), Entity(EntityKind.USER, "ann")} <= set(
+        found.entities
+    )
+
+
+@pytest.mark.parametrize(("total", "told"), [(2, True), (0, False), (None, False), ("2", False)])
+def test_whether_there_are_alerts_is_told(total, told):
+    assert has_alerts(case(totalAlerts=total)) is told
+
+
+@pytest.mark.parametrize("change", [{"id": None}, {"created_at": 7}, {"created_at": "soon"}])
+def test_what_is_no_case_is_a_value_error(change):
+    with pytest.raises(ValueError, match=r"id is|created_at|is not one of ISO 8601"):
+        incident_of(case(**change), SETTINGS)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(case())), JSON, max_size=6))
+def test_any_field_may_have_any_type(changes):
+    with contextlib.suppress(ValueError):  # a case may be put aside, and nothing else
+        assert incident_of(case(**changes), SETTINGS).title

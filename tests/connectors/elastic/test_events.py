@@ -1,0 +1,151 @@
+"""What a document of the log becomes, and what is asked to find it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.connectors.indices.asking import everywhere
+
+from tocsin import Entity, EntityKind, RelationType, Window
+from tocsin_connectors.siem.elastic.events import event_of
+from tocsin_connectors.siem.elastic.fields import NAMES
+from tocsin_connectors.siem.elastic.queries import changed_within
+from tocsin_connectors.siem.indices.naming import naming
+
+from .test_alerts import JSON
+
+START = datetime(2026, 11, 20, 9, tzinfo=UTC)
+WINDOW = Window(START, START + timedelta(hours=1))
+ANN, WEB = Entity(EntityKind.USER, "ann"), Entity(EntityKind.HOST, "web-1")
+ATTACKER, SERVER = Entity(EntityKind.IP, "203.0.113.7"), Entity(EntityKind.IP, "10.0.0.9")
+SIGN_IN = {
+    "@timestamp": "2026-11-20T09:00:12.1234567Z",
+    "event": {
+        "dataset": "system.auth",
+        "category": ["authentication", "session"],
+        "action": "ssh_login",
+        "outcome": "success",
+    },
+    "host": {"name": "web-1"},
+    "source": {"ip": "203.0.113.7", "port": 50122},
+    "destination.ip": "10.0.0.9",
+    "user.name": "ann",
+    "message": "Accepted password\nfor ann",
+}
+
+
+def event(asked=ANN, **changes):
+    return event_of({"_index": "logs-1", "_id": "x", "_source": {**SIGN_IN, **changes}}, asked)
+
+
+def test_a_sign_in_is_told_in_words():
+    found = event()
+    assert found.summary == (
+        "system.auth ssh_login success: of ann, from 203.0.113.7, to 10.0.0.9, at web-1, "
+        "Accepted password for ann"
+    )
+    assert found.occurred_at == datetime(2026, 11, 20, 9, 0, 12, 123_456, tzinfo=UTC)
+    assert found.external_id == "logs-1/x"
+    assert set(found.entities) == {ANN, WEB, ATTACKER, SERVER}
+    assert found.fields["source.port"] == "50122"
+
+
+def test_who_has_got_in_is_related():
+    told = {(it.source, it.type, it.target) for it in event().relations}
+    assert told == {
+        (ATTACKER, RelationType.CONNECTED_TO, SERVER),
+        (ANN, RelationType.LOGGED_ON_TO, WEB),
+    }
+
+
+def test_what_was_started_is_related_to_what_started_it():
+    process = {"executable": "/bin/sh", "parent": {"executable": "/usr/sbin/sshd"}}
+    found = event(event={"category": "process", "type": "start"}, process=process)
+    told = {(it.source.value, it.type, it.target.value) for it in found.relations}
+    assert ("/bin/sh", RelationType.EXECUTED_ON, "web-1") in told
+    assert ("/usr/sbin/sshd", RelationType.STARTED, "/bin/sh") in told
+
+
+def test_a_name_resolves_to_its_addresses():
+    dns = {"question": {"name": "evil.example.net"}, "resolved_ip": ["198.51.100.9"]}
+    assert RelationType.RESOLVES_TO in {it.type for it in event(dns=dns).relations}
+
+
+def test_a_document_that_says_little_is_told_all_the_same():
+    told = {"@timestamp": "2026-11-20T09:00:12Z", "related": {"user": ["bob", "ANN"]}}
+    found = event_of({"_source": told}, ANN)
+    assert (found.summary, found.external_id) == ("an event", None)
+
+
+def test_a_document_that_does_not_name_what_was_asked_for_is_no_event_of_it():
+    assert event(Entity(EntityKind.USER, "bob")) is None
+    assert event(Entity(EntityKind.USER, "ANN")) is not None
+
+
+def test_a_document_without_a_time_is_none():
+    with pytest.raises(ValueError, match="@timestamp is missing"):
+        event_of({"_source": {}}, ANN)
+
+
+@given(st.dictionaries(st.sampled_from([*SIGN_IN, "process", "dns"]), JSON, max_size=6))
+def test_any_field_may_have_any_type(changes):
+    with contextlib.suppress(ValueError):  # a document may be passed over, and nothing else
+        found = event(**changes)
+        assert found is None or found.summary.strip()
+
+
+def without(content, value):
+    """Return a query with a value taken out, wherever it is one."""
+    if isinstance(content, dict):
+        return {name: without(inner, value) for name, inner in content.items()}
+    if isinstance(content, list):
+        return [without(inner, value) for inner in content]
+    return "VALUE" if content == value else content
+
+
+@given(st.sampled_from(sorted(set(NAMES) - {EntityKind.IP})), st.text(min_size=1, max_size=40))
+def test_an_entity_is_a_value_of_the_query_and_nothing_else(kind, value):
+    entity, plain = Entity(kind, value), Entity(kind, "plain-value-7")
+    if not entity.value:
+        assert naming(entity, NAMES) is None
+        return
+    queries = [without(naming(it, NAMES), it.value) for it in (entity, plain)]
+    assert json.dumps(queries[0]) == json.dumps(queries[1])
+
+
+def test_an_address_is_asked_of_fields_of_addresses_alone():
+    query = naming(ATTACKER, NAMES)
+    assert {"term": {"source.ip": {"value": "203.0.113.7"}}} in query["bool"]["should"]
+    assert "case_insensitive" not in json.dumps(query)
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [
+        Entity(EntityKind.IP, "203.0.113.0/24"),
+        Entity(EntityKind.IP, "*"),
+        Entity(EntityKind.USER, ""),
+        Entity(EntityKind.MAILBOX, "ann@example.com"),
+    ],
+)
+def test_what_no_field_can_hold_is_not_asked_for(entity):
+    assert naming(entity, NAMES) is None
+
+
+def test_changes_are_those_of_either_time_and_building_blocks_are_none():
+    query = json.dumps(changed_within(WINDOW))
+    for name in ("@timestamp", "kibana.alert.workflow_status_updated_at"):
+        bounds = f'"{name}": {{"gte": "2026-11-20T09:00:00.000+00:00", "lt": "2026-11-20T10:00:00'
+        assert bounds in query
+    assert '"must_not": [{"exists": {"field": "kibana.alert.building_block_type"}}]' in query
+
+
+def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
+    bare = {"@timestamp": "2026-11-20T09:19:51Z"}
+    for place, asked, document in everywhere(NAMES, bare):
+        assert event_of({"_id": "1", "_source": document}, asked) is not None, place

@@ -1,0 +1,171 @@
+"""What providers of clusters share: who asks, how pages are turned, how documents are read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from tocsin import Answer, Broken, Entity, EntityKind, SiemEvent, TryLater, Window
+from tocsin.testing import make_settings
+from tocsin_connectors.siem.indices.cluster import MOST_HITS, Cluster, Found, found_in
+from tocsin_connectors.siem.indices.documents import decoded, text_at, value_at
+from tocsin_connectors.siem.indices.naming import naming, with_asked
+from tocsin_connectors.siem.indices.reading import MOST_AT_ONCE, Logs, events_in, latest
+from tocsin_connectors.siem.indices.walk import MOST_OF_A_MOMENT, Place
+from tocsin_connectors.siem.wazuh import Wazuh
+
+WINDOW = Window(datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
+WHOLE = {
+    "timed_out": False,
+    "_shards": {"total": 3, "successful": 3, "skipped": 0, "failed": 0},
+    "hits": {"total": {"value": 1, "relation": "eq"}, "hits": [{"_id": "a"}]},
+}
+
+
+def settings(**given):
+    return make_settings(Wazuh, url="https://indexer.example.com:9200", **given)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"username": "ann"}, {"password": "x"}, {"token": "x", "username": "ann"}]
+)
+def test_without_a_way_in_a_cluster_is_refused(given):
+    with pytest.raises(ValidationError, match="`username` and `password`"):
+        settings(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "authorization"),
+    [
+        ({"username": "ann", "password": "ü:"}, {"Authorization": "Basic YW5uOsO8Og=="}),
+        ({"username": "ann", "password": "x", "token": "a.b.c"}, {"Authorization": "Bearer a.b.c"}),
+        ({"client_certificate": "tocsin.pem"}, {}),
+    ],
+)
+def test_each_way_in_is_shown_as_the_cluster_takes_it(given, authorization):
+    assert settings(**given).authorization == authorization
+
+
+def test_the_place_behind_a_page_knows_what_it_has_seen_of_its_last_moment():
+    def hits(*stamps):
+        return [{"_id": f"{at}-{n}", "sort": [at]} for n, at in enumerate(stamps)]
+
+    first = Place.behind(hits(1, 2, 2), None)
+    assert first == Place(2, ("2-1", "2-2")) == Place.decode(first.encode())
+    assert Place.behind([{"_id": "x", "sort": [2]}], first).seen == ("2-1", "2-2", "x")
+    assert Place.behind(hits(2, 3), first) == Place(3, ("3-1",))
+
+
+@pytest.mark.parametrize(
+    "hit", [{"_id": "x"}, {"_id": "x", "sort": []}, {"_id": "x", "sort": ["y"]}, {"sort": [1]}]
+)
+def test_hits_that_do_not_say_where_they_are_break_the_walk(hit):
+    with pytest.raises(Broken):
+        Place.behind([hit], None)
+
+
+def test_a_moment_without_end_breaks_the_walk():
+    crowd = Place(1, tuple(map(str, range(MOST_OF_A_MOMENT))))
+    with pytest.raises(Broken, match="have one time"):
+        Place.behind([{"_id": "x", "sort": [1]}], crowd)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"timed_out": True}, TryLater),
+        ({"_shards": {"total": 3, "successful": 1, "failed": 2}}, TryLater),
+        ({"_shards": {"total": 3, "successful": 2, "failed": 0}}, TryLater),  # no node has one
+        ({"_clusters": {"total": 2, "successful": 1, "skipped": 1}}, TryLater),
+        ({"_shards": {}}, Broken),
+        ({"_shards": {"total": 3, "failed": 0}}, Broken),
+        ({"timed_out": None}, Broken),
+        ({"hits": {"hits": []}}, Broken),
+        ({"hits": {"total": 1, "hits": ["a"]}}, Broken),
+        ({"hits": None}, Broken),
+    ],
+)
+def test_only_a_whole_answer_is_one(change, error):
+    found = found_in(Answer(WHOLE, 200, {}, None), "a search")
+    assert (len(found.hits), found.total, found.shards) == (1, 1, 3)
+    with pytest.raises(error):
+        found_in(Answer(WHOLE | change, 200, {}, None), "a search")
+
+
+@pytest.mark.parametrize("value", ["198.51.100.0/24", "198.51.100.*", "", "::1%eth0"])
+def test_what_is_no_address_is_not_asked_for_as_one(value):
+    fields = {EntityKind.IP: ("source.ip",), EntityKind.USER: ("user.name",)}
+    assert naming(Entity(EntityKind.IP, "203.0.113.7"), fields) is not None
+    if clause := naming(Entity(EntityKind.IP, value), fields):
+        assert value.partition("%")[0] in str(clause)  # an address, less its zone
+        assert "%" not in str(clause)
+    assert naming(Entity(EntityKind.DOMAIN, "example.com"), fields) is None
+
+
+class Endless:
+    """A cluster with no end of documents, none of which names what was asked for after all."""
+
+    def __init__(self):
+        self.searches = 0
+
+    async def search(self, indices, body):
+        self.searches += 1
+        first = self.searches * MOST_AT_ONCE
+        hits = [{"_id": str(it), "sort": [-it]} for it in range(first, first + body["size"])]
+        return Found(hits, body["size"] + 1, 1, {}, None)
+
+
+async def test_documents_are_asked_for_by_the_hundred():
+    class Asked(Cluster):
+        def __init__(self):
+            self.sizes = []
+
+        async def search(self, indices, body):
+            names = body["query"]["ids"]["values"]
+            self.sizes.append(body["size"])
+            return Found([{"_id": it} for it in names], len(names), 1, {}, None)
+
+    cluster, names = Asked(), [str(it) for it in range(250)]
+    assert [it["_id"] for it in await cluster.documents("alerts", names)] == names
+    assert cluster.sizes == [100, 100, 50]
+    assert await Asked().documents("alerts", []) == []
+
+
+async def test_a_search_that_brings_nothing_to_the_point_comes_to_an_end():
+    cluster = Endless()
+    hits = latest(Logs(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 1_000)
+    with pytest.raises(TryLater, match="in part only"):
+        [it async for it in events_in(hits, lambda _: None, 1_000)]
+    assert cluster.searches == MOST_HITS // MOST_AT_ONCE
+
+
+async def test_a_search_that_brings_enough_is_whole():
+    cluster = Endless()
+    hits = latest(Logs(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 5)
+    event = SiemEvent(external_id=None, occurred_at=WINDOW.start, summary="signed in")
+    assert len([it async for it in events_in(hits, lambda _: event, 5)]) == 5
+    assert cluster.searches == 1
+
+
+@pytest.mark.parametrize("told", ["Ann", ["bob", "ANN"], None, ["bob"]])
+def test_what_a_document_was_found_by_is_among_its_entities(told):
+    ann, web = Entity(EntityKind.USER, "ann"), Entity(EntityKind.HOST, "web-1")
+    fields = {EntityKind.USER: ("user.target.name",)}
+    found = with_asked([web], ann, {"user": {"target.name": told}}, fields)
+    assert found == (None if told in (None, ["bob"]) else (ann, web))
+    assert with_asked([web, Entity(EntityKind.USER, "ANN")], ann, {}, fields) is not None
+
+
+def test_documents_are_nested_dotted_and_both_at_once():
+    document = {"a.b": {"c": 1}, "a": {"b.d": [True, "\0 x "], "e": {"f.g": 2}}, "h": [None]}
+    assert [value_at(document, it) for it in ("a.b.c", "a.e.f.g", "a.b.x")] == [1, 2, None]
+    assert text_at(document, "h", "a.b.d") == "x"
+    assert (text_at("no document", "a"), text_at({"a": 7}, "a")) == (None, "7")
+
+
+def test_a_document_may_be_spelt_as_json():
+    assert decoded('{"a": 1}') == decoded({"a": 1}) == {"a": 1}
+    for value in ("[1]", "{", "", None, 7, '{"a": "\ud800"}'):
+        assert decoded(value) is None

@@ -1,0 +1,96 @@
+"""Whatever an entity is called, it is a value in a query and nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.connectors.microsoft.kql_reader import BadQuery, read, text_of, tokens_of
+
+from tocsin import Entity, EntityKind, Window
+from tocsin_connectors.siem.microsoft.hunting import HUNTING
+from tocsin_connectors.siem.microsoft.kql import literal, search, timespan
+from tocsin_connectors.siem.microsoft.searching import kinds_of
+from tocsin_connectors.siem.sentinel.tables import tables_of
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+WINDOW = Window(NOON - timedelta(hours=1), NOON)
+KINDS = sorted(kinds_of(HUNTING))
+BREAKING = st.text(st.sampled_from("\"'\\\n\r\t@h`~|;(){}[]/*-=<>! \x00\u2028\u202e\ud83dux0a"))
+TEXT = st.text() | BREAKING | st.text(st.characters())
+
+
+def query(value: str, kind: EntityKind = EntityKind.PROCESS) -> str:
+    return search(HUNTING, "Timestamp", Entity(kind, value), WINDOW, 7)
+
+
+@given(text=TEXT)
+def test_a_literal_is_one_token_that_stands_for_its_text(text):
+    [token] = tokens_of(literal(text))
+    assert token.kind == "string"
+    assert token.text.isprintable()
+    assert text_of(token) == text.encode("utf-16", "surrogatepass").decode(
+        "utf-16", "surrogatepass"
+    )
+
+
+@given(value=TEXT, kind=st.sampled_from(KINDS))
+def test_no_value_changes_anything_of_a_query_but_itself(value, kind):
+    usual, odd = (tokens_of(query(it, kind)) for it in ("x", value))
+    assert text_of(odd[3]) == Entity(kind, value).value
+    assert odd[:3] + odd[4:] == usual[:3] + usual[4:]
+
+
+@given(value=TEXT)
+def test_a_query_is_of_the_form_that_is_meant(value):
+    asked = read(query(value))
+    assert asked.wanted == Entity(EntityKind.PROCESS, value).value
+    assert (asked.window, asked.limit) == (WINDOW, 7)
+    assert {leg.time for leg in asked.legs} == {"Timestamp"}
+
+
+@pytest.mark.parametrize(
+    "value", ['" | union SecurityEvent //', "\\", '\\" or true', "a\n| take 9"]
+)
+def test_what_would_break_out_does_not(value):
+    assert read(query(value)).wanted == value.strip()
+
+
+def test_a_value_without_quotes_would_be_noticed():
+    with pytest.raises(BadQuery):
+        read(query("x").replace('"x"', '"x" or true'))
+
+
+def test_what_can_be_asked_for_is_what_some_column_has():
+    assert set(EntityKind) - kinds_of(tables_of({})) == {EntityKind.CVE}
+    assert set(EntityKind) - set(KINDS) == {EntityKind.CVE, EntityKind.CLOUD_RESOURCE}
+
+
+def test_only_tables_that_can_name_the_kind_are_asked():
+    asked = read(query("evil@example.com", EntityKind.EMAIL))
+    assert {leg.table for leg in asked.legs} == {"EmailEvents", "EmailAttachmentInfo"}
+    assert query("CVE-2026-1", EntityKind.CVE) == ""
+
+
+def test_an_account_is_compared_with_its_domain():
+    [leg] = [it for it in read(query("x", EntityKind.USER)).legs if it.table == "DeviceLogonEvents"]
+    assert leg.columns == (("AccountUpn",), ("AccountDomain", "AccountName"))
+
+
+def test_alerts_are_found_by_what_their_entities_mention():
+    asked = search(tables_of({}), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7)
+    [leg] = [it for it in read(asked).legs if it.table == "SecurityAlert"]
+    assert (leg.columns, leg.operators) == ((("Entities",),), ("has",))
+
+
+def test_tables_of_the_operator_are_asked_as_well():
+    own = {"Firewall_CL": {EntityKind.IP: ("src_s", "dst_s")}}
+    asked = search(tables_of(own), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7)
+    [leg] = [it for it in read(asked).legs if it.table == "Firewall_CL"]
+    assert leg.columns == (("src_s",), ("dst_s",))
+
+
+def test_a_window_is_an_interval_in_utc():
+    assert timespan(WINDOW) == "2026-11-20T11:00:00.000000Z/2026-11-20T12:00:00.000000Z"

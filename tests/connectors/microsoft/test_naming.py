@@ -1,0 +1,98 @@
+"""What Microsoft's products call accounts, machines and files."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Entity, EntityKind
+from tocsin_connectors.siem.microsoft.naming import entity_of, file, host, users
+
+TEXT = st.none() | st.text(min_size=1).map(str.strip).filter(len)  # as records are read
+
+
+@pytest.mark.parametrize(
+    ("parts", "names"),
+    [
+        (("ann", None, None), {"ann"}),
+        (("ann", None, "ann@example.com"), {"ann@example.com"}),
+        (("ann", "EXAMPLE", None), {"EXAMPLE\\ann"}),
+        (("ann", "EXAMPLE", "ann@example.com"), {"EXAMPLE\\ann", "ann@example.com"}),
+        (("ann", "EXAMPLE", "ann"), {"EXAMPLE\\ann"}),
+        (("ann@example.com", "EXAMPLE", "ann@example.com"), {"ann@example.com"}),
+        (("OTHER\\ann", "EXAMPLE", None), {"OTHER\\ann"}),
+        ((None, "EXAMPLE", "ann@example.com"), {"ann@example.com"}),
+        (("-", None, None), set()),
+        ((None, None, None), set()),
+    ],
+)
+def test_an_account_is_told_as_each_log_calls_it(parts, names):
+    assert {it.value for it in users(*parts)} == names
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        (("WEB01", None), "web01"),
+        (("WEB01", "example.com"), "web01.example.com"),
+        (("web01.example.com", "example.com"), "web01.example.com"),
+    ],
+)
+def test_a_machine_is_told_by_its_whole_name(parts, name):
+    assert list(host(*parts)) == [Entity(EntityKind.HOST, name)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "path"),
+    [
+        ((None, "a.exe"), "a.exe"),
+        (("C:\\Temp", "a.exe"), "C:\\Temp\\a.exe"),
+        (("C:\\Temp\\", "a.exe"), "C:\\Temp\\a.exe"),
+        (("C:\\Temp\\A.exe", "a.exe"), "C:\\Temp\\A.exe"),
+        (("/tmp", "a"), "/tmp/a"),
+        (("/tmp/a", "a"), "/tmp/a"),
+        (("a.exe", "a.exe"), "a.exe"),
+    ],
+)
+def test_a_file_is_told_by_its_path(parts, path):
+    assert list(file(*parts)) == [Entity(EntityKind.FILE, path)]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "name"),
+    [
+        ("evil.example.com", EntityKind.DOMAIN, "evil.example.com"),
+        ("evil.example.com:8443", EntityKind.DOMAIN, "evil.example.com"),
+        ("203.0.113.7:80", EntityKind.IP, "203.0.113.7"),
+        ("2001:db8::7", EntityKind.IP, "2001:db8::7"),
+        ("evil.example.com/x", EntityKind.URL, "evil.example.com/x"),
+    ],
+)
+def test_a_url_that_is_a_mere_place_names_that(value, kind, name):
+    assert list(entity_of(EntityKind.URL, value)) == [Entity(kind, name)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (EntityKind.URL, "somewhere"),
+        (EntityKind.URL, "ann@example.com"),
+        (EntityKind.URL, "two words.example.com"),
+        (EntityKind.DOMAIN, "https://evil.example.com/x"),
+        (EntityKind.DOMAIN, "evil.example.com:443"),
+        (EntityKind.USER, "-\\-"),
+        (EntityKind.IP, "somewhere"),
+        (EntityKind.HOST, "."),
+        (EntityKind.FILE_HASH, "none"),
+        (EntityKind.EMAIL, "ann"),
+    ],
+)
+def test_what_is_of_another_form_names_nothing(kind, value):
+    assert list(entity_of(kind, value)) == []
+
+
+@given(one=TEXT, other=TEXT, third=TEXT)
+def test_any_text_is_taken(one, other, third):
+    for entity in (*users(one, other, third), *host(one, other), *file(one, other)):
+        assert entity.value

@@ -1,0 +1,124 @@
+"""Asking tables that are there, and some that are not."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.connectors.microsoft.kql_reader import read
+
+from tocsin import Entity, EntityKind, Refused, TryLater, Window
+from tocsin_connectors.siem.microsoft.hunting import HUNTING
+from tocsin_connectors.siem.microsoft.searching import Rows, Searcher
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+WINDOW = Window(NOON - timedelta(hours=1), NOON)
+ATTACKER = Entity(EntityKind.IP, "203.0.113.7")
+WORDS = b"""{"error":{"message":"Failed to resolve table or column expression named '%s'"}}"""
+
+
+def row(minutes: int) -> dict:
+    at = NOON - timedelta(minutes=minutes)
+    record = {"RemoteIP": "203.0.113.7", "ActionType": "ConnectionSuccess"}
+    return {
+        "EventTime": at.isoformat(),
+        "EventTable": "DeviceNetworkEvents",
+        "EventRecord": record,
+    }
+
+
+class Service:
+    """Answers rows, and refuses what it has not."""
+
+    def __init__(
+        self,
+        *rows: dict,
+        absent: tuple[str, ...] = (),
+        barred: str = "",
+        lacking: str | None = None,
+    ) -> None:
+        self.answer, self.absent, self.barred = Rows(rows, lacking), absent, barred
+        self.asked = list[set[str]]()
+        self.searcher = Searcher(HUNTING, "Timestamp", self.run)
+
+    async def run(self, query: str, window: Window) -> Rows:
+        tables = {leg.table for leg in read(query).legs}
+        self.asked.append(tables)
+        await asyncio.sleep(0)  # so that others ask meanwhile
+        for name in self.absent:
+            if name in tables:
+                raise Refused("400", status=400, response=WORDS % name.encode())
+        if self.barred in tables:
+            words = b"The table '%s' is on a plan that does not support this operation"
+            raise Refused("400", status=400, response=words % self.barred.encode())
+        return self.answer
+
+    async def find(self, entity: Entity = ATTACKER, limit: int = 9) -> list[int]:
+        events = self.searcher.events(entity, WINDOW, limit)
+        return [(NOON - event.occurred_at) // timedelta(minutes=1) async for event in events]
+
+
+async def test_what_is_found_is_told():
+    assert await Service(row(10), row(20)).find() == [10, 20]
+
+
+async def test_no_more_than_the_limit_and_nothing_outside_of_the_window():
+    assert await Service(row(0), row(10), row(20), row(60), row(61)).find() == [10, 20, 60]
+    assert await Service(row(10), row(20)).find(limit=1) == [10]
+
+
+async def test_a_table_that_is_not_there_is_asked_once():
+    service = Service(row(10), absent=("DeviceEvents", "EmailEvents"))
+    assert await service.find() == [10]
+    assert await service.find() == [10]
+    assert len(service.asked) == 4
+    assert not {"DeviceEvents", "EmailEvents"} & service.asked[-1]
+
+
+async def test_two_that_meet_the_same_table_at_once_both_find_what_the_others_have():
+    service = Service(row(10), absent=("DeviceEvents", "EmailEvents"))
+    both = asyncio.gather(service.find(), service.find())
+    assert await asyncio.wait_for(both, 5) == [[10], [10]]
+
+
+async def test_where_no_table_is_left_nothing_is_found():
+    service = Service(row(10), absent=tuple(table.name for table in HUNTING))
+    assert await service.find() == []
+
+
+async def test_a_table_that_cannot_be_asked_hides_no_other_and_is_told():
+    service = Service(row(10), barred="DeviceEvents")
+    for _ in range(2):
+        events = service.searcher.events(ATTACKER, WINDOW, 9)
+        assert (await anext(events)).occurred_at == NOON - timedelta(minutes=10)
+        with pytest.raises(TryLater, match="DeviceEvents cannot be asked"):
+            await anext(events)
+    assert len(service.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(400, b"Query timeout"), (400, b"DeviceEvents, EmailEvents: odd"), (413, b"DeviceEvents")],
+)
+async def test_another_refusal_is_raised(status, words):
+    async def run(query, window):
+        raise Refused("no", status=status, response=words)
+
+    searcher = Searcher(HUNTING, "Timestamp", run)
+    with pytest.raises(Refused):
+        await anext(searcher.events(ATTACKER, WINDOW, 9))
+
+
+async def test_what_is_only_a_part_is_told_and_said_to_be_one():
+    service = Service(row(10), lacking="PartialError: too much")
+    events = service.searcher.events(ATTACKER, WINDOW, 9)
+    assert (await anext(events)).occurred_at == NOON - timedelta(minutes=10)
+    with pytest.raises(TryLater, match="PartialError: too much"):
+        await anext(events)
+
+
+async def test_nothing_is_asked_for_what_has_no_name():
+    service = Service(row(10))
+    assert await service.find(Entity(EntityKind.IP, "")) == []
+    assert service.asked == []

@@ -1,0 +1,167 @@
+"""What becomes of an alert of Security Analytics, and of its findings."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.connectors.indices.asking import everywhere
+from tests.connectors.wazuh.test_alerts import JSON
+
+from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity, Window
+from tocsin_connectors.siem.matching import is_named
+from tocsin_connectors.siem.opensearch.alerts import Name, finding_ids, has_changed_in, incident_of
+from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, event_of
+from tocsin_connectors.siem.opensearch.findings import with_findings
+
+ALERT = {
+    "detector_id": "another",
+    "id": "alert-7",
+    "trigger_name": "Sign-ins that failed",
+    "finding_ids": ["finding-1", "finding-2"],
+    "related_doc_ids": ["1|windows"],
+    "state": "ACTIVE",
+    "error_message": None,
+    "severity": "2",
+    "start_time": "2026-11-20T09:19:51.250123Z",
+    "last_notification_time": "2026-11-20T09:19:51.250456Z",
+    "end_time": None,
+    "acknowledged_time": None,
+}
+DOCUMENT = {
+    "winlog": {"event_data": {"TargetUserName": "ann"}, "computer_name": "dc.example.com"},
+    "source.ip": "203.0.113.7",
+    "source": {"port": 52044},
+}
+FINDING = {
+    "id": "finding-1",
+    "queries": [{"name": "rule-a", "tags": ["low", "attack.t1110"]}, {"tags": ["critical"]}],
+    "timestamp": 1_795_166_391_250,
+    "document_list": [
+        {"id": "1", "found": True, "document": json.dumps(DOCUMENT)},
+        {"id": "2", "found": False, "document": "{ no JSON"},
+    ],
+}
+
+
+def read(**changes: Any) -> Incident:
+    return incident_of({**ALERT, **changes}, "detector-1", "Windows logs")
+
+
+def test_an_alert_is_an_incident():
+    incident = read()
+    assert incident.external_id == "alert-7@detector-1@1795166391250"
+    assert (incident.external_number, incident.title) == ("alert-7", "Sign-ins that failed")
+    assert (incident.severity, incident.raw_severity) == (Severity.HIGH, "2")
+    assert incident.occurred_at == datetime(2026, 11, 20, 9, 19, 51, 250_123, UTC)
+    assert incident.changed_at == datetime(2026, 11, 20, 9, 19, 51, 250_456, UTC)
+    assert incident.description == "Detector: Windows logs"
+    assert Name.parse(incident.external_id) == ("alert-7", "detector-1", 1_795_166_391_250)
+    assert Name.parse("alert-7") is None
+
+
+@pytest.mark.parametrize(
+    ("severity", "found", "assumed"),
+    [
+        *(("1", Severity.CRITICAL, False), ("3", Severity.MEDIUM, False)),
+        *(("4", Severity.LOW, False), (5, Severity.INFORMATIONAL, False)),
+        *((None, Severity.MEDIUM, True), ("6", Severity.MEDIUM, True)),
+    ],
+)
+def test_the_level_of_the_trigger_is_the_severity(severity, found, assumed):
+    incident = read(severity=severity)
+    assert (incident.severity, incident.severity_assumed) == (found, assumed)
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        *(("ACTIVE", IncidentStatus.NEW), ("ERROR", IncidentStatus.NEW)),
+        *(("acknowledged", IncidentStatus.ACTIVE), ("COMPLETED", IncidentStatus.CLOSED)),
+        *(("DELETED", IncidentStatus.CLOSED), ("AUDIT", IncidentStatus.NEW)),
+    ],
+)
+def test_the_state_is_the_status(state, status):
+    incident = read(state=state)
+    assert (incident.status, incident.raw_status) == (status, state)
+
+
+def test_it_has_changed_when_it_was_acknowledged_or_has_ended():
+    day = Window(datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
+    assert not has_changed_in(ALERT, day)
+    acknowledged = {**ALERT, "acknowledged_time": 1_795_170_000_000}
+    assert has_changed_in(acknowledged, day)
+    assert not has_changed_in(acknowledged, Window(day.end, day.end + timedelta(days=1)))
+    assert not has_changed_in({**acknowledged, "start_time": None}, day)
+    assert read(**acknowledged).changed_at == datetime(2026, 11, 20, 10, 20, tzinfo=UTC)
+
+
+def test_findings_tell_what_an_alert_is_about():
+    incident = with_findings(read(), [FINDING, {"id": 7}])
+    assert {(it.kind.value, it.value) for it in incident.entities} == {
+        *(("user", "ann"), ("host", "dc.example.com"), ("ip", "203.0.113.7")),
+    }
+    assert incident.techniques == ("T1110",)
+    [alert] = incident.alerts
+    assert (alert.external_id, alert.title, alert.severity) == (
+        *("finding-1", "rule-a", Severity.CRITICAL),
+    )
+    assert incident.severity is Severity.HIGH
+
+
+def test_an_alert_without_a_level_has_that_of_the_rules_that_matched():
+    incident = with_findings(read(severity=None), [FINDING])
+    assert (incident.severity, incident.severity_assumed) == (Severity.CRITICAL, False)
+    assert with_findings(read(severity=None), []).severity_assumed
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"id": None}, "id is missing"),
+        ({"start_time": None}, "start_time is no time: None"),
+        ({"start_time": "2026-11-20T09:19:51"}, "start_time is no time"),
+    ],
+)
+def test_what_is_essential(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        read(**changes)
+
+
+def test_a_document_is_an_event_in_one_line():
+    document = {**DOCUMENT, "@timestamp": "2026-11-20T09:19:51Z", "message": "two\nlines"}
+    ann = Entity(EntityKind.USER, "Ann")
+    event = event_of({"_id": "1", "_source": document}, "@timestamp", ann)
+    assert event is not None
+    assert (event.external_id, event.summary) == ("1", "two lines")
+    told = event_of({"_id": "1", "_source": {**document, "message": None}}, "@timestamp", ann)
+    assert told is not None
+    assert "TargetUserName" in told.summary
+
+
+@given(changes=st.dictionaries(st.sampled_from([*ALERT, *FINDING]), JSON, max_size=5))
+def test_any_field_may_have_any_type(changes):
+    with contextlib.suppress(ValueError):  # an alert may be rejected, and nothing else
+        incident = incident_of({**ALERT, **changes}, "detector-1", None)
+        assert with_findings(incident, [{**FINDING, **changes}]).external_id
+        assert all(finding_ids({**ALERT, **changes}))
+
+
+def test_the_account_that_something_was_done_to_is_an_entity():
+    document = json.dumps({"user.target": {"name": "ann"}, "related": {"hosts": ["dc", "-"]}})
+    finding = {**FINDING, "document_list": [{"document": document}]}
+    found = with_findings(read(), [finding]).entities
+    assert set(found) == {Entity(EntityKind.USER, "ann"), Entity(EntityKind.HOST, "dc")}
+
+
+def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
+    bare = {"@timestamp": "2026-11-20T09:19:51Z"}
+    for place, asked, document in everywhere(ENTITY_FIELDS, bare):
+        event = event_of({"_id": "1", "_source": document}, "@timestamp", asked)
+        assert event is not None, place
+        assert is_named(asked, event.entities), place

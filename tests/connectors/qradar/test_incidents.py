@@ -1,0 +1,213 @@
+"""Offenses of each kind become the right incidents."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tocsin import Entity, EntityKind, IncidentStatus, Severity
+from tocsin.testing import make_settings, make_tools
+from tocsin_connectors.siem.qradar import QRadar
+from tocsin_connectors.siem.qradar.console import Console
+from tocsin_connectors.siem.qradar.incidents import incident_of
+from tocsin_connectors.siem.qradar.lookups import MOST_ADDRESSES, Lookups
+from tocsin_connectors.siem.qradar.words import severity_of
+
+CONSOLE = "https://qradar.example.com"
+OFFENSE: dict[str, Any] = {
+    "id": 4711,
+    "description": "Excessive Firewall Denies\n preceded by Login Failures\n",
+    "status": "OPEN",
+    "magnitude": 7,
+    "severity": 9,
+    "start_time": 1_795_168_800_250,
+    "last_updated_time": 1_795_169_000_900,
+    "last_persisted_time": 1_795_169_100_000,
+    "close_time": None,
+    "offense_type": 0,
+    "offense_source": "203.0.113.9",
+    "follow_up": False,
+    "assigned_to": None,
+    "domain_id": 0,
+    "categories": ["Firewall Deny", "Login Failure"],
+    "source_network": "other",
+    "destination_networks": ["Net-10", "other"],
+    "source_address_ids": [10],
+    "local_destination_address_ids": [1],
+    "rules": [{"id": 100_405, "type": "CRE_RULE"}, {"id": 7, "type": "ADE_RULE"}],
+    "log_sources": [
+        {"id": 112, "name": "Linux @ bastion", "type_name": "LinuxServer"},
+        {"id": 113, "name": "Fortinet @ 192.0.2.254", "type_name": "FortiGate"},
+        {"id": 63, "name": "Custom Rule Engine-8 :: qradar @ me", "type_name": "EventCRE"},
+    ],
+}
+
+
+class Known(Lookups):
+    """Look-ups of which all are known."""
+
+    def __init__(self) -> None:
+        """Know a few names, and nobody to ask."""
+        console = Console(make_tools(), make_settings(QRadar, url=CONSOLE, token="x"))
+        super().__init__(console, make_tools())
+
+    def addresses(self, record):
+        return ["203.0.113.9", "10.1.2.3"]
+
+    def rule(self, record):
+        return {100_405: "Excessive Denies"}.get(record.get("id"))
+
+    def closing_reason(self, record):
+        return "False-Positive, Tuned" if record.get("closing_reason_id") == 2 else None
+
+
+def made(**differently: Any):
+    return incident_of(OFFENSE | differently, Known(), CONSOLE)
+
+
+def entities(incident):
+    return [(it.kind, it.value) for it in incident.entities]
+
+
+def test_an_offense_becomes_an_incident():
+    incident = made()
+    assert (incident.external_id, incident.external_number) == ("4711", "4711")
+    assert incident.title == "Excessive Firewall Denies preceded by Login Failures"
+    assert incident.occurred_at == datetime(2026, 11, 20, 10, 0, 0, 250_000, tzinfo=UTC)
+    assert incident.changed_at == datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
+    assert incident.source_url == (
+        "https://qradar.example.com/console/do/sem/offensesummary"
+        "?appName=Sem&pageId=OffenseSummary&summaryId=4711"
+    )
+    assert incident.description.splitlines() == [
+        "Source IP: 203.0.113.9",
+        "Categories: Firewall Deny, Login Failure",
+        "Log sources: Linux @ bastion, Fortinet @ 192.0.2.254, Custom Rule Engine-8 :: qradar @ me",
+        "From the network: other",
+        "To the networks: Net-10, other",
+    ]
+
+
+def test_its_rules_are_its_alerts():
+    alerts = [(it.external_id, it.title, it.severity) for it in made().alerts]
+    assert alerts == [
+        ("4711:100405", "Excessive Denies", Severity.HIGH),
+        ("4711:7", "Rule 7", Severity.HIGH),
+    ]
+
+
+def test_it_names_its_source_its_addresses_and_who_sends_the_logs():
+    assert entities(made()) == [
+        (EntityKind.IP, "203.0.113.9"),
+        (EntityKind.IP, "10.1.2.3"),
+        (EntityKind.HOST, "bastion"),
+        (EntityKind.IP, "192.0.2.254"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "entity"),
+    [
+        (0, "203.0.113.80", Entity(EntityKind.IP, "203.0.113.80")),
+        (1, "203.0.113.80", Entity(EntityKind.IP, "203.0.113.80")),
+        (3, "ann", Entity(EntityKind.USER, "ann")),
+        (7, "laptop-7", Entity(EntityKind.HOST, "laptop-7")),
+        (11, "2001:db8::7", Entity(EntityKind.IP, "2001:db8::7")),
+    ],
+)
+def test_what_it_is_indexed_by_is_an_entity(number, value, entity):
+    incident = made(offense_type=number, offense_source=value)
+    assert incident.entities[0] == entity
+
+
+def test_what_is_no_thing_is_no_entity():
+    for number, value in ((2, "Session Closed"), (8, "443"), (3, "N/A"), (99, "x")):
+        assert len(made(offense_type=number, offense_source=value).entities) == 4
+
+
+def test_magnitudes_are_severities():
+    told = [severity_of(it) for it in range(11)]
+    assert [told.count(it) for it in Severity] == [2, 2, 3, 2, 2]
+    assert sorted(told, key=list(Severity).index) == told
+    assert [severity_of(it) for it in (None, -1, 11)] == [None] * 3
+
+
+def test_the_magnitude_counts_and_not_the_severity():
+    assert (made().severity, made().raw_severity) == (Severity.HIGH, "7")
+    without = made(magnitude=None)
+    assert (without.severity, without.raw_severity) == (Severity.CRITICAL, "9")
+
+
+@pytest.mark.parametrize(
+    ("parts", "status"),
+    [
+        ({}, IncidentStatus.NEW),
+        ({"assigned_to": "ann"}, IncidentStatus.ACTIVE),
+        ({"follow_up": True}, IncidentStatus.ACTIVE),
+        ({"status": "HIDDEN"}, IncidentStatus.ACTIVE),
+        ({"status": "CLOSED", "follow_up": True}, IncidentStatus.CLOSED),
+        ({"status": "ARCHIVED"}, IncidentStatus.NEW),
+    ],
+)
+def test_where_it_stands(parts, status):
+    assert made(**parts).status is status
+
+
+def test_a_closed_one_says_who_closed_it_when_and_why():
+    closed = {"status": "CLOSED", "close_time": 1_795_170_000_500, "closing_user": "ann"}
+    incident = made(**closed, closing_reason_id=2)
+    assert incident.changed_at == datetime(2026, 11, 20, 10, 20, 0, 500_000, tzinfo=UTC)
+    assert incident.description.endswith("Closed by: ann\nClosed as: False-Positive, Tuned")
+
+
+def test_an_older_version_is_dated_by_its_last_event():
+    incident = made(last_persisted_time=None)
+    assert incident.changed_at == datetime(2026, 11, 20, 10, 3, 20, 900_000, tzinfo=UTC)
+
+
+def test_more_addresses_than_are_named_are_said_to_be():
+    many = {"source_address_ids": list(range(MOST_ADDRESSES + 1))}
+    assert made(**many).description.endswith("more addresses than the first 200, which are named")
+
+
+def test_growing_numbers_are_no_change():
+    assert made(event_count=1) == made(event_count=2)
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({"id": None}, "id is missing"),
+        ({"id": "4711"}, "id is of the wrong kind"),
+        (
+            {"last_persisted_time": None, "last_updated_time": None},
+            "last_persisted_time is missing",
+        ),
+        ({"last_persisted_time": 1_795_169_100}, "no time in milliseconds"),
+        ({"start_time": 2**62}, "no time in milliseconds"),
+    ],
+)
+def test_what_cannot_be_understood_is_said(parts, reason):
+    with pytest.raises(ValueError, match=reason):
+        made(**parts)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=30)
+@given(st.dictionaries(st.sampled_from(sorted(OFFENSE)), VALUES, max_size=6))
+def test_any_record_is_an_incident_or_a_value_error(parts):
+    try:
+        incident = made(**parts)
+    except ValueError:
+        return
+    assert cast(datetime, incident.changed_at).tzinfo is UTC

@@ -1,0 +1,458 @@
+"""What is particular to QRadar: three clocks, names by ids, versions of the API, writing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from unittest.mock import patch
+from urllib.parse import quote_plus, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import (
+    CredentialsRefused,
+    Entity,
+    EntityKind,
+    IncidentStatus,
+    Misconfigured,
+    Refused,
+    Severity,
+    TryLater,
+)
+from tocsin.testing import Fault, Siem, open_provider
+from tocsin_connectors.siem.qradar import QRadar, directory
+from tocsin_connectors.siem.qradar.lookups import MOST_ADDRESSES
+from tocsin_connectors.siem.qradar.writing import LONGEST_NOTE, parts_of
+
+from .simulator import RULE, SETTINGS, TOKEN, QRadarSimulator
+
+OFFENSES = "/api/siem/offenses"
+STREAMS = ("new", "changed", "closed")
+
+
+class Reading:
+    """Reads streams on, each from where it was."""
+
+    def __init__(self, provider):
+        self.provider = provider
+        self.positions = {}
+        self.covered = []
+
+    async def __call__(self, *streams):
+        found = []
+        for stream in streams or STREAMS:
+            position, now = self.positions.get(stream), self.provider.tools.clock.now()
+            async for page in self.provider.read(stream, position, now):
+                self.positions[stream] = page.next_position
+                self.covered += page.covered
+                found += page.incidents
+        return found
+
+
+def asked(console, path=OFFENSES):
+    return [it for it in console.requests if it.path == path]
+
+
+def address(number):
+    return Entity(EntityKind.IP, f"198.51.{number // 250}.{number % 250 + 1}")
+
+
+# what every request has
+
+
+async def test_the_token_is_in_a_header_and_in_no_address(console, opened, put):
+    put()
+    async with opened() as provider:
+        await provider.check()
+        await Reading(provider)()
+    assert all(it.headers["SEC"] == TOKEN for it in console.requests)
+    assert not any(TOKEN in str(it.query) or TOKEN in it.path for it in console.requests)
+
+
+async def test_each_request_but_that_for_versions_tells_its_version(console, opened):
+    async with opened(api_version="27.0") as provider:
+        await provider.check()
+    told = {it.path: it.headers.get("Version") for it in console.requests}
+    assert told.pop("/api/help/versions") is None
+    assert set(told.values()) == {"27.0"}
+
+
+async def test_offenses_are_asked_for_by_range_and_by_field(console, opened):
+    async with opened() as provider:
+        await Reading(provider)()
+    for it in asked(console):
+        assert it.headers["Range"] in ("items=0-0", "items=0-49")
+        assert "id" in it.query["fields"].split(",")
+
+
+# check
+
+
+@pytest.mark.parametrize(
+    "lacking", ["Offenses", "View Custom Rules", "Log Activity", "Offenses, for notes"]
+)
+async def test_a_permission_that_is_missing_is_named(console, opened, lacking):
+    console.lacks = {lacking}
+    async with opened(write_back=True) as provider:
+        health = await provider.check()
+    assert health.problems == (f"the user role of the authorized service lacks {lacking}",)
+
+
+async def test_check_changes_nothing_and_clears_away(console, opened, put):
+    case = put()
+    async with opened(write_back=True) as provider:
+        health = await provider.check()
+    assert (health.problems, console.searches, console.changes) == ((), {}, [])
+    assert console.siem.comments(case.id) == []
+
+
+async def test_who_reads_only_needs_no_permission_to_search_or_write(console, opened):
+    console.lacks = {"Log Activity", "Offenses, for notes"}
+    async with opened(search_events=False) as provider:
+        assert (await provider.check()).problems == ()
+
+
+async def test_a_version_that_the_console_does_not_know_is_told_with_those_it_does(opened):
+    async with opened(api_version="17.0") as provider:
+        [problem] = (await provider.check()).problems
+    assert problem.endswith("version 17.0 of the API: set api_version to one of 26.0, 27.0")
+
+
+async def test_a_wrong_token_is_refused_credentials(opened):
+    async with opened(token="another") as provider:
+        with pytest.raises(CredentialsRefused, match="401"):
+            await provider.check()
+
+
+# three clocks
+
+
+async def test_at_first_the_past_comes_by_time_and_by_id_only_what_is_new(opened, put, clock):
+    put()
+    async with opened() as provider:
+        read = Reading(provider)
+        assert await read("new") == []
+        assert [it.external_id for it in await read("changed")] == ["1"]
+        now = clock.now()
+        put(created_at=now, changed_at=now)
+        clock.advance(minutes=1)
+        assert [it.external_id for it in await read("new")] == ["2"]
+
+
+async def test_a_new_offense_comes_by_its_id_however_old_its_times_are(opened, put, clock):
+    async with opened() as provider:
+        read = Reading(provider)
+        await read()
+        clock.advance(minutes=1)
+        long_ago = clock.now() - timedelta(days=9)
+        put(created_at=long_ago, changed_at=long_ago)
+        assert [it.external_id for it in await read()] == ["1"]
+
+
+async def test_gaps_between_ids_hold_up_nothing(opened, put, clock):
+    async with opened() as provider:
+        read = Reading(provider)
+        await read()
+        for number in (7, 4_000, 9_000_000):
+            put(id=str(number), number=number)
+        clock.advance(minutes=1)
+        assert [it.external_id for it in await read("new")] == ["7", "4000", "9000000"]
+
+
+async def test_a_new_offense_has_to_be_as_old_as_the_settle_delay(opened, put, clock):
+    async with opened(settle_delay="30s") as provider:
+        read = Reading(provider)
+        await read()
+        put(created_at=clock.now(), changed_at=clock.now())
+        clock.advance(seconds=29)
+        assert await read("new") == []
+        clock.advance(seconds=3)
+        assert len(await read("new")) == 1
+
+
+async def test_more_new_offenses_than_a_page_holds_arrive(console, opened, put, clock):
+    console.most_per_page = 3
+    async with opened() as provider:
+        read = Reading(provider)
+        await read()
+        cases = [put() for _ in range(10)]
+        clock.advance(minutes=1)
+        assert [it.external_id for it in await read("new")] == [it.id for it in cases]
+        assert await read("new") == []
+
+
+async def test_a_closing_comes_though_nothing_else_tells_of_it(console, opened, put, clock):
+    case = put()
+    async with opened() as provider:
+        read = Reading(provider)
+        await read()
+        clock.advance(hours=1)
+        await read()
+        console.siem.put(replace(case, status=IncidentStatus.CLOSED, changed_at=clock.now()))
+        clock.advance(minutes=1)
+        assert await read("new", "changed") == []
+        [closed] = await read("closed")
+    assert closed.status is IncidentStatus.CLOSED
+    assert "Closed by: admin\nClosed as: Mended" in closed.description
+
+
+async def test_changes_are_asked_for_without_regard_to_status(console, opened):
+    async with opened() as provider:
+        await Reading(provider)()
+    assert not any("status" in it.query.get("filter", "") for it in asked(console))
+
+
+async def test_what_breaks_by_id_is_left_to_be_read_by_time(console, opened, put, clock):
+    async with opened() as provider:
+        read = Reading(provider)
+        await read()
+        poison, other = put(), put()
+        console.siem.poisoned.add(poison.id)
+        clock.advance(minutes=1)
+        for _ in range(2):
+            with pytest.raises(Exception, match="500"):
+                await read("new")
+        assert await read("new") == []
+        [lost] = [it for it in read.covered if it.lost]
+        later = put()
+        clock.advance(minutes=6)
+        assert [it.external_id for it in await read("new")] == [later.id]
+        console.siem.poisoned.clear()
+        clock.advance(hours=1)
+        filled = {it.external_id async for it in incidents_of(provider, lost)}
+    assert {poison.id, other.id} & filled == {poison.id, other.id} & born_in(console, lost)
+
+
+async def incidents_of(provider, lost):
+    async for page in provider.backfill("new", None, lost):
+        for incident in page.incidents:
+            yield incident
+
+
+def born_in(console, lost):
+    return {it.id for it in console.siem.created(lost)}
+
+
+async def test_a_position_of_another_version_is_left_as_it_is(opened):
+    async with opened() as provider:
+        with pytest.raises(Refused, match="cannot read the position"):
+            await anext(provider.read("new", {"since": 7}, provider.tools.clock.now()))
+
+
+# older versions of the API
+
+
+async def test_an_older_version_is_read_by_the_time_of_the_last_event(console, opened, put, clock):
+    console.is_old = True
+    case = put()
+    async with opened() as provider:
+        read = Reading(provider)
+        assert [it.external_id for it in await read()] == [case.id]
+        put()
+        clock.advance(minutes=1)
+        assert {it.external_id for it in await read()} == {"2"}
+        health = await provider.check()
+    assert "has no last_persisted_time" in health.detail
+    refused = [it for it in asked(console) if "last_persisted_time" in it.query["fields"]]
+    assert len(refused) == 1
+
+
+async def test_a_filter_that_is_refused_for_another_reason_is_no_older_version(console, opened):
+    async with opened() as provider:
+        known = patch.object(console, "known", return_value={"id"})
+        with known, pytest.raises(Refused, match="422"):
+            await Reading(provider)("changed")
+        assert await Reading(provider)("changed") == []
+
+
+@pytest.mark.parametrize("counts_parts", [False, True])
+async def test_whatever_the_total_counts_all_arrive(console, opened, put, counts_parts):
+    console.counts_parts, console.most_per_page = counts_parts, 50
+    names = {put().id for _ in range(120)}
+    async with opened() as provider:
+        assert {it.external_id for it in await Reading(provider)("changed")} == names
+
+
+# what ids stand for
+
+
+async def test_the_addresses_of_a_page_are_asked_for_together_and_once(console, opened, put):
+    for number in range(40):
+        put(entities=(address(number), address(number + 1)))
+    async with opened() as provider:
+        found = await Reading(provider)("changed")
+        again = await provider.incident("7")
+    assert len(asked(console, "/api/siem/source_addresses")) == 1
+    assert {it for incident in found for it in incident.entities} == set(map(address, range(41)))
+    assert set(again.entities) == {address(6), address(7)}
+
+
+async def test_the_addresses_of_new_offenses_are_asked_for_together(console, opened, put, clock):
+    async with opened() as provider:
+        read = Reading(provider)
+        await read()
+        for number in range(20):
+            put(entities=(address(number),))
+        clock.advance(minutes=1)
+        found = await read("new")
+    assert len(asked(console, "/api/siem/source_addresses")) == 1
+    assert [it.entities for it in found] == [(address(number),) for number in range(20)]
+
+
+async def test_many_addresses_are_asked_for_in_batches(console, opened, put):
+    put(entities=tuple(address(number) for number in range(MOST_ADDRESSES + 5)))
+    async with opened() as provider:
+        [incident] = await Reading(provider)("changed")
+    batches = [
+        len(it.query["filter"].split(",")) for it in asked(console, "/api/siem/source_addresses")
+    ]
+    assert batches == [50] * 4
+    assert len(incident.entities) == MOST_ADDRESSES
+    assert "more addresses than the first 200" in incident.description
+
+
+async def test_the_name_of_a_rule_is_learnt_anew_after_a_while(console, opened, put, clock):
+    put()
+    async with opened() as provider:
+        [first] = await Reading(provider)("changed")
+        console.rules[RULE] = "Renamed"
+        assert (await provider.incident("1")).alerts == first.alerts
+        clock.advance(hours=2)
+        assert (await provider.incident("1")).alerts[0].title == "Renamed"
+
+
+async def test_rules_that_may_not_be_read_have_numbers_and_are_not_asked_for_again(
+    console, opened, put
+):
+    console.lacks = {"View Custom Rules"}
+    put()
+    async with opened() as provider:
+        [incident] = await Reading(provider)("changed")
+        await provider.incident("1")
+    assert [it.title for it in incident.alerts] == [f"Rule {RULE}"]
+    assert len(asked(console, "/api/analytics/rules")) == 1
+
+
+async def test_a_look_up_that_breaks_is_waited_for_and_then_done_without(console, opened, put):
+    put(entities=(address(1),))
+    console.fail(Fault.ERROR, times=9, where="source_addresses")
+    async with opened() as provider:
+        read = Reading(provider)
+        for _ in range(3):
+            with pytest.raises(TryLater, match="cannot be told"):
+                await read("changed")
+        [incident] = await read("changed")
+        assert incident.entities == ()
+        console.recover()
+        assert (await provider.incident("1")).entities == (address(1),)
+
+
+async def test_what_is_known_is_bounded(opened, put):
+    for number in range(9):
+        put(entities=(address(number),))
+    with patch.object(directory, "_MOST_KNOWN", 4):
+        async with opened() as provider:
+            await Reading(provider)("changed")
+            known = provider._lookups._directories["source_address_ids"]._known
+    assert len(known) == 4
+
+
+# which offenses
+
+
+async def test_only_offenses_of_some_domains_and_of_several_are_read(console, opened, put):
+    domains = {"1": 0, "2": 3, "3": 7, "4": None}
+    render = console.render
+    told = lambda case: render(case) | {"domain_id": domains[case.id]}  # noqa: E731
+    for _ in domains:
+        put()
+    with patch.object(console, "render", told):
+        async with opened(domains=[3, 7]) as provider:
+            found = {it.external_id for it in await Reading(provider)("changed")}
+            [one] = [await provider.incident("2")]
+    assert found == {"2", "3", "4"}
+    assert "Domain: 3" in one.description
+
+
+async def test_only_offenses_of_some_rules_are_read(opened, put):
+    put()
+    async with opened(rules=[RULE, 5]) as one, opened(rules=[5]) as other:
+        assert len(await Reading(one)("changed")) == 1
+        assert await Reading(other)("changed") == []
+
+
+async def test_two_consoles_are_read_side_by_side(opened, put, clock):
+    async with QRadarSimulator(Siem(clock)) as another:
+        ours, theirs = put(title="ours"), another.siem.put(put(id="9", number=9, title="theirs"))
+        given = {"url": another.url, **SETTINGS}
+        async with opened() as one, open_provider(QRadar, clock=clock, **given) as two:
+            found = [it.external_id for it in await Reading(one)("changed")]
+            assert found == [ours.id, theirs.id]
+            [other] = await Reading(two)("changed")
+            assert (other.external_id, other.title) == ("9", "theirs")
+            assert urlsplit(other.source_url).netloc == urlsplit(another.url).netloc
+            assert await two.incident(ours.id) is None
+
+
+async def test_an_id_that_is_none_asks_nobody(console, opened):
+    async with opened() as provider:
+        for name in ("", "x", "7/../8", "-1", "٣"):
+            assert await provider.incident(name) is None
+    assert console.requests == []
+
+
+# writing
+
+
+async def test_a_long_comment_is_written_in_parts_each_once(console, opened, put):
+    case, words = put(), "\n".join(f"{line}: Ärger mit 鐘 {'x' * 70}" for line in range(90))
+    console.fail(Fault.LOST)
+    async with opened() as provider:
+        with pytest.raises(TryLater):
+            await provider.comment(case.id, words, "k:1")
+        for _ in range(2):
+            await provider.comment(case.id, words, "k:1")
+    notes = console.siem.comments(case.id)
+    assert len(notes) > 2
+    assert [it.rpartition("\n")[2] for it in notes] == [
+        f"[tocsin k:1 {place}/{len(notes)}]" for place in range(1, len(notes) + 1)
+    ]
+    assert "\n".join(it.rpartition("\n\n")[0] for it in notes) == words
+
+
+@given(st.text(max_size=200), st.integers(1, 90))
+def test_no_part_is_too_long_and_none_is_lost(words, times):
+    given_words = words * times
+    parts = list(parts_of(given_words))
+    assert all(len(quote_plus(it, errors="replace")) <= LONGEST_NOTE for it in parts)
+    assert "".join(parts).replace("\n", "") == given_words.replace("\n", "")
+
+
+async def test_an_offense_is_marked_for_follow_up_opened_and_closed(console, opened, put):
+    case = put(severity=Severity.LOW)
+    async with opened(closing_reason_id=54) as provider:
+        told = []
+        for status in (IncidentStatus.ACTIVE, IncidentStatus.NEW, IncidentStatus.CLOSED):
+            await provider.set_status(case.id, status)
+            told.append((await provider.incident(case.id)).status)
+        await provider.set_status(case.id, IncidentStatus.CLOSED)
+        with pytest.raises(Refused, match="cannot be opened again"):
+            await provider.set_status(case.id, IncidentStatus.ACTIVE)
+    assert told == [IncidentStatus.ACTIVE, IncidentStatus.NEW, IncidentStatus.CLOSED]
+    assert len(console.changes) == 3
+
+
+async def test_without_a_reason_nothing_is_closed(console, opened, put):
+    case = put()
+    async with opened() as provider:
+        with pytest.raises(Misconfigured, match="closing_reason_id"):
+            await provider.set_status(case.id, IncidentStatus.CLOSED)
+    assert console.changes == []
+
+
+async def test_nothing_is_written_to_what_is_not_there(opened):
+    async with opened() as provider:
+        with pytest.raises(Refused, match="no offense 7"):
+            await provider.comment("7", "text", "key")

@@ -1,0 +1,55 @@
+"""Lists are walked through to their end, whatever a page holds and however many it may."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin_connectors.siem.qradar.console import Part
+from tocsin_connectors.siem.qradar.walk import Step
+
+ASKED = 5
+
+
+def walked(records, sizes, *, counts_parts=False):
+    """Return what comes of walking through records, which are cut into pages of some sizes."""
+    step, found = Step(), []
+    for place in range(10 * len(records) + 10):
+        behind = [it for it in records if not isinstance(it["id"], int) or it["id"] > step.after]
+        page = behind[step.skipped : step.skipped + sizes[place % len(sizes)]]
+        found += page
+        total = len(page) if counts_parts else len(behind)
+        step = step.following(Part(page, total, None), ASKED)
+        if step is None:
+            return found
+        step = Step.decode(step.encode())
+    raise AssertionError("it never ends")
+
+
+sizes = st.lists(st.integers(1, ASKED), min_size=1, max_size=4)
+
+
+@given(st.sets(st.integers(1, 500), max_size=40).map(sorted), sizes)
+def test_every_offense_is_met_once(ids, sizes):
+    records = [{"id": it} for it in ids]
+    assert walked(records, sizes) == records
+
+
+@given(st.lists(st.booleans(), max_size=30), sizes)
+def test_offenses_without_an_id_stop_nothing(readable, sizes):
+    records = [{"id": place + 1 if it else "?"} for place, it in enumerate(readable)]
+    found = walked(records, sizes)
+    assert [it for it in found if it["id"] != "?"] == [it for it in records if it["id"] != "?"]
+
+
+@given(st.sets(st.integers(1, 500), max_size=40).map(sorted))
+def test_a_console_that_turns_the_order_round_is_read_all_the_same(ids):
+    records = [{"id": it} for it in reversed(ids)]
+    assert {it["id"] for it in walked(records, [ASKED])} == set(ids)
+
+
+@pytest.mark.parametrize("counts_parts", [False, True])
+def test_a_total_of_the_part_is_not_taken_for_that_of_the_list(counts_parts):
+    records = [{"id": it} for it in range(1, 18)]
+    assert walked(records, [ASKED], counts_parts=counts_parts) == records

@@ -1,0 +1,158 @@
+"""Detections become the right incidents, and entities the right searches."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.connectors.secops.udm_reader import Term, terms
+
+from tocsin import Entity, EntityKind, IncidentStatus, Severity
+from tocsin_connectors.siem.secops import searching
+from tocsin_connectors.siem.secops.detections import incident_of
+from tocsin_connectors.siem.secops.udm import FIELDS
+
+LINK = "https://soc.backstory.chronicle.security/ruleDetections?ruleId=ru_7"
+DNS = {
+    "metadata": {"eventTimestamp": "2026-11-20T09:40:11.5Z", "eventType": "NETWORK_DNS"},
+    "principal": {
+        "hostname": "Laptop-7",
+        "ip": ["10.1.2.3", "10.1.XX.XX"],
+        "user": {"userid": "ann", "emailAddresses": ["ann@example.com"]},
+    },
+    "network": {"dns": {"questions": [{"name": "evil.example.com", "type": 1}]}},
+}
+PROCESS = {
+    "target": {
+        "process": {"file": {"sha256": "9f" * 32, "fullPath": "/tmp/x"}, "commandLine": "x -y"},
+        "url": "https://evil.example.com/x",
+        "resource": {"name": "projects/p/secrets/s"},
+    },
+    "extensions": {"vulns": {"vulnerabilities": [{"cveId": "CVE-2026-12345"}]}},
+}
+DETECTION: dict[str, Any] = {
+    "type": "RULE_DETECTION",
+    "id": "de_7",
+    "createdTime": "2026-11-20T15:00:50.383774Z",
+    "detectionTime": "2026-11-20T10:00:00Z",
+    "timeWindow": {"startTime": "2026-11-20T09:00:00Z", "endTime": "2026-11-20T10:00:00Z"},
+    "detection": [
+        {
+            "ruleName": "Beaconing",
+            "urlBackToProduct": LINK,
+            "alertState": "ALERTING",
+            "ruleLabels": [
+                {"key": "severity", "value": "Critical"},
+                {"key": "mitre_attack_technique", "value": "T1071.004"},
+                {"key": "author", "value": "T1 of T1000"},
+            ],
+            "detectionFields": [{"key": "client_ip", "value": "10.1.2.3"}],
+        }
+    ],
+    "collectionElements": [
+        {"label": "dns", "references": [{"event": DNS}]},
+        {"label": "run", "references": [{"event": PROCESS}]},
+        {
+            "label": "graph",
+            "references": [{"entity": {"entity": {"hostname": "crown-jewel"}}}],
+        },
+    ],
+}
+
+
+def test_a_detection_is_told_as_the_console_has_it():
+    incident = incident_of(DETECTION)
+    assert (incident.external_id, incident.title) == ("de_7", "Beaconing")
+    assert (incident.severity, incident.raw_severity) == (Severity.CRITICAL, "Critical")
+    assert incident.status is IncidentStatus.NEW
+    assert incident.occurred_at == datetime(2026, 11, 20, 9, tzinfo=UTC)
+    assert incident.changed_at == datetime(2026, 11, 20, 15, 0, 50, 383_774, tzinfo=UTC)
+    assert incident.description == "client_ip: 10.1.2.3"
+    assert incident.techniques == ("T1071.004",)
+    assert incident.source_url == LINK
+
+
+def test_a_detection_names_what_its_events_name():
+    found = {(it.kind.value, it.value) for it in incident_of(DETECTION).entities}
+    assert found == {
+        ("host", "laptop-7"),
+        ("host", "crown-jewel"),
+        ("ip", "10.1.2.3"),
+        ("user", "ann"),
+        ("email", "ann@example.com"),
+        ("domain", "evil.example.com"),
+        ("file_hash", "9f" * 32),
+        ("process", "/tmp/x"),
+        ("url", "https://evil.example.com/x"),
+        ("cloud_resource", "projects/p/secrets/s"),
+        ("cve", "CVE-2026-12345"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("feedback", "severity", "status"),
+    [
+        ({"priority": "PRIORITY_LOW", "status": "CLOSED"}, Severity.LOW, IncidentStatus.CLOSED),
+        ({"priority": "PRIORITY_INFO"}, Severity.INFORMATIONAL, IncidentStatus.NEW),
+        ({"priority": "PRIORITY_UNSPECIFIED", "status": "REVIEWED"}, Severity.CRITICAL, "Active"),
+        ({"status": "OPEN"}, Severity.CRITICAL, IncidentStatus.NEW),
+    ],
+)
+def test_what_an_analyst_says_counts_more_than_the_rule(feedback, severity, status):
+    incident = incident_of(DETECTION | {"feedbackSummary": feedback})
+    assert (incident.severity, incident.status) == (severity, status)
+
+
+def test_feedback_is_a_change():
+    later = {"feedbackSummary": {"createTime": "2026-11-21T08:00:00Z"}}
+    assert incident_of(DETECTION | later).changed_at == datetime(2026, 11, 21, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("member", ["id", "createdTime"])
+def test_what_lacks_its_identity_is_no_detection(member):
+    with pytest.raises(ValueError, match=f"{member} is missing"):
+        incident_of({key: it for key, it in DETECTION.items() if key != member})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["references", "event", "principal", "ip", "ruleLabels", "key"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(DETECTION)), JSON))
+@settings(max_examples=50)
+def test_whatever_stands_in_a_detection_it_is_read_or_refused(members):
+    try:
+        incident = incident_of(DETECTION | members)
+    except ValueError:
+        return
+    assert incident.external_id
+    assert all(it.value for it in incident.entities)
+
+
+PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
+
+
+@given(st.sampled_from(sorted(set(FIELDS) - {EntityKind.IP})), PRINTABLE | st.just('\\" OR ip = "'))
+def test_a_value_stays_a_value_in_each_term_of_a_search(kind, value):
+    entity = Entity(kind, value)
+    expected = [Term(searching.spelt(it), entity.value, nocase=True) for it in FIELDS[kind]]
+    assert terms(searching.query(entity)) == expected
+
+
+def test_fields_are_spelt_as_searches_have_them():
+    assert searching.spelt("about.user.emailAddresses") == "about.user.email_addresses"
+    assert searching.spelt("target.process.file.fullPath") == "target.process.file.full_path"
+    assert searching.spelt("principal.file.sha256") == "principal.file.sha256"

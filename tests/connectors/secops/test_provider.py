@@ -1,0 +1,320 @@
+"""What is particular to SecOps: ten lists a minute, creation, curated rules, feedback."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from pydantic import ValidationError
+from tests.connectors.secops.simulator import CURATED, SETTINGS, SecOpsSimulator
+
+from tocsin import (
+    Broken,
+    CredentialsRefused,
+    Entity,
+    EntityKind,
+    IncidentStatus,
+    Refused,
+    TryLater,
+    Window,
+)
+from tocsin.testing import Occurrence, Siem, make_settings, open_provider
+from tocsin.validation import explain
+from tocsin_connectors.siem.secops import SecOps, google
+
+LIST = "legacy:legacySearchDetections"
+ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
+
+
+async def read(provider, stream="new"):
+    pages = [page async for page in provider.read(stream, None, provider.tools.clock.now())]
+    return [it.external_id for page in pages for it in page.incidents]
+
+
+async def ask(provider, entity=ADDRESS):
+    now = provider.tools.clock.now()
+    window = Window(now - timedelta(hours=1), now)
+    return [it async for it in provider.events(entity, window, 10)]
+
+
+# the sign-in
+
+
+@pytest.mark.parametrize("region", ["us", "europe", "asia-southeast1"])
+def test_a_region_has_its_own_host(region):
+    settings = make_settings(SecOps, **SETTINGS | {"region": region})
+    assert settings.url == f"https://{region}-chronicle.googleapis.com"
+
+
+@pytest.mark.parametrize("key", ["no JSON", "[]", "{}", '{"client_email": 1, "private_key": "x"}'])
+async def test_a_key_that_is_none_is_refused_without_being_shown(instance, opened, key):
+    async with opened(service_account=key) as provider:
+        with pytest.raises(CredentialsRefused, match="not the key of a service account"):
+            await provider.check()
+    assert instance.requests == []
+
+
+async def test_a_key_that_google_does_not_know_is_refused(instance, opened):
+    other = SETTINGS["service_account"].replace("tocsin@", "another@")
+    async with opened(service_account=other) as provider:
+        with pytest.raises(CredentialsRefused, match="invalid_grant"):
+            await provider.check()
+
+
+async def test_the_key_is_read_once_however_often_it_signs_in(instance, opened, monkeypatch):
+    read_key, times = google._key_of, []
+    monkeypatch.setattr(google, "_key_of", lambda text: times.append(1) or read_key(text))
+    async with opened() as provider:
+        for _ in range(3):
+            await provider.check()
+            instance.forget()
+            provider.tools.clock.advance(hours=2)
+    assert sum(it.path == "/token" for it in instance.requests) == 3
+    assert len(times) == 1
+
+
+@pytest.mark.parametrize("rule", ["ru_abc", "abc", "ur_"])
+def test_what_is_no_curated_rule_is_said(rule):
+    with pytest.raises(ValidationError) as raised:
+        make_settings(SecOps, **SETTINGS | {"curated_rules": [rule]})
+    [mistake] = explain(raised.value, SecOps.Settings, {"curated_rules": [rule]})
+    assert mistake.found == f"found {rule!r}"
+    assert mistake.expected.endswith("each begins with ur_.")
+
+
+# check
+
+
+@pytest.mark.parametrize(
+    "permission",
+    [
+        "chronicle.legacies.legacySearchDetections",
+        "chronicle.legacies.legacySearchCuratedDetections",
+        "chronicle.legacies.legacyGetAlert",
+        "chronicle.legacies.legacyUpdateAlert",
+        "chronicle.events.udmSearch",
+    ],
+)
+async def test_a_permission_that_is_missing_is_named(instance, opened, permission):
+    instance.lacks = {permission}
+    async with opened(write_back=True, curated_rules=[CURATED]) as provider:
+        health = await provider.check()
+    assert health.problems == (f"the service account lacks the permission {permission}",)
+
+
+async def test_a_curated_rule_that_there_is_not_is_named_to_who_may_ask(instance, opened):
+    async with opened(curated_rules=[CURATED, "ur_typo"]) as provider:
+        assert (await provider.check()).problems == ("there is no curated rule ur_typo",)
+        instance.lacks = {"chronicle.curatedRules.get"}
+        assert (await provider.check()).problems == ()
+
+
+async def test_check_changes_nothing(instance, opened):
+    async with opened(write_back=True) as provider:
+        assert (await provider.check()).problems == ()
+    assert instance.updates == []
+
+
+# reading
+
+
+async def test_no_more_than_ten_lists_a_minute_are_asked_for(instance, opened, put):
+    instance.lists_per_minute = 10
+    instance.most_per_page = 2
+    names = {put().id for _ in range(60)}
+    async with opened() as provider:
+        assert set(await read(provider)) == names
+    lists = [it for it in instance.requests if it.path.endswith(LIST)]
+    assert len(lists) >= 30
+    for asked in lists:
+        soon = asked.at + timedelta(minutes=1)
+        assert sum(asked.at <= it.at < soon for it in lists) <= 10
+
+
+async def test_a_limit_that_others_use_up_is_waited_for_and_gone_on_from(
+    instance, opened, put, clock
+):
+    instance.most_per_page = 2
+    instance.lists_per_minute = 3
+    names = {put().id for _ in range(20)}
+    found, position = set(), None
+    async with opened() as provider:
+        for _ in range(20):
+            try:
+                async for page in provider.read("new", position, clock.now()):
+                    position = page.next_position
+                    found |= {it.external_id for it in page.incidents}
+                break
+            except TryLater:
+                clock.advance(minutes=1)
+    assert found == names
+
+
+async def test_what_a_daily_rule_finds_late_is_read_when_it_was_created(instance, opened, put):
+    case = put()  # its detectionTime lies five hours before
+    async with opened() as provider:
+        assert await read(provider) == [case.id]
+    assert {it.query["listBasis"] for it in instance.requests if it.path.endswith(LIST)} == {
+        "CREATED_TIME"
+    }
+
+
+async def test_an_empty_answer_is_nothing_and_another_list_is_broken(instance, opened, monkeypatch):
+    async with opened() as provider:
+        assert await read(provider) == []
+
+        monkeypatch.setattr(instance, "listed", lambda *_: instance.json({"findings": []}))
+        with pytest.raises(Broken, match="without the list `detections`"):
+            await read(provider)
+
+
+async def test_an_answer_that_was_too_large_is_asked_for_in_smaller_parts(
+    instance, opened, put, clock
+):
+    instance.truncates = True
+    now = clock.now()
+    times = [now - timedelta(minutes=10 * number) for number in range(1, 4)]
+    names = {put(created_at=at, changed_at=at).id for at in times}
+    found, position = set(), None
+    async with opened() as provider:
+        for _ in range(6):
+            try:
+                async for page in provider.read("new", position, provider.tools.clock.now()):
+                    position = page.next_position
+                    found |= {it.external_id for it in page.incidents}
+            except Broken:
+                continue
+    assert found == names
+
+
+async def test_curated_rules_are_asked_for_one_by_one(instance, opened, put):
+    own = put()
+    curated = replace(own, id="de_curated")
+    instance.curated[CURATED] = [curated]
+    async with opened(curated_rules=[CURATED]) as provider:
+        assert set(await read(provider)) == {own.id, curated.id}
+
+
+async def test_rules_may_be_taken_out_while_a_window_is_read(instance, opened, put, clock):
+    own = put()
+    instance.curated |= {it: [replace(own, id=f"de_of_{it}")] for it in ("ur_a", "ur_b")}
+    async with opened(curated_rules=["ur_a", "ur_a", "ur_b"]) as provider:
+        pages = provider.read("new", None, clock.now())
+        async with aclosing(pages):  # up to the last rule, which is not asked for any more
+            position = [(await anext(pages)).next_position for _ in range(3)][-1]
+        assert position["token"][0] == "ur_b"
+    async with opened(curated_rules=["ur_a"]) as provider:
+        pages = [page async for page in provider.read("new", position, clock.now())]
+    assert pages[-1].next_position["window"] is None
+
+
+async def test_what_becomes_of_an_old_detection_is_seen(instance, opened, put, clock):
+    long_ago = clock.now() - timedelta(days=3)
+    case = put(created_at=long_ago, changed_at=long_ago)
+    put(created_at=long_ago, changed_at=long_ago)  # nothing becomes of this one
+    recently = clock.now() - timedelta(minutes=70)
+    instance.siem.put(replace(case, status=IncidentStatus.CLOSED, changed_at=recently))
+    async with opened() as provider:
+        assert await read(provider) == []
+        assert await read(provider, "changed") == [case.id]
+
+
+async def test_one_list_serves_all_hours_that_are_caught_up_on(instance, opened, put, clock):
+    case, early = put(), clock.now() - timedelta(hours=20)
+    old = put(created_at=early - timedelta(days=1), changed_at=early - timedelta(days=1))
+    instance.siem.put(replace(old, status=IncidentStatus.CLOSED, changed_at=early))
+    recently = clock.now() - timedelta(hours=1, minutes=4)
+    late = put(created_at=early, changed_at=early)
+    instance.siem.put(replace(late, status=IncidentStatus.ACTIVE, changed_at=recently))
+    async with opened(first_fetch="24h") as provider:
+        assert set(await read(provider, "changed")) == {old.id, late.id}
+        assert sum(it.path.endswith(LIST) for it in instance.requests) == 1
+        assert set(await read(provider)) == {case.id, late.id}
+
+
+async def test_two_instances_are_read_side_by_side(instance, opened, put, clock):
+    async with SecOpsSimulator(Siem(clock)) as other:
+        ours, theirs = put(), put(id="de_other")
+        other.siem.put(theirs)
+        another = {"url": other.url, "sign_in_url": other.url, "first_fetch": "2h", **SETTINGS}
+        async with opened() as one, open_provider(SecOps, clock=clock, **another) as two:
+            assert set(await read(one)) == {ours.id, theirs.id}
+            assert await read(two) == [theirs.id]
+            assert await two.incident(ours.id) is None
+
+
+async def test_no_older_api_is_asked(instance, opened, put):
+    case = put()
+    async with opened() as provider:
+        await read(provider)
+        await provider.comment(case.id, "text", "key")
+    assert {it.path.split("/")[1] for it in instance.requests} == {"token", "v1alpha"}
+
+
+# events
+
+
+async def test_an_event_says_who_and_what(instance, opened, clock):
+    at = clock.now() - timedelta(minutes=7)
+    entities = (ADDRESS, Entity(EntityKind.HOST, "laptop-7"))
+    instance.siem.log(Occurrence(id="e1", occurred_at=at, entities=entities, text="denied"))
+    async with opened() as provider:
+        [event] = await ask(provider)
+    assert event.summary == "NETWORK_CONNECTION of A firewall: 198.51.100.9, laptop-7: denied"
+    assert event.external_id == "e1"
+
+
+async def test_a_search_that_has_more_is_not_taken_for_whole(instance, opened):
+    instance.more_events = True
+    async with opened() as provider:
+        with pytest.raises(TryLater, match="of the events were searched"):
+            await ask(provider)
+
+
+async def test_the_hundred_and_twenty_first_search_of_an_hour_is_not_made(instance, opened):
+    async with opened() as provider:
+        for _ in range(120):
+            await ask(provider)
+        with pytest.raises(TryLater) as caught:
+            await ask(provider)
+    assert timedelta(minutes=50) < caught.value.after <= timedelta(hours=1)
+    assert sum(it.path.endswith(":udmSearch") for it in instance.requests) == 120
+
+
+# writing
+
+
+async def test_a_long_comment_is_known_again_by_its_end(instance, opened, put):
+    case, words = put(), "Nothing was found. " * 1_000
+    async with opened(write_back=True) as provider:
+        for _ in range(2):
+            await provider.comment(case.id, words, "k:1")
+    assert len(instance.siem.comments(case.id)) == 1
+
+
+async def test_a_comment_is_feedback_and_given_once(instance, opened, put):
+    case = put()
+    async with opened() as provider:
+        for key in ("k:1", "k:2", "k:1"):
+            await provider.comment(case.id, "Nothing was found.", key)
+    assert [it["feedback"] for it in instance.updates] == [
+        {"comment": f"Nothing was found.\n\n[tocsin {key}]"} for key in ("k:1", "k:2")
+    ]
+
+
+async def test_a_status_is_set_once(instance, opened, put):
+    case = put()
+    async with opened() as provider:
+        for _ in range(2):
+            await provider.set_status(case.id, IncidentStatus.ACTIVE)
+        incident = await provider.incident(case.id)
+    assert [it["feedback"] for it in instance.updates] == [{"status": "REVIEWED"}]
+    assert incident.status is IncidentStatus.ACTIVE
+
+
+async def test_nothing_is_written_to_what_is_not_there(opened):
+    async with opened() as provider:
+        with pytest.raises(Refused, match="no alert"):
+            await provider.set_status("de_0", IncidentStatus.CLOSED)

@@ -1,0 +1,153 @@
+"""What an incident of Sentinel says."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.sentinel.incidents import (
+    alerts_of,
+    incident_of,
+    named_in,
+    techniques_of,
+)
+
+PORTAL, TENANT = "https://security.microsoft.com", "8f2c0d34-5f0e-4f0b-9c39-0d6f6a2e1b11"
+TOLD = {
+    "title": "Password spray",
+    "description": "Many accounts, one address",
+    "severity": "High",
+    "status": "Active",
+    "incidentNumber": 3177,
+    "providerName": "Azure Sentinel",
+    "providerIncidentId": "3177",
+    "createdTimeUtc": "2026-11-20T09:30:00.1234567Z",
+    "firstActivityTimeUtc": "2026-11-20T09:00:00Z",
+    "lastModifiedTimeUtc": "2026-11-20T10:00:00.1234567Z",
+    "incidentUrl": "https://portal.azure.com/#asset/x",
+    "additionalData": {"techniques": ["T1110.003", "none"], "tactics": ["CredentialAccess"]},
+}
+ALERT = {
+    "name": "a1",
+    "properties": {
+        "systemAlertId": "a1",
+        "alertDisplayName": "Sign-ins that failed",
+        "severity": "Low",
+        "startTimeUtc": "2026-11-20T09:00:00Z",
+        "techniques": ["T1110"],
+        "additionalData": {"Entities": '[{"Address": "203.0.113.7", "Type": "ip"}]'},
+    },
+}
+
+
+def incident(**changes: object) -> Incident:
+    record = {"name": "73e01a99-0000-4000-8000-9f2736ff2ab5", "properties": TOLD | changes}
+    return incident_of(record, PORTAL, TENANT)
+
+
+def test_an_incident_says_what_its_record_says():
+    found = incident()
+    assert found.external_id == "73e01a99-0000-4000-8000-9f2736ff2ab5"
+    assert (found.external_number, found.title) == ("3177", "Password spray")
+    assert (found.severity, found.raw_severity) == (Severity.HIGH, "High")
+    assert (found.status, found.raw_status) == (IncidentStatus.ACTIVE, "Active")
+    assert found.occurred_at == datetime(2026, 11, 20, 9, tzinfo=UTC)
+    assert found.changed_at == datetime(2026, 11, 20, 10, 0, 0, 123456, tzinfo=UTC)
+    assert found.source_url == "https://portal.azure.com/#asset/x"
+    assert found.techniques == ("T1110.003",)
+    assert found.description == "Many accounts, one address"
+
+
+def test_one_that_is_closed_says_why():
+    closed = incident(
+        status="Closed",
+        classification="FalsePositive",
+        classificationReason="IncorrectAlertLogic",
+        classificationComment="Our own scanner",
+    )
+    assert closed.description.endswith(
+        "\nClosed as FalsePositive (IncorrectAlertLogic): Our own scanner"
+    )
+
+
+def test_one_of_defender_has_the_number_and_the_page_that_people_know():
+    found = incident(providerName="Microsoft XDR", providerIncidentId="39")
+    assert found.external_number == "39"
+    assert found.source_url == f"{PORTAL}/incident2/39/overview?tid={TENANT}"
+    given = {"providerIncidentUrl": "https://security.microsoft.com/incidents/39"}
+    told = incident(providerName="Microsoft XDR", providerIncidentId="39", additionalData=given)
+    assert told.source_url == given["providerIncidentUrl"]
+
+
+def test_without_a_defender_portal_the_page_is_that_of_azure():
+    record = {"name": "x", "properties": TOLD | {"providerName": "Microsoft XDR"}}
+    assert incident_of(record, None, TENANT).source_url == "https://portal.azure.com/#asset/x"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://portal.azure.com/#asset/x/incidents/0c6d%2Fe", "0c6d/e"),
+        ("https://security.microsoft.com/incident2/39/overview", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_one_that_was_merged_says_into_which_where_the_link_names_it(url, expected):
+    assert incident(additionalData={"mergedIncidentUrl": url}).merged_into == expected
+
+
+def test_a_time_that_was_never_set_is_none():
+    found = incident(firstActivityTimeUtc="0001-01-01T00:00:00Z")
+    assert found.occurred_at == datetime(2026, 11, 20, 9, 30, 0, 123456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"properties": TOLD}, "name is missing"),
+        ({"name": "x"}, "lastModifiedTimeUtc is missing"),
+        ({"name": "x", "properties": TOLD | {"lastModifiedTimeUtc": "noon"}}, "ISO 8601"),
+        ({"name": "x", "properties": TOLD | {"lastModifiedTimeUtc": 7}}, "of the wrong kind: 7"),
+    ],
+)
+def test_what_cannot_be_told_from_others_is_rejected_with_the_reason(record, reason):
+    with pytest.raises(ValueError, match=reason):
+        incident_of(record, PORTAL, TENANT)
+
+
+def test_alerts_are_told_with_their_own_severity():
+    [alert] = alerts_of([ALERT])
+    assert (alert.external_id, alert.title) == ("a1", "Sign-ins that failed")
+    assert alert.severity is Severity.LOW
+    assert alert.occurred_at == datetime(2026, 11, 20, 9, tzinfo=UTC)
+
+
+def test_an_alert_that_cannot_be_understood_costs_no_other():
+    assert len(list(alerts_of([{}, {"name": "x", "properties": {}}, ALERT]))) == 1
+
+
+def test_alerts_name_techniques_and_sometimes_entities():
+    assert list(techniques_of([ALERT])) == ["T1110"]
+    assert [(it.kind, it.value) for it in named_in([ALERT])] == [(EntityKind.IP, "203.0.113.7")]
+
+
+@given(
+    changes=st.dictionaries(
+        st.sampled_from(sorted(TOLD)),
+        st.none()
+        | st.integers()
+        | st.text()
+        | st.lists(st.text())
+        | st.dictionaries(st.text(), st.text()),
+    )
+)
+def test_any_member_may_have_any_type(changes):
+    with contextlib.suppress(ValueError):
+        assert incident(**changes).title
+    list(alerts_of([{"name": "x", "properties": changes}]))

@@ -1,0 +1,78 @@
+"""A comment reads as the text does that it was made of, wherever it is shown."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from tocsin_connectors.siem.sentinel.plain import LONGEST, name_of, plain
+
+from .simulator import seen
+
+SHOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+LINES = st.text(
+    st.sampled_from("abc .,-+*_#>[]()!`~|<&;:=/\\1@$^{}'\"") | st.characters(categories=["L"]),
+    min_size=1,
+)
+
+
+class Page(HTMLParser):
+    """Keeps which tags there are, and the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags, self.text = set[str](), ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# no heading",
+        "- no list\n+ nor this\n* nor that",
+        "a\n===\nb\n---",
+        "[a link](https://example.com) and https://example.com, ![x](y)",
+        "<script>alert(1)</script> & <b>bold</b> &amp; \\*",
+        "`code` **bold** ~~gone~~ | a | b |",
+        "> quoted\n\n    and indented",
+        "    indented\n\tand by a tab",
+        "1. no list\n2) nor this",
+    ],
+)
+def test_nothing_of_a_text_is_markup(text):
+    page = Page()
+    page.feed(SHOWN.render(plain(text)))
+    assert page.tags <= {"p", "br"}
+
+
+@given(lines=st.lists(LINES))
+def test_no_text_is_markup_and_every_word_is_kept(lines):
+    text = "\n".join(lines)
+    page = Page()
+    page.feed(SHOWN.render(plain(text)))
+    assert page.tags <= {"p", "br"}
+    assert "".join(page.text.split()) == "".join(text.split())
+    assert seen(plain(text)) == text
+
+
+def test_a_comment_is_cut_to_what_one_can_hold():
+    assert len(plain("a" * 40_000)) == LONGEST
+    cut = plain("<" * 40_000)
+    assert LONGEST - 5 <= len(cut) <= LONGEST
+    assert cut.endswith(";")
+    assert len(plain("\N{BELL}" * 20_000).encode("utf-16-le")) // 2 == LONGEST
+
+
+def test_a_key_is_a_name_that_azure_takes():
+    assert UUID(name_of("tocsin:ses_01:1:7")) == UUID(name_of("tocsin:ses_01:1:7"))
+    assert name_of("tocsin:ses_01:1:7") != name_of("tocsin:ses_01:1:70")

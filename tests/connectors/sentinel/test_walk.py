@@ -1,0 +1,73 @@
+"""How the incidents of a window are walked through, whatever the links to the next page count."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.connectors.microsoft.cloud import stamp
+
+from tocsin import Broken, Window
+from tocsin_connectors.siem.sentinel.walk import Step
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+WINDOW = Window(START, START + timedelta(hours=1))
+
+
+def listed(*seconds: float) -> list[dict]:
+    moments = sorted(START + timedelta(seconds=it) for it in seconds)
+    return [
+        {"name": str(place), "properties": {"lastModifiedTimeUtc": stamp(at)}}
+        for place, at in enumerate(moments)
+    ]
+
+
+def asked(records: list[dict], step: Step, size: int) -> tuple[list[dict], str | None]:
+    """Return the page that Azure answers, and its link, which counts what is before the next."""
+    since = datetime.fromisoformat(step.since)
+    found = [
+        it
+        for it in records
+        if datetime.fromisoformat(it["properties"]["lastModifiedTimeUtc"]) >= since
+    ]
+    start = int(step.link or 0)
+    more = start + size < len(found)
+    return found[start : start + size], str(start + size) if more else None
+
+
+@given(st.lists(st.floats(0, 20), max_size=40), st.integers(1, 7))
+def test_everything_is_seen_and_the_walk_ends(seconds, size):
+    records = listed(*seconds)
+    step: Step | None = Step.first(WINDOW)
+    seen, steps = set[str](), set[str]()
+    while step is not None:
+        assert str(step) not in steps, "the same step again"
+        steps.add(str(step))
+        page, link = asked(records, Step.decode(step.encode()), size)
+        seen |= {it["name"] for it in page}
+        step = step.following(page, link)
+    assert seen == {it["name"] for it in records}
+
+
+@pytest.mark.parametrize("token", ["/subscriptions/s?$skipToken=x", [], ["a", 7], {"since": "a"}])
+def test_a_token_of_another_version_is_told_from_ones_own(token):
+    with pytest.raises(Broken, match="another version"):
+        Step.decode(token)
+
+
+def test_a_link_is_followed_only_within_a_second():
+    first = Step.first(WINDOW)
+    assert first.following(listed(0.1, 0.9), "a") == Step(first.since, "a")
+    assert first.following(listed(0.1, 1.9), "a") == Step("2026-11-20T12:00:01Z")
+    assert first.following(listed(0.1, 1.9), None) is None
+
+
+@pytest.mark.parametrize("told", [None, 7, "noon", {}])
+def test_what_does_not_say_when_or_has_another_order_is_turned_by_its_link(told):
+    first = Step.first(WINDOW)
+    odd = {"name": "odd", "properties": {"lastModifiedTimeUtc": told}}
+    assert first.following([odd], "a") == Step(first.since, "a")
+    assert first.following([], "a") == Step(first.since, "a")
+    assert first.following(listed(1, 5)[::-1], "a") == Step(first.since, "a")

@@ -1,0 +1,14 @@
+"""The contract of a channel, kept by that of DFIR-IRIS."""
+
+from __future__ import annotations
+
+from tocsin import Idempotency
+from tocsin.testing.conformance import ChannelConformance
+
+from .simulator import IrisSimulator
+from .suite import Suite
+
+
+class TestIris(Suite, ChannelConformance):
+    idempotency = Idempotency.SEARCH
+    permissions = IrisSimulator.permissions

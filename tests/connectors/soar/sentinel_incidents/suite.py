@@ -1,0 +1,25 @@
+"""How the channel is set to tell the simulator."""
+
+from __future__ import annotations
+
+from tocsin.testing.conformance.channel_lab import ChannelSuite
+from tocsin_connectors.soar.sentinel_incidents import SentinelIncidents
+
+from .simulator import CLIENT_ID, CLIENT_SECRET, SUBSCRIPTION, TENANT, AzureSimulator
+
+
+class Suite(ChannelSuite):
+    channel = SentinelIncidents
+    simulator = AzureSimulator
+
+    def settings(self, url):
+        return {
+            "url": url,
+            "authority": url,
+            "tenant": TENANT,
+            "client_id": CLIENT_ID,
+            "client_secret": CLIENT_SECRET,
+            "subscription": SUBSCRIPTION,
+            "resource_group": "soc",
+            "workspace": "soc-logs",
+        }

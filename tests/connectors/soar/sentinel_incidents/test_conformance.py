@@ -1,0 +1,12 @@
+"""The contract of a channel, kept by that of Sentinel's incidents."""
+
+from __future__ import annotations
+
+from tocsin.testing.conformance import ChannelConformance
+
+from .simulator import AzureSimulator
+from .suite import Suite
+
+
+class TestSentinelIncidents(Suite, ChannelConformance):
+    permissions = AzureSimulator.permissions

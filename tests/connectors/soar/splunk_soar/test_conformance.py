@@ -1,0 +1,17 @@
+"""The contract of a channel, kept by that of Splunk SOAR."""
+
+from __future__ import annotations
+
+from tocsin.testing.conformance import ChannelConformance
+from tocsin_connectors.soar.splunk_soar import SplunkSoar
+
+from .simulator import TOKEN, SplunkSoarSimulator
+
+
+class TestSplunkSoar(ChannelConformance):
+    channel = SplunkSoar
+    simulator = SplunkSoarSimulator
+    permissions = SplunkSoarSimulator.permissions
+
+    def settings(self, url):
+        return {"url": url, "token": TOKEN}

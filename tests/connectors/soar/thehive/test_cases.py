@@ -1,0 +1,56 @@
+"""What only TheHive has: alerts that become cases."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tocsin import Refused
+from tocsin.testing.conformance.channel_events import FOUND
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab, ChannelSuite
+from tocsin_connectors.soar.thehive import TheHive
+
+from .simulator import KEY, TheHiveSimulator
+
+
+class Suite(ChannelSuite):
+    channel = TheHive
+    simulator = TheHiveSimulator
+
+    def settings(self, url):
+        return {"url": url, "api_key": KEY}
+
+
+@pytest.fixture
+async def lab():
+    async with Suite().lab(close_when="event_type == 'investigation-completed'") as lab:
+        yield lab
+
+
+async def test_what_comes_later_goes_to_the_case_that_was_made_of_the_alert(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    case = lab.simulator.promote(lab.objects[0].id)
+    await lab.bring(lab.completed("incident:7"))
+    assert [it["data"] for it in case["observables"]] == [*ADDRESSES, FOUND]
+    [comment] = case["comments"]
+    assert "Tocsin event" in comment["message"]
+    assert lab.simulator.alerts[lab.objects[0].id]["status"] == "Imported", "a case is not closed"
+
+
+async def test_a_status_that_does_not_exist_is_refused_with_its_reason(lab: ChannelLab):
+    settings = lab.checked_settings(closed_status="Gone")
+    lab.channel = TheHive(settings, lab.channel.tools)
+    await lab.bring(lab.alert())
+    with pytest.raises(Refused, match="there is no such status"):
+        await lab.attempt(lab.completed("incident:7"))
+
+
+async def test_what_somebody_made_meanwhile_is_found_and_completed(lab: ChannelLab):
+    lab.simulator.meanwhile = True
+    receipt = await lab.bring(lab.alert())
+    [found] = lab.objects
+    assert receipt.remote_id == found.id
+    assert sorted(found.observables) == sorted(ADDRESSES)
+    told = json.loads(receipt.response)
+    assert told["objects"][0]["made"] is False

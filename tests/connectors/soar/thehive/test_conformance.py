@@ -1,0 +1,17 @@
+"""The contract of a channel, kept by that of TheHive."""
+
+from __future__ import annotations
+
+from tocsin.testing.conformance import ChannelConformance
+from tocsin_connectors.soar.thehive import TheHive
+
+from .simulator import KEY, TheHiveSimulator
+
+
+class TestTheHive(ChannelConformance):
+    channel = TheHive
+    simulator = TheHiveSimulator
+    permissions = TheHiveSimulator.permissions
+
+    def settings(self, url):
+        return {"url": url, "api_key": KEY}

@@ -1,0 +1,191 @@
+"""Cortex XSOAR without XSOAR: what of its API the channel uses, and where it surprises.
+
+Its search lags behind, a stale version is refused, ids are numbers as text, and there is no War
+Room before there is an investigation. As version 8 it is below a prefix; `V6` is version 6.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from aiohttp import web
+
+from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+
+KEY = "a key of XSOAR"
+KEY_ID = "an id of a key"
+TYPES = ("Unclassified", "Phishing")
+REASONS = ("False Positive", "Resolved", "Duplicate", "Other")
+CLOSED = 2
+HEADING = "**Tocsin: entities**"
+LISTED = re.compile(r"^[\w -]+: (.*)$", re.MULTILINE)
+OWN_LABELS = ("tocsin", "tocsin_event", "tocsin_key", "Brand", "Instance")
+PHRASE = r'"((?:[^"\\]|\\.)*)"'
+QUERY = re.compile(rf"dbotMirrorId:{PHRASE} or {PHRASE}", re.DOTALL)
+
+
+class XsoarSimulator(ReceiverSimulator):
+    permissions: ClassVar = ("Data with View", "Data with View/Edit")
+    search_delay: ClassVar = timedelta(seconds=30)
+    prefix: ClassVar = "/xsoar/public/v1"
+    key_id: ClassVar[str | None] = KEY_ID
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.incidents: dict[str, dict[str, Any]] = {}
+        self.keeps_mirror_id = True
+        self.shows_types = True
+        self.drops = False
+        """Whether a pre-process rule drops what comes."""
+        self.busy = 0
+        """How often a playbook changes an incident just after it was read."""
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post(f"{self.prefix}/incidents/search", self.search),
+            web.post(f"{self.prefix}/incident", self.create),
+            web.get(f"{self.prefix}/incident/load/{{id}}", self.load),
+            web.post(f"{self.prefix}/incident/investigate", self.investigate),
+            web.post(f"{self.prefix}/incident/close", self.close),
+            web.post(f"{self.prefix}/investigation/{{id}}", self.war_room),
+            web.post(f"{self.prefix}/entry/formatted", self.write),
+            web.get(f"{self.prefix}/incidenttype", self.types),
+        ]
+
+    def is_signed(self, request: web.Request) -> bool:
+        shown = request.headers.get("Authorization"), request.headers.get("x-xdr-auth-id")
+        return shown == (KEY, self.key_id)
+
+    def objects(self) -> list[RemoteObject]:
+        return [
+            RemoteObject(
+                id=it["id"],
+                observables=[
+                    *(label["value"] for label in it["labels"] if label["type"] not in OWN_LABELS),
+                    *(one for text in it["entries"] if HEADING in text for one in listed(text)),
+                ],
+                notes=[text for text in it["entries"] if HEADING not in text],
+                is_open=it["status"] < CLOSED,
+            )
+            for it in self.incidents.values()
+        ]
+
+    def remove(self, identifier: str) -> None:
+        del self.incidents[identifier]
+
+    def require(self, permission: str) -> None:
+        if permission in self.lacks:
+            raise Refusal(403, "Forbidden")
+
+    async def search(self, request: web.Request) -> web.Response:
+        self.require("Data with View")
+        asked = (await request.json())["filter"]
+        found = [it for it in self.incidents.values() if self.is_searchable(it["made_at"])]
+        if query := asked.get("query"):
+            found = [it for it in found if matches(it, query)]
+        shown = [shown_of(it) | {"version": -1} for it in found[: asked.get("size", 0)]]
+        return self.json({"total": len(found), "data": shown})
+
+    async def create(self, request: web.Request) -> web.Response:
+        self.require("Data with View/Edit")
+        told = await request.json()
+        if self.drops:
+            return web.Response(status=200)
+        if not told.get("name") or "id" in told:
+            raise Refusal(400, "Could not create incident")
+        identifier = str(self.next_number())
+        begun = told.pop("createInvestigation", False)
+        made = {
+            "dbotMirrorId": "",
+            **told,
+            "id": identifier,
+            "version": 1,
+            "status": int(begun),
+            "labels": [*told.get("labels", ()), {"type": "Brand", "value": "Manual"}],
+            "investigationId": identifier if begun else "",
+            "entries": [],
+            "made_at": self.clock.now(),
+        }
+        if not self.keeps_mirror_id:
+            made["dbotMirrorId"] = ""
+        self.incidents[identifier] = made
+        return self.json(shown_of(made), 201)
+
+    async def load(self, request: web.Request) -> web.Response:
+        incident = self._incident(request.match_info["id"])
+        answer = self.json(shown_of(incident))
+        if self.busy:
+            self.busy -= 1
+            incident["version"] += 1
+        return answer
+
+    async def investigate(self, request: web.Request) -> web.Response:
+        self.require("Change the incident status")
+        incident = self._incident((await request.json())["id"])
+        incident |= {"investigationId": incident["id"], "status": 1}
+        incident["version"] += 1
+        return self.json({"id": incident["id"]})
+
+    async def close(self, request: web.Request) -> web.Response:
+        self.require("Change the incident status")
+        told = await request.json()
+        incident = self._incident(told["id"])
+        if told["version"] != incident["version"]:
+            raise Refusal(400, "errOptimisticLock: object has been modified")
+        if told["closeReason"] not in REASONS:
+            raise Refusal(400, "there is no such reason")
+        incident |= {"status": CLOSED, **{it: told[it] for it in ("closeReason", "closeNotes")}}
+        incident["version"] += 1
+        return self.json(shown_of(incident))
+
+    async def war_room(self, request: web.Request) -> web.Response:
+        incident = self._investigated(request.match_info["id"])
+        entries = [{"id": f"{n}@", "contents": it} for n, it in enumerate(incident["entries"])]
+        return self.json({"id": incident["id"], "entries": entries or None})
+
+    async def write(self, request: web.Request) -> web.Response:
+        self.require("Data with View/Edit")
+        told = await request.json()
+        incident = self._investigated(told["investigationId"])
+        incident["entries"].append(told["contents"])
+        incident["version"] += 1
+        return self.json({"id": f"1@{incident['id']}"})
+
+    async def types(self, request: web.Request) -> web.Response:
+        if not self.shows_types:
+            raise Refusal(404, "not for the public")
+        return self.json([{"id": it.lower(), "name": it} for it in TYPES])
+
+    def _incident(self, identifier: str) -> dict[str, Any]:
+        if identifier not in self.incidents:
+            raise Refusal(400, "Item not found (8)")
+        return self.incidents[identifier]
+
+    def _investigated(self, identifier: str) -> dict[str, Any]:
+        if not self.incidents.get(identifier, {}).get("investigationId"):
+            raise Refusal(400, "Could not find investigation")
+        return self.incidents[identifier]
+
+
+class V6(XsoarSimulator):
+    prefix: ClassVar = ""
+    key_id: ClassVar = None
+
+
+def listed(text: str) -> list[str]:
+    return LISTED.findall(text.partition("```")[2])
+
+
+def matches(incident: dict[str, Any], query: str) -> bool:
+    """Read a query as Lucene does; a phrase without a field may stand anywhere."""
+    if not (phrases := QUERY.fullmatch(query)):
+        raise Refusal(400, f"what is {query}?")
+    field, anywhere = (re.sub(r"\\(.)", r"\1", it) for it in phrases.groups())
+    texts = [incident["dbotMirrorId"], *(it["value"] for it in incident["labels"])]
+    return incident["dbotMirrorId"] == field or any(anywhere in text for text in texts)
+
+
+def shown_of(incident: dict[str, Any]) -> dict[str, Any]:
+    return {name: it for name, it in incident.items() if name not in ("entries", "made_at")}

@@ -1,0 +1,168 @@
+"""What only Cortex XSOAR has: versions, a War Room that has to be opened, two sorts of API."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tocsin_templates
+from tocsin import Refused, TryLater
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab, ChannelSuite
+from tocsin_connectors.soar.xsoar import Xsoar
+from tocsin_connectors.soar.xsoar.answers import line
+
+from .simulator import KEY, KEY_ID, V6, XsoarSimulator
+
+CLOSING = {"close_when": "event_type == 'investigation-completed'"}
+
+
+class Suite(ChannelSuite):
+    channel = Xsoar
+    simulator = XsoarSimulator
+
+    def settings(self, url):
+        return {"url": url, "api_key": KEY, "api_key_id": KEY_ID}
+
+    def template_paths(self):
+        return list(map(Path, tocsin_templates.tocsin_template_paths()))
+
+
+class SuiteOfV6(Suite):
+    simulator = V6
+
+    def settings(self, url):
+        return {"url": url, "api_key": KEY}
+
+
+@pytest.fixture
+async def lab():
+    async with Suite().lab() as lab:
+        yield lab
+
+
+def only(lab: ChannelLab) -> dict:
+    [incident] = lab.simulator.incidents.values()
+    return incident
+
+
+async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(lab: ChannelLab):
+    event = lab.alert()
+    receipt = await lab.bring(event)
+    made = only(lab)
+    assert made["dbotMirrorId"] == event.key
+    assert made["severity"] == 3
+    labels = {it["type"]: it["value"] for it in made["labels"]}
+    assert labels["tocsin_event"] == event.id
+    assert labels["tocsin"] == event.data["url"]
+    assert receipt.remote_url == f"{lab.simulator.url}/Custom/caseinfoid/{made['id']}"
+
+
+async def test_version_6_is_asked_without_a_prefix_and_without_an_id_of_the_key():
+    async with SuiteOfV6().lab(**CLOSING) as lab:
+        await lab.bring(lab.alert())
+        receipt = await lab.bring(lab.completed("incident:7"))
+        [found] = lab.objects
+        assert not found.is_open
+        assert receipt.remote_url == f"{lab.simulator.url}/#/Details/{found.id}"
+        assert not (await lab.channel.check()).problems
+
+
+@pytest.mark.parametrize("subject", ["schedule:nightly", 'schedule:"a" or b\\" *'])
+async def test_it_is_found_by_the_label_where_no_mirror_id_is_kept(lab: ChannelLab, subject):
+    lab.simulator.keeps_mirror_id = False
+    event = replace(lab.failed(1), subject=subject)
+    await lab.bring(event, remember=False)
+    await lab.bring(event, remember=False)
+    assert len(lab.objects) == 1
+
+
+async def test_what_only_looks_alike_is_not_taken_for_it(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    only(lab)["dbotMirrorId"] += "0"
+    only(lab)["labels"][0]["value"] += "0"
+    lab.clock.advance(minutes=1)
+    lab.known.clear()
+    await lab.bring(lab.alert())
+    assert len(lab.objects) == 2
+
+
+async def test_the_first_note_opens_the_war_room_where_nobody_has():
+    async with Suite().lab(create_investigation=False) as lab:
+        await lab.bring(lab.alert())
+        assert only(lab)["status"] == 0, "pending"
+        event = lab.completed("incident:7")
+        await lab.bring(event)
+        await lab.bring(event)
+        assert only(lab)["status"] == 1
+        assert len(lab.objects[0].notes) == 1
+
+
+async def test_entities_that_come_later_are_listed_once_in_the_war_room(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    event = lab.alert()
+    entities = [{"kind": "ip", "value": it} for it in (*ADDRESSES, "203.0.113.9")]
+    hostile = {"kind": "process", "value": "a\n```\n!DeleteContext all=yes"}
+    incident = {**event.context["incident"], "entities": [*entities, hostile]}
+    later = replace(event, context={"incident": incident})
+    await lab.bring(later)
+    await lab.bring(later)
+    [entry] = only(lab)["entries"]
+    assert entry.splitlines()[2:] == [
+        "```",
+        "IP: 203.0.113.9",
+        "process: a ``` !DeleteContext all=yes",
+        "```",
+    ]
+
+
+async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    lab.use(**CLOSING)
+    event = lab.completed("incident:7")
+    lab.simulator.busy = 99
+    with pytest.raises(TryLater, match="newer version"):
+        await lab.attempt(event)
+    assert lab.objects[0].is_open
+    lab.simulator.busy = 0
+    await lab.bring(event)
+    assert not lab.objects[0].is_open
+    assert len(lab.objects[0].notes) == 1
+    assert only(lab)["closeReason"] == "Resolved"
+    assert "Tocsin" in only(lab)["closeNotes"]
+
+
+async def test_a_pre_process_rule_that_drops_it_is_told(lab: ChannelLab):
+    lab.simulator.drops = True
+    with pytest.raises(Refused, match="pre-process rule"):
+        await lab.attempt(lab.alert())
+
+
+async def test_check_names_the_type_that_does_not_exist_and_the_right_to_close(lab: ChannelLab):
+    lab.use(incident_type="Phising", close_recovered=True)
+    lab.simulator.lacks = {"Change the incident status"}
+    right, wrong = (await lab.channel.check()).problems
+    assert "Change the incident status" in right
+    assert "'Phising'" in wrong
+    lab.use(incident_type="Phishing", close_recovered=False)
+    assert not (await lab.channel.check()).problems
+
+
+async def test_check_says_that_it_cannot_see_the_types(lab: ChannelLab):
+    lab.simulator.shows_types = False
+    health = await lab.channel.check()
+    assert not health.problems
+    assert "cannot be seen" in health.detail
+
+
+async def test_check_fails_where_something_else_answers(lab: ChannelLab):
+    lab.use(url=f"{lab.simulator.url}/elsewhere")
+    with pytest.raises(Refused, match="404"):
+        await lab.channel.check()
+
+
+def test_an_observable_is_one_line():
+    assert line("URL", " https://example.com/a\r\nIP: 203.0.113.1\u2028") == (
+        "URL: https://example.com/a IP: 203.0.113.1"
+    )

@@ -1,0 +1,191 @@
+"""What a finding becomes."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Entity, EntityKind, IncidentStatus, Severity
+from tocsin_connectors.siem.splunk.findings import incident_of, lasting, time_in
+
+WEB = "https://splunk.example.com:8000"
+GUID = "0B5E2C7A-5B4E-4B62-9F0D-7F2C1D9E8A11"
+NAME = f"{GUID}@@notable@@9b74c9897bac770ffc029102a200c5de"
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def finding(**changes):
+    record = {
+        "_bkt": f"notable~12~{GUID}",
+        "_cd": "12:3456",
+        "_indextime": "1795165264",
+        "_serial": "0",
+        "_si": ["search-head-1", "notable"],
+        "_time": "2026-11-20T09:00:12.000+00:00",
+        "annotations": '{"mitre_attack":["T1110.003"],"cis20":["CIS 16"]}',
+        "annotations.mitre_attack": ["T1110.003", "T1078"],
+        "dest": ["web-1.example.com", "10.0.0.9"],
+        "dest_risk_score": "560",
+        "drilldown_earliest": "1795164300.000000000",
+        "event_id": NAME,
+        "extract_artifacts": '{"asset":["src","dest","jump_host"],'
+        '"identity":["src_user","user","user_role","backup_account"]}',
+        "backup_account": "svc-backup",
+        "jump_host": "bastion-2",
+        "index": "notable",
+        "owner": "unassigned",
+        "rule_description": "$user$ failed 40 times from $src$, $nobody$",
+        "rule_id": NAME,
+        "rule_name": "Many Failed Sign-ins",
+        "rule_title": "Many failed sign-ins of $user$",
+        "search_name": "Access - Many Failed Sign-ins - Rule",
+        "severity": "medium",
+        "source": "Access - Many Failed Sign-ins - Rule",
+        "sourcetype": "stash",
+        "src": "203.0.113.7",
+        "src_user": "unknown",
+        "status": "2",
+        "status_end": "false",
+        "status_group": "Open",
+        "status_label": "In Progress",
+        "urgency": "high",
+        "user": "ann",
+        "user_role": "admin",
+    }
+    return {**record, **changes}
+
+
+def incident(**changes):
+    return incident_of(finding(**changes), WEB)
+
+
+def test_a_finding_is_an_incident():
+    found = incident()
+    assert found.external_id == NAME
+    assert found.title == "Many failed sign-ins of ann"
+    assert found.description == "ann failed 40 times from 203.0.113.7, $nobody$"
+    assert (found.severity, found.raw_severity) == (Severity.HIGH, "high")
+    assert (found.status, found.raw_status) == (IncidentStatus.ACTIVE, "In Progress")
+    assert found.occurred_at == datetime(2026, 11, 20, 9, 0, 12, tzinfo=UTC)
+    assert found.changed_at == datetime(2026, 11, 20, 9, 1, 4, tzinfo=UTC)
+    [alert] = found.alerts
+    assert (alert.external_id, alert.title) == (NAME, "Access - Many Failed Sign-ins - Rule")
+
+
+def test_what_fields_name_are_entities_and_placeholders_are_none():
+    assert set(incident().entities) == {
+        Entity(EntityKind.IP, "203.0.113.7"),
+        Entity(EntityKind.IP, "10.0.0.9"),
+        Entity(EntityKind.HOST, "web-1.example.com"),
+        Entity(EntityKind.HOST, "bastion-2"),
+        Entity(EntityKind.USER, "ann"),
+        Entity(EntityKind.USER, "svc-backup"),
+    }
+
+
+def test_the_object_of_risk_is_of_the_kind_that_is_said():
+    found = incident(risk_object=["ann", "web-1"], risk_object_type=["user", "system"])
+    assert Entity(EntityKind.HOST, "web-1") in found.entities
+    assert Entity(EntityKind.HOST, "ann") not in found.entities
+
+
+def test_hashes_urls_and_names_are_told_apart():
+    hashed = "a" * 64
+    found = incident(
+        file_hash=f"SHA256={hashed},MD5={'b' * 32}",
+        url="https://shop.example.com/x",
+        query=["evil.example.net", "search index=main", "wpad"],
+        recipient="ann@example.com",
+        cve="CVE-2026-1234",
+    )
+    named = {it.value for it in found.entities}
+    assert {hashed, "b" * 32, "https://shop.example.com/x", "evil.example.net"} <= named
+    assert {"ann@example.com", "CVE-2026-1234"} <= named
+    assert not named & {"search index=main", "wpad"}
+
+
+def test_techniques_are_read_from_fields_and_from_json_in_a_text():
+    assert incident().techniques == ("T1110.003", "T1078")
+    assert incident(**{"annotations.mitre_attack": None}).techniques == ("T1110.003",)
+
+
+@pytest.mark.parametrize(
+    ("status", "group", "ends", "meant"),
+    [
+        ("0", "New", "false", IncidentStatus.NEW),
+        ("3", "Open", "false", IncidentStatus.ACTIVE),
+        ("4", None, None, IncidentStatus.CLOSED),
+        ("5", "Closed", "true", IncidentStatus.CLOSED),
+        ("11", "Open", "false", IncidentStatus.ACTIVE),  # a customer's own
+        ("12", "x-unheard-of", "true", IncidentStatus.CLOSED),
+        ("13", None, None, IncidentStatus.NEW),
+    ],
+)
+def test_statuses_of_ones_own_are_known_by_their_group(status, group, ends, meant):
+    assert incident(status=status, status_group=group, status_end=ends).status is meant
+
+
+def test_the_urgency_counts_and_not_the_severity_of_the_rule():
+    assert incident(urgency="informational", severity="critical").severity is Severity.INFORMATIONAL
+    assert incident(urgency=None, severity="low").severity is Severity.LOW
+    assumed = incident(urgency="P1")
+    assert (assumed.severity, assumed.severity_assumed) == (Severity.MEDIUM, True)
+
+
+def test_a_review_is_a_change():
+    found = incident(tocsin_reviewed="1795170000.250000")
+    assert found.changed_at == datetime(2026, 11, 20, 10, 20, 0, 250_000, tzinfo=UTC)
+
+
+def test_what_differs_in_each_answer_is_no_change():
+    one, other = finding(), finding(_serial="7", _si=["search-head-2"], dest_risk_score="580")
+    assert lasting(one) == lasting(other)
+    assert lasting(one) != lasting(finding(status="5"))
+
+
+def test_the_link_leads_to_the_finding():
+    query = f"search=event_id%3D%22{NAME.replace('@', '%40')}%22"
+    assert incident().source_url == (
+        f"{WEB}/app/SplunkEnterpriseSecuritySuite/incident_review"
+        f"?earliest=1795165211&latest=1795165214&{query}"
+    )
+    assert incident_of(finding(), None).source_url is None
+
+
+def test_an_id_of_version_8_tells_its_time():
+    assert time_in("2008e99d@@notable@@time1795165212") == datetime(
+        2026, 11, 20, 9, 0, 12, tzinfo=UTC
+    )
+    assert time_in(NAME) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"event_id": None, "rule_id": None}, "event_id is missing"),
+        ({"event_id": None}, "is not found: it is older"),
+        ({"_time": None}, "_time is missing"),
+        ({"_time": "soon"}, "is not one of ISO 8601"),
+        ({"_time": "2026-11-20T09:00:12"}, "has no zone"),
+        ({"_time": "999999999999"}, "out of range"),
+    ],
+)
+def test_what_is_no_finding_says_why(change, reason):
+    with pytest.raises(ValueError, match=reason):
+        incident(**change)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(finding())), JSON, max_size=6))
+def test_any_field_may_have_any_type(changes):
+    with contextlib.suppress(ValueError):  # a finding may be put aside, and nothing else
+        assert incident(**changes).title

@@ -1,0 +1,17 @@
+"""Values at places of records."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin_connectors.siem.places import values
+
+RECORD = {"a": "1", "b": [{"c": ["2", 3, " "]}, {"c": "4"}, "no object"], "d": {"e": {"f": "5"}}}
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [("a", ["1"]), ("b.c", ["2", "4"]), ("d.e.f", ["5"]), ("a.x", []), ("x.y", []), ("d.e", [])],
+)
+def test_texts_are_found_in_lists_as_well(place, found):
+    assert values(RECORD, place) == found

@@ -1,0 +1,223 @@
+"""What becomes of alerts of Wazuh 4 and of findings of Wazuh 5."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.connectors.indices.asking import everywhere
+
+from tocsin import Entity, EntityKind, Incident, Severity
+from tocsin_connectors.siem.matching import is_named
+from tocsin_connectors.siem.wazuh.events import event_of
+from tocsin_connectors.siem.wazuh.groups import Group, Tally, incident_of, summed_up
+from tocsin_connectors.siem.wazuh.links import link_to
+from tocsin_connectors.siem.wazuh.queries import ENTITY_FIELDS
+
+HOUR = timedelta(hours=1)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+ALERT = {
+    "@timestamp": "2026-11-20T09:19:51.250+0000",
+    "timestamp": "2026-11-20T09:19:51.250+0000",
+    "id": "1795166391.49031",
+    "rule": {
+        "id": "5710",
+        "level": 5,
+        "description": "sshd: Attempt to login using a non-existent user",
+        "groups": ["syslog", "sshd"],
+        "mitre": {"id": ["T1110.001", "T1021.004"], "tactic": ["Credential Access"]},
+    },
+    "agent": {"id": "001", "name": "web-1", "ip": "10.0.0.5"},
+    "manager": {"name": "manager-1"},
+    "data": {"srcip": "203.0.113.7", "srcport": "52044", "srcuser": "oracle"},
+    "predecoder": {"program_name": "sshd", "hostname": "web-1"},
+    "full_log": "Failed password for oracle from 203.0.113.99 port 52044",
+    "location": "/var/log/auth.log",
+}
+FINDING = {
+    "@timestamp": "2026-11-20T09:19:51.250Z",
+    "wazuh": {
+        "rule": {
+            "id": "sigma-7",
+            "title": "Guessed password",
+            "level": "high",
+            "mitre": {"technique": {"id": ["T1110"]}},
+        },
+        "agent": {"id": "001", "host": {"hostname": "web-1", "ip": ["10.0.0.5"]}},
+    },
+    "source.ip": ["203.0.113.7"],
+    "source": {"port": 52044},
+    "user": {"name": "oracle"},
+    "event": {"original": "Failed password from 203.0.113.99", "action": "authentication-failure"},
+}
+
+
+def hit(document: Any, **changes: Any) -> dict[str, Any]:
+    source = {**document, **changes} if isinstance(document, dict) else document
+    return {"_index": "i", "_id": "a1", "_source": source}
+
+
+def read(document: Any = ALERT, **changes: Any) -> Incident:
+    return incident_of([hit(document, **changes)], HOUR)
+
+
+def named(incident: Incident) -> set[tuple[str, str]]:
+    return {(it.kind.value, it.value) for it in incident.entities}
+
+
+def test_an_alert_belongs_to_the_incident_of_its_rule_agent_and_hour():
+    incident = read()
+    assert incident.external_id == "5710/001/web-1/2026-11-20T09:00:00+00:00"
+    assert (incident.external_number, incident.raw_severity) == ("5710", "5")
+    assert (incident.severity, incident.severity_assumed) == (Severity.LOW, False)
+    assert incident.techniques == ("T1110.001", "T1021.004")
+    assert [it.external_id for it in incident.alerts] == ["a1"]
+    assert incident.changed_at == datetime(2026, 11, 20, 9, 19, 51, 250_000, UTC)
+    assert named(incident) == {
+        *(("host", "web-1"), ("ip", "10.0.0.5"), ("ip", "203.0.113.7"), ("user", "oracle")),
+    }
+
+
+def test_a_finding_is_read_with_its_nested_and_its_dotted_names():
+    incident = read(FINDING)
+    assert incident.external_id == "sigma-7/001/-/2026-11-20T09:00:00+00:00"
+    assert (incident.title, incident.severity) == ("Guessed password", Severity.HIGH)
+    assert incident.techniques == ("T1110",)
+    assert named(incident) == {
+        *(("host", "web-1"), ("ip", "10.0.0.5"), ("ip", "203.0.113.7"), ("user", "oracle")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("level", "severity", "assumed"),
+    [
+        *((0, Severity.INFORMATIONAL, False), (3, Severity.INFORMATIONAL, False)),
+        *((4, Severity.LOW, False), (6, Severity.LOW, False), (7, Severity.MEDIUM, False)),
+        *(("11", Severity.MEDIUM, False), ("12", Severity.HIGH, False), (14, Severity.HIGH, False)),
+        *((15, Severity.CRITICAL, False), (16, Severity.CRITICAL, False)),
+        *(("CRITICAL", Severity.CRITICAL, False), ("informational", Severity.INFORMATIONAL, False)),
+        *(
+            (17, Severity.MEDIUM, True),
+            (None, Severity.MEDIUM, True),
+            ("p1", Severity.MEDIUM, True),
+        ),
+    ],
+)
+def test_levels_are_numbers_or_words(level, severity, assumed):
+    incident = read(rule={"id": "1", "level": level})
+    assert (incident.severity, incident.severity_assumed) == (severity, assumed)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "2026-11-20T09:19:51.250123456Z",
+        "2026-11-20T15:04:51.2501234+05:45",
+        "2026-11-20T09:19:51.250+0000",
+    ],
+)
+def test_times_are_read_with_any_digits_and_zone(written):
+    moment = read(**{"@timestamp": written}).occurred_at
+    assert abs(moment - datetime(2026, 11, 20, 9, 19, 51, 250_000, UTC)) < timedelta(milliseconds=1)
+
+
+def test_hashes_of_files_and_fields_of_windows_are_entities():
+    digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    windows = {"eventdata": {"targetUserName": "ann"}, "system": {"computer": "dc.example.com"}}
+    found = named(read(syscheck={"path": "/etc/passwd", "sha256_after": digest}))
+    assert {("file", "/etc/passwd"), ("file_hash", digest)} <= found
+    found = named(read(data={"win": windows}))
+    assert {("user", "ann"), ("host", "dc.example.com")} <= found
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"rule": None}, "rule.id is missing"),
+        ({"rule": {"level": 3}}, "rule.id is of the wrong kind"),
+        ({"@timestamp": None, "timestamp": None}, "@timestamp is missing"),
+        ({"@timestamp": "2026-11-20T09:19:51", "timestamp": None}, "has no zone"),
+    ],
+)
+def test_what_is_essential(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        read(**changes)
+
+
+def test_how_many_there_are_is_told():
+    incident, group = read(), Group("5710", "001", "web-1", datetime(2026, 11, 20, 9, tzinfo=UTC))
+    latest = {"hits": {"hits": [{"_source": {"rule": {"id": "5710", "level": 10}}}]}}
+    bucket = {
+        "doc_count": 1234,
+        "first": {"value": 1_795_165_200_000.0},
+        "last": {"value": 1_795_168_799_999.0},
+        "latest": latest,
+    }
+    told = summed_up(incident, group, Tally.read(bucket))
+    assert told.description == (
+        "Rule 5710 fired 1,234 times at web-1 (001), from 2026-11-20 09:00:00 to 09:59:59 UTC."
+    )
+    assert (told.severity, told.title) == (Severity.MEDIUM, "Wazuh rule 5710")
+    assert Tally.read({**bucket, "first": {"value": None}}) is None
+    assert summed_up(incident, group, None) == incident
+
+
+def test_a_link_leads_to_the_alerts_of_the_group_whatever_the_rule_is_called():
+    group = Group("57'10\" or *", "001", "web-1", datetime(2026, 11, 20, 9, tzinfo=UTC))
+    link = link_to("https://wazuh.example.com", group, HOUR)
+    assert link.startswith("https://wazuh.example.com/app/discover#/?_g=%28time%3A%28from%3A%27")
+    assert "57%21%2710%5C%22%20or%20%2A" in link
+    assert Group.parse(group.name) == group
+
+
+@pytest.mark.parametrize("name", ["web-1", "rack/7", "100%", "a%2Fb/c", "-", "ü"])
+def test_a_group_is_known_by_its_name_whatever_its_agent_is_called(name):
+    group = Group("5710", "001", name, datetime(2026, 11, 20, 9, tzinfo=UTC))
+    assert Group.parse(group.name) == group
+
+
+@pytest.mark.parametrize("name", ["none", "a/b/c/yesterday", "a/b/2026-11-20T09:00:00+00:00", ""])
+def test_what_is_no_name_of_a_group_names_none(name):
+    assert Group.parse(name) is None
+
+
+def test_an_alert_is_an_event_in_one_line():
+    event = event_of(hit(ALERT), Entity(EntityKind.USER, "ORACLE"))
+    assert event is not None
+    assert event.summary == (
+        "sshd: Attempt to login using a non-existent user (rule 5710) at web-1"
+    )
+    assert event.fields["data.srcip"] == "203.0.113.7"
+    assert event_of(hit(ALERT), Entity(EntityKind.IP, "203.0.113.99")) is None  # only in the text
+
+
+def test_the_account_that_something_was_done_to_is_an_entity():
+    document = FINDING | {"user": {"name": "oracle", "target": {"name": "ann"}}}
+    found = named(incident_of([hit(document)], HOUR))
+    assert {("user", "ann"), ("user", "oracle")} <= found
+
+
+def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
+    layouts = {"wazuh": {"rule": FINDING["wazuh"]["rule"]}}, {"rule": ALERT["rule"]}
+    for layout in layouts:
+        bare = {"@timestamp": ALERT["@timestamp"], **layout}
+        for place, asked, document in everywhere(ENTITY_FIELDS, bare):
+            event = event_of(hit(document), asked)
+            assert event is not None, place
+            assert is_named(asked, event.entities), place
+
+
+@given(changes=st.dictionaries(st.sampled_from([*ALERT, *FINDING]), JSON, max_size=4))
+def test_any_field_may_have_any_type(changes):
+    for document in (ALERT, FINDING, changes):
+        with contextlib.suppress(ValueError):  # a document may be rejected, and nothing else
+            assert incident_of([hit(document, **changes)], HOUR).external_id
+            event_of(hit(document, **changes), Entity(EntityKind.IP, "203.0.113.7"))

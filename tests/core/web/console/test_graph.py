@@ -1,0 +1,280 @@
+"""The knowledge graph in the console: around a node, between two, and how large it is."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph_rows import DOMAIN, IP, USER, Graph
+from session_rows import add_session
+from tocsin.events import Bells
+from tocsin.knowledge import Indexer
+from tocsin.model import Node, RelationType
+from tocsin.web.console.curves import BOX
+from tocsin.web.console.neighbourhood import MOST_EDGES, MOST_NODES, draw
+from tocsin.web.console.relations import AT_ONCE, rows_of, source_of
+from tocsin.web.console.rings import beside, distances
+
+HOSTILE = "a<script>alert(1)</script>\"'{{ 7 * 7 }}&?#/ü"
+HOST = Node("host", "ws-1")
+_LINKS = re.compile(r'href="([^"]*)"')
+
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def graph(api) -> Graph:
+    return Graph(api.services.database)
+
+
+def around(value: str, **query: str) -> str:
+    pairs = {"entity": value, **query}
+    return "/graph?" + "&".join(f"{name}={quote(it, safe='')}" for name, it in pairs.items())
+
+
+def links(html: str) -> set[str]:
+    return {unescape(link) for link in _LINKS.findall(html)}
+
+
+@on_sqlite
+async def test_an_entity_is_drawn_and_told_with_what_every_relation_is_known_from(
+    api, person, graph
+):
+    incident = await graph.add(IP)
+    session_id = await api.services.database.write(add_session)
+    await graph.tell(IP, RelationType.CONNECTED_TO, DOMAIN, known_from=f"session:{session_id}#12")
+    html = await person.html(around(IP.value))
+    assert html.count("<rect width") == 3
+    found = links(html)
+    assert f"/incidents/{incident.value}" in found
+    assert f"/investigations/{session_id}" in found
+    assert "step 12 of an investigation" in html
+    assert around(DOMAIN.value, kind="domain") in found
+    assert around(incident.value, kind="incident") in found
+    text = await person.text(around(IP.value))
+    assert f"ip {IP.value} connected-to domain {DOMAIN.value}" in text
+    assert "domain: 1, incident: 1." in text
+
+
+@on_sqlite
+async def test_steps_relations_kinds_and_times_narrow_it_and_go_along_with_its_links(person, graph):
+    await graph.add(IP, DOMAIN)
+    await graph.tell(IP, RelationType.RESOLVES_TO, HOST)
+    near = await person.html(around(IP.value))
+    assert around(DOMAIN.value, kind="domain") not in links(near)
+    far = links(await person.html(around(IP.value, depth="2")))
+    assert "/graph?depth=2&entity=bad.example&kind=domain" in far
+    chosen = await person.html(around(IP.value) + "&types=resolves-to&types=part-of&kinds=host")
+    assert "types=resolves-to%2Cpart-of&kinds=host&entity=ws-1&kind=host" in chosen.replace(
+        "&amp;", "&"
+    )
+    assert 'value="resolves-to" checked' in chosen
+    assert "involves domain" not in chosen
+    assert "Nothing is known around it that fits" in await person.text(
+        around(IP.value, since="2026-11-22")
+    )
+    later = await person.text(around(IP.value, until="2026-11-22"))
+    assert "ws-1" in later
+
+
+@on_sqlite
+async def test_what_nothing_is_known_of_can_be_searched_for(person):
+    html = await person.html(around("evil.example"), 404)
+    assert "Nothing is known of &#39;evil.example&#39;." in html
+    assert 'value="evil.example"' in html
+    assert "/search?q=evil.example" in links(html)
+
+
+@on_sqlite
+async def test_a_wrong_filter_is_told_and_the_question_kept(person, graph):
+    await graph.add(IP)
+    for query, words in (
+        ({"depth": "9"}, "depth"),
+        ({"kind": "planet"}, "cloud_resource"),
+        ({"since": "soon"}, "since"),
+        ({"types": "likes"}, "connected-to"),
+    ):
+        html = await person.html(around(IP.value, **query), 422)
+        assert 'class="notice bad"' in html
+        assert words in html
+        assert f'value="{IP.value}"' in html
+
+
+@on_sqlite
+async def test_without_an_entity_it_says_how_large_it_is_and_where_to_begin(
+    api, person, graph, clock
+):
+    assert "There is no incident yet." in await person.text("/graph")
+    incident = await graph.add(IP, USER)
+    await Indexer(api.services.database, clock, Bells()).catch_up()
+    html = await person.html("/graph")
+    assert around(incident.value, kind="incident") in links(html)
+    text = await person.text("/graph")
+    assert "incident 1" in text
+    assert "involves 2" in text
+
+
+@on_sqlite
+async def test_thousands_of_relations_stay_readable_and_what_is_left_out_is_said(person, graph):
+    many = [Node("domain", f"{number}.example") for number in range(300)]
+    await graph.add(*many)
+    page = around("1", kind="incident", limit="1000")
+    html = await person.html(page)
+    assert html.count("<rect width") == MOST_NODES
+    assert html.count("<th scope=") == AT_ONCE
+    assert f"The drawing has the {MOST_NODES} nearest nodes" in html
+    assert "253 nodes and 253 relations are left out" in html
+    seen: set[str] = set()
+    while page:
+        html = await person.html(page)
+        seen |= set(re.findall(r"entity=(\d+\.example)", html.partition('id="relations"')[2]))
+        following = re.search(r'rel="next" href="([^"]*)"', html)
+        page = unescape(following[1]).partition("#")[0] if following else ""
+    assert len(seen) == 300
+    bounded = await person.text(around("1", kind="incident", limit="50"))
+    assert "There is more:" in bounded
+    assert "49 or more" in bounded
+
+
+@on_sqlite
+@pytest.mark.parametrize("skip", ["-1", "x", "9" * 400, "²", "5000"])
+async def test_any_place_in_the_list_is_a_page(person, graph, skip):
+    await graph.add(IP)
+    await person.html(around(IP.value, skip=skip))
+
+
+@on_sqlite
+async def test_the_path_between_two_is_told_step_by_step(person, graph):
+    first, second = await graph.add(IP, DOMAIN), await graph.add(DOMAIN)
+    page = f"/graph/path?from={IP.value}&to={second.value}&to_kind=incident"
+    html = await person.html(page)
+    text = await person.text(page)
+    assert "3 steps" in text
+    assert f"{first.value} involves {IP.value}" in text
+    assert f"{second.value} involves {DOMAIN.value}" in text
+    assert f"/incidents/{second.value}" in links(html)
+    narrowed = await person.text(f"{page}&types=uses")
+    assert "No path of at most 6 steps" in narrowed
+
+
+@on_sqlite
+async def test_a_path_to_nowhere_keeps_its_ends_and_says_what_is_unknown(person, graph):
+    await graph.add(IP)
+    html = await person.html(f"/graph/path?from={IP.value}&to=nowhere.example", 404)
+    assert "Nothing is known of &#39;nowhere.example&#39;." in html
+    assert f'value="{IP.value}"' in html
+    assert 'value="nowhere.example"' in html
+    assert "Give two nodes" in await person.text("/graph/path")
+
+
+@on_sqlite
+async def test_hostile_values_are_shown_as_text_and_can_be_gone_to(person, graph):
+    hostile = Node("file", HOSTILE)
+    incident = await graph.add(hostile)
+    for page in (
+        around(HOSTILE),
+        around(incident.value, kind="incident"),
+        f"/graph/path?from={incident.value}&to={quote(HOSTILE, safe='')}",
+    ):
+        html = await person.html(page)
+        assert "<script>alert" not in html
+        assert "{{ 7 * 7 }}" in unescape(html)
+    gone = [it for it in links(await person.html(around("1", kind="incident"))) if "=file" in it]
+    assert f"file {HOSTILE}" in await person.text(gone[0])
+
+
+@on_sqlite
+async def test_a_viewer_reads_it_as_well(viewer, graph):
+    await graph.add(IP)
+    for page in ("/graph", around(IP.value), f"/graph/path?from={IP.value}&to=1"):
+        html = await viewer.html(page)
+        assert html.count('method="post"') == 1  # signing out
+
+
+@pytest.mark.parametrize(
+    ("known_from", "words", "path"),
+    [
+        ("incident:7", "incident 7", "/incidents/7"),
+        ("session:ses_1", "an investigation", "/investigations/ses_1"),
+        ("session:ses_1#F2", "finding 2 of an investigation", "/investigations/ses_1"),
+        ("session:ses_1#12", "step 12 of an investigation", "/investigations/ses_1"),
+        ("enricher:rdap", "enricher rdap", None),
+        ("what else", "what else", None),
+    ],
+)
+def test_what_a_relation_is_known_from_leads_to_its_page(known_from, words, path):
+    assert source_of(known_from) == (words, path)
+
+
+nodes = st.tuples(st.sampled_from(["ip", "incident", "session"]), st.integers(0, 40).map(str))
+
+
+@st.composite
+def neighbourhoods(draw_from):
+    """Any answer of the endpoint, whatever its edges join."""
+    middle = draw_from(nodes)
+    others = draw_from(st.lists(nodes.filter(lambda it: it != middle), unique=True, max_size=80))
+    known = [middle, *others]
+    one = st.sampled_from(known)
+    types = st.sampled_from(["involves", "found", "connected-to"])
+    pairs = draw_from(st.lists(st.tuples(one, types, one), max_size=250))
+    return {
+        "entity": shown(middle),
+        "nodes": [shown(it) for it in known],
+        "edges": [edge(*pair) for pair in pairs],
+    }
+
+
+def shown(node: tuple[str, str]) -> dict[str, str]:
+    return {"kind": node[0], "value": node[1]}
+
+
+def edge(source: tuple[str, str], type_: str, target: tuple[str, str]) -> dict:
+    ends = {"source": shown(source), "target": shown(target)}
+    return {**ends, "type": type_, "last_seen": "2026-11-21T12:00:00.000Z", "known_from": []}
+
+
+@given(neighbourhoods())
+def test_no_drawing_has_boxes_that_overlap_or_leave_it(found):
+    joined = beside(found["edges"])
+    middle = (found["entity"]["kind"], found["entity"]["value"])
+    steps = distances(middle, joined)
+    drawing = draw(found, steps, joined)
+    assert drawing == draw(found, steps, joined)
+    assert len(drawing.boxes) == min(len(found["nodes"]), MOST_NODES)
+    assert len(drawing.boxes) + drawing.nodes_left_out == len(found["nodes"])
+    assert len(drawing.lines) <= MOST_EDGES
+    corners = [(box.place.x, box.place.y) for box in drawing.boxes]
+    for x, y in corners:
+        assert 0 <= x <= drawing.width - BOX.width
+        assert 0 <= y <= drawing.height - BOX.height
+    for number, (x, y) in enumerate(corners):
+        for other_x, other_y in corners[:number]:
+            assert abs(x - other_x) >= BOX.width or abs(y - other_y) >= BOX.height
+    assert [box.is_middle for box in drawing.boxes] == [True] + [False] * (len(corners) - 1)
+
+
+@given(neighbourhoods())
+def test_every_relation_is_on_one_page_of_the_table(found):
+    middle = (found["entity"]["kind"], found["entity"]["value"])
+    steps = distances(middle, beside(found["edges"]))
+    pages = range(0, len(found["edges"]), AT_ONCE)
+    rows = [row for page in pages for row in rows_of(found["edges"], steps, page)]
+    told = sorted((row["source"]["value"], row["type"], row["target"]["value"]) for row in rows)
+    assert told == sorted(
+        (it["source"]["value"], it["type"], it["target"]["value"]) for it in found["edges"]
+    )
+
+
+def test_an_investigation_is_not_passed_through():
+    edges = [
+        edge(("ip", "1"), "found", ("session", "s")),
+        edge(("session", "s"), "found", ("ip", "2")),
+    ]
+    assert distances(("ip", "1"), beside(edges)) == {("ip", "1"): 0, ("session", "s"): 1}
+    assert len(distances(("session", "s"), beside(edges))) == 3

@@ -1,0 +1,282 @@
+"""Incidents as a person sees them, with all that came of them and what can be done."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from datetime import timedelta
+from html import unescape
+from urllib.parse import unquote
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from sqlalchemy import select
+from yarl import URL
+
+from console import Person
+from delivery_rows import add_delivery, add_destination
+from graph_rows import Graph, incident
+from incident_rows import add_incidents, change_incident
+from running_api import PUSH_TOKEN, PUSHED
+from session_rows import add_session
+from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
+from tocsin.enrichment import Enrichers, IncidentEnriching
+from tocsin.model import Node, NodeKind, RelationType
+from tocsin.observables import Environment
+from tocsin.store.tables import events, sessions
+from tocsin.testing import loopback_client, make_tools
+from tocsin.web import make_app
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+HOSTILE = "<script>alert(1)</script> \"' {{ 7*7 }}"
+ENTITIES = [("ip", "203.0.113.9"), ("url", "https://evil.example/?a=1&b=<i>"), ("user", "ana")]
+
+
+@pytest.fixture
+def store(api):
+    """Return what stores incidents, and returns the number of the last one."""
+
+    async def store(**values) -> int:
+        numbers = await api.services.database.write(add_incidents, **values)
+        return numbers[-1]
+
+    return store
+
+
+async def test_without_incidents_the_list_says_what_to_look_at(person):
+    assert "No incident was read yet." in await person.text("/incidents")
+    assert "No incident is like this." in await person.text("/incidents?severity=High")
+
+
+async def test_the_list_tells_of_each_incident_and_leads_to_it(person, store):
+    number = await store(title="Odd sign-in", entities=ENTITIES)
+    html = await person.html("/incidents")
+    assert f'href="/incidents/{number}"' in html
+    text = await person.text("/incidents")
+    for words in ("Odd sign-in", "sensors", "1001", "High", "New", "203.0.113.9", "and 1 more"):
+        assert words in text
+
+
+async def test_the_list_is_narrowed_by_severity_status_and_time(person, store, clock):
+    await store(title="old and low", severity="Low", now=clock.now() - timedelta(days=2))
+    await store(title="new and bad", severity="Critical", status="Active", now=clock.now())
+    for query in (
+        "severity=critical",
+        "status=Active",
+        "timespan=PT24H",
+        "severity=Critical&status=",
+    ):
+        text = await person.text(f"/incidents?{query}")
+        assert "new and bad" in text, query
+        assert "old and low" not in text, query
+    assert "old and low" in await person.text("/incidents?timespan=P7D")
+
+
+async def test_the_pages_of_the_list_hold_each_incident_once(person, store):
+    await store(count=60)
+    first = await person.html("/incidents?severity=High")
+    following = first.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
+    assert "severity=High" in following
+    second = await person.html(following)
+    seen = [f'href="/incidents/{number}"' for number in range(1, 61)]
+    assert all((each in first) != (each in second) for each in seen)
+    assert 'rel="next"' not in second
+
+
+@pytest.mark.parametrize("query", ["severity=awful", "timespan=24h", "cursor=x", "status=%00"])
+async def test_a_wrong_filter_is_told_what_is_right(person, query):
+    text = await person.text(f"/incidents?{query}", 422)
+    assert query.partition("=")[0] in text
+
+
+async def test_an_incident_shows_what_is_known_of_it(person, store):
+    number = await store(
+        title="Odd sign-in",
+        entities=ENTITIES,
+        merged_into="case-9",
+        severity_assumed=True,
+        techniques=["T1059.001"],
+    )
+    html = unquote(unescape(await person.html(f"/incidents/{number}")))
+    for link in (
+        "/graph?entity=203.0.113.9&kind=ip",
+        "/graph?entity=https://evil.example/?a=1&b=<i>&kind=url",
+        "https://attack.mitre.org/techniques/T1059/001/",
+        f"https://siem.example/{number}",
+        '/search?q=kind:incident id:"case-9"',
+    ):
+        assert f'href="{link}"' in html.replace("+", " "), link
+    text = await person.text(f"/incidents/{number}")
+    for words in ("Odd sign-in", "What was seen.", "external-1", "this one was assumed", "case-9"):
+        assert words in text
+
+
+@pytest.mark.parametrize("number", ["2", "0", "-1", "x", "1" * 30, "%00", "%ED%B3%BF"])
+async def test_what_is_no_incident_is_a_page_that_says_so(person, store, number):
+    await store()
+    assert "Not Found" in await person.text(f"/incidents/{number}", 404)
+
+
+async def test_the_chain_leads_from_the_stretch_to_the_remote_ticket(api, person, store):
+    number = await store()
+    write = api.services.database.write
+    await write(add_destination, "soc")
+    delivery = await write(
+        add_delivery,
+        "delivered",
+        number=number,
+        tried=2,
+        remote_id="SIR-77",
+        remote_url="https://tickets.example/77",
+    )
+    html = await person.html(f"/incidents/{number}")
+    assert f'href="/deliveries/{delivery}"' in html
+    assert 'href="https://tickets.example/77"' in html
+    chain = (await person.text(f"/incidents/{number}")).partition("From the SIEM")[2]
+    words = [
+        "Read",
+        "Stored",
+        "alerted",
+        "incident-alert",
+        "soc",
+        "delivered",
+        "SIR-77",
+        "HTTP 503",
+    ]
+    assert sorted(words, key=chain.index) == words
+
+
+async def test_the_chain_says_why_nobody_heard_of_it(api, person, store):
+    number = await store(alert_outcome="below-threshold")
+    text = await person.text(f"/incidents/{number}")
+    assert "It is below Medium, of which nobody is told." in text
+    await api.services.database.write(add_destination, "soc")
+    await api.services.database.write(
+        add_delivery, "dead", number=number, reason="404: no such project"
+    )
+    assert "404: no such project" in await person.text(f"/incidents/{number}")
+
+
+async def test_what_happened_stands_in_the_order_of_time(api, person, store, clock):
+    number = await store(now=clock.now() - timedelta(hours=1))
+    await api.services.database.write(change_incident, number, now=clock.now(), status="Closed")
+    text = (await person.text(f"/incidents/{number}")).partition("What happened when")[2]
+    words = ["It occurred.", "It was read and stored.", "It last changed here."]
+    assert sorted(words, key=text.index) == words
+
+
+async def test_no_text_of_others_becomes_markup_or_a_link_that_runs(api, person, store):
+    number = await store(
+        title=HOSTILE,
+        description=HOSTILE,
+        external_id=HOSTILE,
+        external_number=HOSTILE,
+        raw_status=HOSTILE,
+        merged_into=HOSTILE,
+        source_url="javascript:alert(1)",
+        techniques=[HOSTILE],
+        entities=[("file", HOSTILE)],
+    )
+    for path in ("/incidents", f"/incidents/{number}"):
+        html = await person.html(path)
+        assert "<script>alert" not in html
+        assert "javascript:" not in html
+        assert HOSTILE in unescape(html)
+
+
+async def test_a_viewer_reads_everything_and_changes_nothing(viewer, store):
+    number = await store()
+    for path in ("/incidents", f"/incidents/{number}"):
+        assert 'method="post"' not in (await viewer.html(path)).partition("<main")[2]
+    response = await viewer.post(f"/incidents/{number}/enrich")
+    assert response.status == 403
+
+
+async def test_investigating_an_incident_leads_to_the_investigation(api, person, store):
+    number = await store()
+    page = f"/incidents/{number}"
+    assert f"What is behind incident {number}?" in await person.text(page)
+    query = {"query": f"What is behind incident {number}?", "persona": "executive"}
+    text = await person.submit(page, f"{page}/investigate", **query)
+    assert "The investigation was started." in text
+    assert "queued" in text
+    row = await api.services.database.read(
+        lambda c: c.execute(select(sessions.c.persona, sessions.c.created_by)).one()
+    )
+    assert tuple(row) == ("executive", "ana")
+
+
+async def test_a_question_that_is_wrong_is_kept_and_told_what_is_right(person, store):
+    number = await store()
+    page = f"/incidents/{number}"
+    given = {"query": "is it over?", "persona": "boss"}
+    text = await person.submit(page, f"{page}/investigate", 422, **given)
+    assert "persona" in text
+    assert "threat-hunter" in text
+    assert "is it over?" in text
+
+
+async def test_an_investigation_that_examined_it_is_named(api, person, store):
+    number = await store()
+    session_id = await api.services.database.write(add_session)
+    session = Node(NodeKind.SESSION, session_id)
+    graph = Graph(api.services.database)
+    await graph.tell(session, RelationType.EXAMINED, incident(number))
+    html = await person.html(f"/incidents/{number}")
+    assert f'href="/investigations/{session_id}"' in html
+    assert "82.5 of 100" in html
+
+
+class Source(Enricher):
+    """Knows every address, and cannot be asked for links."""
+
+    name = "source"
+    kinds = frozenset({EntityKind.IP, EntityKind.URL})
+
+    async def enrich(self, entities):
+        if entities[0].kind is EntityKind.URL:
+            raise Broken("it is away")
+        return [
+            Enrichment(entity=it, summary=HOSTILE, disposition=Disposition.MALICIOUS, score=91)
+            for it in entities
+        ]
+
+
+@pytest.fixture
+async def asking(api, person):
+    """The same person at a node that has the source."""
+    database, clock = api.services.database, api.services.clock
+    settings = Source.Settings(plugin="test")
+    source = Source(settings, make_tools(loopback_client(), clock=clock))
+    markings = {"sensors": Marking()}
+    enrichers = Enrichers({"source": source}, Environment(), database, clock, markings=markings)
+    enriching = IncidentEnriching(enrichers, database, markings)
+    services = replace(api.services, enriching=lambda: enriching)
+    async with TestClient(TestServer(make_app(services))) as client:
+        node = copy(api)
+        node.client = client
+        yield Person(node, person.cookie)
+
+
+async def test_enriching_shows_at_once_who_knows_what_and_who_did_not_answer(asking, store):
+    number = await store(entities=ENTITIES)
+    page = f"/incidents/{number}"
+    text = await asking.submit(page, f"{page}/enrich")
+    for words in ("1 of 1 answer", "source", HOSTILE, "malicious", "91", "it is away"):
+        assert words in text
+
+
+async def test_enriching_with_nobody_to_ask_says_so(person, store):
+    number = await store()
+    page = f"/incidents/{number}"
+    assert "Nobody knows anything of them." in await person.submit(page, f"{page}/enrich")
+
+
+async def test_the_link_of_an_alert_opens_the_incident(api, person):
+    case = {"external_id": "case-17", "title": "Odd sign-in", "severity": "High"}
+    headers = {"Authorization": f"Bearer {PUSH_TOKEN}"}
+    response = await api.client.post(f"/api/push/{PUSHED}", json=case, headers=headers)
+    assert response.status == 200
+    data = await api.services.database.read(lambda c: c.scalar(select(events.c.data)))
+    assert "Odd sign-in" in await person.text(URL(data["url"]).path)

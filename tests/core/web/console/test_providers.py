@@ -1,0 +1,131 @@
+"""What a person sees of the providers, and how a stretch of the past is read."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from running_api import URL
+from tocsin.hookspecs import Provider
+from tocsin.incidents.coverage.positions import StreamKey, load_position
+from tocsin.incidents.storing.alerting import AlertPolicy
+from tocsin.incidents.storing.intake import store_page
+from tocsin.incidents.syncing.lease import take
+from tocsin.model import Covered, Page
+
+KEY = StreamKey("edge", "changed")
+HOSTILE = "<script>alert('{{ 7 * 7 }}')</script>"
+NEW = "/admin/new-backfill"
+ASKED = {"provider": "edge", "from": "2026-11-01T00:00", "to": "2026-11-08T00:00"}
+
+
+async def test_every_provider_is_shown_with_how_it_does(api, viewer, clock):
+    settings = Provider.Settings(plugin="crowdsec")
+    await api.services.database.write(take, "edge", settings, 7, clock.now())
+    text = await viewer.text("/providers")
+    assert "edge crowdsec waiting" in text
+    assert "Read by node 7" in text
+    assert "Can also backfill, reread" in text
+    assert "sensors simple waiting" in text
+    assert 'id="edge"' in await viewer.html("/providers")
+    assert 'data-live="/live/providers?' in await viewer.html("/providers")
+
+
+async def test_a_stretch_of_the_past_is_read(person):
+    text = await person.submit(NEW, NEW, **ASKED)
+    assert "The stretch is being read." in text
+    assert "edge quiet 2026-11-01 00:00:00 UTC 2026-11-08 00:00:00 UTC running" in text
+    text = await person.submit(NEW, NEW, **ASKED, alert="yes")
+    assert "edge with alerts" in text
+
+
+async def test_a_backfill_is_cancelled(person):
+    await person.submit(NEW, NEW, **ASKED)
+    html = await person.html("/providers")
+    action = "/backfills/" + html.partition('action="/backfills/')[2].partition('"')[0]
+    text = await person.submit("/providers", action)
+    assert "The backfill has ended where it was." in text
+    assert "cancelled" in text
+    assert "/cancel" not in await person.html("/providers")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"provider": "sensors"}, "cannot read the past"),
+        ({"provider": "<script>"}, "There is no provider"),
+        ({"to": "2026-10-01T00:00"}, "`from` must be before `to`"),
+        ({"to": "2027-11-01T00:00"}, "is yet to come"),
+        ({"from": "yesterday"}, "give a moment such as"),
+        ({"from": ""}, "give a moment such as"),
+    ],
+)
+async def test_what_is_wrong_is_said_and_the_form_stays_filled(person, change, words):
+    html = await person.html(NEW)
+    token = html.partition('name="form_token" value="')[2].partition('"')[0]
+    response = await person.post(NEW, form_token=token, **(ASKED | change))
+    assert response.status == 422
+    html = await response.text()
+    assert words in html.replace("&#39;", "'")
+    assert f'value="{(ASKED | change)["to"]}"' in html
+    assert "<script>" not in html
+
+
+async def test_the_form_comes_filled_with_what_is_missing(person):
+    html = await person.html(f"{NEW}?provider=edge&from=2026-11-01T01:00:00%2B01:00")
+    assert 'name="from" required value="2026-11-01T00:00:00"' in html
+    assert "sensors" not in html
+
+
+async def test_a_viewer_sees_the_backfills_and_changes_nothing(admin, viewer):
+    asked = {"provider": "edge", "from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"}
+    await admin.ask("POST", "/api/admin/backfills", 202, json=asked)
+    html = await viewer.html("/providers")
+    assert "2026-11-08" in html
+    assert html.count('method="post"') == 1  # signing out
+    assert "takes the role admin" in await viewer.text(NEW, 403)
+    assert (await viewer.post(NEW, **ASKED)).status == 403
+
+
+@pytest.fixture
+async def gap(api, clock) -> None:
+    """A stream of which the second hour was lost, as its SIEM says."""
+    database, begin = api.services.database, clock.now() - timedelta(hours=3)
+    for hour, lost in enumerate((None, HOSTILE, None)):
+        start = begin + timedelta(hours=hour)
+        covered = Covered(source="", start=start, end=start + timedelta(hours=1), lost=lost)
+        position = await database.read(load_position, KEY)
+        await database.write(
+            store_page,
+            KEY,
+            Page(next_position={}, covered=(covered,)),
+            revision=position.revision,
+            policy=AlertPolicy(URL),
+            now=clock.now(),
+        )
+
+
+@pytest.mark.usefixtures("gap")
+async def test_what_is_missing_is_drawn_told_and_can_be_read(person):
+    text = await person.text("/providers")
+    assert "changed holes" in text
+    assert "What is missing" in text
+    assert re.search(r"\b1 holes", await person.text("/"))  # and counted once
+    missing = "lost changed 2026-11-21 10:00:00 UTC 2026-11-21 11:00:00 UTC"
+    assert f"{missing} {HOSTILE} Read it" in text
+    html = await person.html("/providers")
+    assert 'class="lost"' in html
+    assert "<script>alert" not in html
+    place = html.partition(f'href="{NEW}?provider=edge')[2].partition('"')[0]
+    form = await person.html(f"{NEW}?provider=edge{place}".replace("&amp;", "&"))
+    assert 'value="2026-11-21T10:00:00"' in form
+    assert 'value="2026-11-21T11:00:00"' in form
+
+
+@pytest.mark.usefixtures("gap")
+async def test_a_viewer_is_not_led_to_reading_it(viewer):
+    text = await viewer.text("/providers")
+    assert "What is missing" in text
+    assert "Read it" not in text

@@ -1,0 +1,78 @@
+"""A form for settings, and what it comes to when it is sent as it was shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.registry.setting_shapes import Shape
+from tocsin.web.console.forms import Form
+from tocsin.web.console.settings_form import fields_of, mistakes_in, settings_of
+
+words = st.text(
+    st.characters(exclude_categories=["C", "Z"], exclude_characters=":"), min_size=1, max_size=20
+)
+numbers = st.integers(-(2**63), 2**63 - 1)
+VALUES = {
+    Shape.TEXT: words,
+    Shape.NUMBER: numbers | st.floats(allow_nan=False, allow_infinity=False),
+    Shape.FLAG: st.booleans(),
+    Shape.CHOICE: words,
+    Shape.CHOICES: st.lists(words, min_size=1),
+    Shape.LIST: st.lists(words, min_size=1),
+    Shape.TABLE: st.dictionaries(words, words, min_size=1),
+    Shape.ANYTHING: numbers | words | st.lists(numbers | words, min_size=1) | st.booleans(),
+}
+
+
+def channel(shape: str, *, secret: bool = False) -> dict[str, Any]:
+    setting = {"name": "it", "shape": shape, "secret": secret, "local": False}
+    return {"settings": [setting]}
+
+
+@given(st.sampled_from(list(Shape)).flatmap(lambda it: st.tuples(st.just(it), VALUES[it])))
+def test_what_is_shown_is_what_comes_back(shaped):
+    shape, value = shaped
+    [field] = fields_of(channel(shape), {"it": value})
+    texts = ["", *field.chosen] if shape is Shape.CHOICES else [field.text]
+    assert settings_of(Form({field.key: texts})) == {"it": value}
+    name, text = field.was
+    assert settings_of(Form({field.key: texts, name: [text]})) == {}
+    assert settings_of(Form({field.key: [""], name: [text]})) == {"it": None}
+
+
+@given(st.dictionaries(st.text(max_size=30), st.lists(st.text(), min_size=1), max_size=5))
+def test_whatever_is_sent_is_read(fields):
+    settings_of(Form(fields))
+
+
+@pytest.mark.parametrize("shape", list(Shape))
+def test_an_empty_field_is_null_and_an_empty_secret_stays(shape):
+    [field] = fields_of(channel(shape), {})
+    assert settings_of(Form({field.key: [""]})) == {"it": None}
+    [field] = fields_of(channel(shape, secret=True), {}, ["it"])
+    assert field.is_set
+    assert settings_of(Form({field.key: [""]})) == {}
+    assert settings_of(Form({field.key: [""], field.forget: ["yes"]})) == {"it": None}
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("number.it", "many"), ("flag.it", "perhaps"), ("table.it", "no colon"), ("anything.it", "{")],
+)
+def test_what_cannot_be_read_is_left_for_the_plugin_to_judge(key, text):
+    assert settings_of(Form({key: [text]})) == {"it": text}
+
+
+def test_other_fields_are_no_settings():
+    assert settings_of(Form({"name": ["x"], "form_token": ["y"], "nonsense.it": ["z"]})) == {}
+
+
+def test_mistakes_belong_to_their_setting():
+    wrong = [
+        {"path": path, "detail": ""} for path in ("settings.it", "settings.it.0", "settings.its")
+    ]
+    assert mistakes_in(wrong, "it") == wrong[:2]

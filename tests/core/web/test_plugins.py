@@ -1,0 +1,84 @@
+"""Reading which plugins there are over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from administering import Admin
+from running_api import CONFIGURATION, open_api, problem
+from tocsin.credentials import Scope
+from tocsin.registry import Inventory, PluginsFile, installed_plugins
+from tocsin.registry.installed import ON_BY_DEFAULT
+from tocsin.registry.loading import Absent, Offers
+from tocsin.web.routes.plugins import PluginDetail, PluginList
+from tocsin_plugins.webhook import Webhook
+
+PLUGINS = "/api/admin/plugins"
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+async def test_every_installed_plugin_is_listed_by_name_with_its_state(admin):
+    page = await admin.read(PLUGINS)
+    PluginList.model_validate(page)
+    names = [it["name"] for it in page["plugins"]]
+    assert names == sorted({plugin.name for plugin in installed_plugins()})
+    states = {it["name"]: it["state"] for it in page["plugins"]}
+    assert states.pop("webhook") == "loaded"
+    assert set(states.values()) == {"not-enabled"}
+
+
+async def test_what_is_not_enabled_says_how_to_enable_it_and_no_more(admin):
+    found = await admin.read(f"{PLUGINS}/suricata")
+    PluginDetail.model_validate(found)
+    assert found["absent"] == 'it is not enabled; write `enabled = ["webhook", "suricata"]`'
+    assert (found["hooks"], found["kinds"], found["offers"]) == ([], [], [])
+
+
+async def test_what_is_loaded_tells_what_it_offers_and_takes(admin):
+    found = await admin.read(f"{PLUGINS}/webhook")
+    PluginDetail.model_validate(found)
+    assert found["hooks"] == ["tocsin_channels"]
+    [kind] = found["kinds"]
+    assert (kind["section"], kind["name"]) == ("destinations", "Webhook")
+    told = {it["name"]: it for it in kind["settings"]}
+    assert told["secret"]["secret"]
+    assert told["events"]["common"]
+
+
+async def test_what_is_broken_says_why_and_which_tables_go_without(database, clock):
+    file = PluginsFile(
+        enabled=("webhook", "slack"),
+        disabled=tuple(ON_BY_DEFAULT),
+        destinations={"soar": {"plugin": "webhook"}, "chat": {"plugin": "slack"}},
+    )
+    offers = Offers(
+        channels={"webhook": Webhook},
+        hooks={"webhook": ("tocsin_channels",)},
+        absent={"slack": Absent("slack", "it could not be imported: ImportError('x')")},
+    )
+    inventory = Inventory(file, installed_plugins(), offers)
+    left_out = [Absent("destinations.chat", "the plugin 'slack' is absent")]
+    changed = replace(CONFIGURATION, inventory=inventory, absent=left_out)
+    async with open_api(database, clock, changed) as api:
+        found = (await Admin(api, await api.admin()).read(PLUGINS))["plugins"]
+    told = {it["name"]: it for it in found}
+    assert told["slack"]["state"] == "absent"
+    assert "could not be imported" in told["slack"]["absent"]
+    assert told["slack"]["used_by"] == [
+        {"table": "destinations.chat", "absent": "the plugin 'slack' is absent"}
+    ]
+    assert told["webhook"]["used_by"] == [{"table": "destinations.soar", "absent": None}]
+
+
+async def test_a_plugin_that_is_not_installed_is_unknown(admin):
+    assert "no plugin" in (await problem(await admin.send("GET", f"{PLUGINS}/x"), 404))["detail"]
+
+
+async def test_only_admins_read_it(api):
+    headers = {"X-API-Key": await api.key(*Scope)}
+    for path in (PLUGINS, f"{PLUGINS}/webhook"):
+        await problem(await api.client.get(path), 401)
+        await problem(await api.client.get(path, headers=headers), 403)

@@ -1,0 +1,93 @@
+"""The pages of CrowdStrike and SecOps name every setting, permission and place of an entity."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tocsin.testing import make_settings
+from tocsin_connectors.siem.crowdstrike import CrowdStrike, entities, events
+from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS
+from tocsin_connectors.siem.secops import SecOps
+from tocsin_connectors.siem.secops.udm import FIELDS
+
+FOLDER = Path(__file__).parents[2] / "docs" / "operators" / "providers"
+PAGES = {
+    kind: (FOLDER / f"{kind.__name__.lower()}.md").read_text(encoding="utf-8")
+    for kind in (CrowdStrike, SecOps)
+}
+each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda it: it.__name__)
+
+
+def rows(page: str) -> dict[str, str]:
+    """Return the table of settings: what stands there as the default of each."""
+    [table] = re.findall(r"^\| Setting \|.*?\n\n", page, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^\| (`.+?) \| (.+?) \|", table, re.MULTILINE)
+    return {name: told for names, told in found for name in re.findall(r"`(\w+)`", names)}
+
+
+@each_page
+def test_every_setting_is_told(kind):
+    assert sorted(rows(PAGES[kind])) == sorted(set(kind.Settings.model_fields) - {"plugin"})
+
+
+@each_page
+def test_the_defaults_that_are_told_are_the_defaults(kind):
+    told = rows(PAGES[kind])
+    needed = {name: "a secret" for name, default in told.items() if default == "required"}
+    needed |= {"region": "us", "project": "p", "instance": "i"} if kind is SecOps else {}
+    usual = make_settings(kind, **needed)
+    given = {name: value_of(name, default) for name, default in told.items() if "`" in default}
+    assert make_settings(kind, **needed | given) == usual
+
+
+def value_of(name: str, told: str) -> object:
+    """Return a default of the table as `plugins.toml` has it."""
+    values = [
+        tomllib.loads(f"it = {it}")["it"] if it in ("true", "false") else it for it in quoted(told)
+    ]
+    return values if name == "reread_after" else values[0]
+
+
+def quoted(told: str) -> list[str]:
+    return re.findall("`(.+?)`", told)
+
+
+@each_page
+def test_the_example_is_valid(kind):
+    example = re.findall(r"```toml\n(.*?)```", PAGES[kind], re.DOTALL)[0]
+    file = tomllib.loads(example)
+    [settings] = file["providers"].values()
+    assert file["enabled"] == [settings.pop("plugin")]
+    make_settings(
+        kind, **{name: it if isinstance(it, str) else "x" for name, it in settings.items()}
+    )
+
+
+@each_page
+def test_every_permission_is_told(kind):
+    for permission in kind.permissions:
+        assert permission.partition(",")[0].strip() in PAGES[kind]
+
+
+def test_every_cloud_is_told():
+    for name, cloud in CLOUDS.items():
+        assert f"| `{name}` | `{cloud.api}` |" in PAGES[CrowdStrike]
+
+
+@pytest.mark.parametrize("fields", [entities.PLACES, events.FIELDS], ids=["alerts", "events"])
+def test_every_place_of_crowdstrike_is_told(fields):
+    for place in (it for places in fields.values() for it in places):
+        first, _, rest = place.partition(".")
+        known = f"`{place}`", f"`{first}`", f"`{rest}`"
+        assert any(it in PAGES[CrowdStrike] for it in known), place
+
+
+def test_every_place_of_secops_is_told():
+    for place in (it for places in FIELDS.values() for it in places):
+        without_noun = place.partition(".")[2]
+        ends = {place, without_noun, without_noun.rpartition(".")[2], place.rpartition(".")[0]}
+        assert any(f"`{it}`" in PAGES[SecOps] for it in ends), place

@@ -1,0 +1,86 @@
+"""The page of QRadar names every setting, permission, word and field."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tocsin.testing import make_settings
+from tocsin_connectors.siem.qradar import QRadar
+from tocsin_connectors.siem.qradar.aql import ADDRESSES, NAMES
+from tocsin_connectors.siem.qradar.lookups import MOST_ADDRESSES
+from tocsin_connectors.siem.qradar.words import OFFENSE_TYPES
+from tocsin_connectors.siem.qradar.writing import LONGEST_NOTE
+
+PAGE = Path(__file__).parents[2] / "docs" / "operators" / "providers" / "qradar.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+NEEDED = {"url": "https://qradar.example.com", "token": "a secret"}
+
+
+def rows() -> dict[str, str]:
+    """Return the table of settings: what stands there as the default of each."""
+    [table] = re.findall(r"^\| Setting \|.*?\n\n", TEXT, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^\| (`.+?) \| (.+?) \|", table, re.MULTILINE)
+    return {name: told for names, told in found for name in re.findall(r"`(\w+)`", names)}
+
+
+def value_of(name: str, told: str) -> object:
+    """Return a default of the table as `plugins.toml` has it."""
+    values = [
+        tomllib.loads(f"it = {it}")["it"] if it in ("true", "false") else it
+        for it in re.findall("`(.+?)`", told)
+    ]
+    return values if name == "reread_after" else values[0]
+
+
+def test_every_setting_is_told():
+    assert sorted(rows()) == sorted(set(QRadar.Settings.model_fields) - {"plugin"})
+
+
+def test_the_defaults_that_are_told_are_the_defaults():
+    given = {name: value_of(name, told) for name, told in rows().items() if "`" in told}
+    assert make_settings(QRadar, **NEEDED, **given) == make_settings(QRadar, **NEEDED)
+
+
+def test_what_is_required_is_told_to_be():
+    fields = QRadar.Settings.model_fields
+    assert {name for name, told in rows().items() if told == "required"} == {
+        name for name, field in fields.items() if field.is_required() and name != "plugin"
+    }
+
+
+def test_the_example_is_valid():
+    [example] = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    file = tomllib.loads(example)
+    [settings] = file["providers"].values()
+    assert file["enabled"] == [settings.pop("plugin")]
+    make_settings(QRadar, **{**settings, "token": "a secret"})
+
+
+def test_the_example_of_properties_is_valid():
+    [example] = re.findall(r"such as `(\{ url = .+?\})`", TEXT)
+    properties = tomllib.loads(f"it = {example}")["it"]
+    assert make_settings(QRadar, **NEEDED, event_properties=properties)
+
+
+@pytest.mark.parametrize("permission", QRadar.permissions)
+def test_every_permission_is_told(permission):
+    assert f"| {permission.partition(',')[0]} |" in TEXT
+
+
+def test_every_offense_type_is_told():
+    text = TEXT.casefold()
+    assert [it for it in OFFENSE_TYPES if it.replace(" ", "") not in text.replace(" ", "")] == []
+
+
+def test_every_field_of_an_event_is_told():
+    fields = {it for its in (*ADDRESSES.values(), *NAMES.values()) for it in its}
+    assert [it for it in fields if f"`{it}`" not in TEXT] == []
+
+
+def test_bounds_are_told():
+    assert f"up to {MOST_ADDRESSES} of each" in TEXT
+    assert f"about {LONGEST_NOTE:,} bytes" in TEXT

@@ -1,0 +1,210 @@
+"""The console in a real browser, on a service of its own process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, Route, expect
+
+from browser import needs_chromium, open_browser, open_window, sign_in
+from tocsin.web.console.table import PAGES
+
+from .service import Receiver, Sensor, Service, until
+
+pytestmark = [
+    needs_chromium,
+    pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),
+    pytest.mark.timeout(120),
+]
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>'\"{{7*7}}"
+LISTS = [
+    f"{page.path}?plugin=webhook" if page.path == "/admin/new-destination" else page.path
+    for page in PAGES
+    if "{" not in page.path
+]
+ATTRIBUTES = "[...document.querySelectorAll('main *')].flatMap(it => it.getAttributeNames())"
+WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+
+
+@pytest.fixture
+async def started(service: Service, sensor: Sensor) -> Service:
+    """A service with a few incidents."""
+    sensor.write(3)
+    await service.start()
+    return service
+
+
+@pytest.fixture
+async def token(started: Service) -> str:
+    """An admin's token."""
+    status, output, errors = await started.command("admin", "token")
+    assert status == 0, errors
+    return output.strip()
+
+
+@pytest.fixture
+async def window(started: Service, token: str) -> AsyncIterator[Page]:
+    """A page of a browser in which an admin has signed in."""
+    async with open_browser() as browser, open_window(browser, started.url) as page:
+        await sign_in(page, token)
+        yield page
+
+
+async def test_a_failing_destination_is_found_mended_and_what_is_dead_replayed(
+    window: Page, receiver: Receiver, sensor: Sensor, started: Service
+):
+    await until(lambda: len(receiver.numbers) == 3)
+    receiver.statuses = [500] * 40
+    sensor.write(1)
+    await window.get_by_role("link", name="not arrived in 24 h").wait_for()
+    row = window.locator("#destinations").get_by_role("row", name="soc")
+    await expect(row.locator('[data-label="Dead"]')).to_have_text("1", timeout=20_000)
+    await row.get_by_role("link", name="soc").click()
+    await expect(window.get_by_role("main")).to_contain_text("500")
+    receiver.statuses = []
+    await window.get_by_role("button", name=re.compile("test", re.IGNORECASE)).first.click()
+    await expect(window.get_by_role("main")).to_contain_text("delivered")
+    await window.goto("/deliveries?state=dead")
+    await window.get_by_role("rowheader").get_by_role("link").first.click()
+    await window.get_by_role("button", name=re.compile("again|replay", re.IGNORECASE)).first.click()
+    await until(lambda: len(receiver.numbers) == 4)
+
+
+async def test_a_key_is_made_shown_once_and_works(window: Page):
+    await make_key(window, "playbooks", "of the SOAR")
+    key = await window.locator(".secret code").first.text_content()
+    assert key is not None
+    answer = await window.request.get("/api/v1/incidents", headers={"X-API-Key": key})
+    assert answer.status == 200
+    await window.goto("/admin/api-keys")
+    await expect(window.get_by_role("main")).to_contain_text("playbooks")
+    assert key not in await window.content()
+
+
+async def test_an_investigation_is_followed_while_it_runs(window: Page):
+    await window.goto("/incidents/1")
+    main = window.get_by_role("main")
+    await main.get_by_text("Investigate", exact=True).first.click()
+    await window.get_by_role("button", name="Investigate").click()
+    await window.wait_for_url("**/investigations/ses_*")
+    await expect(main).to_contain_text("completed", timeout=30_000)
+    await expect(window.get_by_role("heading", name=re.compile("Findings"))).to_be_visible()
+    await window.get_by_label("Ask on").fill("go deeper")
+    await window.get_by_role("button", name="Ask").click()
+    await expect(main).to_contain_text("go deeper")
+
+
+async def test_hostile_text_is_text_wherever_it_is_shown(
+    window: Page, started: Service, sensor: Sensor
+):
+    alert = sensor.record().replace(b"EXAMPLE Exploit attempt", _json_text(HOSTILE))
+    with sensor.path.open("ab") as feed:
+        feed.write(alert)
+    await make_key(window, HOSTILE[:60], HOSTILE)
+    await started.command("investigations", "start", f"what of {HOSTILE}?")
+    asked = f"?q={quote(HOSTILE)}", f"?entity={quote(HOSTILE)}", f"?subject={quote(HOSTILE)}"
+    pages = zip(("/search", "/graph", "/deliveries"), asked, strict=True)
+    await expect_incident(window, 4)
+    for path in [*LISTS, "/incidents/4", *map("".join, pages)]:
+        await window.goto(path)
+        heading = window.get_by_role("heading", level=1)
+        await expect(heading).to_be_visible()
+        assert await window.locator("main img, main script").count() == 0, path
+        assert "onerror" not in str(await window.evaluate(ATTRIBUTES)), path
+
+
+async def make_key(window: Page, name: str, description: str) -> None:
+    """Make an API key that may read incidents."""
+    await window.goto("/admin/api-keys")
+    form = window.get_by_role("form", name="New API key")
+    if not await form.is_visible():
+        await window.get_by_role("heading", name="New API key").click()
+    await form.get_by_label("Name").fill(name)
+    await form.get_by_label("Description").fill(description)
+    await form.get_by_label("incidents:read").check()
+    await form.get_by_role("button").click()
+    await expect(window.locator(".secret code").first).to_be_visible()
+
+
+async def expect_incident(window: Page, number: int) -> None:
+    """Return once the list has an incident."""
+    async with asyncio.timeout(20):
+        while f"/incidents/{number}" not in await window.content():
+            await window.goto("/incidents")
+
+
+async def test_every_page_can_be_read_without_scripts(started: Service, token: str):
+    async with (
+        open_browser() as browser,
+        open_window(browser, started.url, java_script_enabled=False) as page,
+    ):
+        await sign_in(page, token)
+        for path in [*LISTS, "/incidents/1"]:
+            await visit(page, path)
+            await expect(page.get_by_role("heading", level=1)).to_be_visible()
+            await expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 360),
+        pytest.param("dark", 1360, marks=pytest.mark.full),
+        pytest.param("light", 1360, marks=pytest.mark.full),
+        pytest.param("dark", 360, marks=pytest.mark.full),
+    ],
+)
+async def test_pages_are_accessible_and_fit(started: Service, token: str, scheme: str, width: int):
+    options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
+    async with open_browser() as browser, open_window(browser, started.url, **options) as page:
+        await sign_in(page, token)
+        for path in [*LISTS, "/incidents/1", "/destinations/soc", "/sign-in"]:
+            await visit(page, path)
+            found = await Axe().run(page, options=WCAG)
+            assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, path
+
+
+@pytest.mark.full
+async def test_nothing_moves_while_a_page_is_opened_on_a_phone(started: Service, token: str):
+    options = {"viewport": {"width": 360, "height": 800}}
+    async with open_browser() as browser, open_window(browser, started.url, **options) as page:
+        await sign_in(page, token)
+        await page.add_init_script(
+            "window.moved = 0; new PerformanceObserver((list) => {"
+            " for (const shift of list.getEntries()) window.moved += shift.value;"
+            "}).observe({ type: 'layout-shift', buffered: true });"
+        )
+        await page.route("**/console.js*", after_the_first_paint)
+        for path in ["/", "/incidents", "/incidents/1"]:
+            await visit(page, path)
+            await expect(page.locator(".menu.ready")).to_have_count(1)
+            await page.evaluate(
+                "new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))"
+            )
+            assert await page.evaluate("window.moved") < 0.1, path
+
+
+async def after_the_first_paint(route: Route) -> None:
+    await route.request.frame.evaluate(
+        "new Promise((painted) => new PerformanceObserver(() => painted())"
+        ".observe({ type: 'paint', buffered: true }))"
+    )
+    await route.continue_()
+
+
+async def visit(page: Page, path: str) -> None:
+    """Go to a page that is there."""
+    response = await page.goto(path)
+    assert response is not None
+    assert response.status == 200, path
+
+
+def _json_text(text: str) -> bytes:
+    return text.replace("\\", "\\\\").replace('"', '\\"').encode()

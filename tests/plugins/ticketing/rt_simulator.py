@@ -1,0 +1,186 @@
+"""Request Tracker without RT: what of REST 2 the tracker uses, and where it surprises.
+
+Written from its source: `lib/RT/REST2.pm`, `lib/RT/REST2/Resource/*`, `lib/RT/SQL.pm`, `t/rest2/*`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+from aiohttp import web
+
+from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing.conformance import ADDRESSES
+
+TOKEN = "1-14-a token of RT"
+QUEUE = "SOC / incidents"
+_MOST = 100
+_CONDITION = re.compile(
+    r"(?P<key>'(?:[^'\\]|\\.)*'|\w+) (?P<op>=|LIKE) (?P<value>'(?:[^'\\]|\\.)*')"
+)
+
+
+class RTSimulator(ReceiverSimulator):
+    permissions: ClassVar = ("CreateTicket", "SeeCustomField")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.tickets: dict[str, dict[str, Any]] = {}
+        self.fields = {"1": "Tocsin", "2": "Labels", "3": "Source"}
+        self.patterns = {"3": "(?#Mandatory)."}
+        self.locked = False
+        """Whether a ticket keeps its status, as it does where the right to change it is missing."""
+        self.meanwhile = 0
+        """How many changes by others come right before the next ones that are asked for."""
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/REST/2.0/queue/{name}", self.queue),
+            web.get("/REST/2.0/customfield/{id}", self.customfield),
+            web.get("/REST/2.0/tickets", self.search),
+            web.post("/REST/2.0/ticket", self.create),
+            web.get("/REST/2.0/ticket/{id}", self.show),
+            web.put("/REST/2.0/ticket/{id}", self.change),
+            web.get("/REST/2.0/ticket/{id}/history", self.history),
+            web.post("/REST/2.0/ticket/{id}/comment", self.comment),
+        ]
+
+    def is_signed(self, request: web.Request) -> bool:
+        return request.headers.get("Authorization") == f"token {TOKEN}"
+
+    def objects(self) -> list[RemoteObject]:
+        return [
+            RemoteObject(
+                id=number,
+                observables=[it for it in ADDRESSES if it in ticket["Content"]],
+                notes=[it["Content"] for it in ticket["history"] if it["Type"] == "Comment"],
+                is_open=ticket["Status"] == "new",
+            )
+            for number, ticket in self.tickets.items()
+        ]
+
+    def remove(self, identifier: str) -> None:
+        """Remove a ticket as people can: what is deleted is still shown, but not found."""
+        del self.tickets[identifier]
+
+    async def queue(self, request: web.Request) -> web.Response:
+        if request.match_info["name"] != QUEUE:
+            raise Refusal(404, "Not Found")
+        shown = [] if "SeeCustomField" in self.lacks else self.fields.items()
+        links = [{"ref": "self", "type": "queue"}]
+        if "CreateTicket" not in self.lacks:
+            links.append({"ref": "create", "type": "ticket"})
+        named = [{"id": number, "type": "customfield", "name": name} for number, name in shown]
+        return self.json(
+            {"id": 3, "Name": QUEUE, "TicketCustomFields": named, "_hyperlinks": links}
+        )
+
+    async def customfield(self, request: web.Request) -> web.Response:
+        number = request.match_info["id"]
+        return self.json({"id": int(number), "Pattern": self.patterns.get(number, "")})
+
+    async def search(self, request: web.Request) -> web.Response:
+        condition = _CONDITION.fullmatch(request.query["query"])
+        assert condition, request.query["query"]
+        key, value = _unquoted(condition["key"]), _unquoted(condition["value"])
+        assert condition["op"] == ("LIKE" if key == "Subject" else "=")
+        found = [it for it in self.tickets.values() if _holds(it, key, value)]
+        items = [
+            {"type": "ticket", "id": str(it["id"]), "Subject": it["Subject"]}
+            for it in found
+            if it["Status"] != "deleted"
+        ]
+        return self.json({"count": len(items), "page": 1, "pages": 1, "items": items})
+
+    async def create(self, request: web.Request) -> web.Response:
+        given = await request.json()
+        if given.get("Queue") != QUEUE:
+            raise Refusal(400, "Unable to find queue")
+        if "CreateTicket" in self.lacks:
+            raise Refusal(403, "No permission to create tickets in the queue")
+        assert given["ContentType"] == "text/plain"
+        assert isinstance(given["Priority"], int)
+        number = self.next_number()
+        known = given.pop("CustomFields", {})
+        settable = () if "ModifyCustomField" in self.lacks else self.fields.values()
+        fields = {name: it for name, it in known.items() if name in settable}
+        first = {"Type": "Create", "Data": None, "id": self.next_number()}
+        self.tickets[str(number)] = {
+            **given,
+            "Subject": given["Subject"].replace("\n", "")[:200],
+            "id": number,
+            "Status": "new",
+            "CustomFields": fields,
+            "history": [first],
+        }
+        return self.json({"type": "ticket", "id": str(number), "_url": "elsewhere"}, 201)
+
+    async def show(self, request: web.Request) -> web.Response:
+        ticket = self._ticket(request)
+        shown = {name: it for name, it in ticket.items() if name not in ("history", "Content")}
+        fields = [
+            {"name": name, "values": it if isinstance(it, list) else [it]}
+            for name, it in ticket["CustomFields"].items()
+        ]
+        response = self.json({**shown, "CustomFields": fields})
+        response.headers["ETag"] = _etag(ticket)
+        return response
+
+    async def change(self, request: web.Request) -> web.Response:
+        """Change a ticket; what is not allowed is answered 200 as well, with other words."""
+        ticket, given = self._ticket(request), await request.json()
+        if self.meanwhile:
+            self.meanwhile -= 1
+            self._note(ticket, "Set", "Owner")
+        if request.headers.get("If-Match", _etag(ticket)) != _etag(ticket):
+            raise Refusal(412, "Precondition Failed")
+        if self.locked:
+            return self.json([f"Ticket {ticket['id']}: Permission Denied"])
+        ticket["CustomFields"] |= given.pop("CustomFields", {})
+        ticket |= given
+        self._note(ticket, "Set", "Status")
+        return self.json([f"Ticket {ticket['id']}: {name} changed" for name in given])
+
+    async def history(self, request: web.Request) -> web.Response:
+        size, page = int(request.query["per_page"]), int(request.query["page"])
+        assert size <= _MOST
+        assert request.query["order"] == "DESC"
+        known = self._ticket(request)["history"][::-1]
+        items = [
+            {"type": "transaction", "id": it["id"], "Type": it["Type"], "Data": it["Data"]}
+            for it in known[size * (page - 1) : size * page]
+        ]
+        pages = -(-len(known) // size)
+        return self.json({"count": len(items), "page": page, "pages": pages, "items": items})
+
+    async def comment(self, request: web.Request) -> web.Response:
+        ticket, given = self._ticket(request), await request.json()
+        if not given.get("ContentType"):
+            raise Refusal(400, "ContentType is a required field for application/json")
+        self._note(ticket, "Comment", given["Subject"], given["Content"])
+        return self.json(["Comments added"], 201)
+
+    def _note(self, ticket: dict[str, Any], kind: str, data: str, content: str = "") -> None:
+        facts = {"Type": kind, "Data": data, "Content": content}
+        ticket["history"].append({"id": self.next_number(), **facts})
+
+    def _ticket(self, request: web.Request) -> dict[str, Any]:
+        if (found := self.tickets.get(request.match_info["id"])) is None:
+            raise Refusal(404, "Not Found")
+        return found
+
+
+def _etag(ticket: dict[str, Any]) -> str:
+    return f'"{ticket["history"][-1]["id"]}"'
+
+
+def _unquoted(text: str) -> str:
+    bare = text[1:-1] if text.startswith("'") else text
+    return re.sub(r"\\(.)", r"\1", bare)
+
+
+def _holds(ticket: dict[str, Any], key: str, value: str) -> bool:
+    if key == "Subject":
+        return value.lower() in ticket["Subject"].lower()
+    return bool(ticket["CustomFields"].get(key.removeprefix("CF.{").removesuffix("}")) == value)

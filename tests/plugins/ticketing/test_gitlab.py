@@ -1,0 +1,139 @@
+"""The contract of a channel, kept with GitLab, and what only GitLab has."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Idempotency, Misconfigured
+from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin_plugins.ticketing import Ticketing
+from tocsin_plugins.ticketing.gitlab.texts import harmless
+
+from .gitlab_simulator import _QUICK_ACTION, PROJECT, TOKEN, GitLabSimulator
+
+
+class TestGitLab(ChannelConformance):
+    channel = Ticketing
+    simulator = GitLabSimulator
+    idempotency = Idempotency.SEARCH
+    permissions = GitLabSimulator.permissions
+
+    def settings(self, url):
+        return {"tracker": "gitlab", "url": url, "secret": TOKEN, "project": PROJECT}
+
+
+@pytest.fixture
+async def lab():
+    own = {
+        "labels": ["soc"],
+        "assignee": "j.doe",
+        "issue_type": "incident",
+        "priorities": {"High": "P1", "Critical": "P0"},
+        "fields": {"weight": "3"},
+    }
+    async with TestGitLab().lab(**own) as lab:
+        yield lab
+
+
+async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
+    receipt = await lab.bring(lab.alert())
+    [issue] = lab.simulator.issues.values()
+    assert issue["labels"] == ["tocsin", "P1", "soc"]
+    assert (issue["assignee_ids"], issue["weight"], issue["issue_type"]) == ([7], 3, "incident")
+    assert issue["confidential"]
+    assert receipt.remote_url == f"{lab.simulator.url}/{PROJECT}/-/issues/{issue['iid']}"
+
+
+async def test_an_issue_can_be_for_everybody_who_sees_the_project(lab: ChannelLab):
+    lab.use(options={"confidential": False})
+    await lab.bring(lab.alert())
+    [issue] = lab.simulator.issues.values()
+    assert not issue["confidential"]
+
+
+async def test_the_label_of_a_severity_takes_the_place_of_the_one_before(lab: ChannelLab):
+    alert = lab.alert()
+    await lab.bring(alert)
+    [issue] = lab.simulator.issues.values()
+    issue["labels"] += ["severity::low", "P0", "mine"]
+    await lab.bring(alert)
+    assert sorted(issue["labels"]) == ["P1", "mine", "soc", "tocsin"]
+
+
+async def test_what_was_made_long_ago_is_found_by_the_search(lab: ChannelLab):
+    alert = lab.alert()
+    await lab.bring(alert, remember=False)
+    lab.clock.advance(days=3)
+    await lab.bring(alert)
+    assert len(lab.objects) == 1
+
+
+async def test_an_issue_that_was_moved_is_made_anew(lab: ChannelLab):
+    alert = lab.alert()
+    await lab.bring(alert)
+    [issue] = lab.simulator.issues.values()
+    issue |= {"moved_to_id": 99, "state": "closed"}
+    await lab.bring(alert)
+    assert len(lab.objects) == 2
+
+
+async def test_a_comment_is_found_behind_pages_that_are_not_full(lab: ChannelLab):
+    await lab.bring(lab.failed(1))
+    told = lab.failed(2)
+    await lab.bring(told)
+    [issue] = lab.simulator.issues.values()
+    issue["notes"] += [f"comment {number}" for number in range(200)]
+    await lab.bring(told)
+    assert len(issue["notes"]) == 201
+
+
+async def test_an_assignee_who_is_no_member_waits_for_the_operator(lab: ChannelLab):
+    lab.use(assignee="j.do")
+    with pytest.raises(Misconfigured, match=r"j\.do is no member"):
+        await lab.attempt(lab.alert())
+    [problem] = (await lab.channel.check()).problems
+    assert problem.startswith("assignee: j.do")
+
+
+async def test_the_check_names_a_label_that_would_be_two(lab: ChannelLab):
+    lab.use(labels=["a,b"])
+    [problem] = (await lab.channel.check()).problems
+    assert problem.startswith("labels")
+
+
+@pytest.mark.parametrize("text", ["/close", "a\n/close", "a\r/close\n", "\r\n/assign @root"])
+async def test_no_text_is_a_command(lab: ChannelLab, text):
+    alert = lab.alert(title=text)
+    alert.context["incident"]["description"] = text
+    await lab.bring(alert)
+    await lab.channel.tracker.comment(lab.objects[0].id, f"Report\n\n{text}")
+    [found] = lab.objects
+    assert found.is_open
+    assert "/" in found.notes[0]
+
+
+@given(st.text(alphabet="/close\n\r \t\u2028\x85a", max_size=30))
+def test_whatever_a_text_holds_it_has_no_quick_action(text):
+    assert not _QUICK_ACTION.search(harmless(text).replace("\r", ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('!1, other/project!2, %3, %"Next"', r'\!1, other/project\!2, \%3, \%"Next"'),
+        (r"\!4, 5% of this!", r"\!4, 5% of this!"),
+        (r"`a!1 %20`, `C:\`, !2", r"`a!1 %20`, `C:\`, \!2"),
+        (r"no code: \`!5\`", r"no code: \`\!5\`"),
+    ],
+)
+def test_no_word_of_others_refers_to_a_merge_request_or_a_milestone(text, wanted):
+    assert harmless(text) == wanted
+
+
+async def test_titles_can_mention_nobody(lab: ChannelLab):
+    await lab.bring(lab.alert(title="@all see #1 and [this](https://example.com)"))
+    [issue] = lab.simulator.issues.values()
+    assert "@all" not in issue["description"]
+    assert "](https://example.com)" not in issue["description"]

@@ -1,0 +1,335 @@
+"""The contract of a channel, kept with both kinds of Jira, and what only Jira has."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import tocsin_templates
+from tocsin import CredentialsRefused, Idempotency, Misconfigured, TryLater
+from tocsin.contracts import load_contract
+from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin_plugins.ticketing import Ticketing
+from tocsin_plugins.ticketing.answers import mark_of
+from tocsin_plugins.ticketing.jira.checking import USUAL_PRIORITIES
+
+from .jira_simulator import (
+    ACCOUNT,
+    PROJECT,
+    TOKEN,
+    CloudSimulator,
+    DataCenterSimulator,
+    JiraSimulator,
+)
+
+ASSIGNEE = {"jira-cloud": "5b10a2844c20165700ede21g", "jira-data-center": "kim"}
+
+
+class JiraSuite(ChannelConformance):
+    channel = Ticketing
+    idempotency = Idempotency.SEARCH
+    permissions = JiraSimulator.permissions
+    tracker: str
+
+    def settings(self, url):
+        return {"tracker": self.tracker, "url": url, "secret": TOKEN, "project": PROJECT}
+
+    def template_paths(self):
+        return list(map(Path, tocsin_templates.tocsin_template_paths()))
+
+
+class TestJiraCloud(JiraSuite):
+    simulator = CloudSimulator
+    tracker = "jira-cloud"
+
+    def settings(self, url):
+        return {**super().settings(url), "username": ACCOUNT}
+
+
+class TestJiraDataCenter(JiraSuite):
+    simulator = DataCenterSimulator
+    tracker = "jira-data-center"
+
+
+@pytest.fixture(params=[TestJiraCloud, TestJiraDataCenter])
+def suite(request):
+    return request.param()
+
+
+@pytest.fixture
+async def lab(suite):
+    async with suite.lab() as lab:
+        yield lab
+
+
+@pytest.fixture
+async def cloud():
+    async with TestJiraCloud().lab() as lab:
+        yield lab
+
+
+def the_issue(lab: ChannelLab):
+    [issue] = lab.simulator.issues.values()
+    return issue
+
+
+def field(lab: ChannelLab, identifier: str, **facts):
+    usual = {"fieldId": identifier, "name": identifier, "required": False}
+    lab.simulator.screen[identifier] = {**usual, **facts}
+
+
+async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
+    field(lab, "customfield_10042")
+    person = ASSIGNEE[lab.channel.settings.tracker]
+    lab.use(
+        issue_type="Incident",
+        labels=["soc"],
+        assignee=person,
+        priorities={"High": "Highest"},
+        fields={"customfield_10042": "{'value': data.provider}"},
+    )
+    event = lab.alert()
+    receipt = await lab.bring(event)
+    fields = the_issue(lab)["fields"]
+    assert fields["labels"] == [mark_of(event.key), "tocsin", "soc"]
+    assert fields["issuetype"] == {"name": "Incident"}
+    assert (fields["assignee"], fields["priority"]) == (
+        lab.simulator.person(person),
+        {"name": "Highest"},
+    )
+    assert fields["customfield_10042"] == {"value": event.data["provider"]}
+    assert receipt.remote_url == f"{lab.simulator.url}/browse/SEC-1"
+
+
+async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(lab: ChannelLab):
+    field(lab, "customfield_10043", required=True, name="Affected " + "site " * 100)
+    reason = (
+        r"POST /rest/api/./issue answered 400: customfield_10043: Affected site.* is required\."
+    )
+    with pytest.raises(Misconfigured, match=reason):
+        await lab.attempt(lab.alert())
+
+
+async def test_the_check_names_everything_at_once(lab: ChannelLab):
+    field(lab, "customfield_10043", required=True, name="Affected site")
+    del lab.simulator.screen["labels"]
+    lab.use(
+        assignee="nobody-here",
+        labels=["two words"],
+        priorities={"High": "P1"},
+        fields={"customfield_9": "'x'", "labels": "['x']"},
+    )
+    problems = (await lab.channel.check()).problems
+    wanted = (
+        "labels: 'two words'",
+        "fields.labels",
+        "the field labels is not on the screen",
+        "the field customfield_9 is not on the screen",
+        "the field Affected site is required: set fields.customfield_10043",
+        "priorities.High: there is no priority P1",
+        "assignee: nobody-here",
+    )
+    assert [it for it in wanted if not any(problem.startswith(it) for problem in problems)] == []
+    assert len(problems) == len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"project": "NONE"}, "project: there is no NONE"),
+        ({"issue_type": "Alarm"}, "issue_type: SEC has no Alarm; it has Task, Incident"),
+    ],
+)
+async def test_the_check_names_what_is_not_there(lab: ChannelLab, settings, problem):
+    lab.use(**settings)
+    [found] = (await lab.channel.check()).problems
+    assert found.startswith(problem)
+
+
+async def test_a_project_without_priorities_is_none_of_a_problem(lab: ChannelLab):
+    del lab.simulator.screen["priority"]
+    [problem] = (await lab.channel.check()).problems
+    assert "set_priority = false" in problem
+    lab.use(options={"set_priority": False})
+    assert not (await lab.channel.check()).problems
+    await lab.bring(lab.alert())
+    assert "priority" not in the_issue(lab)["fields"]
+
+
+async def test_an_issue_that_was_moved_is_found_by_its_label(lab: ChannelLab):
+    event = lab.alert()
+    await lab.bring(event, remember=False)
+    issue = lab.simulator.issues.pop("SEC-1")
+    lab.simulator.issues["OPS-4"] = {**issue, "key": "OPS-4"}
+    lab.clock.advance(seconds=600)
+    assert (await lab.bring(event)).remote_id == "OPS-4"
+
+
+async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    report = lab.completed("incident:7")
+    await lab.bring(report)
+    for text in ("first", "second", "third"):
+        await lab.channel.add_note("SEC-1", "Somebody", text)
+    await lab.bring(report)
+    assert len(the_issue(lab)["comments"]) == 4
+
+
+async def test_a_long_report_is_shortened_with_its_link_and_its_event(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    text = "\n\n".join(f"Line **{number}** of `{'a.b-c' * 20}`" for number in range(250))
+    signed = f"{text}\n\n[Open in Tocsin](https://tocsin.example.com/x)\n\nTocsin event evt_1"
+    await lab.channel.add_note("SEC-1", "Report", signed)
+    [comment] = the_issue(lab)["comments"]
+    said = lab.simulator.words(comment["body"])
+    assert "shortened" in said
+    assert "https://tocsin.example.com/x" in json.dumps(comment["body"])
+    assert said.endswith("Tocsin event evt_1")
+    assert len(json.dumps(comment["body"])) > 30_000
+
+
+async def test_comments_are_kept_from_customers_where_that_is_asked_for(lab: ChannelLab):
+    lab.use(options={"internal_comments": True})
+    await lab.bring(lab.alert())
+    await lab.bring(lab.completed("incident:7"))
+    [comment] = the_issue(lab)["comments"]
+    assert comment["properties"] == [{"key": "sd.public.comment", "value": {"internal": True}}]
+
+
+async def test_the_priority_follows_what_happens_while_an_issue_is_open(lab: ChannelLab):
+    await lab.bring(lab.failed(1))
+    assert the_issue(lab)["fields"]["priority"] == {"name": "Medium"}
+    lab.simulator.conflicts = 1
+    await lab.bring(lab.disabled())
+    assert the_issue(lab)["fields"]["priority"] == {"name": "High"}
+
+
+async def test_a_failure_after_the_issue_was_closed_is_another_issue(lab: ChannelLab):
+    await lab.bring(lab.failed(1))
+    await lab.channel.close("SEC-1", "over")
+    await lab.bring(lab.failed(2))
+    assert [it.is_open for it in lab.objects] == [False, True]
+
+
+async def test_what_a_person_changes_at_the_same_time_passes_by_itself(lab: ChannelLab):
+    await lab.bring(lab.failed(1))
+    lab.simulator.conflicts = 1
+    with pytest.raises(TryLater, match="SEC-1 answered 409"):
+        await lab.attempt(lab.disabled())
+
+
+async def test_the_transition_that_closes_is_the_one_that_is_named(lab: ChannelLab):
+    lab.simulator.transitions.append(JiraSimulator.transition("41", "False alarm", "done"))
+    lab.use(options={"close_transition": "false alarm", "resolution": "Duplicate"})
+    await lab.bring(lab.alert())
+    await lab.channel.close("SEC-1", "since it was none")
+    fields = the_issue(lab)["fields"]
+    assert (fields["status"]["name"], fields["resolution"]) == (
+        "False alarm",
+        {"name": "Duplicate"},
+    )
+    assert lab.objects[0].notes == ["since it was none"]
+
+
+@pytest.mark.parametrize(
+    ("transitions", "reason"),
+    [
+        (
+            [
+                JiraSimulator.transition(
+                    "1", "End", "done", cause={"required": True, "name": "Cause"}
+                )
+            ],
+            r"closing SEC-1 by the transition End needs Cause \(cause\)",
+        ),
+        (
+            [JiraSimulator.transition("1", "Start", "new")],
+            "SEC-1 has no transition to a status of the category Done now; it has: Start",
+        ),
+    ],
+)
+async def test_what_keeps_an_issue_open_is_named(lab: ChannelLab, transitions, reason):
+    lab.simulator.transitions = transitions
+    await lab.bring(lab.alert())
+    with pytest.raises(Misconfigured, match=reason):
+        await lab.channel.close("SEC-1", "over")
+
+
+async def test_an_issue_that_someone_else_closes_first_is_closed(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    lab.simulator.someone_closes_first = True
+    await lab.channel.close("SEC-1", "over")
+    assert not lab.objects[0].is_open
+
+
+HARMFUL = "[~admin] {color:red}x{color} !http://example.com/a.png! [a|http://example.com] bq. SEC-1"
+
+
+async def bring_harmful(lab: ChannelLab):
+    event = lab.alert(title=HARMFUL)
+    known = {"description": HARMFUL, "source_url": "https://siem.example.com/7]!x{y}"}
+    incident = {**event.context["incident"], **known}
+    await lab.bring(replace(event, context={"incident": incident}))
+    return the_issue(lab)["fields"]["description"]
+
+
+async def test_what_others_wrote_is_text_in_a_document(cloud: ChannelLab):
+    description = await bring_harmful(cloud)
+    links = set(re.findall(r'"href": "([^"]+)"', json.dumps(description)))
+    assert {urlsplit(it).hostname for it in links} == {"tocsin.example.com", "siem.example.com"}
+    assert "[~admin] {color:red}" in cloud.simulator.words(description)
+
+
+async def test_what_others_wrote_is_text_in_wiki_markup():
+    async with TestJiraDataCenter().lab() as lab:
+        description = await bring_harmful(lab)
+    links = re.findall(r"\[[^\]]*\]", description)
+    assert [it.partition("|")[0] for it in links] == ["[Open in Tocsin", "[Open in SIEM"]
+    assert not re.search(r"[~!]|\{[^{]|bq\.|SEC-1", description.replace("{{", "").replace("}}", ""))
+
+
+async def test_nobody_who_is_signed_in_is_no_reason_to_make_another_issue(cloud: ChannelLab):
+    """Jira Cloud shows nobody an empty list and no issue, which looks as if it were gone."""
+    await cloud.bring(cloud.failed(1))
+    cloud.use(username="someone-else@example.com")
+    with pytest.raises(CredentialsRefused):
+        await cloud.attempt(cloud.failed(2))
+    with pytest.raises(CredentialsRefused):
+        await cloud.attempt(cloud.alert())
+    assert len(cloud.objects) == 1
+
+
+async def test_paragraphs_become_documents_as_they_are(cloud: ChannelLab):
+    field(cloud, "customfield_10050")
+    cloud.use(
+        fields={"customfield_10050": "'[x](http://example.com)\\n\\n' ~ data.provider"},
+        options={"paragraph_fields": ["customfield_10050"]},
+    )
+    await cloud.bring(cloud.alert())
+    written = the_issue(cloud)["fields"]["customfield_10050"]
+    assert cloud.simulator.words(written).split() == ["[x](http://example.com)", "test"]
+    assert "href" not in json.dumps(written)
+
+
+async def test_a_token_with_scopes_has_links_to_the_site(cloud: ChannelLab):
+    cloud.use(options={"site": "https://acme.atlassian.net"})
+    assert (
+        await cloud.bring(cloud.alert())
+    ).remote_url == "https://acme.atlassian.net/browse/SEC-1"
+
+
+async def test_the_check_names_an_account_that_is_missing(cloud: ChannelLab):
+    cloud.use(username=None)
+    assert (await cloud.channel.check()).problems[0].startswith("username: ")
+
+
+def test_the_names_of_priorities_are_those_of_the_contract():
+    [folder] = TestJiraCloud().template_paths()
+    contract = load_contract([folder], "jira")
+    assert contract is not None
+    assert contract.severity == USUAL_PRIORITIES

@@ -1,0 +1,169 @@
+"""The contract of a channel, kept with Request Tracker, and what only RT has."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Idempotency, Misconfigured
+from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin_plugins.ticketing import Ticketing
+from tocsin_plugins.ticketing.request_tracker.ticket_sql import quoted
+
+from .rt_simulator import _CONDITION, QUEUE, TOKEN, RTSimulator, _unquoted
+
+FIELDS = {"Source": "data.provider"}
+
+
+class TestRequestTracker(ChannelConformance):
+    """With the key in a custom field."""
+
+    channel = Ticketing
+    simulator = RTSimulator
+    idempotency = Idempotency.SEARCH
+    permissions = RTSimulator.permissions
+
+    def settings(self, url):
+        own = {"fields": FIELDS, "options": {"key_field": "Tocsin"}}
+        signed = {"url": url, "secret": TOKEN, "project": QUEUE}
+        return {"tracker": "request-tracker", **signed, **own}
+
+
+class TestRequestTrackerWithoutAField(TestRequestTracker):
+    """With the key in the subject."""
+
+    stories = ChannelConformance.stories[:1]
+
+    def settings(self, url):
+        return {**super().settings(url), "options": {}}
+
+
+@pytest.fixture
+async def lab():
+    own = {
+        "assignee": "j.doe",
+        "labels": ["soc", "tocsin"],
+        "priorities": {"High": "70"},
+        "fields": {**FIELDS, "Due": "'2026-11-30'"},
+        "options": {
+            "key_field": "Tocsin",
+            "labels_field": "Labels",
+            "requestor": "soc@example.com",
+        },
+    }
+    async with TestRequestTracker().lab(**own) as lab:
+        yield lab
+
+
+async def test_a_ticket_has_what_the_operator_set(lab: ChannelLab):
+    receipt = await lab.bring(lab.alert())
+    [ticket] = lab.simulator.tickets.values()
+    assert (ticket["Owner"], ticket["Priority"], ticket["Due"]) == ("j.doe", 70, "2026-11-30")
+    assert ticket["Requestor"] == "soc@example.com"
+    assert ticket["CustomFields"]["Labels"] == ["soc", "tocsin"]
+    assert ticket["CustomFields"]["Source"] == "test"
+    assert ticket["Subject"] == "Port scan"
+    home = lab.simulator.url
+    assert receipt.remote_url == f"{home}/Ticket/Display.html?id={ticket['id']}"
+
+
+async def test_without_a_field_the_subject_ends_with_the_key(lab: ChannelLab):
+    lab.use(options={}, labels=[])
+    await lab.bring(lab.alert(title="long " * 100))
+    [ticket] = lab.simulator.tickets.values()
+    assert ticket["Subject"].endswith("]")
+    assert len(ticket["Subject"]) < 200
+
+
+async def test_a_deleted_ticket_is_made_anew(lab: ChannelLab):
+    alert = lab.alert()
+    await lab.bring(alert)
+    lab.simulator.tickets[lab.objects[0].id]["Status"] = "deleted"
+    await lab.bring(alert)
+    assert len(lab.objects) == 2
+
+
+async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelLab):
+    lab.use(close_when="event_type == 'investigation-completed'")
+    await lab.bring(lab.alert())
+    lab.simulator.meanwhile = 1
+    await lab.bring(lab.completed("incident:7"))
+    assert not lab.objects[0].is_open
+
+
+async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelLab):
+    alert = lab.alert()
+    await lab.bring(alert)
+    lab.simulator.tickets[lab.objects[0].id]["Due"] = "2026-11-30"
+    await lab.bring(alert)
+    assert not [it for it in lab.simulator.requests if it.method == "PUT"]
+    lab.use(priorities={"High": "90"})
+    await lab.bring(alert)
+    assert lab.simulator.tickets[lab.objects[0].id]["Priority"] == 90
+
+
+async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(lab: ChannelLab):
+    lab.use(close_when="event_type == 'incident-alert'")
+    lab.simulator.locked = True
+    with pytest.raises(Misconfigured, match=r"stays new: .*Permission Denied"):
+        await lab.attempt(lab.alert())
+
+
+async def test_a_comment_is_plain_text_under_a_subject_that_names_its_event(lab: ChannelLab):
+    await lab.bring(lab.failed(1))
+    told = lab.failed(2)
+    await lab.bring(told)
+    [ticket] = lab.simulator.tickets.values()
+    [comment] = [it for it in ticket["history"] if it["Type"] == "Comment"]
+    event = f"Tocsin event {told.id}"
+    assert comment["Data"] == f"Tocsin: scheduled investigation failed ({event})"
+    assert comment["Content"].endswith(event)
+    assert "**" not in comment["Content"]
+
+
+async def test_a_comment_is_found_behind_a_long_history(lab: ChannelLab):
+    await lab.bring(lab.failed(1))
+    told = lab.failed(2)
+    await lab.bring(told)
+    [ticket] = lab.simulator.tickets.values()
+    ticket["history"] += [{"id": 1000 + it, "Type": "Set", "Data": None} for it in range(250)]
+    await lab.bring(told)
+    assert len(lab.objects[0].notes) == 1
+
+
+async def test_the_check_names_what_rt_would_pass_over_in_silence(lab: ChannelLab):
+    lab.use(fields={}, options={"key_field": "Tocsn"})
+    found = (await lab.channel.check()).problems
+    assert [it.partition(",")[0] for it in found] == [
+        f"the custom field Tocsn is not on {QUEUE}",
+        "the custom field Source is mandatory",
+        "labels: name the custom field that takes them in options.labels_field",
+    ]
+
+
+async def test_no_ticket_is_made_without_its_key(lab: ChannelLab):
+    lab.use(options={"key_field": "Tocsn"}, labels=[])
+    with pytest.raises(Misconfigured, match="Tocsn is not on"):
+        await lab.attempt(lab.alert())
+    assert not lab.objects
+
+
+async def test_a_ticket_that_could_not_be_given_its_key_is_told_of(lab: ChannelLab):
+    lab.simulator.lacks = {"ModifyCustomField"}
+    with pytest.raises(Misconfigured, match="ticket 1 has no value in Tocsin"):
+        await lab.attempt(lab.alert())
+
+
+async def test_a_queue_that_is_not_there_waits_for_the_operator(lab: ChannelLab):
+    lab.use(project="Elsewhere")
+    for doing in (lab.attempt(lab.alert()), lab.channel.check()):
+        with pytest.raises(Misconfigured):
+            await doing
+
+
+@given(st.text(max_size=30))
+def test_whatever_a_text_holds_it_is_one_value_of_a_query(text):
+    found = _CONDITION.fullmatch(f"Subject LIKE {quoted(text)}".replace("\n", " "))
+    assert found
+    assert _unquoted(found["value"]) == text.replace("\n", " ")

@@ -1,0 +1,161 @@
+"""The contract of a channel, kept with a Roundup that runs, and what only Roundup has."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tocsin import CredentialsRefused, Idempotency, Misconfigured, TryLater
+from tocsin.testing import Fault
+from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin_plugins.ticketing import Ticketing
+
+from .roundup_proxy import RoundupProxy
+from .roundup_server import BOT, GUESSED, KEYWORD, PASSWORD, STRANGER, run_roundup
+
+
+@pytest.fixture(scope="session")
+def roundup(tmp_path_factory):
+    with run_roundup(tmp_path_factory.mktemp("roundup")) as RoundupProxy.tracker:
+        yield
+
+
+@pytest.mark.usefixtures("roundup")
+class TestRoundup(ChannelConformance):
+    channel = Ticketing
+    simulator = RoundupProxy
+    idempotency = Idempotency.SEARCH
+    stories = ChannelConformance.stories[:1]
+
+    def settings(self, url):
+        signed = {"username": BOT, "secret": PASSWORD}
+        own = {"project": "issue", "options": {"origin": RoundupProxy.tracker.url}}
+        return {"tracker": "roundup", "url": url, **signed, **own}
+
+
+EVERY_STEP = (
+    "test_a_failure_at_any_step_leaves_what_was_to_be",
+    "test_an_answer_that_is_lost_at_any_step_leaves_what_was_to_be",
+)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("roundup")
+@pytest.mark.parametrize("story", ChannelConformance.stories[1:], ids=lambda it: it.__name__[1:])
+@pytest.mark.parametrize("rule", EVERY_STEP)
+def test_whatever_fails_at_any_step_of_other_stories(rule, story):
+    suite = TestRoundup()
+    suite.stories = (story,)
+    getattr(suite, rule)()
+
+
+@pytest.fixture
+async def lab(roundup):
+    async with TestRoundup().lab() as lab:
+        yield lab
+
+
+async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
+    own = {"fields": {"nosy": "['admin']"}, "priorities": {"High": "critical"}}
+    lab.use(labels=[KEYWORD], assignee="admin", **own)
+    receipt = await lab.bring(lab.alert())
+    [issue] = lab.simulator.listed(
+        "issue", **{"@fields": "title,priority,keyword,assignedto,nosy", "@verbose": "2"}
+    )
+    assert issue["title"] == "Port scan"
+    assert (issue["priority"]["name"], issue["assignedto"]["username"]) == ("critical", "admin")
+    assert [it["name"] for it in issue["keyword"]] == [KEYWORD]
+    assert "admin" in [it["username"] for it in issue["nosy"]]
+    assert receipt.remote_url == f"{lab.simulator.url}/issue{issue['id']}"
+
+
+async def test_its_text_is_a_message_of_who_signs_in_at_its_time(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    fields = {"@fields": "author,date,creation,recipients", "@verbose": "2"}
+    [message] = lab.simulator.listed("msg", **fields)
+    assert message["author"]["username"] == BOT
+    assert message["date"] == message["creation"]
+
+
+async def test_a_request_that_arrives_twice_makes_one_issue(lab: ChannelLab):
+    lab.simulator.doubles = True
+    receipt = await lab.bring(lab.alert())
+    [issue] = lab.objects
+    assert receipt.remote_id == issue.id
+
+
+async def test_a_message_that_a_crash_left_without_its_issue_is_used(lab: ChannelLab):
+    alert = lab.alert()
+    lab.simulator.fail(Fault.ERROR, after=3)
+    await lab.failure(lab.attempt(alert))
+    assert (lab.objects, len(lab.simulator.listed("msg"))) == ([], 1)
+    lab.clock.advance(minutes=1)
+    await lab.bring(alert)
+    assert len(lab.simulator.listed("msg")) == len(lab.objects) == 1
+
+
+async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelLab):
+    await lab.bring(lab.failed(1))
+    lab.simulator.meanwhile = 1
+    await lab.attempt(lab.failed(2))
+    [issue] = lab.objects
+    assert len(issue.notes) == 1
+    lab.simulator.meanwhile = 2
+    error = await lab.failure(lab.attempt(lab.failed(3)))
+    assert isinstance(error, TryLater)
+    assert error.partly
+
+
+async def test_a_comment_opens_nothing_that_was_resolved(lab: ChannelLab):
+    await lab.bring(lab.alert())
+    [issue] = lab.objects
+    await lab.channel.tracker.close(issue.id, "enough")
+    await lab.bring(lab.completed("incident:7"))
+    assert [(it.is_open, len(it.notes)) for it in lab.objects] == [(False, 2)]
+
+
+async def test_a_comment_is_plain_text_without_addresses_to_follow(lab: ChannelLab):
+    await lab.bring(lab.failed(1))
+    [issue] = lab.objects
+    await lab.channel.tracker.comment(issue.id, "**Seen** at `http://evil.example/x`\n\nevt_9")
+    assert lab.objects[0].notes == ["Seen at hxxp[://]evil[.]example/x\n\nevt_9"]
+
+
+async def test_bad_logins_are_waited_for_as_long_as_roundup_asks(lab: ChannelLab):
+    lab.use(username=GUESSED, secret="a wrong one")  # whose login then is refused for a while
+    errors = [await lab.failure(lab.attempt(lab.alert())) for _ in range(5)]
+    assert all(isinstance(it, CredentialsRefused) for it in errors[:4])
+    assert isinstance(errors[4], TryLater)
+    assert errors[4].after == timedelta(seconds=150)
+    assert errors[4].throttled
+
+
+async def test_another_origin_than_the_trackers_own_waits_for_the_operator(lab: ChannelLab):
+    lab.use(options={})
+    for doing in (lab.attempt(lab.alert()), lab.channel.check()):
+        with pytest.raises(Misconfigured, match="not allowed to use Rest Interface"):
+            await doing
+
+
+async def test_a_user_without_rest_access_waits_for_the_operator(lab: ChannelLab):
+    lab.use(username=STRANGER)
+    for doing in (lab.attempt(lab.alert()), lab.channel.check()):
+        with pytest.raises(CredentialsRefused):
+            await doing
+
+
+async def test_the_check_names_all_that_is_not_there(lab: ChannelLab):
+    own = {"origin": RoundupProxy.tracker.url, "closed_status": "over"}
+    lab.use(options=own, labels=["new"], assignee="j.doe", priorities={"Low": "none"})
+    problems = ("status over", "priority none", "keyword new", "user j.doe")
+    assert (await lab.channel.check()).problems == tuple(f"there is no {it}" for it in problems)
+    with pytest.raises(Misconfigured, match="is not a keyword"):
+        await lab.attempt(lab.alert())
+    assert not lab.objects
+
+
+async def test_a_name_is_needed(lab: ChannelLab):
+    lab.use(username=None)
+    with pytest.raises(Misconfigured, match="username"):
+        await lab.channel.check()

@@ -1,0 +1,102 @@
+"""Wazuh, of whose alerts many are one incident, and which never change.
+
+What applies of the Day: each version of a case is an alert of a rule of its own, so that those of
+one hour are one incident with their number in it. What does not: statuses, mergers, and entities
+that come later. Half of the cases are findings, as Wazuh 5 writes them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from tests.connectors.wazuh.simulator import (
+    AGENT,
+    FindingsSimulator,
+    WazuhSimulator,
+    group_of,
+)
+
+from tocsin import Clock, Entity, EntityKind, Severity
+from tocsin.testing import Case, Day, Siem
+from tocsin_connectors.siem.wazuh import Wazuh
+from truth.entrant import Known, known_of, stored
+from truth.local_api import shown
+from truth.of_simulators import OfSimulators
+
+SENSOR = Entity(EntityKind.HOST, AGENT["name"])
+
+
+class Alerts(Siem):
+    """Every alert that there was."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.ever: list[Case] = []
+
+    def put(self, case: Case) -> Case:
+        self.ever.append(super().put(replace(case, merged_into=None, entities_at=None)))
+        return self.ever[-1]
+
+
+class BothLayouts(FindingsSimulator):
+    """An indexer with alerts of Wazuh 4 and findings of Wazuh 5."""
+
+    def render(self, case: Case) -> dict[str, Any]:
+        layout = FindingsSimulator if case.number % 2 else WazuhSimulator
+        return layout.render(self, case)
+
+
+class Indexer(OfSimulators):
+    """Alerts and findings over HTTP."""
+
+    name = "wazuh"
+    kind = Wazuh
+
+    def simulate(self, day: Day, clock: Clock) -> BothLayouts:
+        return BothLayouts(Alerts(clock))
+
+    def settings(self, simulator: BothLayouts) -> dict[str, Any]:
+        again = {"reread_after": ("30m", "150m"), "overlap": "10m"}
+        return {**simulator.user, "min_severity": "Informational", **again}
+
+    def truth(self, siem: Alerts) -> dict[str, Known]:
+        groups = defaultdict(list)
+        for alert in siem.ever:
+            groups[group_of(alert)].append(alert)
+        readable = ([it for it in alerts if not it.malformed] for alerts in groups.values())
+        together = zip(groups.items(), readable, strict=True)
+        return {name: known(alerts, good) for (name, alerts), good in together if good}
+
+    def unreadable(self, siem: Alerts) -> set[bytes]:
+        return {
+            f'"@timestamp":{{"unexpected":"{short(alert.changed_at)}"}}'.encode()
+            for alert in siem.ever
+            if alert.malformed
+        }
+
+
+def known(alerts: list[Case], readable: list[Case]) -> Known:
+    """Return what is to be known of alerts of one group, of which some are readable."""
+    first, last = (choose(it.changed_at for it in alerts) for choose in (min, max))
+    latest = max(readable, key=lambda it: it.changed_at)
+    count = f"{len(alerts)} times" if len(alerts) > 1 else "once"
+    when = f"at {first:%Y-%m-%d %H:%M:%S} UTC"
+    if len(alerts) > 1:
+        when = f"from {first:%Y-%m-%d %H:%M:%S} to {last:%H:%M:%S} UTC"
+    return known_of(
+        latest,
+        title=stored(shown(latest.title)),
+        description=f"Rule {latest.id} fired {count} at {AGENT['name']} ({AGENT['id']}), {when}.",
+        severity=latest.severity if isinstance(latest.severity, Severity) else Severity.MEDIUM,
+        status="New",
+        changed_at=last.replace(microsecond=last.microsecond // 1000 * 1000),
+        entities=frozenset({SENSOR, *(entity for it in readable for entity in it.entities)}),
+        alerts=len(readable),
+    )
+
+
+def short(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
