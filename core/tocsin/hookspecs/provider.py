@@ -173,7 +173,8 @@ class Provider(ABC):
         """Return the incident as the SIEM has it now, None where it has it no more.
 
         It is asked for as long after the incident was new as the setting `reread_after` has it,
-        where there is one: a tuple of durations, in order.
+        where there is one: a tuple of durations, in order. Of what a backfill brought, it is asked
+        only for incidents that are younger than the last of them.
         """
         raise NotImplementedError
 

@@ -66,9 +66,9 @@ class ProviderSync:
             self._writer.lease = lease
             _log.info("a provider is read by this node", provider=self.name, node=str(self._node))
             while True:
-                await self._step()
+                await self.step()
 
-    async def _step(self) -> None:
+    async def step(self) -> None:
         """Read on and, until it is time to do so again, what is of the past.
 
         A SIEM that asked to be left alone, or refuses us, is not asked for the past either.

@@ -31,7 +31,7 @@ from tocsin.incidents import (
 from tocsin.incidents.backfills.records import load_backfill
 from tocsin.incidents.backfills.running import LATE, RETRIES, UNTIL_MENDED
 from tocsin.incidents.syncing.lease import Lease
-from tocsin.store.tables import backfills, events, incidents
+from tocsin.store.tables import backfills, events, incidents, rereads
 
 HOUR = timedelta(hours=1)
 
@@ -79,6 +79,14 @@ async def test_a_backfill_reads_its_window_and_alerts_nobody(make_current, ask, 
     assert (found["state"], found["progress"], found["new"]) == ("completed", 1.0, 3)
     assert [row["alert_outcome"] for row in await rows(incidents)] == ["quiet"] * 3
     assert await rows(events) == []
+
+
+async def test_only_what_is_young_is_read_again(make_archive, ask, rows):
+    await ask(alert=True)
+    await ask(alert=True, ago=3)
+    await make_archive(reread_after=["10m", "90m"]).read_the_past()
+    found = [row["external_id"] for row in await rows(incidents)]
+    assert [row["external_id"] for row in await rows(rereads)] == found[-1:]
 
 
 async def test_a_backfill_that_is_to_alert_does(make_archive, ask, rows):

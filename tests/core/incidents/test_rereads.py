@@ -58,7 +58,7 @@ async def test_a_new_incident_is_read_again_as_often_as_is_set(sync, store_new, 
 
 
 async def test_nothing_is_read_again_where_that_is_not_set(make_archive):
-    assert make_archive(reread_after=())._writer.policy.reread_after is None
+    assert make_archive(reread_after=())._writer.policy.reread_after == ()
 
 
 async def test_what_the_siem_is_too_busy_for_stays_due(sync, store_new, rows, clock):

@@ -41,13 +41,13 @@ def sync(make_archive, bell):
 
 
 async def test_a_poll_lies_between_two_reads(sync, bell):
-    await sync._step()
+    await sync.step()
     assert bell.waited == MINUTE
 
 
 async def test_a_clock_that_is_set_back_does_not_stop_reading(sync, bell):
     bell.set_back = timedelta(hours=1)
-    await sync._step()
+    await sync.step()
     assert bell.waited <= 2 * MINUTE
 
 
@@ -68,5 +68,5 @@ async def test_a_siem_that_wants_to_be_left_alone_is_not_asked_for_the_past(
     window = Window(clock.now() - timedelta(days=2), clock.now() - timedelta(days=1))
     members = {"alert": True, "origin": Origin.OPERATOR, "by": "ana", "now": clock.now()}
     await database.write(create_backfill, "archive", window, **members)
-    await sync._step()
+    await sync.step()
     assert (asked, sync.provider.asked) == (["read"], [])

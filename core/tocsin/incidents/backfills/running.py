@@ -141,7 +141,7 @@ class Backfiller:
 
     async def _store(self, backfill: Backfill, stream: str, page: Page, progress: Progress) -> None:
         key = StreamKey(backfill.provider, stream)
-        policy = replace(self._writer.policy, quiet=not backfill.alert, reread_after=None)
+        policy = replace(self._writer.policy, quiet=not backfill.alert)
 
         def store(connection: Connection, now: datetime) -> Stored:
             stored = store_received(connection, key, page, policy=policy, now=now, past=True)

@@ -24,8 +24,8 @@ class AlertPolicy:
     public_url: str
     quiet: bool = False
     on_escalation: bool = False
-    reread_after: timedelta | None = None
-    """When a new incident is read again for the first time; None where it is not."""
+    reread_after: tuple[timedelta, ...] = ()
+    """How long after it was new an incident is read again, in order; nothing where it is not."""
 
 
 def judge(severity: str, before: str | None, policy: AlertPolicy) -> str:

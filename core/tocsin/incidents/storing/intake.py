@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, insert, update
@@ -84,11 +84,17 @@ def store_received(
     _insert(connection, incident_techniques, _rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _rows(new + changed, _alert_rows))
     _insert(connection, quarantine, _rejected_rows(key, received, now))
-    if policy.reread_after is not None:
-        names = [draft.incident.external_id for draft in new]
-        schedule_rereads(connection, key.provider, names, policy.reread_after, now)
+    if after := policy.reread_after:
+        names = [it.incident.external_id for it in new if not past or _is_young(it, after, now)]
+        schedule_rereads(connection, key.provider, names, after[0], now)
     emit(connection, events)
     return Stored(counts, len(events))
+
+
+def _is_young(draft: Draft, after: Sequence[timedelta], now: datetime) -> bool:
+    """Return whether more may still come to an incident: a backfill brings what is old as well."""
+    incident = draft.incident
+    return (incident.changed_at or incident.occurred_at) > now - after[-1]
 
 
 def _covered_until(page: Page) -> datetime | None:

@@ -40,19 +40,19 @@ class Rereader:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._provider = writer.provider
+        self._after = writer.policy.reread_after
         self._failures = 0
         self._rests_until: datetime | None = None
 
     @property
     def interval(self) -> timedelta:
         """How often to look whether any is due."""
-        first = self._writer.policy.reread_after
-        return timedelta.max if first is None else max(_SHORTEST, first / 4)
+        return max(_SHORTEST, self._after[0] / 4) if self._after else timedelta.max
 
     async def work(self) -> None:
         """Read again what is due; what the SIEM is too busy for stays so."""
         writer = self._writer
-        if writer.policy.reread_after is None:
+        if not self._after:
             return
         now = writer.clock.now()
         if self._rests_until is not None and now < self._rests_until:
@@ -84,7 +84,7 @@ class Rereader:
         facts = {"provider": writer.name, "external_id": reread.external_id}
         _log.warning("an incident could not be read again", **facts, reason=repr(error))
         age = now - reread.created_at
-        if age > _PATIENCE + self._provider.settings.reread_after[-1]:
+        if age > _PATIENCE + self._after[-1]:
             await self._store(reread, None)
         else:
             due_at = now + max(_SHORTEST_PAUSE, age)
@@ -95,7 +95,7 @@ class Rereader:
         received = Received(incidents=(incident,) if incident else ())
 
         def store(connection: Connection, now: datetime) -> Stored:
-            end_reread(connection, writer.name, reread, self._provider.settings.reread_after)
+            end_reread(connection, writer.name, reread, self._after)
             key = StreamKey(writer.name, STREAM)
             return store_received(connection, key, received, policy=writer.policy, now=now)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -73,7 +73,6 @@ def policy_of(provider: Provider, public_url: str) -> AlertPolicy:
     """Return what follows from the incidents of a provider, as its settings have it."""
     settings = provider.settings
     policy = AlertPolicy(public_url, on_escalation=settings.alert_on_escalation)
-    after: tuple[timedelta, ...] = getattr(settings, "reread_after", ())
-    if Capability.REREAD in provider.capabilities() and after:
-        return replace(policy, reread_after=after[0])
-    return policy
+    if Capability.REREAD not in provider.capabilities():
+        return policy
+    return replace(policy, reread_after=getattr(settings, "reread_after", ()))
