@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tocsin import Entity, IncidentStatus, Provider, Severity
-from tocsin.events import Bells
+from tocsin.events import Bell, Bells
 from tocsin.incidents import ProviderSync, Surroundings
 from tocsin.store import Database
 from tocsin.testing import Case, Day, ManualClock, open_provider
@@ -74,17 +74,42 @@ class ReadEntrant(Entrant):
 
     @asynccontextmanager
     async def open_node(self, course, database, clock) -> AsyncIterator[Turn]:
-        around = Surroundings(database, clock, Bells(), PUBLIC_URL, jitter=lambda: 0.5)
         opening = open_provider(self.kind, clock=clock, name=self.name, **course.settings)
         async with opening as provider:
+            bells = PassingBells(clock, provider.settings.poll_interval / 2)
+            around = Surroundings(database, clock, bells, PUBLIC_URL, jitter=lambda: 0.5)
             sync = ProviderSync(provider, around)
 
             async def turn() -> timedelta:
-                pause = await sync.read_all()
-                await sync.read_the_past()
-                return pause
+                await sync.step()
+                return timedelta(0)
 
             yield turn
+
+
+class PassingBells(Bells):
+    """Bells that nobody rings: for who waits, the same time passes whatever is waited for."""
+
+    def __init__(self, clock: ManualClock, passing: timedelta) -> None:
+        super().__init__()
+        self._bell = PassingBell(clock, passing)
+
+    def __getitem__(self, topic: str) -> Bell:
+        """Return the one bell."""
+        return self._bell
+
+
+class PassingBell(Bell):
+    """The bell of all topics."""
+
+    def __init__(self, clock: ManualClock, passing: timedelta) -> None:
+        super().__init__()
+        self._clock = clock
+        self._passing = passing
+
+    async def wait(self, at_most: timedelta) -> None:
+        """Let time pass."""
+        await self._clock.sleep(self._passing)
 
 
 def known_of(case: Case, **differently: Any) -> Known:
