@@ -19,6 +19,7 @@ _LONGEST_FIELD = 8190
 _MOST_FIELDS = 64
 _TOO_MANY_FIELDS = "Too many headers received"
 _KEEPALIVE_SECONDS = 75
+_FINISHING_SECONDS = 10  # for answers under way, where the node ends
 
 
 class Runner(web.AppRunner):
@@ -32,6 +33,7 @@ class Runner(web.AppRunner):
             max_field_size=_LONGEST_FIELD,
             max_headers=_MOST_FIELDS,
             keepalive_timeout=_KEEPALIVE_SECONDS,
+            shutdown_timeout=_FINISHING_SECONDS,
         )
 
     async def _make_server(self) -> web.Server:

@@ -40,6 +40,7 @@ class Streams:
         self._taken = 0
         self._turn = asyncio.Lock()
         self._open: set[asyncio.Task[None]] = set()
+        self._is_ending = False
 
     async def answer(
         self, request: web.Request, render: Callable[[], Awaitable[str]]
@@ -84,6 +85,8 @@ class Streams:
         await _send(response, "shown", shown)
         for turn in range(1, _MOST_TURNS):
             await self._clock.sleep(_EVERY)
+            if self._is_ending:
+                return
             try:
                 now_shown = await self._in_turn(render)
             except (NotSignedIn, CallerError):  # the session has ended, or the record is gone
@@ -104,7 +107,8 @@ class Streams:
                 await self._clock.sleep(timedelta(seconds=_REST * (monotonic() - began_at)))
 
     async def close(self, _app: web.Application) -> None:
-        """End every stream, or the end of the node would wait for them."""
+        """End every stream, one that has just begun too, or the node would wait for them to end."""
+        self._is_ending = True
         for task in tuple(self._open):
             task.cancel()
 

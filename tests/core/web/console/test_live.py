@@ -52,6 +52,19 @@ async def test_a_page_that_fails_while_it_is_followed_ends_the_stream(person, mo
     assert (rendered, body.count(b"event: "), b"HTTP/1.1" in body) == (1, 1, False)
 
 
+@on_sqlite
+async def test_a_stream_that_begins_as_the_node_ends_does_not_hold_it_up(
+    api, person, monkeypatch
+):
+    async def fail(_self, render):
+        pytest.fail("the page is still followed")
+
+    monkeypatch.setattr(Streams, "_in_turn", fail)
+    await api.client.app.shutdown()
+    response = await person.get("/live/")
+    assert (await response.read()).count(b"event: ") == 1
+
+
 async def test_streams_render_one_after_the_other_and_rest_for_longer(monkeypatch):
     moments = iter(range(100))
     monkeypatch.setattr(live, "monotonic", lambda: next(moments))
