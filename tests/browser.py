@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ needs_chromium = pytest.mark.skipif(
 
 # Its own sandbox needs a user other than root, and its memory more than a container's /dev/shm
 _ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]
+_PATIENCE = 20
+"""So many seconds a window or a browser may take to close."""
 
 
 @asynccontextmanager
@@ -28,7 +31,9 @@ async def open_browser() -> AsyncIterator[Any]:
             executable_path=CHROMIUM, args=_ARGUMENTS, handle_sigint=False
         )
         yield browser
-        await browser.close()
+        with suppress(TimeoutError):  # what does not end by itself ends with Playwright's driver
+            async with asyncio.timeout(_PATIENCE):
+                await browser.close()
 
 
 @asynccontextmanager
@@ -53,7 +58,8 @@ async def open_window(browser: Any, url: str, **options: Any) -> AsyncIterator[P
     page.on("console", judge_message)
     page.on("response", judge_answer)
     yield page
-    await context.close()
+    async with asyncio.timeout(_PATIENCE):
+        await context.close()
     assert not troubles, troubles
 
 

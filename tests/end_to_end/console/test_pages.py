@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, Route, expect
+from tests.end_to_end.service import Receiver, Sensor, Service, until
 
-from browser import needs_chromium, open_browser, open_window, sign_in
+from browser import needs_chromium, open_window, sign_in
 from tocsin.web.console.table import PAGES
 
-from .service import Receiver, Sensor, Service, until
-
-pytestmark = [
-    needs_chromium,
-    pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),
-    pytest.mark.timeout(120),
-]
+pytestmark = [needs_chromium, pytest.mark.asyncio(loop_scope="package")]
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>'\"{{7*7}}"
 LISTS = [
     f"{page.path}?plugin=webhook" if page.path == "/admin/new-destination" else page.path
@@ -31,34 +26,9 @@ ATTRIBUTES = "[...document.querySelectorAll('main *')].flatMap(it => it.getAttri
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
-@pytest.fixture
-async def started(service: Service, sensor: Sensor) -> Service:
-    """A service with a few incidents."""
-    sensor.write(3)
-    await service.start()
-    return service
-
-
-@pytest.fixture
-async def token(started: Service) -> str:
-    """An admin's token."""
-    status, output, errors = await started.command("admin", "token")
-    assert status == 0, errors
-    return output.strip()
-
-
-@pytest.fixture
-async def window(started: Service, token: str) -> AsyncIterator[Page]:
-    """A page of a browser in which an admin has signed in."""
-    async with open_browser() as browser, open_window(browser, started.url) as page:
-        await sign_in(page, token)
-        yield page
-
-
 async def test_a_failing_destination_is_found_mended_and_what_is_dead_replayed(
-    window: Page, receiver: Receiver, sensor: Sensor, started: Service
+    window: Page, receiver: Receiver, sensor: Sensor
 ):
-    await until(lambda: len(receiver.numbers) == 3)
     receiver.statuses = [500] * 40
     sensor.write(1)
     await window.get_by_role("link", name="not arrived in 24 h").wait_for()
@@ -72,7 +42,7 @@ async def test_a_failing_destination_is_found_mended_and_what_is_dead_replayed(
     await window.goto("/deliveries?state=dead")
     await window.get_by_role("rowheader").get_by_role("link").first.click()
     await window.get_by_role("button", name=re.compile("again|replay", re.IGNORECASE)).first.click()
-    await until(lambda: len(receiver.numbers) == 4)
+    await until(lambda: len(receiver.numbers) == sensor.written)
 
 
 async def test_a_key_is_made_shown_once_and_works(window: Page):
@@ -100,17 +70,18 @@ async def test_an_investigation_is_followed_while_it_runs(window: Page):
 
 
 async def test_hostile_text_is_text_wherever_it_is_shown(
-    window: Page, started: Service, sensor: Sensor
+    window: Page, service: Service, sensor: Sensor
 ):
     alert = sensor.record().replace(b"EXAMPLE Exploit attempt", _json_text(HOSTILE))
     with sensor.path.open("ab") as feed:
         feed.write(alert)
     await make_key(window, HOSTILE[:60], HOSTILE)
-    await started.command("investigations", "start", f"what of {HOSTILE}?")
+    await service.command("investigations", "start", f"what of {HOSTILE}?")
     asked = f"?q={quote(HOSTILE)}", f"?entity={quote(HOSTILE)}", f"?subject={quote(HOSTILE)}"
     pages = zip(("/search", "/graph", "/deliveries"), asked, strict=True)
-    await expect_incident(window, 4)
-    for path in [*LISTS, "/incidents/4", *map("".join, pages)]:
+    number = sensor.written
+    await expect_incident(window, number)
+    for path in [*LISTS, f"/incidents/{number}", *map("".join, pages)]:
         await window.goto(path)
         heading = window.get_by_role("heading", level=1)
         await expect(heading).to_be_visible()
@@ -138,11 +109,8 @@ async def expect_incident(window: Page, number: int) -> None:
             await window.goto("/incidents")
 
 
-async def test_every_page_can_be_read_without_scripts(started: Service, token: str):
-    async with (
-        open_browser() as browser,
-        open_window(browser, started.url, java_script_enabled=False) as page,
-    ):
+async def test_every_page_can_be_read_without_scripts(service: Service, token: str, browser: Any):
+    async with open_window(browser, service.url, java_script_enabled=False) as page:
         await sign_in(page, token)
         for path in [*LISTS, "/incidents/1"]:
             await visit(page, path)
@@ -159,9 +127,11 @@ async def test_every_page_can_be_read_without_scripts(started: Service, token: s
         pytest.param("dark", 360, marks=pytest.mark.full),
     ],
 )
-async def test_pages_are_accessible_and_fit(started: Service, token: str, scheme: str, width: int):
+async def test_pages_are_accessible_and_fit(
+    service: Service, token: str, browser: Any, scheme: str, width: int
+):
     options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
-    async with open_browser() as browser, open_window(browser, started.url, **options) as page:
+    async with open_window(browser, service.url, **options) as page:
         await sign_in(page, token)
         for path in [*LISTS, "/incidents/1", "/destinations/soc", "/sign-in"]:
             await visit(page, path)
@@ -172,9 +142,11 @@ async def test_pages_are_accessible_and_fit(started: Service, token: str, scheme
 
 
 @pytest.mark.full
-async def test_nothing_moves_while_a_page_is_opened_on_a_phone(started: Service, token: str):
+async def test_nothing_moves_while_a_page_is_opened_on_a_phone(
+    service: Service, token: str, browser: Any
+):
     options = {"viewport": {"width": 360, "height": 800}}
-    async with open_browser() as browser, open_window(browser, started.url, **options) as page:
+    async with open_window(browser, service.url, **options) as page:
         await sign_in(page, token)
         await page.add_init_script(
             "window.moved = 0; new PerformanceObserver((list) => {"
