@@ -20,11 +20,6 @@ Put = Callable[..., Case]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def console(clock: ManualClock) -> AsyncIterator[QRadarSimulator]:
     async with QRadarSimulator(Siem(clock)) as simulator:
         yield simulator

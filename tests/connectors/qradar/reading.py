@@ -21,6 +21,7 @@ _LIKE = re.compile(rf'(\w+|"[^"]+") ILIKE {TEXT}')
 _OR = re.compile(r" OR (?=(?:[^']*'[^']*')*[^']*$)")  # in no text
 _AS = re.compile(r"\w+\(\w+\) AS (\w+)")
 _BOUND = re.compile(r"(\w+) (>=|<|>) (\d+)")
+_EITHER = re.compile(r"\(([^()]+) or ([^()]+)\) and ([^()]+)")
 _IN = re.compile(r"id in \((\d+(?:,\d+)*)\)")
 _MINUTE = 60_000
 
@@ -73,6 +74,12 @@ def _test(words: str) -> Callable[[Row], bool]:
         form = re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
         return lambda row: form.fullmatch(str(row.get(name) or "")) is not None
     raise BadQueryError(f"invalid condition: {words!r}")
+
+
+def alternatives(words: str) -> list[str]:
+    """Return the filters of which one has to let an offense by."""
+    match = _EITHER.fullmatch(words)
+    return [words] if match is None else [f"{it} and {match[3]}" for it in match.group(1, 2)]
 
 
 def bounds(words: str, fields: Mapping[str, Any]) -> dict[str, tuple[int, float]]:

@@ -15,13 +15,13 @@ from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing import Case, Fault, Refusal, run_simulator
 
 from .ariel import ArielSimulator, milliseconds, span
-from .reading import BadQueryError, bounds, wanted
+from .reading import BadQueryError, alternatives, bounds, wanted
 
 TOKEN = "0f1e2d3c-0000-4000-8000-9a8b7c6d5e4f"
 MAGNITUDES = dict(zip(Severity, (1, 3, 5, 8, 10), strict=True))
 RULE = 100_405
 REASON = 54
-_SECOND = timedelta(seconds=1)
+LONGEST_NOTE = 2_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LISTED = {
     *("last_persisted_time", "last_updated_time", "close_time", "start_time"),
@@ -55,6 +55,12 @@ class QRadarSimulator(ArielSimulator):
         self.rules = {RULE: "Many Things at Once"}
         self.types = dict(TYPES)
         self.reasons = {1: "Non-Issue", REASON: "Mended"}
+        self.absent: set[str] = set()
+        """The look-ups that the console does not have, by the ends of their paths."""
+        self.untold: set[str] = set()
+        """The names that look-ups do not tell yet."""
+        self.breaking: set[str] = set()
+        """The names that break each look-up that asks for them."""
         self.counts_parts = False
         """Whether the total that is told of a list is only that of the part."""
         self.follows_order = True
@@ -96,16 +102,15 @@ class QRadarSimulator(ArielSimulator):
         self.need("Offenses")
         fields = self.fields(request)
         try:
-            limits = bounds(request.query.get("filter", "id > 0"), dict.fromkeys(self.known()))
+            either = alternatives(request.query.get("filter", "id > 0"))
+            limits = [bounds(it, dict.fromkeys(self.known())) for it in either]
         except BadQueryError as error:
             raise Refusal(422, str(error)) from error
-        match request.query.get("sort"):
-            case "+id":
-                found = list(self.found(limits))
-            case "-id":
-                found = list(self.found(limits))[::-1]
-            case other:
-                raise Refusal(422, f"The sort field or order is not valid: {other}")
+        order = request.query.get("sort")
+        if order not in ("+id", "-id"):
+            raise Refusal(422, f"The sort field or order is not valid: {order}")
+        cases = {offense_id(case): case for one in limits for case in self.found(one)}
+        found = [cases[it] for it in sorted(cases, reverse=order == "-id")]
         page = self.cut(request, found if self.follows_order else found[::-1])
         if any(case.id in self.siem.poisoned for case in page):
             raise Refusal(500, "An error occurred while the offense list was being retrieved.")
@@ -191,7 +196,7 @@ class QRadarSimulator(ArielSimulator):
         if case.status is IncidentStatus.CLOSED:
             raise Refusal(409, "Request cannot be completed due to the state of the offense.")
         status = IncidentStatus.ACTIVE if query.get("follow_up") == "true" else IncidentStatus.NEW
-        if query["status"] == "CLOSED":
+        if query.get("status") == "CLOSED":
             if int(query.get("closing_reason_id", 0)) not in self.reasons:
                 raise Refusal(422, "closing_reason_id is not valid")
             status = IncidentStatus.CLOSED
@@ -209,6 +214,8 @@ class QRadarSimulator(ArielSimulator):
         if len(request.raw_path) > 8_000:
             raise Refusal(414, "Request-URI Too Long")
         words = request.query["note_text"]
+        if len(words) > LONGEST_NOTE:
+            raise Refusal(422, "note_text is too long")
         self.siem.comment(self.case(request).id, words)
         return self.json({"id": 1, "note_text": words, "username": "API_token: tocsin"}, 201)
 
@@ -241,8 +248,13 @@ class QRadarSimulator(ArielSimulator):
     def looked_up(self, request: web.Request, field: str, names: dict[int, str]) -> web.Response:
         if request.query["fields"] != f"id,{field}":
             raise Refusal(422, "A request parameter is not valid: fields")
+        if request.path.rpartition("/")[2] in self.absent:
+            raise Refusal(404, "The requested resource was not found")
         asked = wanted(request.query["filter"]) if "filter" in request.query else list(names)
-        found = [{"id": it, field: names[it]} for it in asked if it in names]
+        told = {it: name for it in asked if (name := names.get(it)) and name not in self.untold}
+        if not self.breaking.isdisjoint(told.values()):
+            raise Refusal(500, "An error occurred while the list was being retrieved.")
+        found = [{"id": it, field: name} for it, name in told.items()]
         return self.listed(request, self.cut(request, found), len(found))
 
     # ranges

@@ -13,51 +13,19 @@ from hypothesis import strategies as st
 
 from tocsin import (
     CredentialsRefused,
-    Entity,
-    EntityKind,
     IncidentStatus,
     Misconfigured,
     Refused,
     Severity,
     TryLater,
+    Window,
 )
 from tocsin.testing import Fault, Siem, open_provider
-from tocsin_connectors.siem.qradar import QRadar, directory
-from tocsin_connectors.siem.qradar.lookups import MOST_ADDRESSES
+from tocsin_connectors.siem.qradar import QRadar
 from tocsin_connectors.siem.qradar.writing import LONGEST_NOTE, parts_of
 
 from .simulator import RULE, SETTINGS, TOKEN, QRadarSimulator
-
-OFFENSES = "/api/siem/offenses"
-STREAMS = ("new", "changed", "closed")
-
-
-class Reading:
-    """Reads streams on, each from where it was."""
-
-    def __init__(self, provider):
-        self.provider = provider
-        self.positions = {}
-        self.covered = []
-
-    async def __call__(self, *streams):
-        found = []
-        for stream in streams or STREAMS:
-            position, now = self.positions.get(stream), self.provider.tools.clock.now()
-            async for page in self.provider.read(stream, position, now):
-                self.positions[stream] = page.next_position
-                self.covered += page.covered
-                found += page.incidents
-        return found
-
-
-def asked(console, path=OFFENSES):
-    return [it for it in console.requests if it.path == path]
-
-
-def address(number):
-    return Entity(EntityKind.IP, f"198.51.{number // 250}.{number % 250 + 1}")
-
+from .streams import Reading, asked
 
 # what every request has
 
@@ -118,6 +86,14 @@ async def test_a_version_that_the_console_does_not_know_is_told_with_those_it_do
     async with opened(api_version="17.0") as provider:
         [problem] = (await provider.check()).problems
     assert problem.endswith("version 17.0 of the API: set api_version to one of 26.0, 27.0")
+
+
+async def test_a_property_that_there_is_not_is_told_before_any_investigation(opened):
+    async with opened(event_properties={"url": ["URL"]}) as provider:
+        assert (await provider.check()).problems == ()
+    async with opened(event_properties={"url": ["URL", "No Such"]}) as provider:
+        with pytest.raises(Refused, match="'No Such' does not exist"):
+            await provider.check()
 
 
 async def test_a_wrong_token_is_refused_credentials(opened):
@@ -225,6 +201,20 @@ async def test_what_breaks_by_id_is_left_to_be_read_by_time(console, opened, put
     assert {poison.id, other.id} & filled == {poison.id, other.id} & born_in(console, lost)
 
 
+@pytest.mark.parametrize("made_late", [False, True])
+async def test_new_offenses_of_the_past_are_those_that_were_made_or_began_then(
+    console, opened, put, clock, made_late
+):
+    case, hour = put(), timedelta(hours=1)
+    window = Window(case.created_at - timedelta(seconds=1), case.created_at + timedelta(seconds=2))
+    times = console.times(case)
+    moved = "start_time" if made_late else "first_persisted_time"
+    console.times = lambda _: times | {moved: times[moved] - hour // timedelta(milliseconds=1)}
+    async with opened() as provider:
+        clock.advance(hours=2)
+        assert {it.external_id async for it in incidents_of(provider, window)} == {case.id}
+
+
 async def incidents_of(provider, lost):
     async for page in provider.backfill("new", None, lost):
         for incident in page.incidents:
@@ -273,90 +263,6 @@ async def test_whatever_the_total_counts_all_arrive(console, opened, put, counts
     names = {put().id for _ in range(120)}
     async with opened() as provider:
         assert {it.external_id for it in await Reading(provider)("changed")} == names
-
-
-# what ids stand for
-
-
-async def test_the_addresses_of_a_page_are_asked_for_together_and_once(console, opened, put):
-    for number in range(40):
-        put(entities=(address(number), address(number + 1)))
-    async with opened() as provider:
-        found = await Reading(provider)("changed")
-        again = await provider.incident("7")
-    assert len(asked(console, "/api/siem/source_addresses")) == 1
-    assert {it for incident in found for it in incident.entities} == set(map(address, range(41)))
-    assert set(again.entities) == {address(6), address(7)}
-
-
-async def test_the_addresses_of_new_offenses_are_asked_for_together(console, opened, put, clock):
-    async with opened() as provider:
-        read = Reading(provider)
-        await read()
-        for number in range(20):
-            put(entities=(address(number),))
-        clock.advance(minutes=1)
-        found = await read("new")
-    assert len(asked(console, "/api/siem/source_addresses")) == 1
-    assert [it.entities for it in found] == [(address(number),) for number in range(20)]
-
-
-async def test_many_addresses_are_asked_for_in_batches(console, opened, put):
-    put(entities=tuple(address(number) for number in range(MOST_ADDRESSES + 5)))
-    async with opened() as provider:
-        [incident] = await Reading(provider)("changed")
-    batches = [
-        len(it.query["filter"].split(",")) for it in asked(console, "/api/siem/source_addresses")
-    ]
-    assert batches == [50] * 4
-    assert len(incident.entities) == MOST_ADDRESSES
-    assert "more addresses than the first 200" in incident.description
-
-
-async def test_the_name_of_a_rule_is_learnt_anew_after_a_while(console, opened, put, clock):
-    put()
-    async with opened() as provider:
-        [first] = await Reading(provider)("changed")
-        console.rules[RULE] = "Renamed"
-        assert (await provider.incident("1")).alerts == first.alerts
-        clock.advance(hours=2)
-        assert (await provider.incident("1")).alerts[0].title == "Renamed"
-
-
-async def test_rules_that_may_not_be_read_have_numbers_and_are_not_asked_for_again(
-    console, opened, put
-):
-    console.lacks = {"View Custom Rules"}
-    put()
-    async with opened() as provider:
-        [incident] = await Reading(provider)("changed")
-        await provider.incident("1")
-    assert [it.title for it in incident.alerts] == [f"Rule {RULE}"]
-    assert len(asked(console, "/api/analytics/rules")) == 1
-
-
-async def test_a_look_up_that_breaks_is_waited_for_and_then_done_without(console, opened, put):
-    put(entities=(address(1),))
-    console.fail(Fault.ERROR, times=9, where="source_addresses")
-    async with opened() as provider:
-        read = Reading(provider)
-        for _ in range(3):
-            with pytest.raises(TryLater, match="cannot be told"):
-                await read("changed")
-        [incident] = await read("changed")
-        assert incident.entities == ()
-        console.recover()
-        assert (await provider.incident("1")).entities == (address(1),)
-
-
-async def test_what_is_known_is_bounded(opened, put):
-    for number in range(9):
-        put(entities=(address(number),))
-    with patch.object(directory, "_MOST_KNOWN", 4):
-        async with opened() as provider:
-            await Reading(provider)("changed")
-            known = provider._lookups._directories["source_address_ids"]._known
-    assert len(known) == 4
 
 
 # which offenses
@@ -442,6 +348,13 @@ async def test_an_offense_is_marked_for_follow_up_opened_and_closed(console, ope
             await provider.set_status(case.id, IncidentStatus.ACTIVE)
     assert told == [IncidentStatus.ACTIVE, IncidentStatus.NEW, IncidentStatus.CLOSED]
     assert len(console.changes) == 3
+
+
+async def test_a_mark_for_follow_up_changes_nothing_else(console, opened, put):
+    case = put()
+    async with opened() as provider:
+        await provider.set_status(case.id, IncidentStatus.ACTIVE)
+    assert console.changes == [{"fields": "id", "follow_up": "true"}]
 
 
 async def test_without_a_reason_nothing_is_closed(console, opened, put):

@@ -159,6 +159,16 @@ async def test_near_misses_of_a_pattern_are_left_out(opened, log):
     assert event.fields["username"] == "O'Brien"
 
 
+async def test_near_misses_that_leave_no_room_are_not_taken_for_an_absence(opened, log):
+    log(Entity(EntityKind.USER, "Ж1"), minutes=9)
+    for minutes in range(3):
+        log(Entity(EntityKind.USER, f"mallory{minutes}1"), minutes=minutes + 1)
+    async with opened() as provider:
+        with pytest.raises(Refused, match="of the latest 3 events found, 3 are others"):
+            await ask(provider, Entity(EntityKind.USER, "Ж1"), limit=3)
+        assert len(await ask(provider, Entity(EntityKind.USER, "Ж1"), limit=5)) == 1
+
+
 async def test_switched_off_nothing_is_asked(console, opened):
     async with opened(search_events=False) as provider:
         with pytest.raises(Refused, match="search_events"):

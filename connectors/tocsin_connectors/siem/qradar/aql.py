@@ -89,10 +89,11 @@ def about(
     return " ".join(clauses)
 
 
-def nothing(now: Window) -> str:
-    """Return a query that finds nothing, but has to be allowed."""
+def nothing(now: Window, every: Iterable[str]) -> str:
+    """Return a query that finds nothing, but has to be allowed, and whose properties have to be."""
     start, end = milliseconds(now.start), milliseconds(now.end)
-    found = "SELECT starttime FROM events WHERE starttime < 0 LIMIT 1"
+    columns = ", ".join(("starttime", *dict.fromkeys(map(column, every))))
+    found = f"SELECT {columns} FROM events WHERE starttime < 0 LIMIT 1"  # noqa: S608 - all quoted
     return f"{found} START {start} STOP {end}"
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
-from tocsin import Broken, Covered, Incident, Misconfigured, Page, Refused
+from tocsin import Broken, Covered, Incident, Page, Refused
 from tocsin_connectors.siem.qradar.console import Part, Record
 from tocsin_connectors.siem.qradar.fields import moment_of
 from tocsin_connectors.siem.qradar.lookups import Lookups
@@ -133,15 +133,7 @@ class Births:
         for record in records:
             with suppress(ValueError):
                 if (incident := self._reader.to_incident(record)) is not None:
-                    yield await self._whole(incident, record)
-
-    async def _whole(self, incident: Incident, record: Record) -> Incident:
-        try:
-            return await self._reader.complete(incident, record)
-        except Misconfigured:
-            raise
-        except (Broken, Refused):
-            return incident
+                    yield await self._reader.complete(incident, record)
 
     async def _left(self, place: Place, until: datetime, error: Broken) -> Page:
         """Return the page that goes on behind what cannot be listed, and says that it is lost.

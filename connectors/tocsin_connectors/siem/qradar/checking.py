@@ -44,7 +44,8 @@ class Checker:
             RULES: partial(self.console.part, "/analytics/rules", 0, 1, fields="id,name"),
         }
         if self.settings.search_events:
-            tried[SEARCH] = partial(self.searcher.run, aql.nothing(Window(now - _LATELY, now)))
+            query = aql.nothing(Window(now - _LATELY, now), self.settings.properties)
+            tried[SEARCH] = partial(self.searcher.run, query)
         if self.settings.write_back:
             tried[WRITE] = self._write_nothing
         lacking = await refused(tried)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from tocsin import Clock
@@ -12,7 +13,9 @@ from tocsin_connectors.siem.records import number, text
 
 _BATCH = 50
 _MOST_KNOWN = 20_000
-_UNKNOWN_FOR = timedelta(minutes=5)
+_UNKNOWN_FOR = timedelta(minutes=1)
+"""Soon enough for an offense that is read again: what it names may be told later than it is."""
+_PASSED_OVER_FOR = timedelta(minutes=5)
 
 
 class Directory:
@@ -37,18 +40,26 @@ class Directory:
         """Return the name of an id, None where none was learnt."""
         return self._known.get(identifier, (None, None))[0]
 
-    async def learn(self, identifiers: Iterable[int]) -> None:
+    def is_unnamed(self, identifier: int) -> bool:
+        """Return whether the name of an id was asked for, and not told."""
+        return identifier in self._known and self.name(identifier) is None
+
+    async def learn(self, identifiers: Iterable[int]) -> bool:
         """Ask for the names that are not known, or were learnt too long ago.
 
-        Raises what `Console.part` raises; what was learnt until then stays.
+        Returns whether there were any. Raises what `Console.part` raises; what was learnt until
+        then stays, and none of what was asked for makes room for another.
         """
-        wanted = [it for it in dict.fromkeys(identifiers) if not self._is_known(it)]
+        asked = dict.fromkeys(identifiers)
+        self._keep({it: self._known[it] for it in asked if it in self._known})
+        wanted = [it for it in asked if not self._is_known(it)]
         for first in range(0, len(wanted), _BATCH):
             await self._ask(wanted[first : first + _BATCH])
+        return bool(wanted)
 
     def pass_over(self, identifiers: Iterable[int]) -> None:
         """Ask for no names of these for a while."""
-        until = self._clock.now() + _UNKNOWN_FOR
+        until = self._clock.now() + _PASSED_OVER_FOR
         self._keep({it: (self.name(it), until) for it in identifiers if not self._is_known(it)})
 
     def _is_known(self, identifier: int) -> bool:
@@ -58,7 +69,8 @@ class Directory:
     async def _ask(self, identifiers: list[int]) -> None:
         wanted = f"id in ({','.join(map(str, identifiers))})"
         query = {"filter": wanted, "fields": f"id,{self._field}", **self._query}
-        count = len(identifiers)
+        count, now = len(identifiers), self._clock.now()
+        self._keep({it: (self.name(it), now) for it in identifiers})
         records = await self._console.all(self._path, count, count, **query)
         now = self._clock.now()
         found = {number(it, "id"): text(it, self._field) for it in records}
@@ -68,8 +80,10 @@ class Directory:
     def _until(self, name: str | None) -> timedelta:
         return _UNKNOWN_FOR if name is None else self._lasts
 
-    def _keep(self, learnt: dict[int, tuple[str | None, datetime]]) -> None:
-        """Keep what was learnt last, and of what was learnt before only so much."""
-        before = {it: name for it, name in self._known.items() if it not in learnt}
-        kept = {**before, **learnt}
-        self._known = dict(list(kept.items())[-_MOST_KNOWN:])
+    def _keep(self, learnt: Mapping[int, tuple[str | None, datetime]]) -> None:
+        """Keep what was asked for last, and of what was asked for before only so much."""
+        for identifier in learnt:
+            self._known.pop(identifier, None)
+        self._known.update(learnt)
+        for identifier in list(islice(self._known, max(0, len(self._known) - _MOST_KNOWN))):
+            del self._known[identifier]

@@ -6,12 +6,12 @@ An offense is one of a page of them as a rule, so what all of the page name is a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from itertools import chain
 from typing import Any
 
-from tocsin import Broken, CredentialsRefused, Tools, TryLater
+from tocsin import Broken, Misconfigured, Refused, Tools, TryLater
 from tocsin_connectors.siem.qradar.console import Console
 from tocsin_connectors.siem.qradar.directory import Directory
 from tocsin_connectors.siem.qradar.words import KNOWN_TYPES
@@ -27,8 +27,8 @@ RULES: Mapping[str, str] = {
 """By the type of a rule, where its name is told."""
 _SOURCES, _DESTINATIONS = "source_address_ids", "local_destination_address_ids"
 _TYPES, _REASONS = "offense_type", "closing_reason_id"
-_PATIENCE = 3
-"""So often in a row a look-up is made again where it breaks; then it is done without."""
+_PATIENCE = timedelta(minutes=5)
+"""For so long look-ups that break are made again, and all else waits; then it is done without."""
 _FOREVER, _FOR_A_WHILE = timedelta(days=7), timedelta(hours=1)
 
 Wanted = dict[str, list[int]]
@@ -40,6 +40,7 @@ class Lookups:
     def __init__(self, console: Console, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         self._log = tools.log
+        self._clock = tools.clock
 
         def directory(path: str, field: str, lasts: timedelta, **query: Any) -> Directory:
             return Directory(console, tools.clock, path, field, lasts, **query)
@@ -55,7 +56,7 @@ class Lookups:
             **{it: directory(path, "name", _FOR_A_WHILE) for it, path in RULES.items()},
         }
         self._expected: Sequence[Wanted] = ()
-        self._breaks = 0
+        self._broken_since: dict[str, datetime] = {}
 
     def expect(self, records: Sequence[dict[str, Any]]) -> None:
         """Take note of a page of offenses, of which one after the other will be asked for."""
@@ -64,31 +65,50 @@ class Lookups:
     async def learn(self, record: dict[str, Any]) -> None:
         """Ask for what an offense names, and the others of its page, where it is not known.
 
-        Raises what `Console.part` raises, but `TryLater` where it breaks for the first few times:
-        an offense that is stored without its names is seldom read again. Rules that the token may
-        not read have no names.
+        What one look-up cannot tell keeps no other from telling. Raises what `Console.part` raises,
+        but `TryLater` where something has broken only for a while: an offense that is stored
+        without its names is seldom read again. What the console refuses to tell has no name.
         """
-        own = _wanted(record)
-        try:
-            for kind, directory in self._directories.items():
-                if own[kind]:
-                    expected = chain.from_iterable(it[kind] for it in self._expected)
-                    await self._learn(kind, directory, [*own[kind], *expected])
-        except Broken as broken:
-            self._breaks += 1
-            if self._breaks <= _PATIENCE:
-                raise TryLater(f"what an offense names cannot be told: {broken}") from broken
-            raise
-        self._breaks = 0
+        own, broken = _wanted(record), dict[str, Broken]()
+        for kind in self._directories:
+            try:
+                if own[kind] and await self._learn(kind, own[kind]):
+                    self._broken_since.pop(kind, None)
+            except Broken as error:
+                broken[kind] = error
+        for kind, why in broken.items():
+            if self._is_patient(kind):
+                raise TryLater(f"what an offense names cannot be told: {why}") from why
+        for why in broken.values():
+            raise why
 
-    async def _learn(self, kind: str, directory: Directory, identifiers: list[int]) -> None:
+    def _is_patient(self, kind: str) -> bool:
+        """Whether a look-up that breaks has not broken for long."""
+        now = self._clock.now()
+        return now - self._broken_since.setdefault(kind, now) < _PATIENCE
+
+    async def _learn(self, kind: str, own: list[int]) -> bool:
+        """Return whether anything was asked; `Broken` where nobody answered to that."""
+        directory = self._directories[kind]
+        every = [*own, *chain.from_iterable(it[kind] for it in self._expected)]
         try:
-            await directory.learn(identifiers)
-        except CredentialsRefused as refused:
-            if kind not in RULES or refused.status != HTTPStatus.FORBIDDEN:
+            return await _together_or_alone(directory, own, every)
+        except Refused as refused:
+            forbidden = kind in RULES and refused.status == HTTPStatus.FORBIDDEN
+            if isinstance(refused, Misconfigured) and not forbidden:
                 raise
-            directory.pass_over(identifiers)
-            self._log.warning("the names of rules cannot be read", reason=str(refused))
+            directory.pass_over(every if forbidden else own)
+            self._log.warning("names cannot be read", of=kind, reason=str(refused))
+            return True
+
+    def lacks_addresses(self, record: dict[str, Any]) -> bool:
+        """Return whether addresses of an offense were asked for, and not told."""
+        wanted = _wanted(record)
+        return any(
+            self._directories[kind].is_unnamed(it)
+            for kind in (_SOURCES, _DESTINATIONS)
+            for it in wanted[kind]
+        )
 
     def addresses(self, record: dict[str, Any]) -> list[str]:
         """Return the addresses that an offense came from and went to, so far as they are known."""
@@ -117,6 +137,16 @@ class Lookups:
         """Return why an offense was closed, None where it is open or that is not known."""
         identifier = number(record, _REASONS)
         return None if identifier is None else self._directories[_REASONS].name(identifier)
+
+
+async def _together_or_alone(directory: Directory, own: list[int], every: list[int]) -> bool:
+    """Return whether anything was asked: what others name is to cost this offense nothing."""
+    try:
+        return await directory.learn(every)
+    except Misconfigured:
+        raise
+    except (Broken, Refused):
+        return await directory.learn(own)
 
 
 def _wanted(record: dict[str, Any]) -> Wanted:

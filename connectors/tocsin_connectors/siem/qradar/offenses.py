@@ -64,9 +64,13 @@ class Offenses:
         """Return a page of the offenses that changed in a window, by the console's own time."""
         return await self._either(lambda: self._page(_within(self.clock, window), step, limit))
 
-    async def within(self, field: str, window: Window, step: Step, limit: int) -> Found:
-        """Return a page of the offenses of which the time at `field` lies in a window."""
-        return await self._either(lambda: self._page(_within(field, window), step, limit))
+    async def made(self, window: Window, step: Step, limit: int) -> Found:
+        """Return a page of the offenses that were made in a window, or began in it."""
+        return await self._either(lambda: self._page(self._made(window), step, limit))
+
+    async def closed(self, window: Window, step: Step, limit: int) -> Found:
+        """Return a page of the offenses that were closed in a window."""
+        return await self._either(lambda: self._page(_within(CLOSED, window), step, limit))
 
     async def behind(self, step: Step, limit: int) -> Found:
         """Return a page of the offenses behind an id."""
@@ -103,6 +107,11 @@ class Offenses:
         if not isinstance(answer.json, dict) or "id" not in answer.json:
             raise Broken(f"GET {path} answered without `id`")
         return answer.json
+
+    def _made(self, window: Window) -> str:
+        """Return the clause for `made`: when an offense was made, older versions do not tell."""
+        began = _within(STARTED, window)
+        return began if self._is_old else f"({_within(FIRST_PERSISTED, window)} or {began})"
 
     @property
     def _fields(self) -> str:

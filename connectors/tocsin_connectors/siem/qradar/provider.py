@@ -27,7 +27,7 @@ from tocsin_connectors.siem.qradar.checking import Checker
 from tocsin_connectors.siem.qradar.console import Console
 from tocsin_connectors.siem.qradar.incidents import incident_of
 from tocsin_connectors.siem.qradar.lookups import Lookups
-from tocsin_connectors.siem.qradar.offenses import CLOSED, OFFENSES, STARTED, Offenses
+from tocsin_connectors.siem.qradar.offenses import OFFENSES, Offenses
 from tocsin_connectors.siem.qradar.searching import Searcher
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
 from tocsin_connectors.siem.qradar.walk import Step
@@ -88,14 +88,15 @@ class QRadar(WindowedProvider):
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
         """Return a page of the offenses that changed, or were closed, in the window.
 
-        New ones are listed by when they began, where the past is filled in.
+        New ones are listed by when they were made or began, where the past is filled in.
         """
         step = Step() if token is None else Step.decode(token)
-        if stream == CHANGED:
-            found = await self._offenses.changed(window, step, limit)
-        else:
-            field = STARTED if stream == NEW else CLOSED
-            found = await self._offenses.within(field, window, step, limit)
+        listed = {
+            NEW: self._offenses.made,
+            CHANGED: self._offenses.changed,
+            CLOSINGS: self._offenses.closed,
+        }
+        found = await listed[stream](window, step, limit)
         self._lookups.expect(found.part.records)
         return Listing(
             records=found.part.records,
@@ -111,21 +112,34 @@ class QRadar(WindowedProvider):
         incident = incident_of(dict(record), self._lookups, self.settings.url)
         return incident if self._is_wanted(dict(record)) else None
 
-    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:  # noqa: ARG002
-        """Return the incident with what the ids in an offense stand for."""
-        await self._lookups.learn(dict(record))
+    def version_of(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the offense, which is another each time for as long as it lacks addresses."""
+        if self._lookups.lacks_addresses(dict(record)):
+            return {**record, "lacks_addresses_at": self.tools.clock.now().isoformat()}
+        return record
+
+    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
+        """Return the incident with what the ids in an offense stand for, so far as it is told."""
+        try:
+            await self._lookups.learn(dict(record))
+        except Broken as error:
+            words = "an offense is kept without some of its names for now"
+            self.tools.log.warning(words, id=incident.external_id, reason=str(error))
         return incident_of(dict(record), self._lookups, self.settings.url)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the offense as it is now, None where there is none."""
+        """Return the offense as it is now, None where there is none.
+
+        Raises `Broken` also where its names are not told: it is read again for what comes late.
+        """
         record = await self._offenses.one(external_id)
         if record is None:
             return None
+        await self._lookups.learn(record)
         try:
-            found = incident_of(record, self._lookups, self.settings.url)
+            return incident_of(record, self._lookups, self.settings.url)
         except ValueError as error:
             raise Broken(f"GET {OFFENSES} answered no offense: {error}") from None
-        return await self.complete(found, record)
 
     async def events(
         self, entity: Entity, window: Window, limit: int

@@ -70,8 +70,8 @@ class Searcher:
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events that name an entity.
 
-        Raises `TryLater` at the end where that may not be all that there is, and `Refused` where
-        no event can be asked for.
+        Raises `TryLater` or `Refused` at the end where that may not be all that there is, and
+        `Refused` where no event can be asked for.
         """
         settings = self._settings
         if not settings.search_events:
@@ -81,19 +81,23 @@ class Searcher:
         if entity.kind not in (*aql.NAMES, EntityKind.IP) and not own:
             words = f"no event names a {entity.kind}: name what does in `event_properties`"
             raise Refused(words)
-        every = [name for names in properties.values() for name in names]
         try:
-            query = aql.about(entity, own, every, window, limit)
+            query = aql.about(entity, own, settings.properties, window, limit)
         except ValueError:  # what is no address is in no field for addresses
             return
-        rows = await self.run(query)
+        rows, left = await self.run(query), limit
         for row in rows.events:
             with suppress(ValueError):  # what cannot be understood costs no other
                 event = event_of(row, properties)
                 if event.occurred_at in window and is_named(entity, event.entities):
+                    left -= 1
                     yield event
         if rows.problems:
             raise TryLater(f"the search may not be whole: {rows.problems}")
+        if left and len(rows.events) >= limit:
+            raise Refused(
+                f"there may be more: of the latest {limit} events found, {left} are others"
+            )
 
     async def run(self, query: str) -> Rows:
         """Return what a query finds, which ends with its STOP.

@@ -51,3 +51,8 @@ class QRadarSettings(WindowedProvider.Settings, ApiSettings):
     closing_reason_id: Identifier | None = Field(
         default=None, description="The reason to close offenses with, by its id."
     )
+
+    @property
+    def properties(self) -> list[str]:
+        """The custom properties of events that name anything."""
+        return [name for names in self.event_properties.values() for name in names]

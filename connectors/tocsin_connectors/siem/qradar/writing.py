@@ -14,8 +14,11 @@ from tocsin_connectors.siem.qradar.offenses import OFFENSES, Offenses
 from tocsin_connectors.siem.records import text
 
 _MOST_NOTES_AT_ONCE = 50
-LONGEST_NOTE = 3_000
-"""A note is written by an address, of which servers take 8,000 bytes; so many of them are its."""
+LONGEST_NOTE = 1_900
+"""A note has 2,000 characters at most, of which the mark takes some; so many bytes of an address.
+
+https://www.ibm.com/docs/en/qsip/7.5?topic=actions-closing-offenses
+"""
 
 
 class Writer:
@@ -59,7 +62,8 @@ class Writer:
             raise Refused(f"the offense {identifier} is closed, and cannot be opened again")
         else:
             follows = str(status is IncidentStatus.ACTIVE).lower()
-            await self._change(path, status="OPEN", follow_up=follows)
+            reopened = None if text(offense, "status") == "OPEN" else "OPEN"
+            await self._change(path, status=reopened, follow_up=follows)
 
     async def _change(self, path: str, **query: Any) -> None:
         await self._console.request("POST", path, fields="id", **query)

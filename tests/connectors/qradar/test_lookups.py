@@ -1,0 +1,182 @@
+"""What offenses name by id is looked up together, remembered, and not given up lightly."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+
+from tocsin import Broken, TryLater
+from tocsin.testing import Fault
+from tocsin_connectors.siem.qradar import directory
+from tocsin_connectors.siem.qradar.lookups import MOST_ADDRESSES
+
+from .simulator import RULE
+from .streams import Reading, address, asked
+
+
+async def test_the_addresses_of_a_page_are_asked_for_together_and_once(console, opened, put):
+    for number in range(40):
+        put(entities=(address(number), address(number + 1)))
+    async with opened() as provider:
+        found = await Reading(provider)("changed")
+        again = await provider.incident("7")
+    assert len(asked(console, "/api/siem/source_addresses")) == 1
+    assert {it for incident in found for it in incident.entities} == set(map(address, range(41)))
+    assert set(again.entities) == {address(6), address(7)}
+
+
+async def test_the_addresses_of_new_offenses_are_asked_for_together(console, opened, put, clock):
+    async with opened() as provider:
+        read = Reading(provider)
+        await read()
+        for number in range(20):
+            put(entities=(address(number),))
+        clock.advance(minutes=1)
+        found = await read("new")
+    assert len(asked(console, "/api/siem/source_addresses")) == 1
+    assert [it.entities for it in found] == [(address(number),) for number in range(20)]
+
+
+async def test_many_addresses_are_asked_for_in_batches(console, opened, put):
+    put(entities=tuple(address(number) for number in range(MOST_ADDRESSES + 5)))
+    async with opened() as provider:
+        [incident] = await Reading(provider)("changed")
+    batches = [
+        len(it.query["filter"].split(",")) for it in asked(console, "/api/siem/source_addresses")
+    ]
+    assert batches == [50] * 4
+    assert len(incident.entities) == MOST_ADDRESSES
+    assert "more addresses than the first 200" in incident.description
+
+
+async def test_the_name_of_a_rule_is_learnt_anew_after_a_while(console, opened, put, clock):
+    put()
+    async with opened() as provider:
+        [first] = await Reading(provider)("changed")
+        console.rules[RULE] = "Renamed"
+        assert (await provider.incident("1")).alerts == first.alerts
+        clock.advance(hours=2)
+        assert (await provider.incident("1")).alerts[0].title == "Renamed"
+
+
+async def test_rules_that_may_not_be_read_have_numbers_and_are_not_asked_for_again(
+    console, opened, put
+):
+    console.lacks = {"View Custom Rules"}
+    put()
+    async with opened() as provider:
+        [incident] = await Reading(provider)("changed")
+        await provider.incident("1")
+    assert [it.title for it in incident.alerts] == [f"Rule {RULE}"]
+    assert len(asked(console, "/api/analytics/rules")) == 1
+
+
+async def test_a_look_up_that_breaks_is_waited_for_and_then_done_without(
+    console, opened, put, clock
+):
+    put(entities=(address(1),))
+    console.fail(Fault.ERROR, times=99, where="source_addresses")
+    async with opened() as provider:
+        read = Reading(provider)
+        for _ in range(9):
+            with pytest.raises(TryLater, match="cannot be told"):
+                await read("changed")
+            clock.advance(seconds=33)
+        clock.advance(seconds=33)
+        [incident] = await read("changed")
+        assert incident.entities == ()
+        with pytest.raises(Broken, match="500"):
+            await provider.incident("1")
+        console.recover()
+        assert (await provider.incident("1")).entities == (address(1),)
+
+
+async def test_what_breaks_for_one_kind_of_names_costs_no_other(console, opened, put, clock):
+    put(entities=(address(1),))
+    console.fail(Fault.ERROR, times=99, where="rules")
+    async with opened() as provider:
+        read = Reading(provider)
+        with pytest.raises(TryLater, match="cannot be told"):
+            await read("changed")
+        clock.advance(minutes=6)
+        [incident] = await read("changed")
+    assert incident.entities == (address(1),)
+
+
+@pytest.mark.parametrize("stream", ["new", "changed"])
+async def test_a_look_up_that_the_console_does_not_know_costs_no_other(
+    console, opened, put, clock, stream
+):
+    console.absent = {"rules"}
+    async with opened() as provider:
+        read = Reading(provider)
+        await read(stream)
+        put(entities=(address(1),))
+        clock.advance(minutes=1)
+        [incident] = await read(stream)
+    assert (incident.entities, incident.alerts[0].title) == ((address(1),), f"Rule {RULE}")
+
+
+async def test_an_address_that_breaks_costs_the_others_of_its_page_nothing(
+    console, opened, put, clock
+):
+    put(entities=(address(1),))
+    put(entities=(address(2),))
+    console.breaking = {address(2).value}
+    async with opened() as provider:
+        read = Reading(provider)
+        with pytest.raises(TryLater, match="cannot be told"):
+            await read("changed")
+        clock.advance(minutes=6)
+        await read("changed")
+    assert [it.entities for it in read.incidents] == [(address(1),), ()]
+
+
+async def test_a_name_that_was_not_there_yet_is_asked_for_when_an_offense_is_read_again(
+    console, opened, put, clock
+):
+    put(entities=(address(1),))
+    console.untold = {address(1).value}
+    async with opened() as provider:
+        [incident] = await Reading(provider)("changed")
+        assert incident.entities == ()
+        console.untold.clear()
+        clock.advance(minutes=2)
+        assert (await provider.incident("1")).entities == (address(1),)
+
+
+async def test_an_offense_whose_addresses_were_not_told_is_taken_again(console, opened, put, clock):
+    put(entities=(address(1),))
+    console.untold = {address(1).value}
+    async with opened() as provider:
+        read = Reading(provider)
+        await read("changed")
+        console.untold.clear()
+        clock.advance(minutes=1)
+        [incident] = await read("changed")
+        assert incident.entities == (address(1),)
+        clock.advance(minutes=1)
+        assert await read("changed") == []
+
+
+async def test_what_is_asked_for_makes_no_room_for_what_is_learnt_with_it(opened, put):
+    put(entities=(address(1),))
+    put(entities=tuple(address(number) for number in range(2, 6)))
+    put(entities=(address(1), address(6)))
+    with patch.object(directory, "_MOST_KNOWN", 5):
+        async with opened() as provider:
+            for name in "12":
+                await provider.incident(name)
+            third = await provider.incident("3")
+    assert set(third.entities) == {address(1), address(6)}
+
+
+async def test_what_is_known_is_bounded(opened, put):
+    for number in range(9):
+        put(entities=(address(number),))
+    with patch.object(directory, "_MOST_KNOWN", 4):
+        async with opened() as provider:
+            await Reading(provider)("changed")
+            known = provider._lookups._directories["source_address_ids"]._known
+    assert len(known) == 4
