@@ -4,9 +4,19 @@ It records nothing: it reads what the others recorded, and says what that does n
 """
 
 from tocsin.accounting.arrivals import OUTCOMES
+from tocsin.accounting.followed import MOST_INVESTIGATIONS
 from tocsin.accounting.period import LONGEST, MOST, Period
 from tocsin.accounting.proof import prove
 from tocsin.accounting.tracing import trace
 from tocsin.accounting.unexplained import KINDS
 
-__all__ = ["KINDS", "LONGEST", "MOST", "OUTCOMES", "Period", "prove", "trace"]
+__all__ = [
+    "KINDS",
+    "LONGEST",
+    "MOST",
+    "MOST_INVESTIGATIONS",
+    "OUTCOMES",
+    "Period",
+    "prove",
+    "trace",
+]

@@ -15,14 +15,15 @@ from tocsin.cli.output import AsJson, print_records
 from tocsin.errors import OperatorError
 from tocsin.settings import load_settings
 
-_DEPTH = {"incident": 0, "coverage": 1, "alert": 1, "event": 1, "delivery": 2, "attempt": 3}
+Line = tuple[int, dict[str, Any]]
+"""How deep in the tree, and what stands there."""
 
 
 def trace(
     number: Annotated[int, typer.Argument(metavar="NUMBER", min=1, max=10**18 - 1)],
     as_json: AsJson = False,
 ) -> None:
-    """Show what brought an incident, what was said of it, and each attempt to deliver that."""
+    """Show what brought an incident, who looked into it, and each attempt to tell of either."""
     found = run_on_database(
         load_settings(), lambda database: database.read(accounting.trace, number)
     )
@@ -33,50 +34,66 @@ def trace(
     elif sys.stdout.isatty():
         _print_tree(found)
     else:
-        print_records(list(_records(found)), as_json=False)
+        print_records([record for _, record in _lines(found)], as_json=False)
 
 
 def _print_tree(found: dict[str, Any]) -> None:
-    for record in _records(found):
+    for depth, record in _lines(found):
         words = [str(value) for value in record.values() if value is not None]
-        line = "  ".join(words).translate(_UNPRINTABLE)
-        print("  " * _DEPTH[record["what"]] + line)
+        print("  " * depth + "  ".join(words).translate(_UNPRINTABLE))
 
 
 # What a SIEM or a receiver wrote does not get to steer the terminal
 _UNPRINTABLE = dict.fromkeys([*range(32), *range(127, 160)], " ")
 
 
-def _records(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _lines(found: dict[str, Any]) -> Iterator[Line]:
     incident, coverage, alert = found["incident"], found["coverage"], found["alert"]
     named = f"{incident['provider']} {incident['external_id']}, {incident['severity']}"
     detail = f"{named}: {incident['title']}"
-    yield _record("incident", incident["number"], "created", incident["created_at"], detail)
+    yield 0, _record("incident", incident["number"], "created", incident["created_at"], detail)
     source = f"{coverage['provider']}/{coverage['stream']} {coverage['source']}"
     extent = f"{coverage['from']} to {coverage['to']}"
     detail = f"{extent}: {coverage['reason']}" if coverage["reason"] else extent
-    yield _record("coverage", source, coverage["outcome"], coverage["finished_at"], detail)
-    yield _record("alert", None, alert["outcome"], None, alert["detail"])
+    yield 1, _record("coverage", source, coverage["outcome"], coverage["finished_at"], detail)
+    yield 1, _record("alert", None, alert["outcome"], None, alert["detail"])
     for event in found["events"]:
-        kind = event["event_type"]
-        yield _record("event", event["id"], event["outcome"], event["timestamp"], kind)
-        for delivery in event["deliveries"]:
-            yield from _delivery(delivery)
+        yield from _event(event, 1)
+    for session in found["investigations"]:
+        yield from _investigation(session, 1)
 
 
-def _delivery(delivery: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _investigation(session: dict[str, Any], depth: int) -> Iterator[Line]:
+    asked = f"{session['created_by']} asked: {session['query']}"
+    detail = "; ".join(filter(None, (asked, session["error"] or session["title"])))
+    outcome = session["verdict"] or session["status"]
+    yield depth, _record("investigation", session["id"], outcome, session["created_at"], detail)
+    for comment in session["write_backs"]:
+        at, name = comment["finished_at"], f"comment of run {comment['run']}"
+        yield depth + 1, _record("write-back", name, comment["state"], at, comment["reason"])
+    for event in session["events"]:
+        yield from _event(event, depth + 1)
+
+
+def _event(event: dict[str, Any], depth: int) -> Iterator[Line]:
+    kind = event["event_type"]
+    yield depth, _record("event", event["id"], event["outcome"], event["timestamp"], kind)
+    for delivery in event["deliveries"]:
+        yield from _delivery(delivery, depth + 1)
+
+
+def _delivery(delivery: dict[str, Any], depth: int) -> Iterator[Line]:
     name = f"{delivery['destination']} {delivery['id']}"
     named = " ".join(filter(None, (delivery["remote_id"], delivery["remote_url"])))
     remote = f"there it is {named}" if named else None
     due = f"tried next at {delivery['due_at']}" if delivery["due_at"] else None
     detail = "; ".join(filter(None, (delivery["reason"], due, remote))) or None
-    yield _record("delivery", name, delivery["state"], delivery["finished_at"], detail)
+    yield depth, _record("delivery", name, delivery["state"], delivery["finished_at"], detail)
     for attempt in delivery["attempts"]:
         told = (attempt["status"], attempt["reason"], f"{attempt['duration_ms']} ms")
         detail = ", ".join(str(word) for word in told if word is not None)
-        yield _record(
-            "attempt", attempt["number"], attempt["outcome"], attempt["started_at"], detail
-        )
+        name, outcome = attempt["number"], attempt["outcome"]
+        yield depth + 1, _record("attempt", name, outcome, attempt["started_at"], detail)
 
 
 def _record(

@@ -6,8 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from graph_rows import Graph
+from graph_rows import incident as incident_node
+from session_rows import add_session
 from tocsin.delivery.destinations.records import State
-from tocsin.model import Incident, Severity
+from tocsin.investigations.write_backs import plan_write_backs
+from tocsin.model import Incident, Node, NodeKind, RelationType, Severity
 
 FILE = "/var/log/eve.json"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -130,3 +134,27 @@ async def test_what_was_said_of_its_alert_is_told_in_words(happened, severity, o
 
 async def test_there_is_nothing_to_tell_of_an_unknown_number(happened):
     assert await happened.trace(1) is None
+
+
+async def test_who_looked_into_it_is_told_with_what_came_of_that(happened, database, clock):
+    number = await happened.sync()
+    other = await happened.sync()
+    examined = await database.write(add_session, now=clock.now())
+    await database.write(add_session, now=clock.now())
+    graph = Graph(database)
+    session = Node(NodeKind.SESSION, examined)
+    await graph.tell(session, RelationType.EXAMINED, incident_node(number))
+    await database.write(
+        plan_write_backs,
+        session_id=examined,
+        run=1,
+        text="It is malicious.",
+        incidents=[(number, "sensors", "a"), (other, "sensors", "b")],
+        now=clock.now(),
+    )
+    event = await happened.emit(f"session:{examined}")
+    [told] = (await happened.trace(number))["investigations"]
+    assert (told["id"], told["verdict"], told["created_by"]) == (examined, "malicious", "ana")
+    assert [each["id"] for each in told["events"]] == [event]
+    assert [(each["run"], each["state"]) for each in told["write_backs"]] == [(1, "pending")]
+    assert (await happened.trace(other))["investigations"] == []

@@ -14,13 +14,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, Connection, insert
+from sqlalchemy import URL, Connection, insert, update
 
+from graph_rows import incident
 from incident_rows import add_incidents
+from session_rows import add_session
 from tocsin.events import emit, mark_routed
-from tocsin.model import Event, EventType
+from tocsin.knowledge import Seen, record_relations
+from tocsin.model import Event, EventType, Node, NodeKind, RelationType
 from tocsin.store import open_database
-from tocsin.store.tables import attempts, deliveries, destinations
+from tocsin.store.tables import attempts, deliveries, destinations, events
 
 TITLE = "Sign-ins\x1b[2J from\tafar"
 
@@ -61,6 +64,15 @@ def its_delivery(connection: Connection) -> None:
     attempt = {"delivery_id": "dlv_1", "number": 1, "started_at": now, "duration_ms": 12}
     ended = {"outcome": "refused", "status": 400, "reason": "400: bad", "response": b""}
     connection.execute(insert(attempts).values(**attempt, **ended))
+
+
+def its_investigation(connection: Connection) -> None:
+    session_id = add_session(connection, now=datetime.now(UTC))
+    examined = Seen(
+        Node(NodeKind.SESSION, session_id), RelationType.EXAMINED, incident(1), datetime.now(UTC)
+    )
+    record_relations(connection, {f"session:{session_id}#1": [examined]})
+    connection.execute(update(events).values(subject=f"session:{session_id}"))
 
 
 def lines(out: str) -> list[list[str]]:
@@ -116,6 +128,16 @@ def test_a_trace_is_one_record_a_line(tocsin, write):
         ["delivery", "soar dlv_1", "dead"],
         ["attempt", "1", "refused"],
     ]
+
+
+def test_a_trace_tells_who_looked_into_it_and_what_was_told_of_that(tocsin, write):
+    write(an_incident)
+    write(its_delivery)
+    write(its_investigation)
+    told = lines(tocsin("trace", "1")[1])
+    assert [line[0] for line in told[3:]] == ["investigation", "event", "delivery", "attempt"]
+    assert told[3][2] == "malicious"
+    assert "ana asked: what did 203.0.113.9 do?" in told[3][4]
 
 
 def test_a_trace_as_json_is_what_the_api_answers(tocsin, write):

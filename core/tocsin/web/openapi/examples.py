@@ -229,6 +229,10 @@ _session: dict[str, Json] = {
     "completed_at": _USED,
     "url": f"{_URL}/investigations/{SESSION_ID}",
 }
+_OF_TRACE = (
+    *("id", "query", "status", "title", "verdict", "risk_score", "error"),
+    *("created_by", "created_at", "completed_at"),
+)
 _whole_session: dict[str, Json] = {
     **_session,
     "messages": [
@@ -731,6 +735,22 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
                                 "reason": "503: busy",
                             }
                         ],
+                    }
+                ],
+            }
+        ],
+        "investigations": [
+            {
+                **{name: _session[name] for name in _OF_TRACE},
+                "events": [],
+                "write_backs": [
+                    {
+                        "run": 1,
+                        "state": "written",
+                        "attempts": 0,
+                        "reason": None,
+                        "created_at": _USED,
+                        "finished_at": _USED,
                     }
                 ],
             }

@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from tocsin import accounting
 from tocsin.errors import CallerError
 from tocsin.fields import parse_iso_duration
-from tocsin.model import EventType, Severity
+from tocsin.investigations.write_backs import WriteBackState
+from tocsin.model import EventType, SessionStatus, Severity, Verdict
 from tocsin.web.calls import Answer, Call
 from tocsin.web.parsing import Query, Shown, parse_number
 from tocsin.web.routes.deliveries import TracedAttempt, Whereabouts
@@ -96,6 +97,34 @@ class TracedEvent(Shown):
     deliveries: list[TracedDelivery]
 
 
+class TracedWriteBack(Shown):
+    """A comment that an investigation leaves at the incident's SIEM."""
+
+    run: int
+    state: WriteBackState
+    attempts: int = Field(description="How often it could not be written.")
+    reason: str | None = Field(description="Why not, the last time.")
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class TracedInvestigation(Shown):
+    """One investigation that has examined an incident."""
+
+    id: str
+    query: str
+    status: SessionStatus
+    title: str | None
+    verdict: Verdict | None
+    risk_score: float | None
+    error: str | None
+    created_by: str
+    created_at: datetime
+    completed_at: datetime | None
+    events: list[TracedEvent]
+    write_backs: list[TracedWriteBack]
+
+
 class Trace(Shown):
     """The chain of one incident, from the stretch that brought it to each attempt."""
 
@@ -103,6 +132,10 @@ class Trace(Shown):
     coverage: Stretch
     alert: AlertOutcome
     events: list[TracedEvent]
+    investigations: list[TracedInvestigation] = Field(
+        description="Those that have examined it, the newest first, "
+        f"{accounting.MOST_INVESTIGATIONS} at most."
+    )
 
 
 class CoveredSource(_Extent):

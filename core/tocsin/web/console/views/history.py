@@ -11,16 +11,12 @@ from tocsin.model import Moment, Severity, Statement
 _HERE = "Tocsin"
 
 
-def history_of(
-    incident: Mapping[str, Any],
-    trace: Mapping[str, Any],
-    investigations: Iterable[Mapping[str, Any]],
-) -> Sequence[Moment]:
+def history_of(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequence[Moment]:
     """Return what happened, the earliest first; each with who had a part in it."""
     moments = (
         *_of_incident(incident),
         *_of_events(trace["events"]),
-        *_of_investigations(investigations),
+        *_of_investigations(trace["investigations"]),
     )
     return sorted(moments, key=lambda moment: moment.at)
 
@@ -50,6 +46,7 @@ def _of_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[
     for session in investigations:
         words = f"{session['created_by']} asked: {session['query']}"
         yield _moment(session["created_at"], "investigations", words)
+        yield from _of_events(session["events"])
 
 
 def _moment(at: str, source: str, words: str, severity: Severity | None = None) -> Moment:

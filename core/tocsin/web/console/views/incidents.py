@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tocsin.accounting import MOST_INVESTIGATIONS
 from tocsin.model import IncidentStatus, Persona, Severity
 from tocsin.reports import draw_timeline
 from tocsin.web.console.pages import Action, Page
@@ -14,9 +15,7 @@ from tocsin.web.console.views.investigations import question_in
 from tocsin.web.console.views.narrowing import chosen_from
 from tocsin.web.routes.accounting import get_trace
 from tocsin.web.routes.enrichment import enrich_incident
-from tocsin.web.routes.graph import get_graph_entity
 from tocsin.web.routes.incidents import get_incident, list_incidents
-from tocsin.web.routes.investigations import get_investigation
 from tocsin.web.routes.sessions import start_investigation
 
 _ONE = "/incidents/{number}"
@@ -27,7 +26,6 @@ _TIMESPANS = {
     "P7D": "the last 7 days",
     "P30D": "the last 30 days",
 }
-_MOST_INVESTIGATIONS = 20
 
 
 async def show_incidents(reading: Reading) -> Mapping[str, Any]:
@@ -48,32 +46,15 @@ async def show_incident(reading: Reading) -> Mapping[str, Any]:
     """Return an incident, its chain, what happened to it when, and who looked into it."""
     incident = await reading.ask(get_incident)
     trace = await reading.ask(get_trace)
-    investigations = await _investigations(reading)
-    history = history_of(incident, trace, investigations)
+    history = history_of(incident, trace)
     return {
         "incident": incident,
         "trace": trace,
-        "investigations": investigations,
-        "most_investigations": _MOST_INVESTIGATIONS,
+        "most_investigations": MOST_INVESTIGATIONS,
         "history": history,
         "timeline": draw_timeline(history),
         "personas": list(Persona),
     }
-
-
-async def _investigations(reading: Reading) -> list[Mapping[str, Any]]:
-    """Return the investigations that the graph has as having examined the incident."""
-    around = await reading.ask(
-        get_graph_entity,
-        {"value": reading.path["number"]},
-        kind="incident",
-        kinds="session",
-        types="examined",
-        limit=str(_MOST_INVESTIGATIONS + 1),
-    )
-    ids = [node["value"] for node in around["nodes"] if node["kind"] == "session"]
-    found = [await reading.ask(get_investigation, {"session_id": each}) for each in ids]
-    return sorted(found, key=lambda session: session["created_at"], reverse=True)
 
 
 PAGES = (
