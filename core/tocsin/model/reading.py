@@ -58,6 +58,8 @@ class Received:
     covered: tuple[Covered, ...] = ()
     records: int = 0
     """How many records were read, of whatever kind."""
+    incomplete: tuple[str, ...] = ()
+    """The ids of incidents that lack what could not be had: they are read again as new ones are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

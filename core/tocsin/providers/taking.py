@@ -47,6 +47,8 @@ class Taken:
     brought: dict[str, int] = field(default_factory=dict)
     """The digests of what was not seen before, and the seconds at which it changed."""
     records: int = 0
+    incomplete: list[str] = field(default_factory=list)
+    """The ids of incidents whose details could not be had."""
     stopped: PluginFailure | None = None
     """What kept the rest of the page from being taken."""
 
@@ -58,6 +60,7 @@ class Taken:
             rejected=tuple(self.rejected),
             covered=covered,
             records=self.records,
+            incomplete=tuple(self.incomplete),
         )
 
 
@@ -108,6 +111,7 @@ class Taker:
             words = "an incident is kept without its details for now"
             facts = {"external_id": incident.external_id, "reason": str(error)}
             self._source.tools.log.warning(words, **facts)
+            taken.incomplete.append(incident.external_id)
         except Exception as error:  # noqa: BLE001 - one incident must not stop the feed
             taken.rejected.append(self._aside(record, window, error, "its details: "))
         return incident

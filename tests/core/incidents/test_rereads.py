@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import delete
 
 from tocsin import CredentialsRefused, Incident, Page, Severity, TryLater
 from tocsin.incidents.coverage.positions import StreamKey
@@ -55,6 +56,17 @@ async def test_a_new_incident_is_read_again_as_often_as_is_set(sync, store_new, 
         "10.0.0.2",
         "10.0.0.3",
     }
+
+
+async def test_one_that_lacks_something_is_read_again_though_it_is_not_new(
+    sync, store_new, database, rows, clock
+):
+    await store_new(1, 2)
+    await database.write(lambda connection: connection.execute(delete(rereads)))
+    page = Page(next_position={}, incidents=(incident(1), incident(2)), incomplete=("2",))
+    key, policy = StreamKey(sync.name, "other"), sync._writer.policy
+    await database.write(store_page, key, page, revision=1, policy=policy, now=clock.now())
+    assert [row["external_id"] for row in await rows(rereads)] == ["2"]
 
 
 async def test_nothing_is_read_again_where_that_is_not_set(make_archive):

@@ -86,6 +86,7 @@ class Reading:
         self.position = None
         self.incidents: list[Incident] = []
         self.rejected: list[Any] = []
+        self.incomplete: list[str] = []
         self.covered: list[Any] = []
         self._settings = {"poll_interval": "1m"} | settings
         self.restart()
@@ -108,6 +109,7 @@ class Reading:
                 self.position = page.next_position
                 self.incidents += page.incidents
                 self.rejected += page.rejected
+                self.incomplete += page.incomplete
                 self.covered += page.covered
                 count += 1
                 if count == most:

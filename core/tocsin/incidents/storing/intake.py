@@ -85,7 +85,8 @@ def store_received(
     _insert(connection, incident_alerts, _rows(new + changed, _alert_rows))
     _insert(connection, quarantine, _rejected_rows(key, received, now))
     if after := policy.reread_after:
-        names = [it.incident.external_id for it in new if not past or _is_young(it, after, now)]
+        young = [it.incident.external_id for it in new if not past or _is_young(it, after, now)]
+        names = list(dict.fromkeys((*young, *received.incomplete)))
         schedule_rereads(connection, key.provider, names, after[0], now)
     emit(connection, events)
     return Stored(counts, len(events))
