@@ -14,7 +14,7 @@ from tocsin.errors import (
     TocsinError,
     TryLater,
 )
-from tocsin.fields import Duration, LocalPath, PluginSettings, ServerUrl
+from tocsin.fields import Duration, LocalPath, PluginSettings, ServerUrl, any_case
 from tocsin.hookspecs import (
     AttemptLog,
     Capability,
@@ -237,6 +237,7 @@ __all__ = [
     "WhoIsThere",
     "Window",
     "WindowedProvider",
+    "any_case",
     "defang",
     "find_in_record",
     "find_observables",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from tocsin.fields import Duration, PluginSettings
+from tocsin.fields import Duration, PluginSettings, any_case
 from tocsin.hookspecs.tools import Tools
 from tocsin.model import Enrichment, Entity, EntityKind, Health, Marking, Pap, Tlp
 
@@ -46,12 +46,12 @@ class Enricher(ABC):
             le=timedelta(minutes=2),
             description="How long one question may take.",
         )
-        max_tlp: Annotated[Tlp, BeforeValidator(Tlp.parse)] = Field(
+        max_tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
             description="Ask only for what is marked so or wider (Traffic Light Protocol). Only of "
             "online enrichers.",
         )
-        max_pap: Annotated[Pap, BeforeValidator(Pap.parse)] = Field(
+        max_pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
             description="Ask only for what is marked so or freer (Permissible Actions Protocol). "
             "Only of online enrichers.",

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from tocsin import (
     Duration,
@@ -24,6 +24,7 @@ from tocsin import (
     Tools,
     Window,
     WindowedProvider,
+    any_case,
 )
 from tocsin_connectors.siem.indices.cluster import Attempts, Cluster
 from tocsin_connectors.siem.indices.naming import naming
@@ -52,7 +53,7 @@ class Wazuh(WindowedProvider):
             pattern=r"^[^\s/?#\\\"<>|]+$",
             description="The indices to read, with `*` for anything, separated by commas.",
         )
-        min_severity: Annotated[Severity, BeforeValidator(Severity.parse)] = Field(
+        min_severity: Annotated[Severity, any_case(Severity)] = Field(
             default=Severity.MEDIUM,
             description="Read nothing that is less severe: of 4.x, Medium is level 7 and above.",
         )
