@@ -1,4 +1,6 @@
-"""What the tests of file providers share: a provider of numbered records and its stored feed."""
+"""What the tests of connectors share: time that stands still until it is moved, and for those of
+file providers a provider of numbered records and its stored feed.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +32,7 @@ from tocsin import (
     Window,
 )
 from tocsin.clock import Clock, SystemClock
+from tocsin.testing import ManualClock
 from tocsin_connectors.siem.files import FileProvider, following
 from tocsin_connectors.siem.files.opened import OpenFile
 
@@ -127,6 +130,11 @@ def make_feed(
 ) -> Feed:
     made = kind.Settings.model_validate({"plugin": "test", "path": str(path)} | settings)
     return Feed(kind(made, tools(clock or SystemClock())))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture(name="make_feed")

@@ -10,18 +10,13 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.connectors.json_values import JSON
 
 from tocsin import IncidentStatus, Severity, Window
 from tocsin_connectors.siem.ocsf import Ocsf, tocsin_providers
 
 NOON = datetime(2024, 11, 20, 12, tzinfo=UTC)
 SECONDS = int(NOON.timestamp())
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def detection(**changes: Any) -> dict[str, Any]:

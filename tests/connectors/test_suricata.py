@@ -11,15 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, Severity
 from tocsin_connectors.siem.suricata import Suricata, tocsin_providers
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 KEYS = st.sampled_from(
     ["src_ip", "dest_ip", "http", "dns", "tls", "smtp", "email", "files", "fileinfo", "proto"]
 )

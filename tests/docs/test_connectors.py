@@ -12,7 +12,8 @@ import pytest
 
 from tocsin import CaseChannel
 from tocsin.fields import Origin
-from tocsin_connectors.soar.sentinel_incidents.rights import ASK, NEEDED
+from tocsin_connectors.microsoft.rights import RIGHTS
+from tocsin_connectors.soar.sentinel_incidents.rights import NEEDED
 
 FOLDER = Path(__file__).parents[2] / "docs/soar/connectors"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
@@ -100,4 +101,4 @@ def test_the_role_for_azure_has_what_is_needed_and_nothing_else():
     [role] = re.findall(
         r"^ *```json\n(.*?)^ *```$", PAGES["sentinel-incidents"], re.DOTALL | re.MULTILINE
     )
-    assert sorted(json.loads(role)["Actions"]) == sorted((*NEEDED, ASK))
+    assert sorted(json.loads(role)["Actions"]) == sorted((*NEEDED, RIGHTS))

@@ -14,11 +14,12 @@ from pydantic_core import PydanticUndefined
 
 from tocsin import EntityKind
 from tocsin.testing import make_settings
+from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.rights import RIGHTS, lacking
 from tocsin_connectors.siem.defender import Defender
-from tocsin_connectors.siem.microsoft.clouds import CLOUDS
 from tocsin_connectors.siem.microsoft.hunting import HUNTING
 from tocsin_connectors.siem.sentinel import Sentinel
-from tocsin_connectors.siem.sentinel.rights import CHANGE, COMMENT, QUERY, READ, RIGHTS, lacking
+from tocsin_connectors.siem.sentinel.rights import CHANGE, COMMENT, QUERY, READ
 from tocsin_connectors.siem.sentinel.tables import WORKSPACE
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operators" / "providers"

@@ -15,7 +15,7 @@ from tocsin.testing.investigating import investigate
 from tocsin.testing.receiver import ReceiverSimulator, RemoteObject
 from tocsin.testing.serving import run_simulator
 from tocsin.testing.siem import Case, Occurrence, Siem
-from tocsin.testing.simulator import Asked, Refusal, Shown, Simulator
+from tocsin.testing.simulator import Shown, Simulator
 from tocsin.testing.tools import (
     loopback_client,
     loopback_sockets,
@@ -24,6 +24,7 @@ from tocsin.testing.tools import (
     open_enricher,
     open_provider,
 )
+from tocsin.testing.vendor_api import Asked, Refusal
 
 __all__ = [
     "Asked",

@@ -6,44 +6,21 @@ an incident. Sessions, paging, throttling and everything that can go wrong are h
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from email.utils import format_datetime
-from itertools import count
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import orjson
 from aiohttp import web
 
 from tocsin.model import Entity, Window
-from tocsin.testing.faults import OF_PAGES, Fault, spoil
-from tocsin.testing.server import LoopbackServer
+from tocsin.testing.faults import OF_PAGES, Fault
 from tocsin.testing.siem import Case, Occurrence, Siem
+from tocsin.testing.vendor_api import Handler, Refusal, VendorApi
 
 _MINUTE = timedelta(minutes=1)
-
-
-class Refusal(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
-    """Raise it for a request that the vendor answers with an error."""
-
-    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.headers = headers or {}
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that came."""
-
-    at: datetime
-    method: str
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +40,9 @@ class _Place:
     expires_at: datetime
 
 
-class Simulator(ABC):
+class Simulator(VendorApi):
     """The API of one SIEM; `async with` serves it, at `url`."""
 
-    open_paths: ClassVar[tuple[str, ...]] = ()
-    """The paths that are answered without a session, such as that of the sign-in."""
     most_per_page: ClassVar[int] = 100
     """The vendor's limit; whoever asks for more gets so many."""
     newest_first: ClassVar[bool] = False
@@ -77,30 +52,17 @@ class Simulator(ABC):
     def __init__(self, siem: Siem, *, port: int = 0) -> None:
         """Show a SIEM at a port; at one that is free, unless it is given."""
         self.siem = siem
-        self.requests: list[Asked] = []
-        """Every request that came, in order."""
+        super().__init__(siem.clock, port=port)
         self.most_per_minute: int | None = None
         """More requests than these are answered 429."""
-        self.retry_after = timedelta(seconds=30)
-        """What the faults ask for that name a delay."""
         self.before_each: Callable[[], None] = lambda: None
         """Called before each request is answered, so that things happen while pages are read."""
-        self.mistakes: list[Exception] = []
-        """What its own handlers have raised, which is answered 500."""
         self._sessions: dict[str, datetime] = {}
         self._places: dict[str, _Place] = {}
-        self._numbers = count(1)
         self._faults: list[tuple[Fault, str]] = []
         self._page_fault: Fault | None = None
-        app = web.Application(middlewares=[self._answer])
-        app.add_routes(self.routes())
-        self._server = LoopbackServer(app, port)
 
     # what a vendor's simulator says
-
-    @abstractmethod
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the vendor's routes, whose handlers return `self.json(...)`."""
 
     @abstractmethod
     def render(self, case: Case) -> dict[str, Any]:
@@ -179,18 +141,7 @@ class Simulator(ABC):
         record = self.render_occurrence(occurrence)
         return _nonsense(record) if occurrence.malformed else record
 
-    @staticmethod
-    def json(content: Any, status: int = 200) -> web.Response:
-        """Return an answer in JSON."""
-        body = orjson.dumps(content)
-        return web.Response(body=body, status=status, content_type="application/json")
-
     # what a test uses
-
-    @property
-    def url(self) -> str:
-        """The address of the API, without a slash at the end."""
-        return self._server.url
 
     def fail(self, *faults: Fault, times: int = 1, where: str = "") -> None:
         """Have the next requests go wrong, one for each fault, and that so many times over.
@@ -222,59 +173,23 @@ class Simulator(ABC):
         self.forget()
         await self._server.listen()
 
-    async def __aenter__(self) -> Self:
-        await self._server.__aenter__()
-        return self
+    def _now(self) -> datetime:
+        return self.siem.now()
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._server.__aexit__()
-
-    # how requests are answered
-
-    @web.middleware
-    async def _answer(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]
-    ) -> web.StreamResponse:
+    def _fault_of(self, request: web.Request) -> Fault | None:
         self.before_each()
-        now = self.siem.clock.now()
-        query, headers = dict(request.query), dict(request.headers)
-        self.requests.append(Asked(now, request.method, request.path, query, headers))
         fault = self._next_fault(request)
         if fault in (Fault.REVOKED, Fault.RESTARTED):
             self._sessions.clear()
         if fault is Fault.RESTARTED:
             self._places.clear()
+        return fault
 
-        async def answer() -> web.Response:
-            return await self._handle(request, handler)
-
-        if fault is None:
-            response: web.StreamResponse = await answer()
-        else:
-            response = await spoil(fault, request, answer, self.siem.now(), self.retry_after)
-        if not response.prepared:
-            response.headers["Date"] = format_datetime(self.siem.now(), usegmt=True)
-        return response
-
-    async def _handle(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]
-    ) -> web.Response:
-        try:
-            self._admit(request)
-            self._page_fault = None
-            response: web.Response = await handler(request)
-        except Refusal as refusal:
-            error = {"error": str(refusal)}
-            response = self.json(error, refusal.status)
-            response.headers.update(refusal.headers)
-        except web.HTTPException as error:
-            response = self.json({"error": error.reason}, error.status)
-        except Exception as mistake:
-            self.mistakes.append(mistake)
-            raise
-        else:
-            if self._page_fault is Fault.PARTIAL:
-                response.set_status(206)
+    async def _handle(self, request: web.Request, handler: Handler) -> web.Response:
+        self._page_fault = None
+        response = await super()._handle(request, handler)
+        if self._page_fault is Fault.PARTIAL:
+            response.set_status(206)
         return response
 
     def _admit(self, request: web.Request) -> None:
@@ -283,8 +198,7 @@ class Simulator(ABC):
             first = bisect_right(self.requests, since, key=lambda asked: asked.at)
             if len(self.requests) - first > self.most_per_minute:
                 raise Refusal(429, "too many requests", {"Retry-After": "60"})
-        if request.path not in self.open_paths and not self.is_signed(request):
-            raise Refusal(401, "the session has ended, or never began")
+        super()._admit(request)
 
     def _next_fault(self, request: web.Request) -> Fault | None:
         writes = request.method != "GET" and request.path not in self.open_paths

@@ -11,8 +11,8 @@ from aiohttp import web
 from sqlalchemy import Connection
 
 from tocsin import audit
+from tocsin.web.auditing import entry_of
 from tocsin.web.calls import Answer, Call, Change, Endpoint, Services, Serving
-from tocsin.web.headers import REQUEST_ID_KEY
 from tocsin.web.idempotency import AlreadyDone, Attempt, Stored, find_stored, store_answer
 
 Confirm = Callable[[Connection, web.Request], object]
@@ -68,12 +68,12 @@ class Changing:
         return answer
 
     def _entry(self, call: Call, action: str, change: Change, now: datetime) -> audit.Entry:
-        return audit.Entry(
-            at=now,
+        return entry_of(
+            self._services,
+            call.request,
+            now,
             actor=call.principal.id,
             action=change.action or action,
             target=change.target,
-            address=self._services.addresses.of(call.request),
-            request_id=call.request[REQUEST_ID_KEY],
             details=change.details,
         )

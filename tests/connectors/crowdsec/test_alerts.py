@@ -9,18 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.crowdsec.alerts import incident_of, is_blocklist, settled
 from tocsin_connectors.siem.crowdsec.times import go_duration, parse_time
 
 from .simulator import go_time, parse_duration
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def alert(**changes: Any) -> dict[str, Any]:

@@ -20,11 +20,6 @@ Put = Callable[..., Case]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def falcon(clock: ManualClock) -> AsyncIterator[FalconSimulator]:
     async with FalconSimulator(Siem(clock)) as simulator:
         yield simulator

@@ -12,7 +12,7 @@ from tests.connectors.microsoft.cloud import CREDENTIALS, TENANT, MicrosoftSimul
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
 from tocsin.testing import Case, Refusal, run_simulator
-from tocsin_connectors.siem.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.clouds import CLOUDS
 
 SETTINGS = CREDENTIALS
 INCIDENTS = "/v1.0/security/incidents"

@@ -23,7 +23,7 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, Fault, ManualClock, Occurrence, Siem, open_provider
+from tocsin.testing import Case, Fault, Occurrence, Siem, open_provider
 from tocsin_connectors.siem.defender import Defender, tocsin_providers
 
 from .simulator import INCIDENTS, SETTINGS, DefenderSimulator
@@ -31,11 +31,6 @@ from .simulator import INCIDENTS, SETTINGS, DefenderSimulator
 ATTACKER = Entity(EntityKind.IP, "203.0.113.7")
 HUNTING = "runHuntingQuery"
 KEY = "tocsin:ses_01:1:7"
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

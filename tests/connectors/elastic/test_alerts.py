@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing import make_settings
@@ -20,13 +21,6 @@ SETTINGS = make_settings(
     kibana_url="https://kibana.example.com:5601",
     api_key="x",
     space="soc",
-)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=5,
 )
 NAME = "4f0b2c1d9e8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b2c"
 

@@ -26,7 +26,6 @@ from tocsin.registry.describing import describe
 from tocsin.testing import (
     Case,
     Fault,
-    ManualClock,
     Occurrence,
     Siem,
     make_settings,
@@ -37,11 +36,6 @@ from tocsin_connectors.siem.elastic import Elastic, tocsin_providers
 from .simulator import API_KEY, CasesSimulator, ElasticSimulator
 
 ADDRESS = Entity(EntityKind.IP, "203.0.113.7")
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.connectors.microsoft.kql_reader import BadQuery, Query, read
 
 from tocsin import Entity, EntityKind
 from tocsin.testing import Occurrence, Refusal, Simulator
-from tocsin_connectors.siem.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.clouds import CLOUDS
 
 TENANT = "8f2c0d34-5f0e-4f0b-9c39-0d6f6a2e1b11"
 TOKEN_PATH = f"/{TENANT}/oauth2/v2.0/token"

@@ -17,10 +17,10 @@ from pydantic import ValidationError
 from tests.connectors.microsoft.cloud import CREDENTIALS, TOKEN_PATH, MicrosoftSimulator
 
 from tocsin import CredentialsRefused
-from tocsin.testing import ManualClock, Siem, loopback_client, make_settings, make_tools
+from tocsin.testing import Siem, loopback_client, make_settings, make_tools
+from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.entra import Entra, _roles_in
 from tocsin_connectors.siem.defender import Defender
-from tocsin_connectors.siem.microsoft.clouds import CLOUDS
-from tocsin_connectors.siem.microsoft.entra import Entra, _roles_in
 from tocsin_connectors.siem.sentinel import Sentinel
 
 OF_SENTINEL = {
@@ -46,11 +46,6 @@ class Cloud(MicrosoftSimulator):
 
     async def ok(self, request):
         return self.json({})
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, RelationType, SiemEvent
 from tocsin_connectors.siem.microsoft.rows import event_of
@@ -27,11 +28,6 @@ LOGON = {
     "AccountName": "alice",
     "RemoteIP": "203.0.113.7",
 }
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
-    max_leaves=8,
-)
 
 
 def event(table: str, record: object, asked: Entity = ATTACKER, at: str = "") -> SiemEvent:

@@ -22,15 +22,10 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, ManualClock, Occurrence, Siem, open_provider
+from tocsin.testing import Case, Occurrence, Siem, open_provider
 from tocsin_connectors.siem.opensearch import OpenSearch, tocsin_providers
 
 PLUGIN = "/_plugins/_security_analytics"
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

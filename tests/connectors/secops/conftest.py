@@ -20,11 +20,6 @@ Put = Callable[..., Case]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def instance(clock: ManualClock) -> AsyncIterator[SecOpsSimulator]:
     async with SecOpsSimulator(Siem(clock)) as simulator:
         yield simulator

@@ -16,7 +16,7 @@ from tests.connectors.microsoft.cloud import CREDENTIALS, MicrosoftSimulator, st
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
 from tocsin.testing import Case, Refusal, Shown, run_simulator
-from tocsin_connectors.siem.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.clouds import CLOUDS
 
 SUBSCRIPTION = "11111111-2222-4333-8444-555555555555"
 LOGS = "99999999-8888-4777-8666-555555555555"

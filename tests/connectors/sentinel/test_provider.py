@@ -27,7 +27,7 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, Fault, ManualClock, Occurrence, Siem, make_settings, open_provider
+from tocsin.testing import Case, Fault, Occurrence, Siem, make_settings, open_provider
 from tocsin_connectors.siem.defender import Defender
 from tocsin_connectors.siem.sentinel import Sentinel, tocsin_providers
 from tocsin_connectors.siem.sentinel.incidents import is_own
@@ -38,11 +38,6 @@ from .simulator import LOGS, READER, SETTINGS, SentinelSimulator
 ATTACKER = Entity(EntityKind.IP, "203.0.113.7")
 WEB = Entity(EntityKind.HOST, "web01")
 KEY = "tocsin:ses_01:1:7"
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin_connectors.siem.splunk.findings import incident_of, lasting, time_in
@@ -15,13 +16,6 @@ from tocsin_connectors.siem.splunk.findings import incident_of, lasting, time_in
 WEB = "https://splunk.example.com:8000"
 GUID = "0B5E2C7A-5B4E-4B62-9F0D-7F2C1D9E8A11"
 NAME = f"{GUID}@@notable@@9b74c9897bac770ffc029102a200c5de"
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
 
 
 def finding(**changes):

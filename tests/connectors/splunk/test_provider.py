@@ -21,18 +21,13 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, Fault, ManualClock, Occurrence, Siem, make_settings, open_provider
+from tocsin.testing import Case, Fault, Occurrence, Siem, make_settings, open_provider
 from tocsin_connectors.siem.splunk import Splunk, tocsin_providers
 
 from .simulator import TOKEN, FindingsSimulator, SplunkSimulator
 
 JOBS = "search/v2/jobs"
 ADDRESS = Entity(EntityKind.IP, "203.0.113.7")
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture(params=[SplunkSimulator, FindingsSimulator], ids=["version-7", "version-8"])

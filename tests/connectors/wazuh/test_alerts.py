@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.indices.asking import everywhere
+from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, Incident, Severity
 from tocsin_connectors.siem.matching import is_named
@@ -19,11 +20,6 @@ from tocsin_connectors.siem.wazuh.links import link_to
 from tocsin_connectors.siem.wazuh.queries import ENTITY_FIELDS
 
 HOUR = timedelta(hours=1)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 ALERT = {
     "@timestamp": "2026-11-20T09:19:51.250+0000",
     "timestamp": "2026-11-20T09:19:51.250+0000",

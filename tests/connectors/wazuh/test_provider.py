@@ -19,15 +19,10 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, ManualClock, Siem, open_provider
+from tocsin.testing import Case, Siem, open_provider
 from tocsin_connectors.siem.wazuh import Wazuh, tocsin_providers
 
 RULE = "5710"
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture(params=[WazuhSimulator, FindingsSimulator])

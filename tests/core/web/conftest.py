@@ -8,7 +8,10 @@ from contextlib import AsyncExitStack
 import pytest
 
 from administering import Admin, Caller
+from incident_rows import add_incidents
 from running_api import Api, api, open_api
+from tocsin.events import Bells
+from tocsin.knowledge import Indexer
 from tocsin.store import open_database
 
 __all__ = ["api"]
@@ -22,6 +25,18 @@ async def admin(api) -> Admin:
 @pytest.fixture
 async def analyst(api) -> Caller:
     return Caller(api, await api.analyst())
+
+
+@pytest.fixture
+def add(api, clock):
+    """Store incidents, and have them be found."""
+
+    async def add(count: int = 1, **values) -> list[int]:
+        numbers = await api.services.database.write(add_incidents, count, **values)
+        await Indexer(api.services.database, clock, Bells()).catch_up()
+        return numbers
+
+    return add
 
 
 @pytest.fixture

@@ -10,12 +10,10 @@ from html import unescape
 import orjson
 import pytest
 
-from incident_rows import NOW, add_incidents
+from incident_rows import NOW
 from report_samples import HOSTILE
 from running_api import URL, problem
-from tocsin.events import Bells
 from tocsin.investigations import create_session
-from tocsin.knowledge import Indexer
 from tocsin.model import Persona
 from tocsin.store.text import clean
 from tocsin.web.cursor import Place, Spot
@@ -26,18 +24,6 @@ SEARCH = "/api/v1/search"
 ENTITIES = "/api/v1/search/entities"
 
 on_one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-
-@pytest.fixture
-def add(api, clock):
-    """Store incidents, and have them be found."""
-
-    async def add(count: int = 1, **values) -> list[int]:
-        numbers = await api.services.database.write(add_incidents, count, **values)
-        await Indexer(api.services.database, clock, Bells()).catch_up()
-        return numbers
-
-    return add
 
 
 async def ask(api, query: str) -> str:

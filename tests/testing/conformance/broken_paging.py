@@ -83,7 +83,9 @@ class Remembering(Incidents):
         return known
 
 
-@breaks("test_what_changes_while_pages_are_read_arrives")
+@breaks(
+    "test_what_changes_while_pages_are_read_arrives", "test_a_status_that_stands_is_not_set_again"
+)
 class ReadsAListOnce(Remembering):
     def make(self, incident, record):
         age = (incident.changed_at - incident.occurred_at).total_seconds()

@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin import Answer, Broken, Refused, Window
+from tocsin_connectors.microsoft.entra import Entra
 from tocsin_connectors.siem.defender.settings import DefenderSettings
 from tocsin_connectors.siem.defender.walk import UPDATED, Record, Step
-from tocsin_connectors.siem.microsoft.entra import Entra
 from tocsin_connectors.siem.microsoft.kql import second, timespan
 from tocsin_connectors.siem.microsoft.searching import Rows
 

@@ -18,13 +18,13 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
+from tocsin_connectors.microsoft.entra import Entra
 from tocsin_connectors.siem.defender import writing
 from tocsin_connectors.siem.defender.checking import problems
 from tocsin_connectors.siem.defender.graph import INCIDENTS, Graph
 from tocsin_connectors.siem.defender.incidents import incident_of
 from tocsin_connectors.siem.defender.settings import DefenderSettings
 from tocsin_connectors.siem.defender.walk import Step
-from tocsin_connectors.siem.microsoft.entra import Entra
 from tocsin_connectors.siem.microsoft.hunting import HUNTING
 from tocsin_connectors.siem.microsoft.searching import Searcher, kinds_of
 from tocsin_connectors.siem.records import utc

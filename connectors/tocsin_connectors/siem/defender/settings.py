@@ -8,8 +8,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from tocsin import ServerUrl, WindowedProvider
-from tocsin_connectors.siem.microsoft.clouds import CLOUDS
-from tocsin_connectors.siem.microsoft.entra import EntraSettings
+from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.entra import EntraSettings
 
 
 class DefenderSettings(EntraSettings, WindowedProvider.Settings):

@@ -1,1 +1,1 @@
-"""What Microsoft's SIEMs share: clouds, the sign-in, names of things, and queries in KQL."""
+"""What Microsoft's SIEMs share: names of things, and queries in KQL."""

@@ -14,16 +14,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from jwt.algorithms import RSAAlgorithm
 
-from tocsin import (
-    Api,
-    Broken,
-    CredentialsRefused,
-    Grant,
-    Misconfigured,
-    Refused,
-    Tools,
-    parse_json,
-)
+from tocsin import Api, CredentialsRefused, Grant, Tools, parse_json
+from tocsin_connectors.oauth import grant_for
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -53,20 +45,8 @@ class ServiceAccount:
 
     async def sign_in(self) -> Grant:
         """Return a grant for a signed assertion (RFC 7523 section 2.1)."""
-        now = self._clock.now()
-        form = {"grant_type": _JWT_BEARER, "assertion": self._assertion(now)}
-        try:
-            answer = await self._api.request("POST", _PATH, form=form)
-        except Misconfigured:
-            raise
-        except Refused as refused:  # a key that was deleted is answered with 400
-            raise CredentialsRefused(
-                str(refused), status=refused.status, response=refused.response
-            ) from refused
-        match answer.json:
-            case {"access_token": str(token), "expires_in": int(seconds)} if token:
-                return Grant(f"Bearer {token}", now + timedelta(seconds=seconds))
-        raise Broken(f"POST {_PATH} answered without `access_token` and `expires_in`")
+        form = {"grant_type": _JWT_BEARER, "assertion": self._assertion(self._clock.now())}
+        return await grant_for(self._api, _PATH, form, self._clock)
 
     def _assertion(self, now: datetime) -> str:
         key = self._key

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from tocsin import Clock, Window
+from tocsin_connectors.microsoft.rights import RIGHTS, lacking
 from tocsin_connectors.siem.sentinel.logs import Logs
-from tocsin_connectors.siem.sentinel.rights import QUERY, READ, RIGHTS, lacking
+from tocsin_connectors.siem.sentinel.rights import QUERY, READ
 from tocsin_connectors.siem.sentinel.workspace import Workspace
 from tocsin_connectors.siem.trying import Trying, refused
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.microsoft.entra import Entra
+from tocsin_connectors.microsoft.entra import Entra
 from tocsin_connectors.siem.microsoft.kql import timespan
 from tocsin_connectors.siem.microsoft.searching import Rows
 from tocsin_connectors.siem.sentinel.settings import SentinelSettings

@@ -20,7 +20,7 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.microsoft.entra import Entra
+from tocsin_connectors.microsoft.entra import Entra
 from tocsin_connectors.siem.microsoft.searching import Searcher, kinds_of
 from tocsin_connectors.siem.records import union
 from tocsin_connectors.siem.sentinel import writing

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field
 
 from tocsin import Duration, EntityKind, ServerUrl, WindowedProvider
-from tocsin_connectors.siem.microsoft.clouds import CLOUDS
-from tocsin_connectors.siem.microsoft.entra import EntraSettings
+from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.entra import EntraSettings
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 

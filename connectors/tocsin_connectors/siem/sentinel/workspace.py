@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote, urlsplit
 
-from tocsin import Answer, Broken, Refused
-from tocsin_connectors.siem.microsoft.entra import Entra
+from tocsin import Answer, Broken
+from tocsin_connectors.microsoft.entra import Entra
+from tocsin_connectors.microsoft.resources import (
+    AUTHORIZATION,
+    Resource,
+    Resources,
+    incidents_path,
+    roles_path,
+    workspace_path,
+)
 from tocsin_connectors.siem.microsoft.kql import second
 from tocsin_connectors.siem.sentinel.settings import SentinelSettings
 from tocsin_connectors.siem.sentinel.walk import MODIFIED, Step
 
 CHANGED = f"properties/{MODIFIED}"
 _WORKSPACES = "2023-09-01"
-_AUTHORIZATION = "2022-04-01"
-_CONFLICTS = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
-Resource = dict[str, Any]
 
 
 class Workspace:
@@ -31,12 +34,11 @@ class Workspace:
         """Keep what is needed; do no I/O."""
         self._version = {"api-version": settings.api_version}
         self._api = entra.api(settings.url, settings.of_cloud.management)
-        self._path = (
-            f"/subscriptions/{settings.subscription}/resourceGroups/"
-            f"{quote(settings.resource_group)}/providers/Microsoft.OperationalInsights/"
-            f"workspaces/{settings.workspace}"
+        self._resources = Resources(self._api, settings.api_version)
+        self._path = workspace_path(
+            settings.subscription, settings.resource_group, settings.workspace
         )
-        self._incidents = f"{self._path}/providers/Microsoft.SecurityInsights/incidents"
+        self._incidents = incidents_path(self._path)
 
     async def first(self) -> Resource | None:
         """Return any incident, None where there is none yet."""
@@ -64,7 +66,7 @@ class Workspace:
 
     async def incident(self, name: str) -> Resource | None:
         """Return an incident, None where there is none of that name."""
-        return await self._resource(self._of(name))
+        return await self._resources.get(self._of(name))
 
     async def alerts(self, name: str) -> Sequence[Resource]:
         """Return the alerts of an incident."""
@@ -76,16 +78,16 @@ class Workspace:
 
     async def comment(self, name: str, comment: str) -> Resource | None:
         """Return a comment to an incident, None where there is none of that name."""
-        return await self._resource(f"{self._of(name)}/comments/{comment}")
+        return await self._resources.get(f"{self._of(name)}/comments/{comment}")
 
     async def write_comment(self, name: str, comment: str, message: str) -> bool:
         """Make a comment; False where it conflicts with what is there."""
         path = f"{self._of(name)}/comments/{comment}"
-        return await self._put(path, {"properties": {"message": message}})
+        return await self._resources.put(path, {"properties": {"message": message}})
 
     async def write(self, name: str, properties: Resource, etag: str | None) -> bool:
         """Replace an incident that has this ETag; False where it is another by now."""
-        return await self._put(self._of(name), {"properties": properties, "etag": etag})
+        return await self._resources.put(self._of(name), {"properties": properties}, etag)
 
     async def logs_id(self) -> str:
         """Return the id of the workspace, by which its logs are asked for."""
@@ -97,8 +99,8 @@ class Workspace:
 
     async def roles(self) -> Sequence[Resource]:
         """Return what the app's roles on the workspace allow."""
-        path = f"{self._path}/providers/Microsoft.Authorization/permissions"
-        answer = await self._api.get(path, **{"api-version": _AUTHORIZATION})
+        path = roles_path(self._path)
+        answer = await self._api.get(path, **{"api-version": AUTHORIZATION})
         return _members(answer, "value", path)
 
     def _of(self, name: str) -> str:
@@ -107,35 +109,6 @@ class Workspace:
     async def _ask(self, path: str, member: str) -> Sequence[Resource]:
         answer = await self._api.request("POST", path, query=self._version)
         return _members(answer, member, path)
-
-    async def _resource(self, path: str) -> Resource | None:
-        try:
-            answer = await self._api.get(path, **self._version)
-        except Refused as refused:
-            if refused.is_missing:
-                return None
-            raise
-        if isinstance(answer.json, dict):
-            return answer.json
-        raise Broken(f"GET {path} answered something else than an object")
-
-    async def _put(self, path: str, body: Resource) -> bool:
-        """Make or replace a resource; False for a conflict.
-
-        The ETag is in the body; RFC 9110 section 13.1.1 has it in the header.
-        """
-        shown = {"If-Match": str(body["etag"])} if body.get("etag") else {}
-        try:
-            answer = await self._api.request(
-                "PUT", path, query=self._version, json=body, headers=shown
-            )
-        except Refused as refused:
-            if refused.status in _CONFLICTS:
-                return False
-            raise
-        if not isinstance(answer.json, dict):
-            raise Broken(f"PUT {path} answered something else than what was written")
-        return True
 
 
 def _members(answer: Answer, member: str, path: str) -> Sequence[Resource]:

@@ -18,9 +18,11 @@ from tocsin import (
     Tools,
     TryLater,
 )
-from tocsin_connectors.soar.sentinel_incidents import comments, rights
+from tocsin_connectors.microsoft.rights import RIGHTS, lacking
+from tocsin_connectors.soar.sentinel_incidents import comments
 from tocsin_connectors.soar.sentinel_incidents.azure import Azure
-from tocsin_connectors.soar.sentinel_incidents.settings import CLOUDS, SentinelSettings
+from tocsin_connectors.soar.sentinel_incidents.rights import NEEDED
+from tocsin_connectors.soar.sentinel_incidents.settings import SentinelSettings
 
 _CLOSED = "Closed"
 _KEPT = (
@@ -57,11 +59,11 @@ class SentinelIncidents(CaseChannel):
     async def check(self) -> Health:
         """Return which actions the app may not do, and that the workspace answers."""
         try:
-            missing = list(rights.lacking(await self._azure.roles()))
+            missing = list(lacking(await self._azure.roles(), NEEDED))
         except CredentialsRefused as refused:
             if refused.status != HTTPStatus.FORBIDDEN:
                 raise
-            missing = [rights.ASK]
+            missing = [RIGHTS]
         if not missing:
             await self._azure.expect_incidents()
         return Health(
@@ -134,7 +136,7 @@ class SentinelIncidents(CaseChannel):
 
     def link(self, identifier: str) -> str:
         """Return the incident's page in the Azure portal."""
-        portal = CLOUDS[self.settings.cloud].portal
+        portal = self.settings.of_cloud.azure_portal
         asset = "#asset/Microsoft_Azure_Security_Insights/Incident"
         return f"{portal}/{asset}{self._path(identifier)}"
 

@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
 from tocsin import CaseChannel, ServerUrl
+from tocsin_connectors.microsoft.clouds import CLOUDS, Cloud, with_addresses
 
-
-@dataclass(frozen=True, slots=True)
-class Cloud:
-    """The addresses of one of Microsoft's clouds."""
-
-    management: str
-    """Azure Resource Manager, for which tokens are asked."""
-    authority: str
-    """Where one signs in."""
-    portal: str
-
-
-CLOUDS: Mapping[str, Cloud] = MappingProxyType(
-    {
-        "public": Cloud(
-            "https://management.azure.com",
-            "https://login.microsoftonline.com",
-            "https://portal.azure.com",
-        ),
-        "usgov": Cloud(
-            "https://management.usgovcloudapi.net",
-            "https://login.microsoftonline.us",
-            "https://portal.azure.us",
-        ),
-        "china": Cloud(
-            "https://management.chinacloudapi.cn",
-            "https://login.chinacloudapi.cn",
-            "https://portal.azure.cn",
-        ),
-    }
-)
+_ADDRESSES = {"url": "management", "authority": "authority"}
 
 
 class SentinelSettings(CaseChannel.Settings):
@@ -91,7 +59,14 @@ class SentinelSettings(CaseChannel.Settings):
     @model_validator(mode="before")
     @classmethod
     def _of_the_cloud(cls, given: Any) -> Any:
-        cloud = CLOUDS.get(given.get("cloud", "public")) if isinstance(given, dict) else None
-        if cloud is None:
-            return given
-        return {"url": cloud.management, "authority": cloud.authority, **given}
+        return with_addresses(given, _ADDRESSES)
+
+    @property
+    def of_cloud(self) -> Cloud:
+        """The addresses of the cloud."""
+        return CLOUDS[self.cloud]
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant, as `Entra` asks for it."""
+        return self.tenant

@@ -18,7 +18,7 @@ from tocsin.model import Delivery, Event, Idempotency, Receipt
 from tocsin.testing.clock import ManualClock
 from tocsin.testing.conformance.channel_events import ADDRESSES, Happenings
 from tocsin.testing.conformance.client import WatchedClient
-from tocsin.testing.conformance.rules import Seen, described
+from tocsin.testing.conformance.rules import Seen, described, failure_of
 from tocsin.testing.installed import shipped_templates
 from tocsin.testing.receiver import ReceiverSimulator, RemoteObject
 from tocsin.testing.tools import make_settings, make_tools
@@ -186,11 +186,7 @@ class ChannelLab(Happenings):
 
     async def failure(self, doing: Awaitable[object]) -> Exception | None:
         """Return what is raised, None if it goes well."""
-        try:
-            await doing
-        except Exception as error:  # noqa: BLE001 - the rule judges it
-            return error
-        return None
+        return await failure_of(doing)
 
 
 @lru_cache(4)

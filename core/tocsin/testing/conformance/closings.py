@@ -97,4 +97,4 @@ class ClosingRules(ChannelSuite):
         before = len(lab.simulator.requests)
         await lab.bring(event)
         asked = lab.simulator.requests[before:]
-        return {(it.method, it.path.partition("?")[0]) for it in asked if it.method != "GET"}
+        return {(it.method, it.path) for it in asked if it.method != "GET"}

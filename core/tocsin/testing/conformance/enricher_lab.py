@@ -18,7 +18,7 @@ from tocsin.model import Enrichment, Entity, Json
 from tocsin.observables import Environment
 from tocsin.testing.clock import ManualClock
 from tocsin.testing.conformance.client import WatchedClient
-from tocsin.testing.conformance.rules import Seen, described, does_not_apply
+from tocsin.testing.conformance.rules import Seen, described, does_not_apply, failure_of
 from tocsin.testing.faults import Fault, spoil
 from tocsin.testing.server import LoopbackServer
 from tocsin.testing.tools import make_settings, make_tools
@@ -128,13 +128,7 @@ class EnricherLab:
 
     async def failure(self, asking: Awaitable[object]) -> Exception | None:
         """Return what is raised, None if it goes well."""
-        try:
-            await asking
-        except Seen:
-            raise
-        except Exception as error:  # noqa: BLE001 - the rule judges it
-            return error
-        return None
+        return await failure_of(asking)
 
     async def hang_up(self) -> None:
         """Have the server be away."""

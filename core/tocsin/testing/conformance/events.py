@@ -9,7 +9,7 @@ from tocsin.errors import PluginFailure, Refused, TryLater
 from tocsin.hookspecs import Capability
 from tocsin.model import Entity, EntityKind, SiemEvent, Window
 from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance
 from tocsin.testing.conformance.lab import Lab
 from tocsin.testing.conformance.paging import PAGE
 from tocsin.testing.conformance.records import PRECISION
@@ -18,6 +18,7 @@ from tocsin.testing.conformance.rules import (
     does_not_apply,
     expect,
     expect_failure,
+    failure_of,
     rule,
 )
 from tocsin.testing.conformance.texts import HOSTILE
@@ -197,7 +198,7 @@ class HttpEventRules(HttpConformance):
             _expect_those(await _ask(lab), logged)
             for fault, wanted in _FAILURES.items():
                 lab.simulator.fail(fault)
-                expect_failure(await _failure(lab), wanted)
+                expect_failure(await failure_of(_ask(lab)), wanted)
                 lab.simulator.recover()
             _expect_those(await _ask(lab), logged)
 
@@ -210,7 +211,7 @@ class HttpEventRules(HttpConformance):
         async with self.lab() as lab:
             _log(self, lab, 30)
             await lab.hang_up()
-            expect_failure(await _failure(lab), TryLater)
+            expect_failure(await failure_of(_ask(lab)), TryLater)
 
 
 def _log(
@@ -237,16 +238,6 @@ async def _ask(
             if len(found) > limit:
                 raise Seen(f"more than {limit} events, which were the limit")
     return found
-
-
-async def _failure(lab: HttpLab) -> Exception | None:
-    try:
-        await _ask(lab)
-    except Seen:
-        raise
-    except Exception as error:  # noqa: BLE001 - which one it is, is what the rules are about
-        return error
-    return None
 
 
 def _names(event: SiemEvent, entity: Entity) -> bool:

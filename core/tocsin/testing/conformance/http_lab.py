@@ -16,7 +16,8 @@ from tocsin.testing.conformance.base import Conformance
 from tocsin.testing.conformance.lab import Lab
 from tocsin.testing.conformance.rules import Seen, described, does_not_apply
 from tocsin.testing.siem import Case
-from tocsin.testing.simulator import Refusal, Simulator
+from tocsin.testing.simulator import Simulator
+from tocsin.testing.vendor_api import Refusal
 
 FIRST_FETCH = timedelta(hours=2)
 _MINUTE = timedelta(minutes=1)

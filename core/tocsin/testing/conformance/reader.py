@@ -14,7 +14,7 @@ import orjson
 from tocsin.hookspecs import Provider
 from tocsin.incidents.storing.folding import combine
 from tocsin.model import Covered, Incident, Page, Received, Rejected, Window
-from tocsin.testing.conformance.rules import Seen
+from tocsin.testing.conformance.rules import Seen, failure_of
 
 MOST_PAGES = 1_000
 """So many pages of one read are taken for one that never ends."""
@@ -113,13 +113,7 @@ class Reader:
 
     async def failure(self) -> Exception | None:
         """Return what a read raised, None where it came to its end."""
-        try:
-            await self.read()
-        except Seen:
-            raise
-        except Exception as error:  # noqa: BLE001 - which one it is, is what the rules are about
-            return error
-        return None
+        return await failure_of(self.read())
 
     async def _take(
         self,

@@ -43,6 +43,17 @@ def expect_failure(error: BaseException | None, wanted: type[Exception]) -> None
     expect(isinstance(error, wanted), seen)
 
 
+async def failure_of(doing: Awaitable[object]) -> Exception | None:
+    """Return what is raised, None if it goes well; what a rule has seen is raised on."""
+    try:
+        await doing
+    except Seen:
+        raise
+    except Exception as error:  # noqa: BLE001 - which one it is, is what the rules are about
+        return error
+    return None
+
+
 def described(error: BaseException | None) -> str:
     """Return what was raised, in words."""
     return "nothing was raised" if error is None else f"{type(error).__name__}: {error}"

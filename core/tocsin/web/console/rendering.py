@@ -94,6 +94,7 @@ def _environment() -> Environment:
         "web_link": _web_link,
         "coded": _coded,
         "readable": _readable,
+        "health": _health,
     }
     environment.globals |= {"asset": _address, "FORM_TOKEN": FORM_TOKEN, "ONCE": ONCE}
     return environment
@@ -144,6 +145,12 @@ def _slug(text: object) -> str:
 
 def _count(value: int) -> str:
     return f"{value:,}"
+
+
+def _health(destination: Mapping[str, Any]) -> str:
+    """Return the state of a destination; `failing` while it is active and its receiver is not."""
+    is_failing = destination["state"] == "active" and destination["failing_since"] is not None
+    return "failing" if is_failing else str(destination["state"])
 
 
 def _coded(text: str) -> Markup:

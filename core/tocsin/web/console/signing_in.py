@@ -18,12 +18,12 @@ from tocsin.credentials import (
     expiry_of,
 )
 from tocsin.web.addresses import limited_as
+from tocsin.web.auditing import entry_of
 from tocsin.web.calls import Services
 from tocsin.web.console import rendering
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.visitors import Visitors, require_own_site
 from tocsin.web.gate import Gate
-from tocsin.web.headers import REQUEST_ID_KEY
 from tocsin.web.problems import Fault
 
 SIGN_IN = "/sign-in"
@@ -88,13 +88,13 @@ class SignIn:
     def _begin(
         self, connection: Connection, session: ConsoleSession, now: datetime, request: web.Request
     ) -> tuple[str, datetime]:
-        entry = audit.Entry(
-            at=now,
+        entry = entry_of(
+            self._services,
+            request,
+            now,
             actor=session.principal,
             action="console.sign-in",
             target=None,
-            address=self._services.addresses.of(request),
-            request_id=request[REQUEST_ID_KEY],
             details={"role": session.role},
         )
         audit.record(connection, entry)

@@ -11,8 +11,8 @@ from tocsin import audit
 from tocsin.enrichment import Change, Changes, Difference, Unanswered
 from tocsin.errors import CallerError
 from tocsin.model import Disposition, Enrichment, Outcome
+from tocsin.web.auditing import entry_of
 from tocsin.web.calls import ENRICHED_AT_ONCE, Answer, Call, Services
-from tocsin.web.headers import REQUEST_ID_KEY
 from tocsin.web.parsing import Shown, parse_number
 from tocsin.web.routes.incidents import Entity
 
@@ -100,13 +100,13 @@ def _later(words: str) -> CallerError:
 
 
 def _entry(call: Call, changed: int) -> audit.Entry:
-    return audit.Entry(
-        at=call.services.clock.now(),
+    return entry_of(
+        call.services,
+        call.request,
+        call.services.clock.now(),
         actor=call.principal.id,
         action=ACTION,
         target=f"incident:{call.path['number']}",
-        address=call.services.addresses.of(call.request),
-        request_id=call.request[REQUEST_ID_KEY],
         details={"changed": changed},
     )
 

@@ -53,9 +53,7 @@ async def test_a_page_that_fails_while_it_is_followed_ends_the_stream(person, mo
 
 
 @on_sqlite
-async def test_a_stream_that_begins_as_the_node_ends_does_not_hold_it_up(
-    api, person, monkeypatch
-):
+async def test_a_stream_that_begins_as_the_node_ends_does_not_hold_it_up(api, person, monkeypatch):
     async def fail(_self, render):
         pytest.fail("the page is still followed")
 

@@ -9,27 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incident_rows import add_incidents
 from session_rows import add_session
-from tocsin.events import Bells
-from tocsin.knowledge import Indexer, as_html
+from tocsin.knowledge import as_html
 from tocsin.knowledge.search.snippets import Part
 from tocsin.web.console.views.search import highlights
 
 HOSTILE = "beacon <script>alert(1)</script> </mark><img src=x> \"' {{ 7 * 7 }} &amp;"
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-
-@pytest.fixture
-def add(api, clock):
-    """Store incidents, and have them be found."""
-
-    async def add(count: int = 1, **values) -> list[int]:
-        numbers = await api.services.database.write(add_incidents, count, **values)
-        await Indexer(api.services.database, clock, Bells()).catch_up()
-        return numbers
-
-    return add
 
 
 def page_of(**query: str) -> str:

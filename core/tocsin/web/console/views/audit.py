@@ -10,15 +10,13 @@ import orjson
 
 from tocsin.credentials import ConsoleRole
 from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.periods import as_field, as_utc
 from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.console.views.narrowing import chosen_from, period_fields, period_from
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.routes.audit import list_audit
 
 _PATH = "/admin/audit"
 _TEXTS = ("actor", "action", "target")
-_MOMENTS = ("since", "until")
 _KNOWN = sorted({it.action for it in ENDPOINTS if it.action} | {"console.sign-in", "refused"})
 _PLACES = {
     "key": "/admin/api-keys/{}",
@@ -31,8 +29,7 @@ _PLACES = {
 
 async def show_audit(reading: Reading) -> Mapping[str, Any]:
     """Return one page of the audit log."""
-    moments = chosen_from(reading, *_MOMENTS)
-    query = chosen_from(reading, *_TEXTS) | {name: as_utc(it) for name, it in moments.items()}
+    query = chosen_from(reading, *_TEXTS) | period_from(reading)
     cursor = chosen_from(reading, "cursor")
     found = await reading.ask(list_audit, {}, **query, **cursor)
     entries = [
@@ -42,7 +39,7 @@ async def show_audit(reading: Reading) -> Mapping[str, Any]:
     return {
         "found": {**found, "entries": entries},
         "query": query,
-        "fields": {name: as_field(query.get(name, "")) for name in _MOMENTS},
+        "fields": period_fields(query),
         "actions": _KNOWN,
     }
 

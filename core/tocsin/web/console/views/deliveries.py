@@ -10,16 +10,14 @@ from tocsin.delivery import DeliveryState, Resting
 from tocsin.model import EventType
 from tocsin.web.console.forms import Form
 from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.periods import as_field, as_utc
 from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.console.views.narrowing import MOMENTS, chosen_from, period_fields, period_from
 from tocsin.web.routes.deliveries import get_delivery, list_deliveries, replay_delivery
 from tocsin.web.routes.destinations import list_destinations
 from tocsin.web.routes.rendered import get_delivery_body
 from tocsin.web.routes.replays import cancel_replay, create_replay, list_replays
 
 _TEXTS = ("state", "destination", "event_type", "subject")
-_MOMENTS = ("since", "until")
 _PAGES = {
     "incident": "/incidents/",
     "session": "/investigations/",
@@ -29,15 +27,14 @@ _PAGES = {
 
 async def show_deliveries(reading: Reading) -> Mapping[str, Any]:
     """Return one page of the deliveries, and what can be done with all of them."""
-    moments = chosen_from(reading, *_MOMENTS)
-    query = chosen_from(reading, *_TEXTS) | {name: as_utc(it) for name, it in moments.items()}
+    query = chosen_from(reading, *_TEXTS) | period_from(reading)
     cursor = chosen_from(reading, "cursor")
     known = await reading.ask(list_destinations, limit="200")
     replays = await reading.ask(list_replays, limit="20")
     return {
         "found": await reading.ask(list_deliveries, {}, **query, **cursor),
         "query": query,
-        "fields": {name: as_field(query.get(name, "")) for name in _MOMENTS},
+        "fields": period_fields(query),
         "states": list(DeliveryState),
         "kinds": list(EventType),
         "destinations": [it["name"] for it in known["destinations"]],
@@ -75,7 +72,7 @@ async def show_replays(reading: Reading) -> Mapping[str, Any]:
 
 
 def _replay(form: Form) -> Mapping[str, Any]:
-    return form.given("state", "destination", "event_type", *_MOMENTS)
+    return form.given("state", "destination", "event_type", *MOMENTS)
 
 
 _SECTION = "deliveries"

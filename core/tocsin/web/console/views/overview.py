@@ -26,9 +26,7 @@ async def show_overview(reading: Reading) -> Mapping[str, Any]:
         "proof": proof,
         "providers": providers,
         "strips": strips_of(proof, providers),
-        "destinations": [
-            {**it, **_counts(counts.get(it["name"])), "health": _health(it)} for it in destinations
-        ],
+        "destinations": [{**it, **_counts(counts.get(it["name"]))} for it in destinations],
         "disabled": schedules["schedules"],
         "disabled_total": schedules["total"],
         "upcoming": upcoming,
@@ -43,12 +41,6 @@ async def _destinations(reading: Reading) -> list[Mapping[str, Any]]:
         page = await reading.ask(list_destinations, limit="200", cursor=cursor)
         found.extend(page["destinations"])
     return found
-
-
-def _health(destination: Mapping[str, Any]) -> str:
-    """Return the state of a destination; `failing` while it is active and its receiver is not."""
-    is_failing = destination["state"] == "active" and destination["failing_since"] is not None
-    return "failing" if is_failing else str(destination["state"])
 
 
 def _counts(found: Mapping[str, Any] | None) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 CloudName = Literal["public", "usgov", "usdod", "china"]
 
@@ -28,6 +28,7 @@ class Cloud:
     """Microsoft Graph."""
     portal: str | None
     """The Defender portal, where there is one."""
+    azure_portal: str
 
 
 _GOVERNMENT = Cloud(
@@ -36,6 +37,7 @@ _GOVERNMENT = Cloud(
     logs="https://api.loganalytics.us",
     graph="https://graph.microsoft.us",
     portal="https://security.microsoft.us",
+    azure_portal="https://portal.azure.us",
 )
 
 CLOUDS: Mapping[str, Cloud] = MappingProxyType(
@@ -46,6 +48,7 @@ CLOUDS: Mapping[str, Cloud] = MappingProxyType(
             logs="https://api.loganalytics.io",
             graph="https://graph.microsoft.com",
             portal="https://security.microsoft.com",
+            azure_portal="https://portal.azure.com",
         ),
         "usgov": _GOVERNMENT,
         "usdod": Cloud(
@@ -54,6 +57,7 @@ CLOUDS: Mapping[str, Cloud] = MappingProxyType(
             logs=_GOVERNMENT.logs,
             graph="https://dod-graph.microsoft.us",
             portal="https://security.apps.mil",
+            azure_portal=_GOVERNMENT.azure_portal,
         ),
         "china": Cloud(
             authority="https://login.chinacloudapi.cn",
@@ -61,6 +65,23 @@ CLOUDS: Mapping[str, Cloud] = MappingProxyType(
             logs="https://api.loganalytics.azure.cn",
             graph="https://microsoftgraph.chinacloudapi.cn",
             portal=None,
+            azure_portal="https://portal.azure.cn",
         ),
     }
 )
+
+
+def with_addresses(given: Any, addresses: Mapping[str, str]) -> Any:
+    """Return settings with the addresses of their cloud, but for those that they give themselves.
+
+    `addresses` says by the setting of each which part of `Cloud` it is. Settings of an unknown
+    cloud come back as they are: what is wrong with them is said of the field.
+    """
+    match given:
+        case {"cloud": str(name)}:
+            cloud = CLOUDS.get(name)
+        case _:
+            cloud = CLOUDS["public"]
+    if cloud is None or not isinstance(given, dict):
+        return given
+    return {name: getattr(cloud, part) for name, part in addresses.items()} | given

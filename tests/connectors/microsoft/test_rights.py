@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin_connectors.siem.sentinel.rights import COMMENT, QUERY, READ, lacking
+from tocsin_connectors.microsoft.rights import lacking
 
+READ = "Microsoft.SecurityInsights/incidents/read"
+QUERY = "Microsoft.OperationalInsights/workspaces/query/read"
+COMMENT = "Microsoft.SecurityInsights/incidents/comments/write"
 NEEDED = (READ, QUERY, COMMENT)
 
 
@@ -15,14 +18,18 @@ NEEDED = (READ, QUERY, COMMENT)
     ("roles", "missing"),
     [
         ([], NEEDED),
+        ([{"actions": ["*"]}], ()),
         ([{"actions": ["*"], "notActions": []}], ()),
         ([{"actions": ["*/read"]}], (COMMENT,)),
-        ([{"actions": ["microsoft.securityinsights/*"]}], (QUERY,)),
+        ([{"actions": ["microsoft.securityinsights/INCIDENTS/*"]}], (QUERY,)),
         ([{"actions": ["*"], "notActions": ["Microsoft.SecurityInsights/*/write"]}], (COMMENT,)),
+        ([{"actions": ["*"], "notActions": ["*/incidents/*"]}], (READ, COMMENT)),
+        ([{"actions": ["*"], "notActions": [COMMENT]}, {"actions": [COMMENT]}], ()),
         ([{"actions": ["*/read"], "notActions": []}, {"actions": [COMMENT]}], ()),
+        ([{"dataActions": ["*"]}, "odd"], NEEDED),
     ],
 )
-def test_what_no_role_allows_is_lacking(roles, missing):
+def test_an_action_is_allowed_by_any_role_that_does_not_except_it(roles, missing):
     assert tuple(lacking(roles, NEEDED)) == missing
 
 

@@ -8,25 +8,14 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import Field, SecretStr, model_validator
 
-from tocsin import (
-    Api,
-    ApiSettings,
-    Broken,
-    CredentialsRefused,
-    Grant,
-    Misconfigured,
-    Refused,
-    ServerUrl,
-    Tools,
-    parse_json,
-)
-from tocsin_connectors.siem.microsoft.clouds import CLOUDS, Cloud, CloudName
+from tocsin import Api, ApiSettings, Grant, ServerUrl, Tools, parse_json
+from tocsin_connectors.microsoft.clouds import CLOUDS, Cloud, CloudName, with_addresses
+from tocsin_connectors.oauth import grant_for
 
 
 class EntraSettings(ApiSettings):
@@ -52,14 +41,7 @@ class EntraSettings(ApiSettings):
     @model_validator(mode="before")
     @classmethod
     def _of_the_cloud(cls, given: Any) -> Any:
-        match given:
-            case {"cloud": str(name)}:
-                cloud = CLOUDS.get(name)
-            case _:
-                cloud = CLOUDS["public"]
-        if cloud is None or not isinstance(given, dict):
-            return given  # what is wrong with it is said of the field
-        return {name: getattr(cloud, part) for name, part in cls.addresses.items()} | given
+        return with_addresses(given, cls.addresses)
 
     @property
     def of_cloud(self) -> Cloud:
@@ -95,20 +77,9 @@ class Entra:
             "scope": scope,
         }
         path = f"/{self._settings.tenant_id}/oauth2/v2.0/token"
-        try:
-            answer = await self._authority.request("POST", path, form=form)
-        except Misconfigured:
-            raise
-        except Refused as refused:  # an unknown tenant, app or audience is answered with 400
-            raise CredentialsRefused(
-                str(refused), status=refused.status, response=refused.response
-            ) from refused
-        match answer.json:
-            case {"access_token": str(token), "expires_in": int(seconds)}:
-                ends = self._tools.clock.now() + timedelta(seconds=seconds)
-                self._granted[scope] = _roles_in(token)
-                return Grant(f"Bearer {token}", ends)
-        raise Broken(f"POST {path} answered without `access_token` and `expires_in`")
+        grant = await grant_for(self._authority, path, form, self._tools.clock)
+        self._granted[scope] = _roles_in(grant.authorization.removeprefix("Bearer "))
+        return grant
 
 
 def _roles_in(token: str) -> frozenset[str]:

@@ -1,0 +1,76 @@
+"""Resources of Azure Resource Manager, among them a workspace with its incidents.
+
+https://learn.microsoft.com/azure/azure-resource-manager/management/overview
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import Api, Broken, Refused
+
+AUTHORIZATION = "2022-04-01"
+"""The version of the API that tells of roles."""
+Resource = dict[str, Any]
+_CONFLICTS = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
+
+
+class Resources:
+    """Requests for single resources; all of them raise what `Api.request` raises."""
+
+    def __init__(self, api: Api, version: str) -> None:
+        """Keep what is needed; do no I/O."""
+        self._api = api
+        self._version = {"api-version": version}
+
+    async def get(self, path: str) -> Resource | None:
+        """Return a resource, None where there is none."""
+        try:
+            answer = await self._api.get(path, **self._version)
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        if isinstance(answer.json, dict):
+            return answer.json
+        raise Broken(f"GET {path} answered something else than an object")
+
+    async def put(self, path: str, body: Resource, etag: str | None = None) -> bool:
+        """Make a resource, or replace the one that has this ETag; False where it is another by now.
+
+        What is there already is never replaced without its ETag. Sentinel has the ETag in the body;
+        RFC 9110 section 13.1.1 has it in the header.
+        """
+        shown = {"If-Match": etag} if etag else {}
+        content = {**body, "etag": etag} if etag else body
+        try:
+            answer = await self._api.request(
+                "PUT", path, query=self._version, json=content, headers=shown
+            )
+        except Refused as refused:
+            if refused.status in _CONFLICTS:
+                return False
+            raise
+        if not isinstance(answer.json, dict):
+            raise Broken(f"PUT {path} answered something else than what was written")
+        return True
+
+
+def workspace_path(subscription: str, resource_group: str, workspace: str) -> str:
+    """Return where a workspace of Log Analytics is."""
+    return (
+        f"/subscriptions/{subscription}/resourceGroups/{quote(resource_group)}"
+        f"/providers/Microsoft.OperationalInsights/workspaces/{workspace}"
+    )
+
+
+def incidents_path(workspace: str) -> str:
+    """Return where the incidents of the workspace at this path are."""
+    return f"{workspace}/providers/Microsoft.SecurityInsights/incidents"
+
+
+def roles_path(resource: str) -> str:
+    """Return where it is told what one's roles on the resource at this path allow."""
+    return f"{resource}/providers/Microsoft.Authorization/permissions"

@@ -1,0 +1,34 @@
+"""What an app may do in Azure, by its roles.
+
+https://learn.microsoft.com/azure/role-based-access-control/role-definitions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+RIGHTS = "Microsoft.Authorization/permissions/read"
+"""Without it nobody says what else is missing."""
+
+
+def lacking(roles: Sequence[Any], needed: Iterable[str]) -> Iterator[str]:
+    """Yield the needed actions that none of the roles allows.
+
+    Each role allows its `actions` but for its `notActions`, in which `*` stands for anything.
+    """
+    yield from (action for action in needed if not any(_allows(it, action) for it in roles))
+
+
+def _allows(role: Any, action: str) -> bool:
+    match role:
+        case {"actions": [*allowed], "notActions": [*excepted]}:
+            return _names(allowed, action) and not _names(excepted, action)
+        case {"actions": [*allowed]}:
+            return _names(allowed, action)
+    return False
+
+
+def _names(patterns: Iterable[Any], action: str) -> bool:
+    return any(fnmatchcase(action.lower(), str(it).lower()) for it in patterns)

@@ -1,0 +1,31 @@
+"""What a token endpoint of OAuth 2.0 grants.
+
+https://www.rfc-editor.org/rfc/rfc6749#section-5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from tocsin import Api, Broken, Clock, CredentialsRefused, Grant, Misconfigured, Refused
+
+
+async def grant_for(api: Api, path: str, form: Mapping[str, str], clock: Clock) -> Grant:
+    """Return the bearer token that is granted for a form, and until when it is good.
+
+    Raises `CredentialsRefused` for whatever it refuses: who is unknown is answered with 400.
+    """
+    now = clock.now()
+    try:
+        answer = await api.request("POST", path, form=form)
+    except Misconfigured:
+        raise
+    except Refused as refused:
+        raise CredentialsRefused(
+            str(refused), status=refused.status, response=refused.response
+        ) from refused
+    match answer.json:
+        case {"access_token": str(token), "expires_in": int(seconds)} if token:
+            return Grant(f"Bearer {token}", now + timedelta(seconds=seconds))
+    raise Broken(f"POST {path} answered without `access_token` and `expires_in`")

@@ -1,0 +1,133 @@
+"""A vendor's API on loopback: what a SIEM's and a receiver's have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+from itertools import count
+from typing import Any, ClassVar, Self
+
+import orjson
+from aiohttp import web
+
+from tocsin.clock import Clock
+from tocsin.testing.faults import Fault, spoil
+from tocsin.testing.server import LoopbackServer
+
+Handler = Callable[[web.Request], Awaitable[Any]]
+
+
+class Refusal(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
+    """Raise it for a request that the vendor answers with an error."""
+
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.headers = headers or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that came."""
+
+    at: datetime
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+class VendorApi(ABC):
+    """An API that keeps what it was asked, and goes wrong where it is told to."""
+
+    open_paths: ClassVar[tuple[str, ...]] = ()
+    """The paths that are answered to everybody, such as that of a sign-in."""
+    _reason: ClassVar[str] = "error"
+    """The member of an answer that says why a request is refused."""
+
+    def __init__(self, clock: Clock, *, port: int = 0) -> None:
+        """Serve at a port; at one that is free, unless it is given."""
+        self.clock = clock
+        self.requests: list[Asked] = []
+        """Every request that came, in order."""
+        self.retry_after = timedelta(seconds=30)
+        """What the faults ask for that name a delay."""
+        self.mistakes: list[Exception] = []
+        """What its own handlers have raised, which is answered 500."""
+        self._numbers = count(1)
+        app = web.Application(middlewares=[self._answer])
+        app.add_routes(self.routes())
+        self._server = LoopbackServer(app, port)
+
+    @abstractmethod
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the vendor's routes, whose handlers return `self.json(...)`."""
+
+    @abstractmethod
+    def is_signed(self, request: web.Request) -> bool:
+        """Return whether a request shows the right credentials."""
+
+    @staticmethod
+    def json(content: Any, status: int = 200) -> web.Response:
+        """Return an answer in JSON."""
+        body = orjson.dumps(content)
+        return web.Response(body=body, status=status, content_type="application/json")
+
+    @property
+    def url(self) -> str:
+        """The address of the API, without a slash at the end."""
+        return self._server.url
+
+    async def __aenter__(self) -> Self:
+        await self._server.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._server.__aexit__()
+
+    @abstractmethod
+    def _fault_of(self, request: web.Request) -> Fault | None:
+        """Return what goes wrong with the request that has just come, None where nothing does."""
+
+    def _now(self) -> datetime:
+        """Return what time the vendor has."""
+        return self.clock.now()
+
+    @web.middleware
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        fault = self._fault_of(request)
+        query, headers = dict(request.query), dict(request.headers)
+        asked = Asked(self.clock.now(), request.method, request.path, query, headers)
+        self.requests.append(asked)
+
+        async def answer() -> web.Response:
+            return await self._handle(request, handler)
+
+        if fault is None:
+            response: web.StreamResponse = await answer()
+        else:
+            response = await spoil(fault, request, answer, self._now(), self.retry_after)
+        if not response.prepared:
+            response.headers["Date"] = format_datetime(self._now(), usegmt=True)
+        return response
+
+    async def _handle(self, request: web.Request, handler: Handler) -> web.Response:
+        try:
+            self._admit(request)
+            response: web.Response = await handler(request)
+        except Refusal as refusal:
+            response = self.json({self._reason: str(refusal)}, refusal.status)
+            response.headers.update(refusal.headers)
+        except web.HTTPException as error:
+            response = self.json({self._reason: error.reason}, error.status)
+        except Exception as mistake:
+            self.mistakes.append(mistake)
+            raise
+        return response
+
+    def _admit(self, request: web.Request) -> None:
+        if request.path not in self.open_paths and not self.is_signed(request):
+            raise Refusal(401, "the session has ended, or never began")
