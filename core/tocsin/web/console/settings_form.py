@@ -69,7 +69,8 @@ def _written(shape: str, value: Any) -> str:
         case list() if shape == Shape.LIST:
             return "\n".join(map(str, value))
         case dict() if shape == Shape.TABLE:
-            return "\n".join(f"{name}: {text}" for name, text in value.items())
+            # in an order that does not depend on the database: PostgreSQL keeps none
+            return "\n".join(f"{name}: {text}" for name, text in sorted(value.items()))
         case str() if shape != Shape.ANYTHING or _as_json(value) == value:
             return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
