@@ -69,7 +69,7 @@ def _investigation(session: dict[str, Any], depth: int) -> Iterator[Line]:
     outcome = session["verdict"] or session["status"]
     yield depth, _record("investigation", session["id"], outcome, session["created_at"], detail)
     for comment in session["write_backs"]:
-        at, name = comment["finished_at"], f"comment of run {comment['run']}"
+        at, name = comment["finished_at"], f"run {comment['run']}"
         yield depth + 1, _record("write-back", name, comment["state"], at, comment["reason"])
     for event in session["events"]:
         yield from _event(event, depth + 1)

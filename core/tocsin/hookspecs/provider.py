@@ -111,7 +111,8 @@ class Provider(ABC):
         ) = Field(
             default=None,
             description="An incident that is still New at the SIEM gets this status once the "
-            "comment of a completed investigation was written: Active. Needs `write_back`.",
+            "comment of a completed investigation was written: Active. Needs `write_back`, but "
+            "where its plugin can write no comments.",
         )
 
         @property

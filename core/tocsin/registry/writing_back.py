@@ -24,6 +24,7 @@ def cannot_be_written(
     }
     for name, words in lacking.items():
         yield name, f"{settings.plugin!r} {words}", "leave it out"
-    if settings.write_back_status and not settings.write_back and not lacking:
-        found = f"found {settings.write_back_status.value!r}, but nothing is written back"
+    status, needs_comment = settings.write_back_status, Capability.COMMENT in able
+    if status and needs_comment and not settings.write_back and not lacking:
+        found = f"found {status.value!r}, but nothing is written back"
         yield "write_back_status", found, "set `write_back = true` as well, or leave it out"

@@ -39,8 +39,8 @@ class IndexSimulator(Simulator):
     user: ClassVar = {"username": "tocsin", "password": "a secret"}
     time_field: ClassVar = "@timestamp"
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.shards = {"total": 3, "successful": 3, "skipped": 0, "failed": 0}
         self.timed_out = False
         self.skipped_clusters = 0

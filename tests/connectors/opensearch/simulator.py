@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -62,6 +63,7 @@ class AnalyticsSimulator(IndexSimulator):
             web.post(f"{plugin}/detectors/_search", self.search_detectors),
             web.get(f"{plugin}/alerts", self.list_alerts),
             web.get(f"{plugin}/findings/_search", self.search_findings),
+            web.post(f"{plugin}/detectors/{{id}}/_acknowledge/alerts", self.acknowledge),
             *super().routes(),
         ]
 
@@ -132,6 +134,24 @@ class AnalyticsSimulator(IndexSimulator):
         except ValueError:
             moment = self.siem.now()
         return moment + (_MILLISECOND if name == "endTime" else 0 * _MILLISECOND)
+
+    async def acknowledge(self, request: web.Request) -> web.Response:
+        """Acknowledge what is ACTIVE, and answer the alerts as they were before."""
+        self.need(f"{PERMISSION}/alerts/ack")
+        if request.match_info["id"] not in self.detectors:
+            raise Refusal(404, "Detector not found.")
+        named = (await request.json())["alerts"]
+        cases = [case for name in named if (case := self.siem.get(name)) is not None]
+        if not cases:
+            raise Refusal(500, "Detector alert mapping is not valid")
+        active = [case for case in cases if case.status is IncidentStatus.NEW]
+        others = [self.show(case) for case in cases if case not in active]
+        answer = {"acknowledged": [self.show(case) for case in active], "failed": others}
+        now = self.siem.clock.now()
+        for case in active:
+            self.siem.put(replace(case, status=IncidentStatus.ACTIVE, changed_at=now))
+        missing = [name for name in named if self.siem.get(name) is None]
+        return self.json({**answer, "missing": missing})
 
     async def search_findings(self, request: web.Request) -> web.Response:
         self.need(f"{PERMISSION}/findings/get")

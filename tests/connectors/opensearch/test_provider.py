@@ -75,7 +75,8 @@ def case(clock, number=1, **parts):
 
 def test_the_hook_offers_the_provider():
     assert tocsin_providers() is OpenSearch
-    assert OpenSearch.capabilities() == {Capability.REREAD, Capability.BACKFILL, Capability.EVENTS}
+    able = {Capability.REREAD, Capability.BACKFILL, Capability.EVENTS, Capability.STATUS}
+    assert OpenSearch.capabilities() == able
 
 
 async def test_what_becomes_of_an_old_alert_is_seen(simulator, provider, clock):

@@ -75,11 +75,17 @@ class Forgetful(Siem):
     incident = Provider.incident
 
 
+class Wordless(Siem):
+    """Takes no comments."""
+
+    comment = Provider.comment
+
+
 @pytest.fixture
 def make_siem(clock):
-    def make(kind=Siem, status="active") -> Siem:
+    def make(kind=Siem, status="active", *, write_back=True) -> Siem:
         tools = Tools(name="sensors", http=None, clock=clock, log=structlog.get_logger())
-        given = {"plugin": "siem", "write_back": True, "write_back_status": status}
+        given = {"plugin": "siem", "write_back": write_back, "write_back_status": status}
         return kind(kind.Settings(**given), tools)
 
     return make
@@ -134,6 +140,18 @@ async def test_an_incident_that_is_new_is_taken_up(of, siem, sync, plan):
     await plan()
     assert await of(siem).write_next("sensors")
     assert (len(siem.comments), siem.statuses) == (1, [IncidentStatus.ACTIVE])
+
+
+async def test_where_no_comment_can_be_written_the_status_alone_is_set(of, make_siem, sync, plan):
+    siem = make_siem(Wordless, write_back=False)
+    siem.errors = [Refused("not this one")]
+    await sync(siem)
+    told = await plan()
+    assert not await of(siem).write_next("sensors")
+    assert (await told()).reason == "not this one"
+    told = await plan()
+    assert await of(siem).write_next("sensors")
+    assert ((await told()).state, siem.statuses) == ("written", [IncidentStatus.ACTIVE])
 
 
 async def test_nothing_is_set_unless_it_is_asked_for(of, make_siem, sync, plan):

@@ -27,6 +27,10 @@ class Comments(Able):
     set_status = Provider.set_status
 
 
+class Statuses(Able):
+    comment = Provider.comment
+
+
 def wrong(kind, **given) -> list[str]:
     settings = kind.Settings(plugin="acme", **given)
     return [": ".join(it) for it in cannot_be_written(kind, settings)]
@@ -43,6 +47,12 @@ def test_a_status_without_comments_is_a_problem():
         "write_back_status: found 'Active', but nothing is written back: "
         "set `write_back = true` as well, or leave it out"
     )
+
+
+def test_who_can_write_no_comments_can_set_a_status_alone():
+    assert wrong(Statuses, write_back_status="Active") == []
+    [problem] = wrong(Statuses, write_back=True)
+    assert problem == "write_back: 'acme' cannot write comments: leave it out"
 
 
 def test_who_can_only_comment_sets_no_status():

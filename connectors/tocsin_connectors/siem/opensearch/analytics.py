@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from tocsin import Answer, Broken, Refused
 from tocsin_connectors.siem.indices.cluster import Cluster, found_in
@@ -66,6 +68,20 @@ class Analytics:
             case {"alerts": list(alerts), "total_alerts": int(total)} if _are_objects(alerts):
                 return Rows(alerts, total, answer.server_time)
         raise Broken(f"GET {ALERTS} answered something else than alerts and their number")
+
+    async def acknowledge(self, detector: str, alert: str) -> bool:
+        """Have an alert be acknowledged; False where it is not one that can be."""
+        path = f"{PLUGIN}/detectors/{quote(detector, safe='')}/_acknowledge/alerts"
+        answer = await self._cluster.ask("POST", path, json={"alerts": [alert]})
+        match answer.json:
+            case {"acknowledged": [*done], "failed": list()}:
+                return any(isinstance(it, dict) and it.get("id") == alert for it in done)
+        raise Broken(f"POST {path} answered without `acknowledged` and `failed`")
+
+    async def try_acknowledging(self, detector: str) -> None:
+        """Acknowledge an alert that there is not, to see whether that is allowed."""
+        with suppress(Broken):  # so it answers where there is none
+            await self.acknowledge(detector, "tocsin-check")
 
     async def findings(self, detector: str, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the findings of these ids that there are."""

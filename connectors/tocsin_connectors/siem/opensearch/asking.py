@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tocsin_connectors.siem.opensearch.alerts import Name, changed_at
 from tocsin_connectors.siem.opensearch.analytics import Analytics, Rows
 from tocsin_connectors.siem.opensearch.step import Step
+
+DETECTOR = "tocsin_detector"
+"""The member that tells of which detector a record is; `detector_id` is not always right."""
 
 
 async def ask(analytics: Analytics, step: Step, size: int) -> tuple[Step, Rows]:
@@ -19,3 +25,20 @@ async def probe(analytics: Analytics, step: Step) -> Rows:
     """Return no rows, where others than those of a step can be listed."""
     answer = await analytics.alerts(step.probe(), 1)
     return Rows((), 0, answer.server_time)
+
+
+async def find(analytics: Analytics, external_id: str, size: int) -> dict[str, Any] | None:
+    """Return the record of an alert, None where it or its detector is gone."""
+    name = Name.parse(external_id)
+    detectors = await analytics.detectors()
+    if name is None or name.detector not in detectors:
+        return None
+    told = {"id": name.detector, "name": detectors[name.detector].name}
+    step: Step | None = Step.of_moment(name.detector, name.start)
+    while step is not None:
+        rows = await analytics.alerts(step, size)
+        for alert in rows.alerts:
+            if alert.get("id") == name.alert and changed_at(alert) is not None:
+                return {**alert, DETECTOR: told}
+        step = step.following(len(rows.alerts), rows.total, size)
+    return None

@@ -13,6 +13,7 @@ from tocsin import (
     Entity,
     Health,
     Incident,
+    IncidentStatus,
     Listing,
     Misconfigured,
     SiemEvent,
@@ -24,22 +25,15 @@ from tocsin_connectors.siem.indices.cluster import Attempts, Cluster
 from tocsin_connectors.siem.indices.naming import naming
 from tocsin_connectors.siem.indices.reading import Logs, events_in, latest
 from tocsin_connectors.siem.looking_back import NEW, LooksBack
-from tocsin_connectors.siem.opensearch.alerts import (
-    Name,
-    changed_at,
-    finding_ids,
-    has_changed_in,
-    incident_of,
-)
+from tocsin_connectors.siem.opensearch import writing
+from tocsin_connectors.siem.opensearch.alerts import finding_ids, has_changed_in, incident_of
 from tocsin_connectors.siem.opensearch.analytics import Analytics, Detector, Rows, indices_of
-from tocsin_connectors.siem.opensearch.asking import ask, probe
+from tocsin_connectors.siem.opensearch.asking import DETECTOR, ask, find, probe
 from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, event_of
 from tocsin_connectors.siem.opensearch.findings import with_findings
 from tocsin_connectors.siem.opensearch.settings import OpenSearchSettings
 from tocsin_connectors.siem.opensearch.step import Step
 
-DETECTOR = "tocsin_detector"
-"""The member that tells of which detector a record is; `detector_id` is not always right."""
 _NONE = "no detector of Security Analytics can be seen"
 
 
@@ -55,6 +49,7 @@ class OpenSearch(LooksBack):
         "cluster:admin/opensearch/securityanalytics/detector/search",
         "cluster:admin/opensearch/securityanalytics/alerts/get",
         "cluster:admin/opensearch/securityanalytics/findings/get",
+        "cluster:admin/opensearch/securityanalytics/alerts/ack, where write_back_status is set",
         "index permission `read` on the indices that investigations search",
     )
 
@@ -74,6 +69,8 @@ class OpenSearch(LooksBack):
             step = Step.beginning([name], Window(now - timedelta(minutes=1), now))
             await attempts.make(self._analytics.alerts(step, 1))
             await attempts.make(self._analytics.try_findings(name))
+            if self.settings.write_back_status is not None:
+                await attempts.make(self._analytics.try_acknowledging(name))
         if indices := self._indices(detectors):
             await attempts.make(self._cluster.search(indices, {"size": 0}))
         none = () if detectors or attempts.problems else (_NONE,)
@@ -131,21 +128,14 @@ class OpenSearch(LooksBack):
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the alert as it is now, None where it or its detector is gone."""
-        name = Name.parse(external_id)
-        detectors = await self._analytics.detectors()
-        if name is None or name.detector not in detectors:
+        if (record := await find(self._analytics, external_id, self.page_size)) is None:
             return None
-        told = {"id": name.detector, "name": detectors[name.detector].name}
-        step: Step | None = Step.of_moment(name.detector, name.start)
-        while step is not None:
-            rows = await self._analytics.alerts(step, self.page_size)
-            for alert in rows.alerts:
-                if alert.get("id") == name.alert and changed_at(alert) is not None:
-                    record = {**alert, DETECTOR: told}
-                    found = self.to_incident(record)
-                    return found and await self.complete(found, record)
-            step = step.following(len(rows.alerts), rows.total, self.page_size)
-        return None
+        found = self.to_incident(record)
+        return found and await self.complete(found, record)
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Acknowledge an alert, which is Active then; nothing else can be set."""
+        await writing.set_status(self._analytics, external_id, status)
 
     async def events(
         self, entity: Entity, window: Window, limit: int

@@ -12,12 +12,18 @@ from tocsin.store.tables import incidents
 
 
 def write_back_to(providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
-    """Return the providers whose operator wants comments, and whose plugin can write them."""
-    return {
-        name: provider
-        for name, provider in providers.items()
-        if provider.settings.write_back and Capability.COMMENT in provider.capabilities()
-    }
+    """Return the providers whose operator wants comments, and whose plugin can write them.
+
+    Where it can write none, those whose operator wants a status that it can set.
+    """
+    return {name: provider for name, provider in providers.items() if _is_told(provider)}
+
+
+def _is_told(provider: Provider) -> bool:
+    settings, able = provider.settings, provider.capabilities()
+    if Capability.COMMENT in able:
+        return bool(settings.write_back)
+    return settings.write_back_status is not None and Capability.STATUS in able
 
 
 def incidents_to_tell(

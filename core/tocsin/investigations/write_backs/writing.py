@@ -104,7 +104,8 @@ class WriteBacks:
         provider, status = self._providers[name], await self._status_for(taken)
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
-                await provider.comment(taken.external_id, taken.text, taken.key)
+                if Capability.COMMENT in provider.capabilities():
+                    await provider.comment(taken.external_id, taken.text, taken.key)
                 if status is not None:
                     await _take_up(provider, taken.external_id, status)
         except PLUGIN_FAILURES as error:
@@ -161,7 +162,8 @@ async def _take_up(provider: Provider, name: str, status: IncidentStatus) -> Non
                 return
         await provider.set_status(name, status)
     except PLUGIN_FAILURES as error:
-        error.add_note(_AFTER)
+        if Capability.COMMENT in provider.capabilities():
+            error.add_note(_AFTER)
         raise
 
 
