@@ -10,17 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 
-from tocsin import (
-    Broken,
-    CredentialsRefused,
-    Health,
-    Idempotency,
-    Json,
-    Refused,
-    Ticket,
-    Tracker,
-    TryLater,
-)
+from tocsin import CredentialsRefused, Health, Idempotency, Json, Refused, Ticket, TryLater
+from tocsin_plugins.ticketing.answers import ExplainingTracker, identifier_of, record, records
 
 _VERSION = "2022-11-28"
 _MOST = 100
@@ -29,10 +20,10 @@ _LIMITED = timedelta(minutes=1)
 _PUBLIC_API, _PUBLIC_WEB = "api.github.com", "https://github.com"
 
 
-class GitHub(Tracker):
+class GitHub(ExplainingTracker):
     """Issues of one repository; the key of each is a comment in its text, which nobody sees."""
 
-    class Options(Tracker.Options):
+    class Options(ExplainingTracker.Options):
         """What only GitHub can be told."""
 
         closed_as: Literal["completed", "not_planned"] = Field(
@@ -67,7 +58,7 @@ class GitHub(Tracker):
 
     async def check(self) -> Health:
         """Return whether the repository takes issues of this token, for this assignee."""
-        repository = _record(await self.ask("GET", self._repository))
+        repository = record(await self.ask("GET", self._repository))
         name, rights = self.settings.project, repository.get("permissions") or {}
         problems = {
             f"{name} has its issues turned off": not repository.get("has_issues", True),
@@ -90,9 +81,9 @@ class GitHub(Tracker):
         latest = {"state": "all", "sort": "created", "direction": "desc", "per_page": _MOST}
         listed = await self.ask("GET", f"{self._repository}/issues", query=latest)
         wanted = {"q": f'repo:{self.settings.project} is:issue in:body "{key}"', "per_page": _MOST}
-        found = _record(await self.ask("GET", "/search/issues", query=wanted)).get("items")
-        issues = [*_records(listed), *_records(found)]
-        return next((_number(it) for it in issues if _mark(key) in str(it.get("body"))), None)
+        found = await self.ask("GET", "/search/issues", query=wanted)
+        issues = [*records(listed), *records(found, "items")]
+        return next((_number_of(it) for it in issues if _mark(key) in str(it.get("body"))), None)
 
     async def create(self, ticket: Ticket) -> str:
         """Make an issue."""
@@ -103,18 +94,18 @@ class GitHub(Tracker):
         made = await self.ask(
             "POST", f"{self._repository}/issues", json={**body, **more, **ticket.fields}
         )
-        return _number(_record(made))
+        return _number_of(made)
 
     async def comments(self, identifier: str) -> Sequence[str]:
         """Return the latest comments, of which there are two pages at least."""
-        issue = _record(await self.ask("GET", self._issue(identifier)))
+        issue = record(await self.ask("GET", self._issue(identifier)))
         count = issue.get("comments")
         last = (count if isinstance(count, int) else 0) // _MOST + 1
         texts: list[str] = []
         for page in range(max(last - 1, 1), last + 1):
             query = {"per_page": _MOST, "page": page}
             found = await self.ask("GET", f"{self._issue(identifier)}/comments", query=query)
-            texts += [str(it.get("body")) for it in _records(found)]
+            texts += [str(it.get("body")) for it in records(found)]
         return texts
 
     async def comment(self, identifier: str, text: str) -> None:
@@ -123,8 +114,8 @@ class GitHub(Tracker):
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Put the present priority in place of the one before, and set the operator's fields."""
-        issue = _record(await self.ask("GET", self._issue(identifier)))
-        there = [str(it.get("name")) for it in _records(issue.get("labels"))]
+        issue = record(await self.ask("GET", self._issue(identifier)))
+        there = [str(it.get("name")) for it in records(issue, "labels")]
         kept = [it for it in there if not self._is_priority(it)]
         labels = list(dict.fromkeys([*kept, *self._labels(ticket)]))
         change: dict[str, Json] = {**ticket.fields, "labels": labels}
@@ -133,7 +124,7 @@ class GitHub(Tracker):
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether an issue is open; one that was moved or deleted is none."""
         try:
-            issue = _record(await self.ask("GET", self._issue(identifier)))
+            issue = record(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
             if refused.status in (
                 HTTPStatus.NOT_FOUND,
@@ -190,18 +181,5 @@ def _mark(key: str) -> str:
     return f"<!-- tocsin {key} -->"
 
 
-def _records(answer: Json) -> list[dict[str, Any]]:
-    return [it for it in answer if isinstance(it, dict)] if isinstance(answer, list) else []
-
-
-def _record(answer: Json) -> dict[str, Any]:
-    if isinstance(answer, dict):
-        return answer
-    raise Broken("GitHub answered something else than an object")
-
-
-def _number(issue: Mapping[str, Any]) -> str:
-    number = issue.get("number")
-    if isinstance(number, int):
-        return str(number)
-    raise Broken("GitHub answered an issue without its number")
+def _number_of(issue: Json) -> str:
+    return identifier_of(issue, "number")

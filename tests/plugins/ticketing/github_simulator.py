@@ -77,6 +77,8 @@ class GitHubSimulator(ReceiverSimulator):
         issue = await request.json()
         if not 1 <= len(issue["title"]) <= 256 or len(issue["body"]) > _LONGEST:
             raise Refusal(422, "Validation Failed")
+        if not set(issue.get("assignees", ())) <= {"octocat"}:
+            raise Refusal(422, "Validation Failed: assignees")
         number = self.next_number()
         made = {**issue, "number": number, "state": "open", "comments": []}
         self.issues[str(number)] = made | {"made_at": self.clock.now()}

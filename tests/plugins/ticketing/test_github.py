@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tocsin import Idempotency
+from tocsin import Idempotency, Misconfigured
 from tocsin.testing.conformance import ChannelConformance, ChannelLab
 from tocsin.testing.conformance.channel_events import FOUND, REPORT_TITLE
 from tocsin_plugins.ticketing import Ticketing
@@ -52,6 +52,18 @@ async def test_the_check_names_an_assignee_who_cannot_be_assigned(lab: ChannelLa
     lab.use(assignee="nobody-here")
     [problem] = (await lab.channel.check()).problems
     assert problem.startswith("assignee: nobody-here")
+
+
+async def test_an_assignee_who_cannot_be_assigned_waits_for_the_operator(lab: ChannelLab):
+    lab.use(assignee="nobody-here")
+    with pytest.raises(Misconfigured, match="Validation Failed"):
+        await lab.attempt(lab.alert())
+
+
+async def test_a_repository_that_is_not_there_waits_for_the_operator(lab: ChannelLab):
+    lab.use(project="soc/moved")
+    with pytest.raises(Misconfigured, match="404"):
+        await lab.attempt(lab.alert())
 
 
 async def test_titles_can_mention_nobody(lab: ChannelLab):
