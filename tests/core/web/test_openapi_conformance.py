@@ -119,6 +119,8 @@ def mend_body(body: dict[str, Any], path: str) -> None:
         body |= BACKFILL  # whose provider is there, and whose ends are in order
     if path.startswith(SCHEDULES):
         body |= RECURRING  # durations in bounds and in proportion, a zone that there is
+    if path == "/api/admin/replays":
+        body["destination"] = None  # there has to be one of that name, or to have been one
     if path == START:
         body["provider"] = BACKFILL["provider"]
     if path.startswith("/oauth/"):
