@@ -161,8 +161,12 @@ def short_duration(duration: timedelta) -> str:
 
 
 def _parse_duration(value: object) -> object:
-    if not isinstance(value, str):
+    if isinstance(value, timedelta):
         return value
+    if not isinstance(value, str):  # a number alone would silently be one of seconds
+        raise PydanticCustomError(
+            "duration", "give a number with a unit in quotes, such as '30s', '5m', '24h' or '7d'"
+        )
     try:
         if match := _SHORT_DURATION.fullmatch(value):
             return int(match[1]) * _UNITS[match[2]]

@@ -47,6 +47,12 @@ def test_what_is_no_duration_is_refused_with_what_would_be(text):
         durations.validate_python(text)
 
 
+@pytest.mark.parametrize("value", [24, 2.5, True, ["5m"], {"hours": 1}])
+def test_a_number_without_a_unit_is_no_duration(value):
+    with pytest.raises(ValidationError, match="give a number with a unit in quotes"):
+        durations.validate_python(value)
+
+
 @given(st.integers(0, 9), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99))
 def test_an_iso_duration_is_the_sum_of_its_parts(days, hours, minutes, seconds):
     parts = [(hours, "H"), (minutes, "M"), (seconds, "S")]
