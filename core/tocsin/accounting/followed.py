@@ -15,7 +15,10 @@ from tocsin.store.tables import relations, sessions, write_backs
 
 MOST_INVESTIGATIONS = 20
 """So many investigations of one incident are told, the newest."""
-_SESSION = ("id", "query", "status", "title", "verdict", "risk_score", "error", "created_by")
+_SESSION = (
+    *("id", "schedule_id", "query", "status", "title", "verdict", "risk_score", "error"),
+    "created_by",
+)
 _MOMENTS = ("created_at", "completed_at")
 _WRITTEN = ("run", "state", "attempts", "reason")
 

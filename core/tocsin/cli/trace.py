@@ -64,7 +64,9 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
 
 
 def _investigation(session: dict[str, Any], depth: int) -> Iterator[Line]:
-    asked = f"{session['created_by']} asked: {session['query']}"
+    schedule = session["schedule_id"]
+    who = f"schedule {schedule}" if schedule else session["created_by"]
+    asked = f"{who} asked: {session['query']}"
     detail = "; ".join(filter(None, (asked, session["error"] or session["title"])))
     outcome = session["verdict"] or session["status"]
     yield depth, _record("investigation", session["id"], outcome, session["created_at"], detail)

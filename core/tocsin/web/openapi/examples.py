@@ -230,7 +230,7 @@ _session: dict[str, Json] = {
     "url": f"{_URL}/investigations/{SESSION_ID}",
 }
 _OF_TRACE = (
-    *("id", "query", "status", "title", "verdict", "risk_score", "error"),
+    *("id", "schedule_id", "query", "status", "title", "verdict", "risk_score", "error"),
     *("created_by", "created_at", "completed_at"),
 )
 _whole_session: dict[str, Json] = {

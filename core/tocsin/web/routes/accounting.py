@@ -112,6 +112,7 @@ class TracedInvestigation(Shown):
     """One investigation that has examined an incident."""
 
     id: str
+    schedule_id: str | None = Field(description="The schedule that began it; null for a person.")
     query: str
     status: SessionStatus
     title: str | None

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from sqlalchemy import select
+from sqlalchemy import select, update
 from yarl import URL
 
 from console import Person
@@ -21,9 +21,10 @@ from running_api import PUSH_TOKEN, PUSHED
 from session_rows import add_session
 from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
 from tocsin.enrichment import Enrichers, IncidentEnriching
+from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import Node, NodeKind, RelationType
 from tocsin.observables import Environment
-from tocsin.store.tables import events, sessions
+from tocsin.store.tables import events, sessions, write_backs
 from tocsin.testing import loopback_client, make_tools
 from tocsin.web import make_app
 
@@ -226,6 +227,19 @@ async def test_an_investigation_that_examined_it_is_named(api, person, store):
     html = await person.html(f"/incidents/{number}")
     assert f'href="/investigations/{session_id}"' in html
     assert "82.5 of 100" in html
+
+
+async def test_what_was_written_back_stands_in_what_happened(api, person, store, clock):
+    number, database = await store(), api.services.database
+    session_id = await database.write(add_session)
+    session = Node(NodeKind.SESSION, session_id)
+    await Graph(database).tell(session, RelationType.EXAMINED, incident(number))
+    told = {"session_id": session_id, "run": 1, "text": "x", "now": clock.now()}
+    await database.write(plan_write_backs, **told, incidents=[(number, "sensors", "a")])
+    ended = {"state": "failed", "reason": "it is closed", "finished_at": clock.now()}
+    await database.write(lambda it: it.execute(update(write_backs).values(**ended)))
+    text = (await person.text(f"/incidents/{number}")).partition("What happened when")[2]
+    assert "Telling the SIEM what came of it: failed: it is closed." in text
 
 
 class Source(Enricher):

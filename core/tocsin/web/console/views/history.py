@@ -44,9 +44,19 @@ def _tried(attempt: Mapping[str, Any]) -> str:
 
 def _of_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[Moment]:
     for session in investigations:
-        words = f"{session['created_by']} asked: {session['query']}"
+        who = "A schedule" if session["schedule_id"] else session["created_by"]
+        words = f"{who} asked: {session['query']}"
         yield _moment(session["created_at"], "investigations", words)
+        yield from _of_write_backs(session["write_backs"])
         yield from _of_events(session["events"])
+
+
+def _of_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[Moment]:
+    for each in write_backs:
+        if each["finished_at"] is not None:
+            because = f": {each['reason']}" if each["reason"] else ""
+            words = f"Telling the SIEM what came of it: {each['state']}{because}."
+            yield _moment(each["finished_at"], "write-back", words)
 
 
 def _moment(at: str, source: str, words: str, severity: Severity | None = None) -> Moment:
