@@ -75,16 +75,36 @@ def _alembic() -> Config:
 
 
 @cache
+def _revisions() -> tuple[str, ...]:
+    """Return the revisions that this version of Tocsin knows, the newest first."""
+    scripts = ScriptDirectory.from_config(_alembic())
+    return tuple(script.revision for script in scripts.walk_revisions())
+
+
 def newest_revision() -> str:
     """Return the revision that this version of Tocsin works with."""
-    return str(ScriptDirectory.from_config(_alembic()).get_current_head())
+    return _revisions()[0]
 
 
 def _current_revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    """Return the schema's revision, None where there is none; OperatorError for an unknown one."""
+    found = MigrationContext.configure(connection).get_current_revision()
+    if found is not None and found not in _revisions():
+        raise OperatorError(
+            f"the database {_shown(connection.engine.url)} has the schema {found}, which this "
+            f"version of Tocsin does not know; it knows up to {newest_revision()}. "
+            "Run the newer version that made it, or restore a copy"
+        )
+    return found
+
+
+def _shown(url: URL) -> str:
+    """Return where a database is, without its password."""
+    return str(sqlite_file(url).resolve()) if is_sqlite(url) else url.render_as_string()
 
 
 def _upgrade(connection: Connection) -> None:
+    _current_revision(connection)
     config = _alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
@@ -93,7 +113,7 @@ def _upgrade(connection: Connection) -> None:
 async def upgrade(database: Database) -> str:
     """Bring the schema up to date, in one transaction, and return its revision.
 
-    Raises OperatorError where the database cannot be used.
+    Raises OperatorError where the database cannot be used, or is of a newer version.
     """
     try:
         await database.write(_upgrade)

@@ -7,7 +7,7 @@ import contextlib
 
 import asyncpg
 import pytest
-from sqlalchemy import Connection, func, insert, inspect, select
+from sqlalchemy import Connection, func, insert, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.errors import OperatorError
@@ -106,6 +106,15 @@ async def test_an_old_schema_is_refused_with_the_command_that_mends_it(tmp_path)
     await upgrade(database)
     await check_schema(database)
     await database.close()
+
+
+@pytest.mark.parametrize("use", [upgrade, check_schema])
+async def test_a_schema_of_a_newer_version_is_refused_with_what_helps(database, use):
+    newer = text("UPDATE alembic_version SET version_num = '0099'")
+    await database.write(lambda connection: connection.execute(newer) and None)
+    with pytest.raises(OperatorError, match=r"schema 0099, which .* restore a copy") as caught:
+        await use(database)
+    assert "tocsin db upgrade" not in str(caught.value)
 
 
 async def test_upgrading_twice_changes_nothing(database):

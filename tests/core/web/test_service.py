@@ -43,7 +43,7 @@ async def test_readyz_waits_for_every_role(api):
 
 
 async def test_readyz_notices_another_schema_and_keeps_the_reason_to_itself(api):
-    change = text("UPDATE alembic_version SET version_num = '0000'")
+    change = text("UPDATE alembic_version SET version_num = '0001'")
     await api.services.database.write(lambda connection: connection.execute(change) and None)
     with structlog.testing.capture_logs() as logs:
         response = await api.client.get("/readyz")
