@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any
@@ -220,12 +221,15 @@ async def _replay(
 
 
 async def _make_investigator(settings: Settings, live: LivePlugins) -> Investigator:
+    """Return the investigator alone: a replay needs no enrichers, nor any secret of others."""
     configuration = await load_configuration(
-        settings.plugins_file, templates_dir=settings.templates_dir
+        settings.plugins_file,
+        templates_dir=settings.templates_dir,
+        sections=("investigator", "environment"),
     )
     environment = Environment(configuration.environment)
     maker = Maker(SystemClock(), settings.public_url, environment)
-    await start_investigating(configuration, maker, live)
+    await start_investigating(replace(configuration, enrichers=()), maker, live)
     if live.investigator is None:
         raise OperatorError("there is no investigator; see `tocsin check`")
     return live.investigator

@@ -19,6 +19,9 @@ from tocsin.errors import OperatorError
 from tocsin.fields import Duration
 from tocsin.settings import load_settings
 
+_COUNTED = {"stretches": "stretch", "records": "record", "new": "new", "rejected": "rejected"}
+"""What is counted of a source, and what one of each is called."""
+
 
 def prove(
     since: Annotated[
@@ -77,7 +80,7 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _read(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for source in proof["coverage"]:
-        counts = (f"{source[name]} {name}" for name in ("stretches", "records", "new", "rejected"))
+        counts = (_counted(source[name], name) for name in _COUNTED)
         detail = f"{source['from']} to {source['to']}: {', '.join(counts)}"
         name = f"{source['provider']}/{source['stream']} {source['source']}"
         yield _record("coverage", name, source["read_at"], detail)
@@ -86,6 +89,10 @@ def _read(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         detail = f"{failure['outcome']} from {failure['from']}, {since}: {failure['reason']}"
         name = f"{failure['provider']}/{failure['stream']}"
         yield _record("failure", name, failure["to"], detail)
+
+
+def _counted(count: int, several: str) -> str:
+    return f"{count} {_COUNTED[several] if count == 1 else several}"
 
 
 def _not_arrived(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:

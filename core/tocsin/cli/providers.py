@@ -42,7 +42,9 @@ def providers(as_json: AsJson = False) -> None:
 
 def configured_providers(settings: Settings) -> list[ProviderFacts]:
     """Return what `plugins.toml` says of the providers; OperatorError where it is wrong."""
-    loading = load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
+    loading = load_configuration(
+        settings.plugins_file, templates_dir=settings.templates_dir, sections=("providers",)
+    )
     configuration = asyncio.run(loading)
     return facts_of(configuration, configuration.absent)
 

@@ -103,7 +103,9 @@ def render(
 
 def _load() -> tuple[Configuration, Settings]:
     settings = load_settings()
-    loading = load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
+    loading = load_configuration(
+        settings.plugins_file, templates_dir=settings.templates_dir, sections=()
+    )
     return asyncio.run(loading), settings
 
 

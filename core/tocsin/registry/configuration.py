@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.model import Marking
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
-from tocsin.registry.file import read_plugins_file
+from tocsin.registry.file import SECTIONS, read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
 from tocsin.registry.inventory import Inventory
 from tocsin.registry.loading import Absent, choose, load
@@ -60,17 +60,24 @@ async def load_configuration(
     installed: Sequence[InstalledPlugin] | None = None,
     *,
     templates_dir: Path | None = None,
+    sections: Collection[str] = SECTIONS,
 ) -> Configuration:
     """Return the checked configuration; ConfigurationError with all that is wrong with it.
 
-    The templates of `templates_dir` come before those of plugins.
+    The templates of `templates_dir` come before those of plugins. Where only some `sections` are
+    needed, what is wrong with others, such as a secret that is not set, is left out of them.
     """
     configuration, problems = await judge_configuration(
         path, installed, templates_dir=templates_dir
     )
-    if problems:
-        raise ConfigurationError(problems)
+    not_needed = SECTIONS - set(sections)
+    if wrong := [problem for problem in problems if _section(problem) not in not_needed]:
+        raise ConfigurationError(wrong)
     return configuration
+
+
+def _section(problem: Problem) -> str:
+    return problem.key.partition(".")[0]
 
 
 async def judge_configuration(
@@ -87,7 +94,9 @@ async def judge_configuration(
     file, problems = read_plugins_file(path)
     chosen, not_chosen = choose(file, installed, path.name)
     offers = await load(chosen)
-    reading = Reading(path, file, offers, {plugin.name for plugin in installed})
+    names = {plugin.name for plugin in installed}
+    knows_enabled = "enabled" not in map(_section, problems)
+    reading = Reading(path, file, offers, names, knows_enabled=knows_enabled)
     providers = list(reading.objects("providers", file.providers, offers.providers))
     destinations = list(reading.objects("destinations", file.destinations, offers.channels))
     enrichers, investigator = list(reading.enrichers()), reading.investigator()

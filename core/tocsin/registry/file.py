@@ -57,6 +57,10 @@ class PluginsFile(BaseModel):
         return name in self.enabled or (name in ON_BY_DEFAULT and name not in self.disabled)
 
 
+SECTIONS = frozenset(PluginsFile.model_fields) - {"enabled", "disabled", "strict"}
+"""The tables that may stand in `plugins.toml`."""
+
+
 def read_plugins_file(path: Path) -> tuple[PluginsFile, list[Problem]]:
     """Return what the file says, as far as it is of this form, and where it is not.
 

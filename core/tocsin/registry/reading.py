@@ -63,11 +63,20 @@ def place(section: str, name: str) -> str:
 class Reading:
     """Collects problems and what is left out while the tables of one file are read."""
 
-    def __init__(self, path: Path, file: PluginsFile, offers: Offers, installed: set[str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        file: PluginsFile,
+        offers: Offers,
+        installed: set[str],
+        *,
+        knows_enabled: bool,
+    ) -> None:
         self.path = path
         self.file = file
         self.offers = offers
         self.installed = installed
+        self.knows_enabled = knows_enabled
         self.problems: list[Problem] = []
         self.absent: list[Absent] = []
 
@@ -213,7 +222,8 @@ class Reading:
             reason = self.offers.absent[plugin].reason
             self.absent.append(Absent(key, f"its plugin {plugin!r} was left out: {reason}"))
         elif plugin not in kinds:
-            self.problem(f"{key}.plugin", *self._unusable(section, plugin, kinds))
+            if self.knows_enabled or plugin not in self.installed:
+                self.problem(f"{key}.plugin", *self._unusable(section, plugin, kinds))
             return None
         return plugin
 

@@ -157,7 +157,9 @@ def test_a_generated_key_is_its_owners_alone(tocsin, tmp_path):
 
 
 def test_where_the_files_of_a_receiver_lie_is_printed(tocsin, tmp_path):
-    (tmp_path / "plugins.toml").write_text('enabled = ["templates"]\n')
+    (tmp_path / "plugins.toml").write_text(
+        'enabled = ["suricata"]\n[providers.edge]\nplugin = "suricata"\n'  # and no path
+    )
     mine = tmp_path / "templates/tines/contract.toml"
     mine.parent.mkdir(parents=True)
     mine.touch()

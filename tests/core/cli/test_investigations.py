@@ -89,6 +89,17 @@ def test_a_session_is_begun_followed_replayed_and_shown(tocsin, on_database, inv
     assert {it["run"] for it in steps} == {1, 2}
 
 
+def test_a_replay_needs_no_secret_of_others(tocsin, tmp_path, on_database, investigate):
+    on_database(add_incidents, entities=[ATTACKER])
+    session_id = tocsin("investigations", "start", "incident 1", "--detach")[1].strip()
+    investigate()
+    (tmp_path / "plugins.toml").write_text(
+        'enabled = ["abuseipdb"]\n[enrichers.abuseipdb]\nplugin = "abuseipdb"\n'
+        'api_key = { env = "NOT_NEEDED_HERE" }\n'
+    )
+    assert tocsin("investigations", "replay", session_id) == (0, "the same\n", "")
+
+
 def test_a_ledger_that_was_changed_is_noticed(tocsin, on_database, investigate):
     on_database(add_incidents, entities=[ATTACKER])
     session_id = tocsin("investigations", "start", "incident 1", "--detach")[1].strip()

@@ -23,7 +23,7 @@ from tocsin.events import emit, mark_routed
 from tocsin.knowledge import Seen, record_relations
 from tocsin.model import Event, EventType, Node, NodeKind, RelationType
 from tocsin.store import open_database
-from tocsin.store.tables import attempts, deliveries, destinations, events
+from tocsin.store.tables import attempts, coverage, deliveries, destinations, events
 
 TITLE = "Sign-ins\x1b[2J from\tafar"
 
@@ -89,6 +89,20 @@ def test_where_everything_is_accounted_for_it_ends_with_0(tocsin, write):
     assert told["events", "dead"] == "1"
     assert told["destination", "soar"] == "0 delivered, 0 pending, 0 parked, 1 dead"
     assert told["not arrived", "soar dlv_1 incident:1"] == "dead, 400: bad, attempts: 1"
+
+
+@pytest.mark.parametrize(
+    ("records", "told"),
+    [(1, "1 stretch, 1 record, 0 new, 0 rejected"), (2, "1 stretch, 2 records, 0 new, 0 rejected")],
+)
+def test_what_was_read_is_counted_in_words(tocsin, write, records, told):
+    def a_stretch(connection: Connection) -> None:
+        an_incident(connection)
+        connection.execute(update(coverage).values(outcome="read", unit="bytes", records=records))
+
+    write(a_stretch)
+    [[*_, detail]] = [line for line in lines(tocsin("prove")[1]) if line[0] == "coverage"]
+    assert detail.endswith(f": {told}")
 
 
 def test_where_anything_is_not_it_ends_with_1_and_says_what(tocsin, write):

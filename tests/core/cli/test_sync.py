@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 FILE = """
-enabled = ["suricata", "push"]
+enabled = ["suricata", "push", "webhook"]
 
 [providers.edge]
 plugin = "suricata"
@@ -18,6 +18,11 @@ path = "eve.json"
 plugin = "push"
 format = "incident"
 token = { env = "PUSH_TOKEN" }
+
+[destinations.soc]
+plugin = "webhook"
+url = "https://soc.example.org/hook"
+secret = { env = "NOT_NEEDED_HERE" }
 """
 SECRETS = {"PUSH_TOKEN": "a-token-of-our-scripts"}
 ASKED = ["--from", "2025-11-01T00:00:00Z", "--to", "2025-11-08T00:00:00Z", "--detach"]

@@ -162,6 +162,31 @@ async def test_each_mistake_is_named_where_it_stands(problems, change, expected)
 
 
 @pytest.mark.parametrize(
+    ("enabled", "mistake"),
+    [
+        ('"suricata"', "enabled: found 'suricata'; give a list"),
+        ('["suricata", 7]', "enabled.1: found 7"),
+    ],
+)
+async def test_of_enabled_that_is_wrong_nothing_follows(problems, enabled, mistake):
+    text = VALID.replace('["suricata", "webhook"]', enabled)
+    [problem] = await problems(text)
+    assert mistake in problem
+
+
+async def test_what_is_wrong_with_sections_that_are_not_needed_is_left_out(write):
+    path = write(VALID.replace("SOC_SECRET", "ABSENT"))
+    configuration = await load_configuration(path, sections=("providers",))
+    assert [it.name for it in configuration.providers] == ["edge"]
+    assert configuration.destinations == []
+    path.write_text(VALID.replace("SOC_SECRET", "ABSENT").replace("eve.json", 'eve.json"\npth = "'))
+    with pytest.raises(ConfigurationError) as caught:
+        await load_configuration(path, sections=("providers",))
+    [problem] = caught.value.problems
+    assert problem.key == "providers.edge.pth"
+
+
+@pytest.mark.parametrize(
     ("content", "expected"),
     [
         (b"enabled = [", "not valid TOML"),
@@ -442,7 +467,9 @@ async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, 
         if issubclass(item.kind, PushProvider):  # nothing is read of it
             known -= {"poll_interval", "quiet_first_fetch"}
         if Capability.COMMENT not in item.kind.capabilities():
-            known -= {"write_back", "write_back_status"}
+            known -= {"write_back"}
+        if Capability.STATUS not in item.kind.capabilities():
+            known -= {"write_back_status"}
         assert written == known, item.name
     expect_every_destination(configuration.destinations, everything["destinations"])
     expect_every_enricher(configuration.enrichers, everything["enrichers"])
