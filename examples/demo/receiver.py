@@ -18,7 +18,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 LARGEST_BODY = 1024 * 1024
 TOLERANCE = 300  # seconds that the clocks may differ
@@ -105,6 +105,16 @@ class _Handler(BaseHTTPRequestHandler):
         """Write no access log."""
 
 
+_writing = threading.Lock()
+
+
+def say(line: str, file: TextIO) -> None:
+    """Write a line at once: each request is answered by a thread of its own."""
+    with _writing:
+        file.write(f"{line}\n")
+        file.flush()
+
+
 def main() -> None:
     """Receive until interrupted, printing a line of JSON for each event."""
     path = Path(sys.argv[1])
@@ -113,10 +123,10 @@ def main() -> None:
     inbox = Inbox(path.with_name("received.jsonl"))
 
     def show(event: dict[str, Any]) -> None:
-        print(json.dumps(event), flush=True)
+        say(json.dumps(event), sys.stdout)
 
     def complain(reason: str) -> None:
-        print(f"refused: {reason}", file=sys.stderr, flush=True)
+        say(f"refused: {reason}", sys.stderr)
 
     with Receiver(port, secret, inbox, show, complain) as receiver:
         print(f"listening on http://127.0.0.1:{port}/", file=sys.stderr)

@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
@@ -121,6 +122,15 @@ def test_a_delivery_that_was_not_signed_is_refused(tmp_path):
             urllib.request.urlopen(urllib.request.Request(url, b"{}", headers), timeout=10)
         refused.value.close()
         screen.read_until("refused: the signature is wrong")
+
+
+def test_long_lines_that_threads_write_at_once_stay_whole(tmp_path):
+    say = runpy.run_path(str(DEMO / "receiver.py"))["say"]
+    lines = ["x" * length for length in range(9_000, 9_200)]
+    path = tmp_path / "out"
+    with path.open("w") as file, ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda line: say(line, file), lines))
+    assert sorted(path.read_text().splitlines()) == lines
 
 
 def test_a_service_that_cannot_start_is_shown_with_its_reason(tmp_path):

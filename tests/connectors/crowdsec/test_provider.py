@@ -9,10 +9,12 @@ from typing import Any, Self
 
 import orjson
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tocsin import Broken, Capability, EntityKind, Incident, Severity
+from tocsin import Broken, Capability, EntityKind, Incident, Misconfigured, Severity
 from tocsin.testing import Case, Fault, ManualClock, Siem, open_provider
 from tocsin_connectors.siem.crowdsec import CrowdSec, tocsin_providers
 
@@ -156,3 +158,19 @@ async def test_an_answer_that_is_no_alert_is_not_taken_for_a_deleted_one(feed, f
     with pytest.raises(Broken):
         await feed.provider.incident(incident.external_id)
     assert await feed.provider.incident(incident.external_id) == incident
+
+
+@pytest.mark.parametrize("status", [400, 404])
+async def test_an_address_that_is_no_local_apis_is_told_as_such(feed, status):
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", refuse)
+    async with TestServer(application) as server:
+        settings = {"url": str(server.make_url("")), **feed.simulator.machine}
+        async with open_provider(CrowdSec, clock=feed.clock, **settings) as astray:
+            with pytest.raises(Misconfigured, match=rf"^url: .* answered {status}; .*without /v1$"):
+                await astray.check()
+            with pytest.raises(Misconfigured):  # rather than that the alert was deleted
+                await astray.incident("1@2026-11-20T09:20:21Z")

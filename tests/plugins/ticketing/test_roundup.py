@@ -155,6 +155,22 @@ async def test_the_check_names_all_that_is_not_there(lab: ChannelLab):
     assert not lab.objects
 
 
+async def test_the_check_names_the_project_beside_what_else_is_missing(lab: ChannelLab):
+    lab.use(project="issues", labels=["new"], assignee="j.doe")
+    problems = (await lab.channel.check()).problems
+    assert problems == (
+        "project: there is no class issues; templates that ship have `issue`",
+        "there is no keyword new",
+        "there is no user j.doe",
+    )
+
+
+async def test_the_check_says_which_settings_a_wrong_password_may_come_of(lab: ChannelLab):
+    lab.use(username="nobody", secret="a wrong one")
+    with pytest.raises(CredentialsRefused, match=r"^username or secret: "):
+        await lab.channel.check()
+
+
 async def test_a_name_is_needed(lab: ChannelLab):
     lab.use(username=None)
     with pytest.raises(Misconfigured, match="username"):

@@ -21,6 +21,7 @@ from tocsin import (
     Health,
     Incident,
     Listing,
+    Misconfigured,
     Refused,
     SiemEvent,
     Tools,
@@ -199,6 +200,10 @@ class CrowdSec(WindowedProvider):
                 f"machine_id or password: {error}; see `cscli machines list`",
                 status=error.status,
                 response=error.response,
+            ) from None
+        except Refused as error:
+            raise Misconfigured(
+                f"url: {error}; perhaps it is no Local API's: give the address without /v1"
             ) from None
         _, skew = self._learn_time(answer)
         return grant_of(answer.json, skew)
