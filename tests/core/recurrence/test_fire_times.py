@@ -129,7 +129,7 @@ def test_what_has_ended_long_ago_has_a_latest_and_nothing_that_follows():
         ({"cron": "@daily", "starts_at": datetime(2026, 1, 1)}, "timezone"),  # noqa: DTZ001
         ({"cron": "@daily", "overlap": "both"}, "skip, queue"),
         ({"cron": "@daily", "persona": "boss"}, "analyst"),
-        ({"interval": 900}, "timedelta"),
+        ({"interval": 900}, "a number with a unit"),
         ({"cron": "@daily", "failure_limit": 0}, "greater than or equal to 1"),
         ({"cron": "@daily", "tags": ["two words"]}, "give 1 to 50 letters, digits"),
         ({"cron": "@daily", "timeout": "2d"}, "from 10s to 1d"),
