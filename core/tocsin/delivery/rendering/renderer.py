@@ -25,7 +25,7 @@ from tocsin.sandbox import Allowance, WritingEnvironment
 
 MAX_BYTES = 256 * 1024
 MAX_UNITS = 2_000_000
-MAX_SECONDS = 0.25
+MAX_SECONDS = 0.5
 _Found = tuple[Template, Format]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
