@@ -161,7 +161,8 @@ async def test_of_two_workers_after_a_lease_ran_out_one_records_its_attempt(
     await station.finish()
     await account(station.database, receiver.oracle)
     assert [row["number"] for row in await station.attempts()] == [1] * 10
-    assert receiver.oracle.repeats() == 4  # what was under way, and no more
+    # what was under way, and what was claimed with it unless that had noticed by then
+    assert 2 <= receiver.oracle.repeats() <= 4
 
 
 async def test_a_replay_during_a_retry_sends_it_at_once_and_not_twice(station, receiver, add):
