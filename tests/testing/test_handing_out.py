@@ -17,6 +17,7 @@ from tocsin.testing import make_settings, make_tools, open_enricher
 from tocsin_plugins.enrichers import History
 
 SCRIPT = """
+import signal
 from aiohttp import web
 from tocsin import Window
 from tocsin.testing import Simulator, run_simulator
@@ -37,6 +38,8 @@ class Plain(Simulator):
         return self.json([self.show(it) for it in self.page(Window(*bounds), limit=100).cases])
 
 
+# whoever runs this in the background has Ctrl+C ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 run_simulator(Plain, port=0)
 """
 
