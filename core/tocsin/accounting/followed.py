@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.accounting.told import events_about
-from tocsin.clock import isoformat, isoformat_or_none
+from tocsin.clock import isoformat_or_none
 from tocsin.model import NodeKind
 from tocsin.store.tables import relations, sessions, write_backs
 
@@ -21,6 +21,7 @@ _SESSION = (
 )
 _MOMENTS = ("created_at", "completed_at")
 _WRITTEN = ("run", "state", "attempts", "reason")
+_WRITTEN_MOMENTS = ("created_at", "finished_at")
 
 
 def investigations_of(connection: Connection, number: int) -> list[dict[str, Any]]:
@@ -60,7 +61,8 @@ def _write_backs(
     connection: Connection, number: int, of: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """Return what each of these sessions wrote, or is to write, to the incident."""
-    query = select(write_backs).where(
+    columns = (write_backs.c[name] for name in ("session_id", *_WRITTEN, *_WRITTEN_MOMENTS))
+    query = select(*columns).where(  # without their texts, which may be long
         write_backs.c.incident_number == number, write_backs.c.session_id.in_(of)
     )
     found = defaultdict(list)
@@ -70,8 +72,5 @@ def _write_backs(
 
 
 def _write_back(row: RowMapping) -> dict[str, Any]:
-    moments = {
-        "created_at": isoformat(row["created_at"]),
-        "finished_at": isoformat_or_none(row["finished_at"]),
-    }
+    moments = {name: isoformat_or_none(row[name]) for name in _WRITTEN_MOMENTS}
     return {name: row[name] for name in _WRITTEN} | moments

@@ -8,6 +8,7 @@ from tocsin_connectors.siem.opensearch.alerts import Name, changed_at
 from tocsin_connectors.siem.opensearch.analytics import Analytics, Rows
 from tocsin_connectors.siem.opensearch.step import Step
 
+_PAGE = 100
 DETECTOR = "tocsin_detector"
 """The member that tells of which detector a record is; `detector_id` is not always right."""
 
@@ -27,7 +28,7 @@ async def probe(analytics: Analytics, step: Step) -> Rows:
     return Rows((), 0, answer.server_time)
 
 
-async def find(analytics: Analytics, external_id: str, size: int) -> dict[str, Any] | None:
+async def find(analytics: Analytics, external_id: str) -> dict[str, Any] | None:
     """Return the record of an alert, None where it or its detector is gone."""
     name = Name.parse(external_id)
     detectors = await analytics.detectors()
@@ -36,9 +37,9 @@ async def find(analytics: Analytics, external_id: str, size: int) -> dict[str, A
     told = {"id": name.detector, "name": detectors[name.detector].name}
     step: Step | None = Step.of_moment(name.detector, name.start)
     while step is not None:
-        rows = await analytics.alerts(step, size)
+        rows = await analytics.alerts(step, _PAGE)
         for alert in rows.alerts:
             if alert.get("id") == name.alert and changed_at(alert) is not None:
                 return {**alert, DETECTOR: told}
-        step = step.following(len(rows.alerts), rows.total, size)
+        step = step.following(len(rows.alerts), rows.total, _PAGE)
     return None

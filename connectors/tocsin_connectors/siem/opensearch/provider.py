@@ -128,7 +128,7 @@ class OpenSearch(LooksBack):
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the alert as it is now, None where it or its detector is gone."""
-        if (record := await find(self._analytics, external_id, self.page_size)) is None:
+        if (record := await find(self._analytics, external_id)) is None:
             return None
         found = self.to_incident(record)
         return found and await self.complete(found, record)

@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 from tocsin import accounting
 from tocsin.errors import CallerError
 from tocsin.fields import parse_iso_duration
-from tocsin.investigations.write_backs import WriteBackState
 from tocsin.model import EventType, SessionStatus, Severity, Verdict
 from tocsin.web.calls import Answer, Call
 from tocsin.web.parsing import Query, Shown, parse_number
 from tocsin.web.routes.deliveries import TracedAttempt, Whereabouts
 from tocsin.web.routes.moments import Moment
+from tocsin.web.routes.sessions import WriteBackOutcome
 
 _DAY = timedelta(days=1)
 
@@ -97,15 +97,10 @@ class TracedEvent(Shown):
     deliveries: list[TracedDelivery]
 
 
-class TracedWriteBack(Shown):
+class TracedWriteBack(WriteBackOutcome):
     """A comment that an investigation leaves at the incident's SIEM."""
 
-    run: int
-    state: WriteBackState
-    attempts: int = Field(description="How often it could not be written.")
-    reason: str | None = Field(description="Why not, the last time.")
     created_at: datetime
-    finished_at: datetime | None
 
 
 class TracedInvestigation(Shown):

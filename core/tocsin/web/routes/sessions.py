@@ -96,16 +96,21 @@ class SessionSummary(Shown):
     url: str = Field(description="Its page in Tocsin's console.")
 
 
-class SessionWriteBack(Shown):
-    """A comment that a session leaves at an incident's SIEM."""
+class WriteBackOutcome(Shown):
+    """What became of a comment to an incident's SIEM."""
 
-    incident_number: int
-    provider: str
     run: int
     state: WriteBackState
     attempts: int = Field(description="How often it could not be written.")
     reason: str | None = Field(description="Why not, the last time.")
     finished_at: datetime | None
+
+
+class SessionWriteBack(WriteBackOutcome):
+    """A comment that a session leaves at an incident's SIEM."""
+
+    incident_number: int
+    provider: str
 
 
 class Session(SessionSummary):
