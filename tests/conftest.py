@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zlib import crc32
@@ -54,7 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     out = [item for item in items if _is_done_elsewhere(item)]
     config.hook.pytest_deselected(items=out)
-    items[:] = [item for item in items if item not in set(out)]
+    left_out = set(out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:
@@ -88,8 +88,6 @@ structlog.configure(
         ),
     ]
 )
-
-_numbers = count()
 
 
 def migrate(url: URL) -> None:
@@ -132,14 +130,16 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
-    """A database of the test's own, of either kind; PostgreSQL's has the newest schema."""
+    """A database of the test's own, of either kind; PostgreSQL's has the newest schema.
+
+    On PostgreSQL, tests take turns in one database, which each gets as migrations have left it.
+    """
     if request.param == "sqlite":
         yield URL.create("sqlite", database=str(tmp_path / "tocsin.db"))
         return
     server: Postgres = request.getfixturevalue("postgres")
-    name = f"test_{next(_numbers)}"
-    yield make_url(server.create(name, template=request.getfixturevalue("migrated")))
-    server.drop(name)
+    yield make_url(server.lend(request.getfixturevalue("migrated")))
+    server.take_back()
 
 
 @pytest.fixture

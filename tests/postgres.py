@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests: the binaries out of the wheel, in a folder of its own."""
+"""A real PostgreSQL server for the tests, and a database that they take turns in."""
 
 from __future__ import annotations
 
@@ -19,6 +19,63 @@ import asyncpg
 
 USER = "tocsin"
 PASSWORD = "tests-only"
+_FAST = (
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "autovacuum=off",
+    "jit=off",
+)
+_SHARED = "shared"
+_EMPTYING = """
+CREATE SCHEMA emptying;
+CREATE SEQUENCE emptying.changes;
+
+-- what migrations have stored, to be stored again
+DO $$
+DECLARE name text;
+BEGIN
+  FOR name IN SELECT relname FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0
+  LOOP
+    EXECUTE format('CREATE TABLE emptying.%1$I AS TABLE public.%1$I', name);
+  END LOOP;
+END $$;
+
+CREATE FUNCTION emptying.empty() RETURNS boolean LANGUAGE plpgsql
+  SET session_replication_role = replica  -- no triggers, and any order of tables
+AS $$
+DECLARE name text;
+BEGIN
+  PERFORM pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid();
+  IF (SELECT is_called FROM emptying.changes) OR EXISTS (
+    SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+      AND (reltuples > 0 OR pg_relation_size(oid) > 2 ^ 20)
+  ) THEN
+    RETURN false;
+  END IF;
+  FOR name IN SELECT relname FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0
+  LOOP
+    EXECUTE format('DELETE FROM public.%I', name);
+  END LOOP;
+  FOR name IN SELECT relname FROM pg_class
+    WHERE relnamespace = 'emptying'::regnamespace AND relkind = 'r'
+  LOOP
+    EXECUTE format('INSERT INTO public.%1$I TABLE emptying.%1$I', name);
+  END LOOP;
+  PERFORM setval(format('public.%I', sequencename), start_value, false) FROM pg_sequences
+    WHERE schemaname = 'public' AND last_value IS NOT NULL;
+  RETURN true;
+END $$;
+
+CREATE FUNCTION emptying.note_change() RETURNS event_trigger LANGUAGE plpgsql
+AS $$ BEGIN PERFORM nextval('emptying.changes'); END $$;
+CREATE EVENT TRIGGER note_change ON ddl_command_end EXECUTE FUNCTION emptying.note_change();
+"""
 
 
 def _unprivileged() -> dict[str, object]:
@@ -66,6 +123,8 @@ class Postgres:
         self.folder = folder
         self.port = _free_port()
         self.unprivileged = _unprivileged()
+        self._shared: asyncpg.Connection | None = None
+        self._has_shared = False
 
     def __enter__(self) -> Self:
         self.folder.chmod(0o755)
@@ -105,11 +164,7 @@ class Postgres:
     def start(self) -> None:
         """Start the server, and return once it takes connections."""
         home = self.home
-        fast = [
-            part
-            for setting in ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-            for part in ("-c", setting)
-        ]
+        fast = [part for setting in _FAST for part in ("-c", setting)]
         listen = ["-h", "127.0.0.1", "-p", str(self.port), "-k", home]
         with (self.folder / "postgres.log").open("wb") as log:
             self.process = subprocess.Popen(
@@ -134,6 +189,7 @@ class Postgres:
 
     def stop(self) -> None:
         """Stop the server, and return once it is gone."""
+        self._leave_shared()
         self._runner.run(self._connection.close())
         self._runner.close()
         self.process.send_signal(signal.SIGINT)
@@ -158,6 +214,45 @@ class Postgres:
 
     def drop(self, database: str) -> None:
         self._execute(f'DROP DATABASE "{database}" WITH (FORCE)')
+
+    def lend(self, template: str) -> str:
+        """Return the URL of the database that tests take turns in, as `template` is."""
+        if not self._has_shared:
+            self.create(_SHARED, template)
+            self._runner.run(self._prepare())
+            self._has_shared = True
+        return self.dsn(_SHARED)
+
+    async def _prepare(self) -> None:
+        connection = await asyncpg.connect(self.dsn(_SHARED))
+        await connection.execute(_EMPTYING)
+        await connection.close()
+
+    def take_back(self) -> None:
+        """Close its connections and remove what a test has stored.
+
+        After changes of the schema, statistics or more rows than are soon deleted, it is dropped.
+        """
+        try:
+            is_empty = self._in_shared("SELECT emptying.empty()")
+        except (asyncpg.InterfaceError, asyncpg.PostgresConnectionError):
+            self._leave_shared()  # the test has cut our connection as well
+            is_empty = self._in_shared("SELECT emptying.empty()")
+        if not is_empty:
+            self._leave_shared()
+            self.drop(_SHARED)
+            self._has_shared = False
+
+    def _in_shared(self, statement: str) -> object:
+        """Return the first value of what the statement returns, over a connection that is kept."""
+        if self._shared is None:
+            self._shared = self._runner.run(asyncpg.connect(self.dsn(_SHARED)))
+        return self._runner.run(self._shared.fetchval(statement))
+
+    def _leave_shared(self) -> None:
+        if self._shared is not None:
+            self._runner.run(self._shared.close())
+            self._shared = None
 
     def _execute(self, statement: str) -> None:
         self._runner.run(self._connection.execute(statement))

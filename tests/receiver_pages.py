@@ -21,13 +21,8 @@ PAGES = ROOT / "docs/soar/receivers"
 PICTURES = PAGES / "pictures"
 
 
-def _is_sent_json(receiver: str) -> bool:
-    contract = load_contract([FOLDER], receiver)
-    return contract is not None and "body" in contract.parts
-
-
 ALL = sorted(it.name for it in FOLDER.iterdir() if it.is_dir() and it.name[0] not in "_.")
-RECEIVERS = [it for it in ALL if _is_sent_json(it)]
+RECEIVERS = [it for it in ALL if (FOLDER / it / "body.schema.json").exists()]
 """Those that are sent a body of JSON."""
 TRACKERS = {it.load().receiver for it in entry_points(group="tocsin.trackers")}
 """Those that the channel `ticketing` brings."""
