@@ -60,7 +60,7 @@ def main() -> None:
 
 def _run(wanted: argparse.Namespace) -> None:
     chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | ON_REQUEST)[wanted.part]}
-    collector.spare()  # as a node does
+    collector.tune()  # as a node does
     for run in chosen.values():
         run(wanted.rounds)
 

@@ -17,8 +17,8 @@ from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.delivery import SECRET, Deliveries, channels
 from bench.receiver import receive, receive_slowly
 from bench.samples import fill
-from tocsin.delivery import SqlQueue, apply_destinations, written_in
-from tocsin.events import Bell, emit, new_id
+from tocsin.delivery import SqlQueue, apply_destinations, list_configured_destinations
+from tocsin.events import Notifier, emit_events, new_id
 from tocsin.model import Event, EventType
 from tocsin.store import Database
 from tocsin.store.tables import attempts, deliveries, events
@@ -85,7 +85,7 @@ async def _filled(new_url: NewUrl, finished: int) -> Database:
 
 def _store(connection: Connection, count: int, state: str) -> None:
     made = [_event(number) for number in range(count)]
-    emit(connection, made)
+    emit_events(connection, made)
     common = {"destination": "receiver", "state": state, "attempts": 1, "schedule_start": 0}
     times = {
         "due_at": _NOW,
@@ -114,7 +114,9 @@ def _event(number: int) -> Event:
 async def _measure_latency(kind: str, new_url: NewUrl, url: str) -> None:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
-        await database.write(apply_destinations, written_in(configuration), "bench", _NOW)
+        await database.write(
+            apply_destinations, list_configured_destinations(configuration), "bench", _NOW
+        )
         node = Deliveries(database, configuration, made)
         await node.measure()
         rate = await node.measure() / 2
@@ -133,9 +135,9 @@ async def _measure_latency(kind: str, new_url: NewUrl, url: str) -> None:
 async def _offer_steadily(node: Deliveries, rate: float) -> None:
     """Emit events one by one at this rate, while they are delivered."""
 
-    async def happen(number: int, bell: Bell) -> None:
-        await node.database.write(emit, [_event(number)])
-        bell.ring()
+    async def happen(number: int, bell: Notifier) -> None:
+        await node.database.write(emit_events, [_event(number)])
+        bell.notify()
 
     async with node.running() as bell:
         begin = time.perf_counter()
@@ -165,7 +167,9 @@ def _waiting(send: Callable[[int], None], port: int) -> None:
 async def _backlog(new_url: NewUrl, url: str) -> int:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
-        await database.write(apply_destinations, written_in(configuration), "bench", _NOW)
+        await database.write(
+            apply_destinations, list_configured_destinations(configuration), "bench", _NOW
+        )
         await fill(database, "backlog", BACKLOG, quiet=False)
         async with Deliveries(database, configuration, made).running():
             await asyncio.sleep(SECONDS)

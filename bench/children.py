@@ -27,7 +27,7 @@ def child(run: Callable[..., None], *args: Any) -> Iterator[Any]:
 
 
 def _run(run: Callable[..., None], *args: Any) -> None:
-    collector.spare()  # as a node does
+    collector.tune()  # as a node does
     run(*args)
 
 

@@ -22,20 +22,20 @@ from bench.rounds import OURS, interleave, report_rates
 from bench.samples import fill
 from tocsin.clock import SystemClock
 from tocsin.delivery import (
-    Channels,
+    ChannelFactory,
     DeliveryMetrics,
-    Fleet,
     Renderer,
     Router,
     SqlQueue,
+    WorkerPool,
     apply_destinations,
-    written_in,
+    list_configured_destinations,
 )
 from tocsin.delivery.queue.states import is_stored_as
 from tocsin.events import EVENTS as EVENTS_TOPIC
-from tocsin.events import Bell, Bells, event_of
+from tocsin.events import Notifier, Notifiers, parse_event_row
 from tocsin.metrics import Metrics
-from tocsin.registry import Configuration, Maker, load_configuration
+from tocsin.registry import Configuration, PluginFactory, load_configuration
 from tocsin.store import Database
 from tocsin.store.tables import deliveries, events
 from tocsin_plugins.webhook.signing import SharedSecret, signature_headers
@@ -66,7 +66,10 @@ async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
         await database.write(
-            apply_destinations, written_in(configuration), "bench", SystemClock().now()
+            apply_destinations,
+            list_configured_destinations(configuration),
+            "bench",
+            SystemClock().now(),
         )
         node = Deliveries(database, configuration, made)
         bare = Bare(node, url)
@@ -78,19 +81,21 @@ async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
 
 
 @asynccontextmanager
-async def channels(url: str) -> AsyncIterator[tuple[Configuration, Channels]]:
+async def channels(url: str) -> AsyncIterator[tuple[Configuration, ChannelFactory]]:
     """Yield the configuration of one webhook destination, and what makes its channel."""
     with NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(PLUGINS.format(url=url))
         file.flush()
         configuration = await load_configuration(Path(file.name))
-    yield configuration, Channels(configuration, Maker(SystemClock()), bytes)
+    yield configuration, ChannelFactory(configuration, PluginFactory(SystemClock()), bytes)
 
 
 class Deliveries:
     """Routes and delivers with the loops that a node runs."""
 
-    def __init__(self, database: Database, configuration: Configuration, made: Channels) -> None:
+    def __init__(
+        self, database: Database, configuration: Configuration, made: ChannelFactory
+    ) -> None:
         self.database = database
         self.renderer = Renderer(configuration.template_paths)
         self._make = made.make
@@ -106,11 +111,11 @@ class Deliveries:
         return EVENTS / seconds
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[Bell]:
+    async def running(self) -> AsyncIterator[Notifier]:
         """Run the loops; yields the bell to ring for new events."""
-        clock, bells, queue = SystemClock(), Bells(), SqlQueue(self.database)
+        clock, bells, queue = SystemClock(), Notifiers(), SqlQueue(self.database)
         metrics = DeliveryMetrics(Metrics(clock), self.database, clock)
-        fleet = Fleet(
+        fleet = WorkerPool(
             self._make,
             renderer=self.renderer,
             queue=queue,
@@ -152,7 +157,7 @@ class Bare:
         rows = connection.execute(select(events).order_by(events.c.id.desc()).limit(EVENTS))
         key, now = SharedSecret.decode(SECRET), datetime.now(UTC)
         requests = []
-        for event in map(event_of, rows.mappings()):
+        for event in map(parse_event_row, rows.mappings()):
             body = self._node.renderer.render("envelope", event)
             headers = signature_headers([key], event.id, now, body)
             requests.append(({"content-type": "application/json", **headers}, body))

@@ -13,8 +13,8 @@ from typing import Any
 
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.history import KINDS_OF_ENTITIES, entity_of, fill
-from tocsin.knowledge.graph import find_path, graph_stats, neighbourhood
-from tocsin.knowledge.history import incidents_about, sightings
+from tocsin.knowledge.graph import count_graph, find_neighborhood, find_path
+from tocsin.knowledge.history import find_incidents, find_sightings
 from tocsin.model import Entity, Node
 from tocsin.observables import Environment
 from tocsin.store import Database
@@ -125,21 +125,21 @@ def _entities(chance: random.Random, size: int) -> Iterable[Entity]:
 
 
 _READS = (
-    _Read("around an entity, depth 1", neighbourhood, _node),
-    _Read("around an entity, depth 2", neighbourhood, _node, {"depth": 2}),
-    _Read("around a hub, depth 1", neighbourhood, _hub_node),
-    _Read("around a hub, depth 2", neighbourhood, _hub_node, {"depth": 2}),
-    _Read("around a hub, depth 3", neighbourhood, _hub_node, {"depth": 3}),
+    _Read("around an entity, depth 1", find_neighborhood, _node),
+    _Read("around an entity, depth 2", find_neighborhood, _node, {"depth": 2}),
+    _Read("around a hub, depth 1", find_neighborhood, _hub_node),
+    _Read("around a hub, depth 2", find_neighborhood, _hub_node, {"depth": 2}),
+    _Read("around a hub, depth 3", find_neighborhood, _hub_node, {"depth": 3}),
     _Read("path between two entities", find_path, _two_nodes),
     _Read(
         "sightings of 20 entities",
-        sightings,
+        find_sightings,
         lambda chance, size: (_entities(chance, size), Environment()),
     ),
     _Read(
         "50 latest incidents about a hub",
-        incidents_about,
+        find_incidents,
         lambda chance, size: ([_hub(chance, size)], {}),
     ),
-    _Read("statistics", graph_stats, lambda _chance, _size: ()),
+    _Read("statistics", count_graph, lambda _chance, _size: ()),
 )

@@ -19,7 +19,7 @@ from sqlalchemy.util import await_only
 
 from tocsin.model import EntityKind, IncidentStatus, Severity
 from tocsin.store import Database
-from tocsin.store.batches import Batch
+from tocsin.store.batches import BulkStatement
 from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER
 from tocsin.store.tables import (
     EPOCH,
@@ -161,7 +161,7 @@ def _words(chance: random.Random, count: int) -> str:
 def _load(connection: Connection, table: Table, names: Sequence[str], rows: _Rows) -> None:
     """Insert rows in the fastest way that the database has."""
     if connection.dialect.name == "sqlite":
-        Batch(insert(table), names).run(connection, rows)
+        BulkStatement(insert(table), names).run(connection, rows)
         return
     convert = [
         table.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect)

@@ -11,14 +11,14 @@ from pathlib import Path
 from statistics import median
 
 from tocsin import (
-    Answered,
     Disposition,
     Enrichment,
     Entity,
-    EventsFound,
-    EventsOf,
-    Outcome,
+    FindEvents,
+    FoundEvents,
     Persona,
+    QueryOutcome,
+    QueryResult,
     Question,
     Relation,
     RelationType,
@@ -49,13 +49,13 @@ class _Instant(WorldDesk):
                 for entity in it.entities:
                     self._events[provider, entity].append(it)
 
-    def _answer(self, question: Question) -> Answered:
-        if not isinstance(question, EventsOf):
+    def _answer(self, question: Question) -> QueryResult:
+        if not isinstance(question, FindEvents):
             return super()._answer(question)
         self.asked.append(question)
         found = tuple(self._events[question.provider, question.entity][: question.limit])
-        content = EventsFound(events=found, complete=True)
-        return Answered(step=self._step(), outcome=Outcome.ANSWERED, content=content)
+        content = FoundEvents(events=found, complete=True)
+        return QueryResult(step=self._step(), outcome=QueryOutcome.ANSWERED, content=content)
 
 
 def run(rounds: int) -> None:

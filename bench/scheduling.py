@@ -16,10 +16,10 @@ from bench.children import child
 from bench.databases import KINDS, new_urls, open_new
 from tocsin import collector
 from tocsin.clock import SystemClock
-from tocsin.events import Bells
+from tocsin.events import Notifiers
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
-from tocsin.schedules import Meter, Scheduling, Settling, create_schedule
+from tocsin.schedules import RunCompletion, ScheduleMetrics, Scheduler, create_schedule
 from tocsin.store import Database, open_database
 from tocsin.store.tables import schedule_runs
 
@@ -80,9 +80,9 @@ def _create(connection: Connection, begin: datetime, numbers: range) -> None:
 
 @asynccontextmanager
 async def _running(database: Database):
-    clock, meter = SystemClock(), Meter()
-    settling = Settling("http://127.0.0.1:8080", 5, meter)
-    node = Scheduling(database, clock, Bells(), settling, meter)
+    clock, meter = SystemClock(), ScheduleMetrics()
+    settling = RunCompletion("http://127.0.0.1:8080", 5, meter)
+    node = Scheduler(database, clock, Notifiers(), settling, meter)
     loops = [asyncio.create_task(loop) for loop in node.loops()]
     yield
     for loop in loops:
@@ -139,5 +139,5 @@ def _report(name: str, late: list[float]) -> None:
 
 
 if __name__ == "__main__":
-    collector.spare()
+    collector.tune()
     sys.exit(run(1))

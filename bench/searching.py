@@ -13,8 +13,8 @@ from sqlalchemy import Connection, delete
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.history import WORDS, entity_of, fill
 from tocsin.clock import SystemClock
-from tocsin.events import Bells
-from tocsin.knowledge.search import Indexer, search, search_entities
+from tocsin.events import Notifiers
+from tocsin.knowledge.search import SearchIndexer, search_documents, search_entities
 from tocsin.knowledge.search.indexing import index_batch
 from tocsin.model import EntityKind
 from tocsin.store import Database
@@ -67,7 +67,7 @@ async def _measure(kind: str, new_url: NewUrl, size: int) -> dict[str, tuple[flo
 
 async def _measure_indexing(kind: str, database: Database, size: int) -> None:
     begin = time.perf_counter()
-    await Indexer(database, SystemClock(), Bells()).catch_up()
+    await SearchIndexer(database, SystemClock(), Notifiers()).catch_up()
     seconds = time.perf_counter() - begin
     print(f"\n{kind}: {size:,} incidents indexed, {size / seconds:,.0f} a second", flush=True)
 
@@ -122,7 +122,7 @@ def _questions(size: int) -> Mapping[str, Ask]:
 
 
 def _searching(text: Callable[[int], str]) -> Ask:
-    return lambda number: partial(search, text=text(number), limit=PAGE)
+    return lambda number: partial(search_documents, text=text(number), limit=PAGE)
 
 
 def _looking_up(text: Callable[[int], str]) -> Ask:

@@ -25,8 +25,8 @@ from bench.rounds import OURS, interleave, report_rates
 from bench.samples import PUBLIC_URL
 from tocsin import Page, Provider, Tools
 from tocsin.clock import SystemClock
-from tocsin.events import Bells
-from tocsin.incidents import ProviderSync, Surroundings
+from tocsin.events import Notifiers
+from tocsin.incidents import ProviderSync, SyncContext
 from tocsin.store import Database
 from tocsin.store.tables import incidents
 from tocsin_connectors.siem.suricata import Suricata
@@ -173,7 +173,7 @@ async def _sync(new_url: NewUrl, provider: Provider) -> tuple[float, int]:
 
 async def read_all(provider: Provider, database: Database) -> float:
     """Return how many seconds it took to store everything that the provider reads."""
-    around = Surroundings(database, provider.tools.clock, Bells(), PUBLIC_URL)
+    around = SyncContext(database, provider.tools.clock, Notifiers(), PUBLIC_URL)
     sync = ProviderSync(provider, around)
     begin = time.perf_counter()
     while await sync.read_all() == timedelta(0):  # there is more than is read at once

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 import tocsin
 import tocsin.testing.conformance
 from tocsin import PluginSettings
-from tocsin.fields import short_duration
+from tocsin.fields import format_duration
 from tocsin.registry.settings_schema import list_settings
 
 MODULES = (tocsin, tocsin.testing, tocsin.testing.conformance)
@@ -120,7 +120,7 @@ def limits(field: FieldInfo) -> str:
     """Return the limits of a length of time, which its schema does not tell."""
     told = ((words, getattr(mark, sign, None)) for mark in field.metadata for sign, words in SIGNS)
     lengths = ((words, it) for words, it in told if isinstance(it, timedelta))
-    return "".join(f", {words} {short_duration(it)}" for words, it in lengths)
+    return "".join(f", {words} {format_duration(it)}" for words, it in lengths)
 
 
 def of_members(nodes: Sequence[ast.ClassDef]) -> Iterator[str]:

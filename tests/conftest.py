@@ -35,7 +35,7 @@ hypothesis.settings.load_profile("tocsin")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Look at fewer examples where the large sizes are left out."""
-    collector.spare()
+    collector.tune()
     if config.option.markexpr == "not full":
         hypothesis.settings.load_profile("ordinary")
 
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Leave thousands of tests alone: going through them took as long as a template may."""
-    collector.spare()
+    collector.tune()
 
 
 def _is_done_elsewhere(item: pytest.Item) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, insert
 
 from incident_rows import NOW, add_incidents
-from tocsin.knowledge.graph import Seen, record_relations
+from tocsin.knowledge.graph import ObservedRelation, record_relations
 from tocsin.model import Node, NodeKind, RelationType
 from tocsin.store import Database
 from tocsin.store.tables import incident_techniques
@@ -61,9 +61,9 @@ class Graph:
         at: datetime = NOW,
         known_from: str = "session:ses_1#1",
     ) -> None:
-        await self.tell_all([Seen(source, type_, target, at)], known_from)
+        await self.tell_all([ObservedRelation(source, type_, target, at)], known_from)
 
-    async def tell_all(self, seen: Sequence[Seen], known_from: str) -> None:
+    async def tell_all(self, seen: Sequence[ObservedRelation], known_from: str) -> None:
         await self.database.write(record_relations, {known_from: seen})
 
     async def read(self, operation: Any, *arguments: Any, **options: Any) -> Any:

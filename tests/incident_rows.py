@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
+from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
 from tocsin.store.tables import coverage, incident_entities, incidents
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -24,8 +24,8 @@ def add_incidents(
     **values: Any,
 ) -> list[int]:
     """Add incidents and return their numbers; `values` are columns that differ from the usual."""
-    numbers = list(allot(connection, INCIDENT_NUMBER, count))
-    changes = allot(connection, INCIDENT_CHANGE, count)
+    numbers = list(allot_numbers(connection, INCIDENT_NUMBER, count))
+    changes = allot_numbers(connection, INCIDENT_CHANGE, count)
     page = _coverage(connection, now)
     values["alert_count"] = alerts
     rows = [
@@ -42,7 +42,7 @@ def add_incidents(
 
 def change_incident(connection: Connection, number: int, *, now: datetime, **values: Any) -> None:
     """Change an incident, as a later version of it would."""
-    [change] = allot(connection, INCIDENT_CHANGE, 1)
+    [change] = allot_numbers(connection, INCIDENT_CHANGE, 1)
     connection.execute(
         update(incidents)
         .where(incidents.c.number == number)

@@ -9,7 +9,7 @@ from typing import Any
 from receiver_pages import FOLDER
 from tocsin import Event, EventType
 from tocsin.contracts import find_breaches
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.model import EntityKind
 
@@ -21,7 +21,7 @@ WRITTEN_BY_OTHERS = ("title", "error", "last_error", "schedule_name", "provider"
 
 
 def usual(kind: EventType) -> Event:
-    return sample(kind, "https://tocsin.example", NOW)
+    return build_sample(kind, "https://tocsin.example", NOW)
 
 
 def make(kind: EventType, context: Any = None, **members: Any) -> Event:

@@ -16,7 +16,6 @@ from tocsin.model import (
     EntityAssessment,
     EntityKind,
     Finding,
-    Moment,
     Persona,
     Relation,
     RelationType,
@@ -24,6 +23,7 @@ from tocsin.model import (
     Section,
     Severity,
     Statement,
+    TimelineEntry,
     Verdict,
     Window,
 )
@@ -187,7 +187,7 @@ def huge(size: int = 5_000) -> Report:
     return replace(
         brute_force(),
         timeline=tuple(
-            Moment(
+            TimelineEntry(
                 at=BEGIN + timedelta(seconds=n * n % 86_400),
                 statement=said(f"Sign-in number {n}.", f"step:{n}"),
                 severity=list(Severity)[n % 5],
@@ -245,8 +245,8 @@ def hostile(text: str) -> Report:
         reply=(statement,),
         contributions=(Contribution(name=text, points=1, statement=statement),),
         timeline=(
-            Moment(at=BEGIN, statement=statement, severity=Severity.HIGH, source=text),
-            Moment(at=BEGIN + timedelta(minutes=1), statement=statement, source="graph"),
+            TimelineEntry(at=BEGIN, statement=statement, severity=Severity.HIGH, source=text),
+            TimelineEntry(at=BEGIN + timedelta(minutes=1), statement=statement, source="graph"),
         ),
         findings=(
             Finding(
@@ -274,9 +274,9 @@ def hostile(text: str) -> Report:
     )
 
 
-def _timeline() -> tuple[Moment, ...]:
+def _timeline() -> tuple[TimelineEntry, ...]:
     failures = tuple(
-        Moment(
+        TimelineEntry(
             at=BEGIN + timedelta(seconds=19 * n),
             statement=said(f"Password {4 * n + 1} to {4 * n + 4} failed for root.", "step:4"),
             source="provider:edge",
@@ -284,32 +284,32 @@ def _timeline() -> tuple[Moment, ...]:
         for n in range(10)
     )
     return (
-        Moment(
+        TimelineEntry(
             at=BEGIN - timedelta(hours=19),
             statement=said("203.0.113.9 looked for open ports.", "incident:3"),
             severity=Severity.LOW,
             source="incidents",
         ),
         *failures,
-        Moment(
+        TimelineEntry(
             at=BEGIN + timedelta(minutes=3, seconds=4),
             statement=said("CrowdSec detected crowdsecurity/ssh-bf.", "incident:7"),
             severity=Severity.HIGH,
             source="incidents",
         ),
-        Moment(
+        TimelineEntry(
             at=BEGIN + timedelta(minutes=20, seconds=11),
             statement=said("deploy signed in from 203.0.113.9.", "step:6"),
             severity=Severity.CRITICAL,
             source="provider:edge",
         ),
-        Moment(
+        TimelineEntry(
             at=BEGIN + timedelta(minutes=21),
             statement=said("curl fetched http://cdn.evil.example/x.sh.", "step:9"),
             severity=Severity.HIGH,
             source="provider:falcon",
         ),
-        Moment(
+        TimelineEntry(
             at=BEGIN + timedelta(minutes=24),
             statement=said("web-1 connected to 10.20.0.14, port 5432.", "step:9"),
             source="provider:falcon",

@@ -31,28 +31,28 @@ from tocsin.credentials import (
     generate_key,
 )
 from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, _private_pem, _public_pem
-from tocsin.delivery import Channels, Registrar, Renderer, Samples
-from tocsin.enrichment import Enrichers, IncidentEnriching
-from tocsin.events import Bells
-from tocsin.fields import Origin
+from tocsin.delivery import ChannelFactory, DestinationValidator, Renderer, SampleSender
+from tocsin.enrichment import Enrichers, IncidentEnricher
+from tocsin.events import Notifiers
+from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Capability, Tools
-from tocsin.incidents import Inbox, ProviderFacts, Surroundings
+from tocsin.incidents import ProviderFacts, PushInbox, SyncContext
 from tocsin.observables import Environment, EnvironmentSettings
 from tocsin.registry import (
     Configuration,
-    Inventory,
-    Maker,
+    PluginFactory,
+    PluginInventory,
     PluginsFile,
     installed_plugins,
 )
 from tocsin.registry.installed import ON_BY_DEFAULT
-from tocsin.registry.loading import Offers
+from tocsin.registry.loading import PluginOffers
 from tocsin.settings import Settings
 from tocsin.store import Database
 from tocsin.store.tables import signing_keys
-from tocsin.web import Door, make_app, open_door
-from tocsin.web.calls import Services
-from tocsin.web.problems import Problem
+from tocsin.web import ApiRuntime, make_app, open_api_runtime
+from tocsin.web.calls import ApiServices
+from tocsin.web.problems import ProblemDocument
 from tocsin_connectors.siem.push import Push
 from tocsin_plugins.webhook import Webhook
 
@@ -69,10 +69,10 @@ CONFIGURATION = Configuration(
     template_paths=tocsin_templates.tocsin_template_paths(),
     absent=(),
     strict=False,
-    inventory=Inventory(
+    inventory=PluginInventory(
         PluginsFile(enabled=("webhook",), disabled=tuple(ON_BY_DEFAULT)),
         installed_plugins(),
-        Offers(channels={"webhook": Webhook}, hooks={"webhook": ("tocsin_channels",)}),
+        PluginOffers(channels={"webhook": Webhook}, hooks={"webhook": ("tocsin_channels",)}),
     ),
 )
 """What a `plugins.toml` comes to that enables the plugin `webhook`, and nothing else."""
@@ -113,12 +113,12 @@ def _store_signing_key(connection: Connection, now: datetime) -> None:
 class Api:
     """The services behind the API, and a client that talks to it over a socket."""
 
-    door: Door
+    door: ApiRuntime
     roles: dict[str, bool]
     client: TestClient = field(init=False)
 
     @property
-    def services(self) -> Services:
+    def services(self) -> ApiServices:
         return self.door.services
 
     async def key(self, *scopes: Scope, days: int = 1) -> str:
@@ -189,28 +189,28 @@ def destination_parts(
     settings: Settings, vault: Vault, clock, configuration: Configuration = CONFIGURATION
 ) -> dict:
     """Return what the API needs for the sake of destinations, as a node would make it."""
-    maker = Maker(clock, settings.public_url)
-    channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
+    maker = PluginFactory(clock, settings.public_url)
+    channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
     renderer = Renderer(configuration.template_paths)
     return {
-        "registrar": Registrar(channels, vault.encrypt, configuration.receivers),
-        "samples": Samples(channels, renderer, clock, settings.public_url),
+        "registrar": DestinationValidator(channels, vault.encrypt, configuration.receivers),
+        "samples": SampleSender(channels, renderer, clock, settings.public_url),
     }
 
 
-async def make_inbox(database: Database, clock) -> Inbox:
+async def make_inbox(database: Database, clock) -> PushInbox:
     """Return what takes pushes to one provider."""
     written = {"plugin": "push", "format": "incident", "token": PUSH_TOKEN, "secret": PUSH_SECRET}
-    settings = Push.Settings.model_validate(written, context=Origin().context())
+    settings = Push.Settings.model_validate(written, context=SettingsOrigin().context())
     tools = Tools(name=PUSHED, http=None, clock=clock, log=structlog.get_logger(), public_url=URL)
     provider = Push(settings, tools)
     await provider.start()
-    return Inbox([provider], Surroundings(database, clock, Bells(), URL))
+    return PushInbox([provider], SyncContext(database, clock, Notifiers(), URL))
 
 
-def make_enriching(database: Database, clock) -> IncidentEnriching:
+def make_enriching(database: Database, clock) -> IncidentEnricher:
     """Return what enriches incidents, with nobody to ask."""
-    return IncidentEnriching(Enrichers({}, Environment(), database, clock), database, {})
+    return IncidentEnricher(Enrichers({}, Environment(), database, clock), database, {})
 
 
 @asynccontextmanager
@@ -227,7 +227,7 @@ async def open_api(
     parts = destination_parts(made, vault, clock, configuration)
     inbox = await make_inbox(database, clock)
     enriching = make_enriching(database, clock)
-    async with open_door(
+    async with open_api_runtime(
         made,
         database,
         vault,
@@ -258,7 +258,7 @@ async def problem(response, status: int) -> dict:
     assert response.status == status, await response.text()
     assert response.content_type == "application/problem+json"
     document = await response.json()
-    Problem.model_validate(document, strict=True)
+    ProblemDocument.model_validate(document, strict=True)
     assert document["status"] == status
     assert document["instance"] == response.url.raw_path
     assert response.headers["X-Request-Id"]

@@ -7,20 +7,20 @@ from typing import Any
 
 from sqlalchemy import select
 
-from tocsin.events import Bells
-from tocsin.investigations import Failure, FailureCause, Finisher
+from tocsin.events import Notifiers
+from tocsin.investigations import FailureCause, Finisher, RunFailure
 from tocsin.investigations.running.assignment import load_assignment
-from tocsin.investigations.running.ending import Ending, end_run
-from tocsin.investigations.running.lease import Lease, claim
+from tocsin.investigations.running.ending import RunResult, finish_run
+from tocsin.investigations.running.lease import RunLease, claim_runs
 from tocsin.model import Confidence, Persona, Report, Statement, Verdict, Window
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
 from tocsin.schedules import (
     DisabledReason,
-    Meter,
+    RunCompletion,
     Schedule,
-    Scheduling,
-    Settling,
+    ScheduleMetrics,
+    Scheduler,
     create_schedule,
     load_schedule,
 )
@@ -42,7 +42,7 @@ REPORT = Report(
     incidents=(7, 8),
     about=(7,),
 )
-FAILURE = Failure(FailureCause.INVESTIGATION, "incident 404 does not exist")
+FAILURE = RunFailure(FailureCause.INVESTIGATION, "incident 404 does not exist")
 URL = "https://tocsin.example"
 LIMIT = 5
 
@@ -53,11 +53,13 @@ class Office:
     def __init__(self, database: Database, clock: ManualClock) -> None:
         self.database = database
         self.clock = clock
-        self.settling = Settling(URL, LIMIT, Meter())
+        self.settling = RunCompletion(URL, LIMIT, ScheduleMetrics())
 
-    def node(self, meter: Meter | None = None) -> Scheduling:
+    def node(self, meter: ScheduleMetrics | None = None) -> Scheduler:
         """Return another node that runs schedules."""
-        return Scheduling(self.database, self.clock, Bells(), self.settling, meter or Meter())
+        return Scheduler(
+            self.database, self.clock, Notifiers(), self.settling, meter or ScheduleMetrics()
+        )
 
     async def make(self, name: str = "nightly", **definition: Any) -> Schedule:
         """Make a schedule; every hour, unless it says otherwise."""
@@ -82,7 +84,7 @@ class Office:
     async def load(self, schedule_id: str) -> Schedule:
         return await self.database.read(load_schedule, schedule_id)
 
-    async def fire(self, node: Scheduling | None = None, **passes: float) -> list[str]:
+    async def fire(self, node: Scheduler | None = None, **passes: float) -> list[str]:
         """Let time pass, and have a node begin all that is due; return what became of it."""
         self.clock.advance(**passes)
         node = node or self.node()
@@ -91,15 +93,15 @@ class Office:
             outcomes += [it.state.value for it in fired]
         return outcomes
 
-    async def take_up(self, node: int = 1, most: int = 100) -> list[Lease]:
+    async def take_up(self, node: int = 1, most: int = 100) -> list[RunLease]:
         """Have a node take up the sessions that wait."""
-        return await self.database.write(claim, node, most, self.clock.now())
+        return await self.database.write(claim_runs, node, most, self.clock.now())
 
-    async def end(self, lease: Lease, ending: Ending, *more: Finisher) -> None:
+    async def end(self, lease: RunLease, ending: RunResult, *more: Finisher) -> None:
         """End a run of a session."""
         assignment = await self.database.read(load_assignment, lease)
         after = await self.database.write(
-            end_run,
+            finish_run,
             lease,
             assignment,
             ending,
@@ -113,12 +115,12 @@ class Office:
     async def complete(self) -> None:
         """End everything that is under way with a report."""
         for lease in await self.take_up():
-            await self.end(lease, Ending(report=REPORT))
+            await self.end(lease, RunResult(report=REPORT))
 
-    async def fail(self, failure: Failure = FAILURE) -> None:
+    async def fail(self, failure: RunFailure = FAILURE) -> None:
         """End everything that is under way with a failure."""
         for lease in await self.take_up():
-            await self.end(lease, Ending(failure=failure))
+            await self.end(lease, RunResult(failure=failure))
 
     async def run_and_fail(self, times: int = 1) -> None:
         """Let an hour pass, and have what is then run fail; so many times."""

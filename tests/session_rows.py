@@ -9,8 +9,8 @@ from sqlalchemy import Connection, insert, update
 
 from report_samples import brute_force
 from tocsin.investigations import create_session
-from tocsin.investigations.sessions.ledger import Step, append_steps
-from tocsin.model import Outcome, Persona, Phase, Report, SessionStatus
+from tocsin.investigations.sessions.ledger import LedgerStep, append_steps
+from tocsin.model import Persona, Phase, QueryOutcome, Report, SessionStatus
 from tocsin.reports import to_json
 from tocsin.store.tables import session_messages, sessions
 
@@ -50,23 +50,23 @@ def add_session(
     return session_id
 
 
-def _question(now: datetime) -> Step:
-    return Step(
+def _question(now: datetime) -> LedgerStep:
+    return LedgerStep(
         number=1,
         run=1,
         phase=Phase.GATHER,
         kind="incidents-numbered",
         asked_of="incidents",
         question='{"numbers": [1]}',
-        outcome=Outcome.ANSWERED,
+        outcome=QueryOutcome.ANSWERED,
         answer="[]",
         started_at=now,
         elapsed_ms=3,
     )
 
 
-def _conclusion(now: datetime) -> Step:
-    return Step(
+def _conclusion(now: datetime) -> LedgerStep:
+    return LedgerStep(
         number=2,
         run=1,
         phase=Phase.SCORE,

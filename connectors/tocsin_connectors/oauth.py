@@ -11,7 +11,7 @@ from datetime import timedelta
 from tocsin import Api, Broken, Clock, CredentialsRefused, Grant, Misconfigured, Refused
 
 
-async def grant_for(api: Api, path: str, form: Mapping[str, str], clock: Clock) -> Grant:
+async def request_grant(api: Api, path: str, form: Mapping[str, str], clock: Clock) -> Grant:
     """Return the bearer token that is granted for a form, and until when it is good.
 
     Raises `CredentialsRefused` for whatever it refuses: who is unknown is answered with 400.

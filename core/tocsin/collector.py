@@ -11,10 +11,10 @@ from tocsin.sandbox import pause
 _YOUNG = 50_000
 _MIDDLE = 20
 _OLD = 100
-_collecting = ExitStack()
+_pauses = ExitStack()
 
 
-def spare() -> None:
+def tune() -> None:
     """Leave alone what is there now, and look for garbage among what comes less often.
 
     Modules and schemas stay for ever, and what a page or a delivery makes is gone without the
@@ -24,12 +24,12 @@ def spare() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
-    if _stop_the_clock not in gc.callbacks:
-        gc.callbacks.append(_stop_the_clock)
+    if _pause_time_limits not in gc.callbacks:
+        gc.callbacks.append(_pause_time_limits)
 
 
-def _stop_the_clock(phase: str, _info: dict[str, Any]) -> None:
+def _pause_time_limits(phase: str, _info: dict[str, Any]) -> None:
     if phase == "start":
-        _collecting.enter_context(pause())
+        _pauses.enter_context(pause())
     else:
-        _collecting.close()
+        _pauses.close()

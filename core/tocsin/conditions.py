@@ -63,7 +63,8 @@ class Expression:
     def value(self, variables: Mapping[str, Any]) -> Any:
         """Return what it is of these variables; None for what the event does not have.
 
-        Raises whatever the expression does, `Exhausted` where it wants too much time or memory.
+        Raises whatever the expression does, `AllowanceExhausted` where it wants too much time or
+        memory.
         """
         with Allowance(MAX_UNITS, MAX_SECONDS):
             found = self._evaluate(**variables)

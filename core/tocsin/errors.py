@@ -35,7 +35,7 @@ class OperatorError(TocsinError):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigurationProblem:
     """One mistake in a configuration: where it is, what was found, what would be right."""
 
     file: str
@@ -53,7 +53,7 @@ class Problem:
 class ConfigurationError(OperatorError):
     """A configuration with one or more problems, all of them in `problems`."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[ConfigurationProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 

@@ -38,7 +38,7 @@ _ISO_DURATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingsOrigin:
     """Where settings come from, given to pydantic as `context`: a file, or a request."""
 
     folder: Path | None = None
@@ -49,20 +49,20 @@ class Origin:
         return {"origin": self}
 
     @staticmethod
-    def of(info: ValidationInfo) -> Origin:
+    def of(info: ValidationInfo) -> SettingsOrigin:
         """Return the origin of what is being validated: a file in the current folder, if unsaid."""
-        origin: Origin = (info.context or {}).get("origin", Origin(Path()))
+        origin: SettingsOrigin = (info.context or {}).get("origin", SettingsOrigin(Path()))
         return origin
 
 
-def _of_this_machine(value: Any, info: ValidationInfo) -> Any:
-    if Origin.of(info).folder is None:
+def _refuse_over_http(value: Any, info: ValidationInfo) -> Any:
+    if SettingsOrigin.of(info).folder is None:
         raise PydanticCustomError("local", "set this in plugins.toml; over HTTP it is refused")
     return value
 
 
-def _beside_the_file(value: str, info: ValidationInfo) -> str:
-    return str((Origin.of(info).folder or Path()).joinpath(value).absolute())
+def _resolve_path(value: str, info: ValidationInfo) -> str:
+    return str((SettingsOrigin.of(info).folder or Path()).joinpath(value).absolute())
 
 
 def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
@@ -71,11 +71,11 @@ def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
-def _whole(value: object) -> object:
+def _to_whole_number(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = BeforeValidator(_whole)
+WholeNumber = BeforeValidator(_to_whole_number)
 """Takes a whole number of a body however it is written: JSON does not tell 7.0 from 7."""
 
 LONGEST_QUERY = 20_000
@@ -88,10 +88,10 @@ QueryText = Annotated[
 """What an investigation is to find out, in words, of whoever or whatever asks for it."""
 
 
-FileOnly = BeforeValidator(_of_this_machine)
+FileOnly = BeforeValidator(_refuse_over_http)
 """Annotates what can be set in `plugins.toml` alone, since it concerns the operator's machine."""
 
-LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_beside_the_file), FileOnly]
+LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_resolve_path), FileOnly]
 """A path on this machine, or a glob; a relative one is relative to `plugins.toml`."""
 
 
@@ -99,7 +99,7 @@ class _OwnServer:
     """Marks a field that says where a plugin's own server is."""
 
 
-def _base_address(value: str) -> str:
+def _check_base_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise PydanticCustomError("server", "give an address such as 'https://siem.example.com'")
@@ -110,7 +110,7 @@ def _base_address(value: str) -> str:
 
 ServerUrl = Annotated[
     str,
-    AfterValidator(_base_address),
+    AfterValidator(_check_base_url),
     _OwnServer(),
     WithJsonSchema({"type": "string", "examples": ["https://siem.example.com"]}),
 ]
@@ -143,7 +143,7 @@ def parse_iso_duration(text: str) -> timedelta:
     return duration
 
 
-def iso_duration(duration: timedelta) -> str:
+def format_iso_duration(duration: timedelta) -> str:
     """Return whole seconds as `parse_iso_duration` reads them: `P1DT2H`, `PT15M`, `PT10S`."""
     seconds = duration // timedelta(seconds=1)
     parts = ((seconds // 3600 % 24, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S"))
@@ -152,7 +152,7 @@ def iso_duration(duration: timedelta) -> str:
     return f"P{date}{'T' + time if time or not date else ''}"
 
 
-def short_duration(duration: timedelta) -> str:
+def format_duration(duration: timedelta) -> str:
     """Return the length of time in the largest unit that gives a whole number: `5m`."""
     for unit, length in reversed(_UNITS.items()):
         if unit != "w" and duration and not duration % length:
@@ -177,7 +177,7 @@ def _parse_duration(value: object) -> object:
         ) from error
 
 
-def _bounded(value: timedelta) -> timedelta:
+def _check_bounds(value: timedelta) -> timedelta:
     if not timedelta(0) <= value <= LONGEST_DURATION:
         raise PydanticCustomError("duration", "give a duration from 0s to 36500d")
     return value
@@ -211,7 +211,7 @@ Network = Annotated[
 Duration = Annotated[
     timedelta,
     BeforeValidator(_parse_duration),
-    AfterValidator(_bounded),
+    AfterValidator(_check_bounds),
     WithJsonSchema({"type": "string", "examples": ["30s", "5m", "24h", "7d"]}),
 ]
 """A length of time, written `30s`, `5m`, `24h`, `7d` or as an ISO 8601 duration."""
@@ -230,13 +230,15 @@ def _read_reference(reference: dict[str, Any], base: Path) -> str:
         case {"env": str(name), **rest} if not rest:
             found = f"found {{ env = {name!r} }}"
             if name not in os.environ:
-                raise _secret(found, f"set the environment variable {name}")
+                raise _secret_error(found, f"set the environment variable {name}")
             if not os.environ[name].strip():
-                raise _secret(found, f"the environment variable {name} is empty: set it")
+                raise _secret_error(found, f"the environment variable {name} is empty: set it")
             return os.environ[name]
         case {"file": str(name), **rest} if not rest:
             return _read_secret_file((base / name).absolute(), f"found {{ file = {name!r} }}")
-    raise _secret("found a table of " + (", ".join(map(repr, reference)) or "nothing"), _REFERENCE)
+    raise _secret_error(
+        "found a table of " + (", ".join(map(repr, reference)) or "nothing"), _REFERENCE
+    )
 
 
 def _read_secret_file(path: Path, found: str) -> str:
@@ -244,45 +246,45 @@ def _read_secret_file(path: Path, found: str) -> str:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise _secret(found, f"make {path} readable ({reason})") from error
+        raise _secret_error(found, f"make {path} readable ({reason})") from error
     if not text:
-        raise _secret(found, f"{path} is empty: put the secret there")
+        raise _secret_error(found, f"{path} is empty: put the secret there")
     return text
 
 
-def _secret(found: str, expected: str) -> PydanticCustomError:
+def _secret_error(found: str, expected: str) -> PydanticCustomError:
     """Return an error that shows of a secret only what its reference says."""
     context = {"found": found, "expected": expected}
     return PydanticCustomError("secret", "{expected}", context)
 
 
-def _resolved(value: object, origin: Origin) -> SecretStr:
+def _resolve(value: object, origin: SettingsOrigin) -> SecretStr:
     if origin.folder is None:
-        return _written_out(value)
+        return _take_literal(value)
     if not isinstance(value, dict):
-        raise _secret("found a secret written out", _REFERENCE)
+        raise _secret_error("found a secret written out", _REFERENCE)
     return SecretStr(_read_reference(value, origin.folder))
 
 
-def _written_out(value: object) -> SecretStr:
+def _take_literal(value: object) -> SecretStr:
     """Return the secret of a request, which has no business with this machine's."""
     if not isinstance(value, str):
-        raise _secret("found something else than text", "give the secret itself, as text")
+        raise _secret_error("found something else than text", "give the secret itself, as text")
     return SecretStr(value)
 
 
-def tells_of_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Return whether what bears such a name is a secret, such as `Authorization`."""
     return bool(_SECRET_NAME.search(name))
 
 
-def _in_table(name: str, member: object, origin: Origin) -> SecretStr:
+def _resolve_member(name: str, member: object, origin: SettingsOrigin) -> SecretStr:
     """Return a member of a table that may hold secrets; only a name may tell that it is one."""
-    if isinstance(member, str) and not tells_of_secret(name):
+    if isinstance(member, str) and not is_secret_name(name):
         return SecretStr(member)
     if isinstance(member, str) and origin.folder is not None:
-        raise _secret(f"found a secret written out as {name}", _REFERENCE)
-    return _resolved(member, origin)
+        raise _secret_error(f"found a secret written out as {name}", _REFERENCE)
+    return _resolve(member, origin)
 
 
 class PluginSettings(BaseModel):
@@ -305,10 +307,10 @@ class PluginSettings(BaseModel):
         annotation = cls.model_fields[info.field_name or ""].annotation
         if value is None or not _is_secret(annotation):
             return value
-        origin = Origin.of(info)
+        origin = SettingsOrigin.of(info)
         if get_origin(annotation) is dict and isinstance(value, dict):
-            return {name: _in_table(name, member, origin) for name, member in value.items()}
-        return _resolved(value, origin)
+            return {name: _resolve_member(name, member, origin) for name, member in value.items()}
+        return _resolve(value, origin)
 
     @classmethod
     def secret_fields(cls) -> frozenset[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-_ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -21,7 +21,7 @@ def parse_json(content: bytes) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        if not _ESCAPED.search(content):
+        if not _ESCAPED_SURROGATE.search(content):
             raise
     try:
         text = json.dumps(json.loads(content), ensure_ascii=False)

@@ -18,7 +18,7 @@ def configure_logs(form: Literal["console", "json"]) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    last = _for_programs() if form == "json" else _for_people()
+    last = _json_processors() if form == "json" else _console_processors()
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
@@ -35,13 +35,13 @@ def configure_logs(form: Literal["console", "json"]) -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
 
 
-def _for_people() -> list[structlog.typing.Processor]:
+def _console_processors() -> list[structlog.typing.Processor]:
     plain = structlog.dev.plain_traceback
     colors = sys.stderr.isatty()
     return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
 
 
-def _for_programs() -> list[structlog.typing.Processor]:
+def _json_processors() -> list[structlog.typing.Processor]:
     def dumps(value: object, **_: object) -> str:
         try:
             return orjson.dumps(value, default=str).decode()

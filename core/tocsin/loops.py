@@ -29,11 +29,11 @@ async def run_forever(
         except (Exception, asyncio.CancelledError) as error:
             if was_cancelled():
                 raise
-            _report(f"{what} failed; it is tried again", error, facts)
+            _log_failure(f"{what} failed; it is tried again", error, facts)
             await clock.sleep(_PAUSE)
 
 
-def _report(words: str, error: BaseException, facts: dict[str, str]) -> None:
+def _log_failure(words: str, error: BaseException, facts: dict[str, str]) -> None:
     if isinstance(
         error, OSError | DBAPIError | PoolTimeout
     ):  # nobody's bug: something is away, and comes back

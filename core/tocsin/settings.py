@@ -18,9 +18,9 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from tocsin.errors import ConfigurationError, Problem
+from tocsin.errors import ConfigurationError, ConfigurationProblem
 from tocsin.model import Vocabulary
-from tocsin.validation import explain, nearest
+from tocsin.validation import explain_errors, suggest_nearest
 
 PREFIX = "TOCSIN_"
 CALLERS = {f"{PREFIX}URL", f"{PREFIX}ADMIN_TOKEN", f"{PREFIX}API_KEY"}
@@ -276,30 +276,30 @@ def _parts(value: str | Sequence[Any]) -> list[Any]:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value)
 
 
-def _misspelt() -> list[Problem]:
+def _misspelt() -> list[ConfigurationProblem]:
     """Return a problem for each variable that is almost one of ours."""
     known = [name.upper() for name in Settings.model_fields]
     given = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
     own = {name.removeprefix(PREFIX) for name in CALLERS}.union(known)
     # compared without the prefix, by which any two would be somewhat alike
     return [
-        Problem("environment", PREFIX + name, "unknown setting", f"remove it{hint}")
+        ConfigurationProblem("environment", PREFIX + name, "unknown setting", f"remove it{hint}")
         for name in given
         if name not in own
-        and (hint := nearest(name, _alike(name, known)).replace("'", f"'{PREFIX}", 1))
+        and (hint := suggest_nearest(name, _alike(name, known)).replace("'", f"'{PREFIX}", 1))
     ]
 
 
 def _alike(name: str, known: Sequence[str]) -> list[str]:
     """Return the names whose first words are alike: JIRA_CLIENT_SECRET is an operator's own."""
     first = name.partition("_")[0]
-    return [it for it in known if nearest(first, [it.partition("_")[0]])]
+    return [it for it in known if suggest_nearest(first, [it.partition("_")[0]])]
 
 
-def _disagreements(settings: Settings) -> Iterator[Problem]:
+def _disagreements(settings: Settings) -> Iterator[ConfigurationProblem]:
     """Return a problem for each setting that does not go with another."""
     if settings.is_exposed:
-        yield Problem(
+        yield ConfigurationProblem(
             "environment",
             f"{PREFIX}HOST",
             f"found {settings.host!r}, where credentials would arrive in plain text",
@@ -307,28 +307,28 @@ def _disagreements(settings: Settings) -> Iterator[Problem]:
             f"address or {PREFIX}TLS_TERMINATED=true",
         )
     if settings.listens_everywhere and not settings.base_url:
-        yield Problem(
+        yield ConfigurationProblem(
             "environment",
             f"{PREFIX}BASE_URL",
             f"found nothing, while {PREFIX}HOST={settings.host} is no address to reach it by",
             "set it to the address that others use, such as https://tocsin.example.org",
         )
     if settings.archive_dir is not None and settings.retention_days is None:
-        yield Problem(
+        yield ConfigurationProblem(
             "environment",
             f"{PREFIX}ARCHIVE_DIR",
             "found a folder, to which nothing would be written",
             f"set {PREFIX}RETENTION_DAYS too",
         )
     if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):
-        yield Problem(
+        yield ConfigurationProblem(
             "environment",
             f"{PREFIX}OIDC_ISSUER",
             "found an issuer without TLS, whose keys anyone on the way could replace",
             "give an https:// URL",
         )
     if settings.metrics_token is not None and settings.metrics_token_file is not None:
-        yield Problem(
+        yield ConfigurationProblem(
             "environment",
             f"{PREFIX}METRICS_TOKEN_FILE",
             f"found a token beside {PREFIX}METRICS_TOKEN",
@@ -337,10 +337,10 @@ def _disagreements(settings: Settings) -> Iterator[Problem]:
     yield from _disagreements_on_oidc(settings)
 
 
-def _disagreements_on_oidc(settings: Settings) -> Iterator[Problem]:
+def _disagreements_on_oidc(settings: Settings) -> Iterator[ConfigurationProblem]:
     purposes = settings.oidc_audience or settings.oidc_client_id
     if settings.oidc_issuer and not purposes:
-        yield Problem(
+        yield ConfigurationProblem(
             "environment",
             f"{PREFIX}OIDC_AUDIENCE",
             "found nothing",
@@ -349,14 +349,14 @@ def _disagreements_on_oidc(settings: Settings) -> Iterator[Problem]:
         )
     if purposes and not settings.oidc_issuer:
         given = "AUDIENCE" if settings.oidc_audience else "CLIENT_ID"
-        yield Problem(
+        yield ConfigurationProblem(
             "environment",
             f"{PREFIX}OIDC_ISSUER",
             f"found nothing, beside {PREFIX}OIDC_{given}",
             "set both or neither",
         )
     if settings.oidc_client_secret is not None and not settings.oidc_client_id:
-        yield Problem(
+        yield ConfigurationProblem(
             "environment",
             f"{PREFIX}OIDC_CLIENT_ID",
             f"found nothing, beside {PREFIX}OIDC_CLIENT_SECRET",
@@ -372,10 +372,10 @@ def load_settings() -> Settings:
         problems += _disagreements(settings)
     except ValidationError as error:
         problems += [
-            Problem(
+            ConfigurationProblem(
                 "environment", PREFIX + mistake.path[0].upper(), mistake.found, mistake.expected
             )
-            for mistake in explain(error, Settings)
+            for mistake in explain_errors(error, Settings)
         ]
     if problems:
         raise ConfigurationError(problems)

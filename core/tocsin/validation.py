@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 _SHOWN = 60
-_OF_SEVERAL = ""  # what is wrong is not one value, and what would be right says all
+_SEVERAL_VALUES = ""  # what is wrong is not one value, and what would be right says all
 _KEY = "[key]"  # the last part of pydantic's path where the key of a table is wrong
 
 
@@ -35,7 +35,7 @@ class Mistake:
         return "; ".join(filter(None, (self.found, self.expected)))
 
 
-def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+def suggest_nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     """Return ``; did you mean 'x'?`` for the most similar known word, or nothing.
 
     It is at least so similar, from 0 to 1, as `difflib` measures that.
@@ -44,7 +44,7 @@ def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
-def explain(
+def explain_errors(
     error: ValidationError, model: type[BaseModel], written: Mapping[str, Any] | None = None
 ) -> Iterator[Mistake]:
     """Yield every mistake in `error`, which validating against `model` raised.
@@ -55,7 +55,7 @@ def explain(
     found = error.errors(include_url=False, include_context=True)
     details: list[dict[str, Any]] = [dict(it) for it in found]
     for detail in details if written is not None else ():
-        _as_written(detail, model, written or {})
+        _restore_written(detail, model, written or {})
     wrong_keys = {it["loc"][:-1] for it in details if it["loc"][-1:] == (_KEY,)}
     for detail in details:
         path = tuple(map(str, detail["loc"]))
@@ -63,17 +63,19 @@ def explain(
             path = path[:-1]
         elif any(detail["loc"][: len(key)] == key for key in wrong_keys):
             continue  # what is below a key that is wrong itself
-        elif detail["type"] == "too_short" and _is_within(details, detail["loc"]):
+        elif detail["type"] == "too_short" and _has_nested_error(details, detail["loc"]):
             continue  # what is wrong was not counted
-        yield Mistake(path, *_words(detail, model))
+        yield Mistake(path, *_describe(detail, model))
 
 
-def _is_within(details: Sequence[Mapping[str, Any]], place: tuple[object, ...]) -> bool:
+def _has_nested_error(details: Sequence[Mapping[str, Any]], place: tuple[object, ...]) -> bool:
     """Whether something is wrong with what is in a list, too."""
     return any(len(it["loc"]) > len(place) and it["loc"][: len(place)] == place for it in details)
 
 
-def _as_written(detail: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]) -> None:
+def _restore_written(
+    detail: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]
+) -> None:
     """Have a mistake show a duration as it is written, and say in words what has a pattern."""
     if isinstance(detail.get("input"), timedelta):
         found: Any = written
@@ -82,26 +84,28 @@ def _as_written(detail: dict[str, Any], model: type[BaseModel], written: Mapping
         detail["input"] = detail["input"] if found is None else found
     if detail["type"] == "string_pattern_mismatch":
         names = [it for it in detail["loc"] if isinstance(it, str)]
-        field = _siblings(names, model).get(names[-1]) if names else None
+        field = _sibling_fields(names, model).get(names[-1]) if names else None
         if field is not None and field.description:
             detail["msg"] = f"it says: {field.description}"
 
 
-def _words(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
+def _describe(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
     match detail["type"]:
         case "missing":
-            return "missing", _purpose(detail["loc"], model)
+            return "missing", _describe_field(detail["loc"], model)
         case "extra_forbidden":
             name = str(detail["loc"][-1])
-            known = list(_siblings(detail["loc"], model))
+            known = list(_sibling_fields(detail["loc"], model))
             valid = f"; known here: {', '.join(sorted(known))}" if known else ""
-            return "unknown key", f"remove it{nearest(name, known) or valid}"
+            return "unknown key", f"remove it{suggest_nearest(name, known) or valid}"
         case "secret":
             return detail["ctx"]["found"], detail["ctx"]["expected"]
         case "enum":
-            return _shown(detail), f"give one of: {detail['ctx']['expected']}" + _near(detail)
+            return _describe_input(
+                detail
+            ), f"give one of: {detail['ctx']['expected']}" + _suggest_member(detail)
         case kind:
-            return _shown(detail), _PLAIN.get(kind) or _expected(detail)
+            return _describe_input(detail), _PLAIN.get(kind) or _describe_expected(detail)
 
 
 # What pydantic says of types, in words for someone who writes TOML or JSON
@@ -124,27 +128,27 @@ _PLAIN = {
 }
 
 
-def _near(detail: dict[str, Any]) -> str:
+def _suggest_member(detail: dict[str, Any]) -> str:
     known = [
         word.strip("'") for word in detail["ctx"]["expected"].replace(" or ", ", ").split(", ")
     ]
-    return nearest(str(detail.get("input")), known)
+    return suggest_nearest(str(detail.get("input")), known)
 
 
-def _purpose(path: Sequence[object], model: type[BaseModel]) -> str:
-    field = _siblings(path, model).get(str(path[-1]))
+def _describe_field(path: Sequence[object], model: type[BaseModel]) -> str:
+    field = _sibling_fields(path, model).get(str(path[-1]))
     return f"it says: {field.description}" if field and field.description else "give it a value"
 
 
-def _siblings(path: Sequence[object], model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+def _sibling_fields(path: Sequence[object], model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     """Return the fields beside the one that a path ends with; none where that cannot be told."""
     kind: Any = model
     for part in path[:-1]:
-        kind = _bare(_member(kind, str(part)))
+        kind = _unwrap(_member_type(kind, str(part)))
     return kind.model_fields if _is_model(kind) else {}
 
 
-def _member(kind: Any, name: str) -> Any:
+def _member_type(kind: Any, name: str) -> Any:
     """Return the type of a field, or of what a table or list holds; None for anything else."""
     if _is_model(kind):
         field = kind.model_fields.get(name)
@@ -153,34 +157,34 @@ def _member(kind: Any, name: str) -> Any:
     return held[-1] if held else None
 
 
-def _bare(kind: Any) -> Any:
+def _unwrap(kind: Any) -> Any:
     """Return a type without what annotates it, and without `| None`."""
     parts = [it for it in get_args(kind) if it is not NoneType]
     if get_origin(kind) is Annotated:
-        return _bare(parts[0])
+        return _unwrap(parts[0])
     is_optional = get_origin(kind) in (Union, UnionType) and len(parts) == 1
-    return _bare(parts[0]) if is_optional else kind
+    return _unwrap(parts[0]) if is_optional else kind
 
 
 def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _shown(detail: dict[str, Any]) -> str:
+def _describe_input(detail: dict[str, Any]) -> str:
     value = detail.get("input")
     if isinstance(value, SecretStr):
         return "found a secret that is not one"
     if isinstance(value, list | tuple):
         return "found a list" if value else "found an empty list"
     if isinstance(value, dict | BaseModel):
-        return "found names and values" if detail["type"].endswith("_type") else _OF_SEVERAL
+        return "found names and values" if detail["type"].endswith("_type") else _SEVERAL_VALUES
     if isinstance(value, timedelta):
         return f"found {value.total_seconds():g}s"
     text = repr(value.value if isinstance(value, Enum) else value)
     return f"found {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
 
 
-def _expected(detail: dict[str, Any]) -> str:
+def _describe_expected(detail: dict[str, Any]) -> str:
     message = str(detail["msg"])
     message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return message[:1].lower() + message[1:]

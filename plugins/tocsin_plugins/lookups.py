@@ -46,32 +46,32 @@ async def look_up(
     return answer.json
 
 
-def text(record: Mapping[str, Any], key: str) -> str | None:
+def text_field(record: Mapping[str, Any], key: str) -> str | None:
     """Return the text at `key`, cut at 500 characters; None if there is none."""
     value = record.get(key)
     return value.strip()[:_LONGEST] or None if isinstance(value, str) else None
 
 
-def texts(record: Mapping[str, Any], key: str, most: int = 20) -> list[str]:
+def text_list(record: Mapping[str, Any], key: str, most: int = 20) -> list[str]:
     """Return the first texts of the list at `key`."""
     value = record.get(key)
     several = value if isinstance(value, list) else []
     return [item.strip()[:_LONGEST] for item in several if isinstance(item, str)][:most]
 
 
-def number(record: Mapping[str, Any], key: str) -> int | None:
+def number_field(record: Mapping[str, Any], key: str) -> int | None:
     """Return the whole number at `key`, None if there is none."""
     value = record.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def child(record: Mapping[str, Any], key: str) -> dict[str, Any]:
+def object_field(record: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the object at `key`, an empty one if there is none."""
     value = record.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def children(record: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+def object_list(record: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     """Return the objects of the list at `key`."""
     value = record.get(key)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -57,13 +57,13 @@ class Numbers(FileProvider):
             occurred_at=START + timedelta(minutes=record["n"]),
         )
 
-    def time_of(self, record: dict[str, Any]) -> datetime:
+    def event_time(self, record: dict[str, Any]) -> datetime:
         return START + timedelta(minutes=record["n"])
 
     def to_event(self, record: dict[str, Any]) -> SiemEvent | None:
         return SiemEvent(
             external_id=str(record["n"]),
-            occurred_at=self.time_of(record),
+            occurred_at=self.event_time(record),
             summary=f"number {record['n']}",
             entities=tuple(Entity(EntityKind(kind), it) for kind, it in record.get("of", ())),
         )

@@ -161,7 +161,7 @@ STEPS = (
 )
 @given(course=st.lists(st.sampled_from(STEPS) | st.sampled_from([1, 2, 1000]), max_size=25))
 def test_every_record_is_read_exactly_once(course, make_feed, monkeypatch):
-    monkeypatch.setattr("tocsin_connectors.siem.files.batch.MOST_RECORDS", 2)
+    monkeypatch.setattr("tocsin_connectors.siem.files.batch.MAX_RECORDS", 2)
     with tempfile.TemporaryDirectory() as folder:
         sensor = Sensor(Path(folder))
         feed = make_feed(sensor.live)

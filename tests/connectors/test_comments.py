@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tocsin_connectors.siem.comments import comments_in
-from tocsin_connectors.siem.marks import is_written, marked
+from tocsin_connectors.siem.comments import read_comments
+from tocsin_connectors.siem.marks import add_marker, has_marker
 
 
 def test_a_comment_is_known_however_long_it_is():
-    records = [{"comment": None}, {}, {"comment": marked("a word " * 5_000, "key")}]
-    assert is_written("key", comments_in(records, "comment"))
-    assert not is_written("key", comments_in(records, "note"))
+    records = [{"comment": None}, {}, {"comment": add_marker("a word " * 5_000, "key")}]
+    assert has_marker("key", read_comments(records, "comment"))
+    assert not has_marker("key", read_comments(records, "note"))

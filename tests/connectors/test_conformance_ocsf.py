@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.testing import Case, Occurrence
+from tocsin.testing import Case, LogEvent
 from tocsin.testing.conformance import FileProviderConformance
 from tocsin_connectors.siem.ocsf import Ocsf
 
@@ -33,7 +33,7 @@ class TestOcsf(FileProviderConformance):
             ],
         }
 
-    def occurrence(self, occurrence: Occurrence) -> dict:
+    def log_record(self, occurrence: LogEvent) -> dict:
         return {
             "class_uid": 4001,
             "class_name": "Network Activity",

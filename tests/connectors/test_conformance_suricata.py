@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC
 
 from tocsin import Incident, Severity
-from tocsin.testing import Case, Occurrence
+from tocsin.testing import Case, LogEvent
 from tocsin.testing.conformance import FileProviderConformance
 from tocsin_connectors.siem.suricata import Suricata
 
@@ -47,7 +47,7 @@ class TestSuricata(FileProviderConformance):
             },
         }
 
-    def occurrence(self, occurrence: Occurrence) -> dict:
+    def log_record(self, occurrence: LogEvent) -> dict:
         return {
             "timestamp": occurrence.occurred_at.strftime("%Y-%m-%dT%H:%M:%S.%f%z"),
             "event_type": "http",

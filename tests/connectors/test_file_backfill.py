@@ -199,7 +199,7 @@ async def test_a_file_that_moves_while_the_files_are_found_is_read_later(
 
     def find_and_rotate(*what):
         monkeypatch.undo()
-        findings = finding.find(*what)
+        findings = finding.find_files(*what)
         eve.rename(rotated)
         write(eve, 2)
         return findings
@@ -266,7 +266,7 @@ async def test_alerts_are_judged_one_by_one_and_make_the_incidents_of_the_first_
 def test_however_often_it_stops_each_record_of_the_window_comes_once(
     make_feed, monkeypatch, files, window, stops
 ):
-    monkeypatch.setattr("tocsin_connectors.siem.files.batch.MOST_RECORDS", 2)
+    monkeypatch.setattr("tocsin_connectors.siem.files.batch.MAX_RECORDS", 2)
     begin, end = sorted(window)
 
     async def read(feed):

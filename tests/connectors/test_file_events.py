@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, TryLater, Window
 from tocsin_connectors.siem.files import blocks, searching
-from tocsin_connectors.siem.files.needles import needles_of
+from tocsin_connectors.siem.files.needles import build_needles
 
 START = datetime(2024, 11, 20, 12, tzinfo=UTC)
 """When the record 0 happened; each later one a minute after the one before."""
@@ -134,7 +134,7 @@ def test_blocks_hold_every_line_once(tmp_path_factory, sizes, chunk, compressed)
     with pytest.MonkeyPatch.context() as patch, path.open("rb") as file:
         patch.setattr(blocks, "CHUNK", chunk)
         size = path.stat().st_size
-        found = [it for it in blocks.blocks_of(file, size, compressed=compressed) if it]
+        found = [it for it in blocks.read_blocks(file, size, compressed=compressed) if it]
     if not compressed:
         found.reverse()
     assert b"".join(found) == content
@@ -151,7 +151,7 @@ async def test_what_was_damaged_is_searched_up_to_there(feed, eve, compress):
 
 async def test_a_search_that_cannot_come_to_its_end_says_so(feed, eve, monkeypatch):
     monkeypatch.setattr(blocks, "CHUNK", 100)
-    monkeypatch.setattr(searching, "MOST_BYTES", 3 * searching.CHUNK)
+    monkeypatch.setattr(searching, "MOST_BYTES", 3 * searching.BLOCK_SIZE)
     log(eve, *range(100))
     found, error = await ask_in_vain(feed)
     assert "there is more than could be searched" in str(error)
@@ -168,9 +168,9 @@ async def test_a_file_that_cannot_be_read_is_named_after_what_was_found(
     def refuse(path):
         raise PermissionError(13, "Permission denied", path)
 
-    own = searching.Search._search
+    own = searching.FileSearch._search
     monkeypatch.setattr(
-        searching.Search,
+        searching.FileSearch,
         "_search",
         lambda self, path: refuse(path) if path == str(rotated) else own(self, path),
     )
@@ -181,7 +181,7 @@ async def test_a_file_that_cannot_be_read_is_named_after_what_was_found(
 async def test_what_is_rotated_meanwhile_is_not_missed(feed, eve, rotated, monkeypatch):
     log(rotated, 1)
     log(eve, 2)
-    own, moved = searching.Search._search, []
+    own, moved = searching.FileSearch._search, []
 
     def search(self, path):
         if not moved:
@@ -190,7 +190,7 @@ async def test_what_is_rotated_meanwhile_is_not_missed(feed, eve, rotated, monke
             log(eve, 3)
         return own(self, path)
 
-    monkeypatch.setattr(searching.Search, "_search", search)
+    monkeypatch.setattr(searching.FileSearch, "_search", search)
     assert await ask(feed) == [1, 2, 3]
 
 
@@ -218,8 +218,8 @@ async def test_a_search_ends_when_it_is_cancelled(feed, eve, monkeypatch):
     ],
 )
 def test_an_entity_is_looked_for_however_it_is_written(entity, written):
-    assert any(needle in written.lower().encode() for needle in needles_of(entity))
-    assert all(needles_of(entity))
+    assert any(needle in written.lower().encode() for needle in build_needles(entity))
+    assert all(build_needles(entity))
 
 
 @given(value=st.text(min_size=1), ascii_only=st.booleans())
@@ -227,7 +227,7 @@ def test_an_entity_is_looked_for_however_it_is_written(entity, written):
 def test_no_text_is_passed_over_by_what_is_looked_for(value, ascii_only):
     written = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass").lower()
     entity = Entity(EntityKind.USER, value.encode("utf-8", "replace").decode())
-    assert any(needle in written for needle in needles_of(entity))
+    assert any(needle in written for needle in build_needles(entity))
 
 
 @pytest.mark.full

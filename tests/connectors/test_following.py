@@ -206,7 +206,7 @@ async def test_one_unreadable_file_does_not_stop_the_others(make_feed, tmp_path,
 
 
 async def test_more_files_than_can_be_followed_are_refused(make_feed, tmp_path, monkeypatch):
-    monkeypatch.setattr("tocsin_connectors.siem.files.following.MOST_FILES", 2)
+    monkeypatch.setattr("tocsin_connectors.siem.files.following.MAX_FILES", 2)
     for name in ("a.json", "b.json", "c.json"):
         (tmp_path / name).touch()
     with pytest.raises(Refused, match="3 files"):
@@ -259,7 +259,7 @@ class TestCheck:
     async def test_more_files_than_can_be_followed_are_named(
         self, make_feed, tmp_path, monkeypatch
     ):
-        monkeypatch.setattr("tocsin_connectors.siem.files.checking.MOST_FILES", 1)
+        monkeypatch.setattr("tocsin_connectors.siem.files.checking.MAX_FILES", 1)
         for name in ("a.json", "b.json"):
             (tmp_path / name).touch()
         (problem,) = (await make_feed(tmp_path / "*.json").provider.check()).problems
@@ -307,7 +307,7 @@ class TestFirstFetch:
     ):
         def find_and_write(*what):
             monkeypatch.undo()
-            findings = finding.find(*what)
+            findings = finding.find_files(*what)
             write(eve.with_name("eve.json.1"), 5)
             return findings
 

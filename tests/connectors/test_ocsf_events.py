@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tocsin import Entity, EntityKind, SiemEvent
-from tocsin_connectors.siem.ocsf.events import event_of
+from tocsin_connectors.siem.ocsf.events import build_event
 
 AT = datetime(2026, 11, 20, 9, 19, 51, 500000, UTC)
 CLIENT, SERVER = Entity(EntityKind.IP, "192.0.2.7"), Entity(EntityKind.IP, "198.51.100.9")
@@ -28,7 +28,7 @@ def told(event: SiemEvent) -> set[tuple[str, str, str]]:
 
 
 def test_an_event_says_when_who_and_what():
-    event = event_of(record(4001, class_name="Network Activity", activity_name="Open"))
+    event = build_event(record(4001, class_name="Network Activity", activity_name="Open"))
     assert (event.external_id, event.occurred_at) == ("e1", AT)
     assert event.summary == "Network Activity, Open: 192.0.2.7 to 198.51.100.9"
     assert event.entities == (CLIENT, SERVER)
@@ -38,7 +38,7 @@ def test_an_event_says_when_who_and_what():
 
 def test_an_answer_of_dns_relates_a_name_to_its_address():
     answers = [{"type": "A", "rdata": "203.0.113.5"}, {"type": "TXT", "rdata": "v=spf1"}]
-    event = event_of(record(4003, query={"hostname": "shop.example"}, answers=answers))
+    event = build_event(record(4003, query={"hostname": "shop.example"}, answers=answers))
     assert ("shop.example", "resolves-to", "203.0.113.5") in told(event)
     assert ("192.0.2.7", "related-to", "shop.example") in told(event)
     assert Entity(EntityKind.DOMAIN, "shop.example") in event.entities
@@ -47,7 +47,7 @@ def test_an_answer_of_dns_relates_a_name_to_its_address():
 @pytest.mark.parametrize(("status", "is_told"), [(1, True), (2, False)])
 def test_a_user_who_signed_in_was_logged_on(status, is_told):
     members = {"activity_id": 1, "status_id": status, "user": {"name": "ann"}}
-    event = event_of(record(3002, dst_endpoint={"hostname": "web-1"}, **members))
+    event = build_event(record(3002, dst_endpoint={"hostname": "web-1"}, **members))
     assert (("ann", "logged-on-to", "web-1") in told(event)) is is_told
     assert Entity(EntityKind.USER, "ann") in event.entities
 
@@ -58,7 +58,7 @@ def test_a_process_was_started_on_its_device():
         "process": {"name": "sh"},
         "actor": {"process": {"name": "nginx"}, "user": {"name": "www"}},
     }
-    event = event_of(record(1007, **members))
+    event = build_event(record(1007, **members))
     assert {("sh", "executed-on", "web-1"), ("nginx", "started", "sh")} <= told(event)
 
 
@@ -69,15 +69,15 @@ def test_a_file_was_downloaded_from_its_page():
         "http_request": {"http_method": "GET", "url": {"url_string": url}},
         "file": {"name": "a.exe", "hashes": [{"value": digest}]},
     }
-    assert (digest, "downloaded-from", url) in told(event_of(record(4002, **members)))
+    assert (digest, "downloaded-from", url) in told(build_event(record(4002, **members)))
 
 
 def test_mail_relates_its_sender_to_its_receivers():
     email = {"from": "eve@example.com", "to": ["ann@example.org"]}
-    event = event_of(record(4009, email=email))
+    event = build_event(record(4009, email=email))
     assert ("eve@example.com", "sent-to", "ann@example.org") in told(event)
 
 
 def test_a_record_without_a_time_is_no_event():
     with pytest.raises(ValueError, match="time is missing"):
-        event_of({"class_uid": 4001})
+        build_event({"class_uid": 4001})

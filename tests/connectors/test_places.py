@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin_connectors.siem.places import values
+from tocsin_connectors.siem.places import texts_at
 
 RECORD = {"a": "1", "b": [{"c": ["2", 3, " "]}, {"c": "4"}, "no object"], "d": {"e": {"f": "5"}}}
 
@@ -14,4 +14,4 @@ RECORD = {"a": "1", "b": [{"c": ["2", 3, " "]}, {"c": "4"}, "no object"], "d": {
     [("a", ["1"]), ("b.c", ["2", "4"]), ("d.e.f", ["5"]), ("a.x", []), ("x.y", []), ("d.e", [])],
 )
 def test_texts_are_found_in_lists_as_well(place, found):
-    assert values(RECORD, place) == found
+    assert texts_at(RECORD, place) == found

@@ -359,7 +359,7 @@ def meanwhile(monkeypatch):
     def after_finding(happens):
         def find_and_go_on(*what):
             monkeypatch.undo()
-            findings = finding.find(*what)
+            findings = finding.find_files(*what)
             happens()
             return findings
 

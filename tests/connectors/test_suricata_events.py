@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, RelationType, SiemEvent
 from tocsin_connectors.siem.suricata import Suricata
-from tocsin_connectors.siem.suricata.events import event_of
+from tocsin_connectors.siem.suricata.events import build_event
 
 AT = datetime(2026, 11, 20, 9, 19, 51, 500000, UTC)
 CLIENT, SERVER = Entity(EntityKind.IP, "192.0.2.7"), Entity(EntityKind.IP, "198.51.100.9")
@@ -35,7 +35,7 @@ def told(event: SiemEvent) -> set[tuple[str, str, str]]:
 
 
 def test_an_event_says_when_who_and_what():
-    event = event_of(record("flow", flow={"bytes_toserver": 10, "bytes_toclient": 20}))
+    event = build_event(record("flow", flow={"bytes_toserver": 10, "bytes_toclient": 20}))
     assert event.occurred_at == AT
     assert event.external_id is None
     assert event.entities == (CLIENT, SERVER)
@@ -61,7 +61,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("answers", ANSWERS)
 def test_an_answer_of_dns_relates_a_name_to_its_address(answers):
-    event = event_of(record("dns", dns={"type": "answer", "rrname": "shop.example"} | answers))
+    event = build_event(record("dns", dns={"type": "answer", "rrname": "shop.example"} | answers))
     assert ("shop.example", "resolves-to", "203.0.113.5") in told(event)
     assert ("192.0.2.7", "related-to", "shop.example") in told(event)
     assert Entity(EntityKind.IP, "203.0.113.5") in event.entities
@@ -69,7 +69,7 @@ def test_an_answer_of_dns_relates_a_name_to_its_address(answers):
 
 
 def test_a_question_of_dns_relates_who_asked():
-    event = event_of(record("dns", dns={"queries": [{"rrname": "shop.example", "rrtype": "A"}]}))
+    event = build_event(record("dns", dns={"queries": [{"rrname": "shop.example", "rrtype": "A"}]}))
     assert ("192.0.2.7", "related-to", "shop.example") in told(event)
     assert "shop.example asked for" in event.summary
 
@@ -78,30 +78,30 @@ def test_a_file_was_downloaded_from_its_page():
     digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     http = {"hostname": "shop.example", "url": "/a.exe", "http_method": "GET"}
     fileinfo = {"filename": "/a.exe", "sha256": digest, "size": 7}
-    event = event_of(record("fileinfo", http=http, fileinfo=fileinfo))
+    event = build_event(record("fileinfo", http=http, fileinfo=fileinfo))
     assert (digest, "downloaded-from", "http://shop.example/a.exe") in told(event)
     assert ("http://shop.example/a.exe", "part-of", "shop.example") in told(event)
     assert RelationType.CONNECTED_TO not in {it.type for it in event.relations}
-    up = event_of(record("fileinfo", http=http | {"http_method": "POST"}, fileinfo=fileinfo))
+    up = build_event(record("fileinfo", http=http | {"http_method": "POST"}, fileinfo=fileinfo))
     assert (digest, "sent-to", "http://shop.example/a.exe") in told(up)
 
 
 def test_a_request_is_told_with_its_answer():
     http = {"hostname": "shop.example", "url": "/", "http_method": "GET", "status": 404}
-    event = event_of(record("http", http=http))
+    event = build_event(record("http", http=http))
     assert "GET http://shop.example/ answered 404" in event.summary
     assert ("192.0.2.7", "connected-to", "shop.example") in told(event)
 
 
 def test_a_name_of_tls_is_what_was_connected_to():
-    event = event_of(record("tls", tls={"sni": "shop.example"}))
+    event = build_event(record("tls", tls={"sni": "shop.example"}))
     assert SITE in event.entities
     assert ("192.0.2.7", "connected-to", "shop.example") in told(event)
 
 
 def test_mail_relates_its_sender_to_its_receivers():
     smtp = {"mail_from": "<eve@example.com>", "rcpt_to": ["<ann@example.org>"]}
-    event = event_of(record("smtp", smtp=smtp))
+    event = build_event(record("smtp", smtp=smtp))
     assert ("eve@example.com", "sent-to", "ann@example.org") in told(event)
 
 
@@ -110,14 +110,14 @@ def test_mail_relates_its_sender_to_its_receivers():
     [{"direction": "to_client"}, {"flow": {"src_ip": SERVER.value, "dest_ip": CLIENT.value}}],
 )
 def test_an_alert_on_an_answer_is_of_who_began(members):
-    event = event_of(record("alert", alert={"signature": "ET MALWARE"}, **members))
+    event = build_event(record("alert", alert={"signature": "ET MALWARE"}, **members))
     assert told(event) == {("198.51.100.9", "connected-to", "192.0.2.7")}
     assert event.summary.startswith("alert: ET MALWARE (")
 
 
 def test_a_record_without_a_time_is_no_event():
     with pytest.raises(ValueError, match="timestamp is missing"):
-        event_of({"event_type": "flow"})
+        build_event({"event_type": "flow"})
 
 
 junk = st.recursive(
@@ -136,7 +136,7 @@ inner = st.sampled_from(
     members=st.dictionaries(st.sampled_from(parts), junk | st.dictionaries(inner, junk)),
 )
 def test_any_member_may_be_of_any_type(kind, members):
-    event = event_of(record(kind, **members))
+    event = build_event(record(kind, **members))
     assert len(event.summary.splitlines()) == 1
     assert CLIENT in event.entities
 

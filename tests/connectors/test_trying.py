@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin import CredentialsRefused, TryLater
-from tocsin_connectors.siem.trying import refused
+from tocsin_connectors.siem.trying import find_refused
 
 
 def answering(error=None):
@@ -18,10 +18,10 @@ def answering(error=None):
 
 async def test_what_is_forbidden_is_named():
     forbidden = answering(CredentialsRefused("forbidden", status=403))
-    assert await refused({"read": answering(), "write": forbidden}) == ["write"]
+    assert await find_refused({"read": answering(), "write": forbidden}) == ["write"]
 
 
 @pytest.mark.parametrize("error", [CredentialsRefused("unknown", status=401), TryLater("busy")])
 async def test_whatever_else_is_wrong_is_not_taken_for_a_missing_right(error):
     with pytest.raises(type(error)):
-        await refused({"read": answering(error)})
+        await find_refused({"read": answering(error)})

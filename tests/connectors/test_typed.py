@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.typed import typed
+from tocsin_connectors.siem.typed import parse_entities
 
 MD5, SHA256 = "d" * 32, "e" * 64
 
@@ -27,11 +27,11 @@ MD5, SHA256 = "d" * 32, "e" * 64
     ],
 )
 def test_a_value_names_what_it_can(kind, value, named):
-    assert list(typed(kind, value)) == [Entity(kind, it) for kind, it in named]
+    assert list(parse_entities(kind, value)) == [Entity(kind, it) for kind, it in named]
 
 
 def test_every_hash_of_a_list_is_one():
-    assert list(typed(EntityKind.FILE_HASH, f"MD5={MD5},SHA256={SHA256}")) == [
+    assert list(parse_entities(EntityKind.FILE_HASH, f"MD5={MD5},SHA256={SHA256}")) == [
         Entity(EntityKind.FILE_HASH, MD5),
         Entity(EntityKind.FILE_HASH, SHA256),
     ]
@@ -40,9 +40,9 @@ def test_every_hash_of_a_list_is_one():
 @pytest.mark.parametrize("kind", EntityKind)
 @pytest.mark.parametrize("value", ["unknown", " Unknown", "-", "N/A", "(null)", ""])
 def test_what_stands_for_nothing_names_nothing(kind, value):
-    assert list(typed(kind, value)) == []
+    assert list(parse_entities(kind, value)) == []
 
 
 @given(st.sampled_from(EntityKind), st.text())
 def test_any_text_can_be_asked(kind, value):
-    assert all(it.value for it in typed(kind, value))
+    assert all(it.value for it in parse_entities(kind, value))

@@ -12,7 +12,7 @@ FEW = 0.02
 
 
 def test_the_time_of_the_collector_is_held_against_no_template():
-    collector.spare()
+    collector.tune()
     gc.unfreeze()  # so that it has much to look through
     try:
         with Allowance(1_000, FEW) as allowance:
@@ -22,4 +22,4 @@ def test_the_time_of_the_collector_is_held_against_no_template():
                 gc.collect()
             allowance.look()
     finally:
-        collector.spare()
+        collector.tune()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.conditions import Condition
-from tocsin.sandbox import Exhausted
+from tocsin.sandbox import AllowanceExhausted
 
 ALERT = {
     "event_type": "incident-alert",
@@ -124,7 +124,7 @@ def test_hostile_conditions_only_raise(text):
 
 
 def test_what_a_condition_may_use_is_bounded():
-    with pytest.raises(Exhausted):
+    with pytest.raises(AllowanceExhausted):
         Condition("(context.long|list * 9)|map('upper')|list").holds(ALERT)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
-from tocsin.fields import Duration, LocalPath, Origin, PluginSettings, parse_iso_duration
+from tocsin.fields import Duration, LocalPath, PluginSettings, SettingsOrigin, parse_iso_duration
 
 durations: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
@@ -85,7 +85,7 @@ def test_a_secret_comes_from_the_environment_or_a_file(monkeypatch, tmp_path):
     (tmp_path / "hush").write_text("two\n")
     read = Settings.model_validate
     assert read({"secret": {"env": "HUSH"}}).secret == SecretStr("one")
-    context = Origin(tmp_path).context()
+    context = SettingsOrigin(tmp_path).context()
     assert read({"secret": {"file": "hush"}}, context=context).secret == SecretStr("two")
     assert read({}).secret is None
 
@@ -108,7 +108,9 @@ def test_an_empty_secret_is_refused_by_where_it_is_empty(monkeypatch, tmp_path, 
         ({"file": "hush"}, "hush is empty: put the secret there"),
     ):
         with pytest.raises(ValidationError, match=words):
-            Settings.model_validate({"secret": reference}, context=Origin(tmp_path).context())
+            Settings.model_validate(
+                {"secret": reference}, context=SettingsOrigin(tmp_path).context()
+            )
 
 
 def test_a_table_takes_plain_text_but_no_secret_by_its_name(monkeypatch):
@@ -128,7 +130,7 @@ def test_a_relative_path_is_relative_to_the_file(path, expected):
     class Files(PluginSettings):
         path: LocalPath
 
-    context = Origin(Path("/etc/tocsin")).context()
+    context = SettingsOrigin(Path("/etc/tocsin")).context()
     assert Files.model_validate({"path": path}, context=context).path == expected
 
 

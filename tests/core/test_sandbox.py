@@ -3,7 +3,7 @@ from time import thread_time
 import jinja2.filters
 import pytest
 
-from tocsin.sandbox import Allowance, BoundedEnvironment, Exhausted, pause, spend
+from tocsin.sandbox import Allowance, AllowanceExhausted, BoundedEnvironment, pause, spend
 from tocsin.sandbox.filters import FILTERS
 
 LEFT_OUT = {"attr", "pprint", "random", "urlize", "wordwrap", "xmlattr"}
@@ -39,7 +39,7 @@ def test_time_is_bounded_whatever_the_units():
     template = BoundedEnvironment().from_string(
         "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     )
-    with Allowance(PLENTY, 0.01), pytest.raises(Exhausted, match="longer than 10 ms"):
+    with Allowance(PLENTY, 0.01), pytest.raises(AllowanceExhausted, match="longer than 10 ms"):
         template.render()
 
 
@@ -57,16 +57,16 @@ def test_time_stands_still_while_it_is_told_to():
             burn(0.03)
         allowance.look()
         burn(0.03)
-        with pytest.raises(Exhausted):
+        with pytest.raises(AllowanceExhausted):
             allowance.look()
 
 
 def test_each_evaluation_has_an_allowance_of_its_own():
     with Allowance(10, 1):
-        with Allowance(5, 1), pytest.raises(Exhausted):
+        with Allowance(5, 1), pytest.raises(AllowanceExhausted):
             spend(6)
         spend(10)
-        with pytest.raises(Exhausted):
+        with pytest.raises(AllowanceExhausted):
             spend(1)
 
 

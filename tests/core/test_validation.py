@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tocsin.errors import Problem
-from tocsin.validation import explain
+from tocsin.errors import ConfigurationProblem
+from tocsin.validation import explain_errors
 
 
 class Colour(StrEnum):
@@ -40,7 +40,8 @@ def mistakes(**content: Any) -> list[str]:
     with pytest.raises(ValidationError) as caught:
         Outer.model_validate(content)
     return [
-        f"{'.'.join(it.path)}: {it.found}; {it.expected}" for it in explain(caught.value, Outer)
+        f"{'.'.join(it.path)}: {it.found}; {it.expected}"
+        for it in explain_errors(caught.value, Outer)
     ]
 
 
@@ -90,9 +91,9 @@ class Pair(BaseModel):
 def test_of_values_that_do_not_go_together_only_what_would_be_right_is_said():
     with pytest.raises(ValidationError) as caught:
         Pair.model_validate({"low": 2, "high": 1})
-    [mistake] = explain(caught.value, Pair)
+    [mistake] = explain_errors(caught.value, Pair)
     assert (mistake.path, mistake.words) == ((), "give a low that is not above high")
-    assert str(Problem("a.toml", "pair", mistake.found, mistake.expected)) == (
+    assert str(ConfigurationProblem("a.toml", "pair", mistake.found, mistake.expected)) == (
         "a.toml: pair: give a low that is not above high"
     )
 
@@ -124,12 +125,12 @@ class Written(BaseModel):
 def test_what_an_operator_wrote_is_judged_in_words_and_once(written, expected):
     with pytest.raises(ValidationError) as caught:
         Written.model_validate(written)
-    [mistake] = explain(caught.value, Written, written)
+    [mistake] = explain_errors(caught.value, Written, written)
     assert f"{'.'.join(mistake.path)}: {mistake.words}" == expected
 
 
 def test_a_duration_is_shown_as_it_is_written():
     with pytest.raises(ValidationError) as caught:
         Written.model_validate({"window": timedelta(days=7)})
-    [mistake] = explain(caught.value, Written, {"window": "7d"})
+    [mistake] = explain_errors(caught.value, Written, {"window": "7d"})
     assert mistake.words == "found '7d'; input should be less than or equal to 1 day"

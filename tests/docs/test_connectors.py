@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tocsin import CaseChannel
-from tocsin.fields import Origin
-from tocsin_connectors.microsoft.rights import RIGHTS
-from tocsin_connectors.soar.sentinel_incidents.rights import NEEDED
+from tocsin.fields import SettingsOrigin
+from tocsin_connectors.microsoft.rights import READ_PERMISSIONS
+from tocsin_connectors.soar.sentinel_incidents.rights import REQUIRED_ACTIONS
 
 FOLDER = Path(__file__).parents[2] / "docs/soar/connectors"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
@@ -88,7 +88,7 @@ def test_the_example_of_a_page_is_valid(name, monkeypatch):
     assert name in told["enabled"]
     for destination in told["destinations"].values():
         assert destination["plugin"] == name
-        settings_of(name).model_validate(destination, context=Origin(Path()).context())
+        settings_of(name).model_validate(destination, context=SettingsOrigin(Path()).context())
 
 
 @each_page
@@ -101,4 +101,4 @@ def test_the_role_for_azure_has_what_is_needed_and_nothing_else():
     [role] = re.findall(
         r"^ *```json\n(.*?)^ *```$", PAGES["sentinel-incidents"], re.DOTALL | re.MULTILINE
     )
-    assert sorted(json.loads(role)["Actions"]) == sorted((*NEEDED, RIGHTS))
+    assert sorted(json.loads(role)["Actions"]) == sorted((*REQUIRED_ACTIONS, READ_PERMISSIONS))

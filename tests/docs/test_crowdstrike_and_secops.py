@@ -10,9 +10,9 @@ import pytest
 
 from tocsin.testing import make_settings
 from tocsin_connectors.siem.crowdstrike import CrowdStrike, entities, events
-from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS
+from tocsin_connectors.siem.crowdstrike.clouds import FALCON_CLOUDS
 from tocsin_connectors.siem.secops import SecOps
-from tocsin_connectors.siem.secops.udm import FIELDS
+from tocsin_connectors.siem.secops.udm import ENTITY_FIELDS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operators" / "providers"
 PAGES = {
@@ -74,11 +74,13 @@ def test_every_permission_is_told(kind):
 
 
 def test_every_cloud_is_told():
-    for name, cloud in CLOUDS.items():
+    for name, cloud in FALCON_CLOUDS.items():
         assert f"| `{name}` | `{cloud.api}` |" in PAGES[CrowdStrike]
 
 
-@pytest.mark.parametrize("fields", [entities.PLACES, events.FIELDS], ids=["alerts", "events"])
+@pytest.mark.parametrize(
+    "fields", [entities.ENTITY_FIELDS, events.EVENT_FIELDS], ids=["alerts", "events"]
+)
 def test_every_place_of_crowdstrike_is_told(fields):
     for place in (it for places in fields.values() for it in places):
         first, _, rest = place.partition(".")
@@ -87,7 +89,7 @@ def test_every_place_of_crowdstrike_is_told(fields):
 
 
 def test_every_place_of_secops_is_told():
-    for place in (it for places in FIELDS.values() for it in places):
+    for place in (it for places in ENTITY_FIELDS.values() for it in places):
         without_noun = place.partition(".")[2]
         ends = {place, without_noun, without_noun.rpartition(".")[2], place.rpartition(".")[0]}
         assert any(f"`{it}`" in PAGES[SecOps] for it in ends), place

@@ -10,9 +10,9 @@ import pytest
 
 from tocsin import Channel, EventType
 from tocsin.conditions import Condition
-from tocsin.delivery.destinations.records import Reason, State
-from tocsin.delivery.destinations.sampling import sample
-from tocsin.fields import Origin
+from tocsin.delivery.destinations.records import DestinationState, StopReason
+from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.fields import SettingsOrigin
 from tocsin_plugins.webhook import Webhook
 
 PAGE = (Path(__file__).parents[2] / "docs/operators/destinations.md").read_text(encoding="utf-8")
@@ -48,11 +48,11 @@ def test_the_files_of_the_page_are_valid(monkeypatch, text):
     monkeypatch.setenv("SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T0/B0/XXXX")
     monkeypatch.setenv("PAGERDUTY_ROUTING_KEY", "e93facc04764012d7bfb002500d5d1a6")
     [table] = tomllib.loads(text)["destinations"].values()
-    Webhook.Settings.model_validate(table, context=Origin(Path()).context())
+    Webhook.Settings.model_validate(table, context=SettingsOrigin(Path()).context())
 
 
 def test_every_state_and_reason_is_told():
-    for word in (*State, *Reason):
+    for word in (*DestinationState, *StopReason):
         assert word in PAGE
 
 
@@ -60,13 +60,13 @@ def test_every_state_and_reason_is_told():
 def test_every_condition_can_be_decided_for_every_event(clock, text):
     condition = Condition(text)
     for kind in EventType:
-        event = sample(kind, "https://tocsin.example.org", clock.now())
+        event = build_sample(kind, "https://tocsin.example.org", clock.now())
         variables = {"event_type": kind.value, "data": event.data, "subject": event.subject}
         assert condition.holds({**variables, "context": event.context}) in {True, False}
 
 
 def test_a_condition_picks_what_the_page_says(clock):
-    event = sample(EventType.INCIDENT_ALERT, "", clock.now())
+    event = build_sample(EventType.INCIDENT_ALERT, "", clock.now())
     incident = event.context["incident"] | {
         "entities": [{"kind": "host", "value": "dc01"}],
         "techniques": ["T1566"],

@@ -7,12 +7,12 @@ import tomllib
 from pathlib import Path
 
 from tocsin import Channel
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin_plugins.email import Email
 from tocsin_plugins.email.channel import MOST_TOGETHER
-from tocsin_plugins.email.digests import BEGIN, END, LARGEST
+from tocsin_plugins.email.digests import BEGIN, END, MAX_DIGEST_SIZE
 from tocsin_plugins.email.fields import PORTS
-from tocsin_plugins.email.outcomes import who_has_it
+from tocsin_plugins.email.outcomes import parse_accepted
 
 PAGE = (Path(__file__).parents[2] / "docs/operators/email.md").read_text(encoding="utf-8")
 
@@ -46,15 +46,15 @@ def test_the_file_of_the_page_is_valid(monkeypatch):
     monkeypatch.setenv("MAIL_PASSWORD", "secret words")
     [text] = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     given = tomllib.loads(text)["destinations"]["mail"]
-    Email.Settings.model_validate(given, context=Origin(Path()).context())
+    Email.Settings.model_validate(given, context=SettingsOrigin(Path()).context())
 
 
 def test_what_is_shown_of_an_answer_is_how_it_is_kept():
     samples = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert list(who_has_it(dict(samples)[""].encode())) == ["soc@example.com"]
+    assert list(parse_accepted(dict(samples)[""].encode())) == ["soc@example.com"]
 
 
 def test_numbers_and_marks_are_those_of_the_code():
     assert f"({MOST_TOGETHER}, unless you set it)" in PAGE
-    assert f"{LARGEST // 1024} KB of text and HTML" in PAGE
+    assert f"{MAX_DIGEST_SIZE // 1024} KB of text and HTML" in PAGE
     assert f"`{BEGIN}` and `{END}`" in PAGE

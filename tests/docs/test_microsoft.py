@@ -14,13 +14,18 @@ from pydantic_core import PydanticUndefined
 
 from tocsin import EntityKind
 from tocsin.testing import make_settings
-from tocsin_connectors.microsoft.clouds import CLOUDS
-from tocsin_connectors.microsoft.rights import RIGHTS, lacking
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
+from tocsin_connectors.microsoft.rights import READ_PERMISSIONS, find_missing_actions
 from tocsin_connectors.siem.defender import Defender
-from tocsin_connectors.siem.microsoft.hunting import HUNTING
+from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
 from tocsin_connectors.siem.sentinel import Sentinel
-from tocsin_connectors.siem.sentinel.rights import CHANGE, COMMENT, QUERY, READ
-from tocsin_connectors.siem.sentinel.tables import WORKSPACE
+from tocsin_connectors.siem.sentinel.rights import (
+    QUERY_LOGS,
+    READ_INCIDENTS,
+    WRITE_COMMENTS,
+    WRITE_INCIDENTS,
+)
+from tocsin_connectors.siem.sentinel.tables import WORKSPACE_TABLES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operators" / "providers"
 PAGES = {
@@ -78,13 +83,15 @@ def test_the_examples_are_valid(kind):
 def test_the_addresses_of_the_clouds_are_told(kind):
     [table] = re.findall(r"^\| `cloud` \| Sign-in.*?\n\n", PAGES[kind], re.DOTALL | re.MULTILINE)
     rows = table.strip().splitlines()[2:]
-    for name, cloud in CLOUDS.items():
+    for name, cloud in MICROSOFT_CLOUDS.items():
         [row] = [it for it in rows if f"`{name}`" in it.split("|")[1]]
         for part in kind.Settings.addresses.values():
             assert f"`{urlsplit(getattr(cloud, part)).hostname}`" in row
 
 
-@pytest.mark.parametrize(("kind", "tables"), [(Sentinel, WORKSPACE), (Defender, HUNTING)])
+@pytest.mark.parametrize(
+    ("kind", "tables"), [(Sentinel, WORKSPACE_TABLES), (Defender, HUNTING_TABLES)]
+)
 def test_the_tables_are_told(kind, tables):
     for table in tables:
         assert f"`{table.name}`" in PAGES[kind]
@@ -99,9 +106,17 @@ def test_the_role_of_the_page_allows_what_is_needed_and_no_more():
     [role] = re.findall(r"```json\n(.*?)```", PAGES[Sentinel], re.DOTALL)
     given = json.loads(role)
     roles = [{"actions": given["Actions"], "notActions": given["NotActions"]}]
-    assert list(lacking(roles, [READ, QUERY, RIGHTS, COMMENT, CHANGE])) == []
+    assert (
+        list(
+            find_missing_actions(
+                roles,
+                [READ_INCIDENTS, QUERY_LOGS, READ_PERMISSIONS, WRITE_COMMENTS, WRITE_INCIDENTS],
+            )
+        )
+        == []
+    )
     others = [
         "Microsoft.SecurityInsights/incidents/delete",
         "Microsoft.SecurityInsights/alertRules/write",
     ]
-    assert list(lacking(roles, others)) == others
+    assert list(find_missing_actions(roles, others)) == others

@@ -17,8 +17,8 @@ from author_reference import MODULES
 from author_rules import SUITES, in_one_line
 from tocsin import Capability, WindowedProvider
 from tocsin.cli.scaffold import Scaffold
-from tocsin.providers.cursor import MOST_SEEN
-from tocsin.providers.reading import MOST_PAGES
+from tocsin.providers.cursor import MAX_SEEN
+from tocsin.providers.reading import MAX_PAGES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "plugin-authors"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
@@ -101,8 +101,8 @@ def test_the_page_of_windows_tells_the_defaults(words, name, value):
 
 
 def test_the_page_of_windows_tells_the_limits():
-    assert f"the newest {MOST_SEEN:,} are kept" in PAGES["windows.md"]
-    assert f"more than {MOST_PAGES:,} pages" in PAGES["windows.md"]
+    assert f"the newest {MAX_SEEN:,} are kept" in PAGES["windows.md"]
+    assert f"more than {MAX_PAGES:,} pages" in PAGES["windows.md"]
 
 
 def python_of(page: str) -> list[str]:

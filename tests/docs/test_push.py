@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from tocsin import EntityKind, MappingTemplate, Severity, Tools
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin.mapping.incident import MappedIncident
 from tocsin_connectors.siem.push import Push
 
@@ -46,7 +46,7 @@ def first_column(title: str) -> set[str]:
 
 async def read(clock, body: str, **settings: str):
     written = {"plugin": "push", "token": "a-token-of-the-sender"} | settings
-    parsed = Push.Settings.model_validate(written, context=Origin().context())
+    parsed = Push.Settings.model_validate(written, context=SettingsOrigin().context())
     provider = Push(parsed, Tools(name="it", http=None, clock=clock, log=structlog.get_logger()))
     await provider.start()
     [found] = provider.unpack(body.encode()).incidents
@@ -63,7 +63,7 @@ def test_the_file_of_the_page_is_valid(tmp_path):
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/alertmanager").write_text("a" * 64)
     table = tomllib.loads(toml)["providers"]["alertmanager"]
-    assert Push.Settings.model_validate(table, context=Origin(tmp_path).context())
+    assert Push.Settings.model_validate(table, context=SettingsOrigin(tmp_path).context())
 
 
 @pytest.mark.parametrize(("title", "format"), [("Sumo Logic", "sumo"), ("Datadog", "datadog")])

@@ -10,10 +10,10 @@ import pytest
 
 from tocsin.testing import make_settings
 from tocsin_connectors.siem.qradar import QRadar
-from tocsin_connectors.siem.qradar.aql import ADDRESSES, NAMES
-from tocsin_connectors.siem.qradar.lookups import MOST_ADDRESSES
+from tocsin_connectors.siem.qradar.aql import ADDRESS_FIELDS, ENTITY_FIELDS
+from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES
 from tocsin_connectors.siem.qradar.words import OFFENSE_TYPES
-from tocsin_connectors.siem.qradar.writing import LONGEST_NOTE
+from tocsin_connectors.siem.qradar.writing import MAX_NOTE_LENGTH
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators" / "providers" / "qradar.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -77,10 +77,10 @@ def test_every_offense_type_is_told():
 
 
 def test_every_field_of_an_event_is_told():
-    fields = {it for its in (*ADDRESSES.values(), *NAMES.values()) for it in its}
+    fields = {it for its in (*ADDRESS_FIELDS.values(), *ENTITY_FIELDS.values()) for it in its}
     assert [it for it in fields if f"`{it}`" not in TEXT] == []
 
 
 def test_bounds_are_told():
-    assert f"up to {MOST_ADDRESSES} of each" in TEXT
-    assert f"about {LONGEST_NOTE:,} bytes" in TEXT
+    assert f"up to {MAX_ADDRESSES} of each" in TEXT
+    assert f"about {MAX_NOTE_LENGTH:,} bytes" in TEXT

@@ -17,14 +17,14 @@ from sqlalchemy import select
 from incident_rows import add_incidents
 from tocsin import Entity, EntityKind, Environment, Persona, hookspecs
 from tocsin.cli import app
-from tocsin.events import Bells
-from tocsin.incidents import ProviderSync, Surroundings
+from tocsin.events import Notifiers
+from tocsin.incidents import ProviderSync, SyncContext
 from tocsin.investigations import (
-    History,
-    Investigations,
+    HistoryAnswers,
+    InvestigationWorker,
     create_session,
     load_report,
-    replay,
+    replay_session,
 )
 from tocsin.settings import PREFIX, Settings
 from tocsin.store.tables import incidents
@@ -90,7 +90,7 @@ def offered(hook: str, index: int = 0):
 async def test_the_provider_of_the_page_works(database, clock):
     kind = offered("tocsin_providers")
     provider = kind(kind.Settings(plugin="acme"), make_tools(None, "acme", clock))
-    around = Surroundings(database, clock, Bells(), "https://tocsin.example.org")
+    around = SyncContext(database, clock, Notifiers(), "https://tocsin.example.org")
     sync = ProviderSync(provider, around)
     await sync.read_all()
     await sync.read_all()
@@ -110,8 +110,10 @@ async def test_the_enricher_of_the_page_works(clock):
 async def test_the_investigator_of_the_page_works_and_can_be_replayed(database, clock):
     kind = offered("tocsin_investigators")
     investigator = kind(kind.Settings(), make_tools(None, "acme", clock))
-    history = History(database, {}, Environment())
-    node = Investigations(database, clock, Bells(), 1, investigator=investigator, answer=history)
+    history = HistoryAnswers(database, {}, Environment())
+    node = InvestigationWorker(
+        database, clock, Notifiers(), 1, investigator=investigator, answer=history
+    )
     await database.write(partial(add_incidents, now=clock.now(), entities=[("ip", "203.0.113.9")]))
     session_id = await database.write(
         partial(
@@ -127,4 +129,4 @@ async def test_the_investigator_of_the_page_works_and_can_be_replayed(database, 
     await asyncio.gather(*node._tasks.values())
     report = await database.read(load_report, session_id)
     assert (report.title, report.incidents) == ("Incidents of 203.0.113.9", (1,))
-    assert (await replay(database, session_id, investigator)).is_same
+    assert (await replay_session(database, session_id, investigator)).is_same

@@ -14,14 +14,14 @@ import pytest
 from tocsin import EventType
 from tocsin.cli.receiving import check_receivers
 from tocsin.conditions import Condition
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.investigations import FailureCause
 from tocsin.model import Persona
 from tocsin.recurrence import Overlap, Recurrence, ScheduleDefinition
-from tocsin.registry import judge_configuration
+from tocsin.registry import check_configuration
 from tocsin.schedules import DisabledReason, RunState, ScheduleStatus
-from tocsin.schedules.beginning import MOST_WAITING
+from tocsin.schedules.beginning import MAX_WAITING
 from tocsin.settings import Settings
 from tocsin_templates import tocsin_template_paths
 
@@ -63,7 +63,7 @@ def test_every_word_is_told(words):
 
 
 def test_bounds_are_those_of_the_code():
-    assert f"at most {MOST_WAITING} wait" in PAGE
+    assert f"at most {MAX_WAITING} wait" in PAGE
 
 
 @pytest.mark.parametrize("text", CRON)
@@ -102,14 +102,14 @@ async def test_the_file_of_the_story_is_valid(tmp_path, monkeypatch, capsys):
     short, _, story = (it if "[" in it else "" for it in samples("toml"))
     for text in (story, f"{story}\n{short}"):
         (tmp_path / "plugins.toml").write_text(text, encoding="utf-8")
-        configuration, problems = await judge_configuration(tmp_path / "plugins.toml")
+        configuration, problems = await check_configuration(tmp_path / "plugins.toml")
         assert problems == []
         assert check_receivers(configuration, Settings()), capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED])
 def test_what_the_desk_reads_is_what_the_page_says(kind, clock):
-    event = sample(kind, "https://tocsin.example.org", clock.now())
+    event = build_sample(kind, "https://tocsin.example.org", clock.now())
     event.data.update(consecutive_failures=5, error="cannot connect", last_error="cannot connect")
     told = Renderer(list(map(Path, tocsin_template_paths()))).render("slack", event).decode()
     words = ["5 failures in a row", "cannot connect"]
@@ -121,7 +121,7 @@ def test_what_the_desk_reads_is_what_the_page_says(kind, clock):
 @pytest.mark.parametrize("text", re.findall(r'^when = "(.*)"$', PAGE, re.MULTILINE))
 def test_every_condition_can_be_decided_for_every_event(clock, text):
     for kind in EventType:
-        event = sample(kind, "https://tocsin.example.org", clock.now())
+        event = build_sample(kind, "https://tocsin.example.org", clock.now())
         told = {"schedule": {"tags": ["night"]}}
         variables = {"event_type": kind.value, "data": event.data, "subject": event.subject}
         assert Condition(text).holds({**variables, "context": told}) in {True, False}

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import URL, Connection, exists, or_, select
 
 from end_to_end.service import Sensor, Service
-from tocsin.accounting import Period, prove
+from tocsin.accounting import Period, report_period
 from tocsin.clock import Clock, SystemClock
 from tocsin.store import Database, open_database
 from tocsin.store.tables import deliveries, events
@@ -63,7 +63,7 @@ async def account(database: Database, oracle: Oracle, clock: Clock | None = None
             await asyncio.sleep(0.02)
     await oracle.account(database)
     now = (clock or SystemClock()).now()
-    proof = await database.read(prove, Period(now - timedelta(days=1), now), now)
+    proof = await database.read(report_period, Period(now - timedelta(days=1), now), now)
     assert proof["unaccounted"] == []
 
 

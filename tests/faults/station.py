@@ -13,12 +13,12 @@ from sqlalchemy import RowMapping, Table, insert, select
 
 from end_to_end.service import SECRET
 from tocsin.clock import Clock
-from tocsin.delivery import Channels, DeliveryMetrics, Fleet, Renderer, Router, SqlQueue
-from tocsin.delivery.destinations.records import TOPIC, Destination, columns_of
-from tocsin.events import EVENTS, Bells, emit, new_id
+from tocsin.delivery import ChannelFactory, DeliveryMetrics, Renderer, Router, SqlQueue, WorkerPool
+from tocsin.delivery.destinations.records import TOPIC, Destination, destination_to_row
+from tocsin.events import EVENTS, Notifiers, emit_events, new_id
 from tocsin.metrics import Metrics
 from tocsin.model import Event, EventType
-from tocsin.registry import Maker, ManagedBy, load_configuration
+from tocsin.registry import ManagedBy, PluginFactory, load_configuration
 from tocsin.store import Database
 from tocsin.store.tables import attempts, deliveries, destinations, events
 
@@ -26,13 +26,15 @@ from tocsin.store.tables import attempts, deliveries, destinations, events
 class Station:
     """Runs what delivers; events go in, destinations are webhooks that may reach loopback."""
 
-    def __init__(self, channels: Channels, renderer: Renderer, database: Database, clock: Clock):
+    def __init__(
+        self, channels: ChannelFactory, renderer: Renderer, database: Database, clock: Clock
+    ):
         self.database = database
         self.clock = clock
-        self._bells = Bells()
+        self._bells = Notifiers()
         queue, metrics = SqlQueue(database), DeliveryMetrics(Metrics(clock), database, clock)
         self._router = Router(queue, database, clock, self._bells, metrics.routed)
-        self._fleet = Fleet(
+        self._fleet = WorkerPool(
             channels.make,
             renderer=renderer,
             queue=queue,
@@ -56,9 +58,9 @@ class Station:
             updated_at=now,
         )
         await self.database.write(
-            lambda connection: connection.execute(insert(destinations), columns_of(made))
+            lambda connection: connection.execute(insert(destinations), destination_to_row(made))
         )
-        self._bells[TOPIC].ring()
+        self._bells[TOPIC].notify()
         async with asyncio.timeout(20):
             while name not in self._fleet.running:
                 await asyncio.sleep(0.005)
@@ -77,13 +79,13 @@ class Station:
             )
             for number in range(count)
         ]
-        await self.database.write(emit, happened)
-        self._bells[EVENTS].ring()
+        await self.database.write(emit_events, happened)
+        self._bells[EVENTS].notify()
         return [event.id for event in happened]
 
     def wake(self) -> None:
         """Have everybody look for work, as they do by themselves in a second."""
-        self._bells.hear("")
+        self._bells.notify_topic("")
 
     async def deliveries(self, destination: str = "soc") -> Sequence[RowMapping]:
         """Return what is on its way there, in the order of its events."""
@@ -152,7 +154,7 @@ async def open_station(folder: Path, database: Database, clock: Clock) -> AsyncI
     (folder / "secret").write_text(SECRET)
     (folder / "plugins.toml").write_text('enabled = ["webhook"]')
     configuration = await load_configuration(folder / "plugins.toml")
-    channels = Channels(configuration, Maker(clock), decrypt=bytes)
+    channels = ChannelFactory(configuration, PluginFactory(clock), decrypt=bytes)
     station = Station(channels, Renderer(configuration.template_paths), database, clock)
     async with station.running():
         yield station

@@ -11,10 +11,10 @@ from sqlalchemy import func, select
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools, TryLater
 from tocsin.delivery import DeliveryMetrics, Renderer, Router, SqlQueue, load_destination
-from tocsin.delivery.destinations.records import Destination, State, columns_of
-from tocsin.delivery.queue.seam import queued
+from tocsin.delivery.destinations.records import Destination, DestinationState, destination_to_row
+from tocsin.delivery.queue.seam import queue_topic
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Bells, emit, new_id
+from tocsin.events import Notifiers, emit_events, new_id
 from tocsin.metrics import Metrics
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import attempts, deliveries, destinations
@@ -56,7 +56,7 @@ class Desk:
         wanted = Recording.Settings(plugin="recording", **settings)
         self.channel = Recording(wanted, tools, oracle)
         oracle.schedules["soc"] = wanted.retry_schedule
-        bells, queue = Bells(), SqlQueue(database)
+        bells, queue = Notifiers(), SqlQueue(database)
         metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.router = Router(queue, database, clock, bells, metrics.routed)
         self.worker = Worker(
@@ -65,7 +65,7 @@ class Desk:
             renderer=Renderer([]),
             queue=queue,
             database=database,
-            bell=bells[queued("soc")],
+            bell=bells[queue_topic("soc")],
             meter=metrics.meters.of("soc"),
         )
 
@@ -87,7 +87,7 @@ class Desk:
             )
             for number in range(count)
         ]
-        await self.database.write(emit, happened)
+        await self.database.write(emit_events, happened)
         await self.router.route_waiting()
 
     async def begin(self) -> None:
@@ -114,7 +114,7 @@ def oracle() -> Oracle:
 def make_desk(oracle, database, clock):
     async def make(**settings) -> Desk:
         desk = Desk(oracle, database, clock, **settings)
-        row = columns_of(desk.destination)
+        row = destination_to_row(desk.destination)
         await database.write(lambda c: c.execute(destinations.insert().values(row)))
         return desk
 
@@ -182,7 +182,7 @@ async def test_a_jump_forward_alone_pauses_nothing(make_desk, database, clock, o
     for _ in range(4):
         await desk.work()
         clock.advance(hours=1)
-    assert (await database.read(load_destination, "soc")).state is State.ACTIVE
+    assert (await database.read(load_destination, "soc")).state is DestinationState.ACTIVE
     desk.channel.fails = lambda: False
     await desk.work()
     await account(database, oracle, clock)

@@ -14,7 +14,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from tocsin import Delivery, Event, EventType, Misconfigured, Refused, Tools, TryLater
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin.net import open_client
 from tocsin_plugins.webhook import Webhook
 
@@ -98,7 +98,7 @@ async def channel(receiver):
     def channel(moment=None, public_url="", **given):
         defaults = {"plugin": "webhook", "url": receiver.url, "secret": SECRET}
         given = {**defaults, "allow_networks": ["127.0.0.0/8"], **given}
-        settings = Webhook.Settings.model_validate(given, context=Origin().context())
+        settings = Webhook.Settings.model_validate(given, context=SettingsOrigin().context())
         clients.append(open_client(allow_networks=settings.allow_networks))
         tools = Tools(
             name="soc",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from tocsin import AnswerCondition, AnswerRules, HttpResponse, Receipt, Refused, TryLater
-from tocsin_plugins.webhook.answers import receipt, retry_after
+from tocsin_plugins.webhook.answers import read_receipt, retry_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NOT_2XX = st.integers(100, 599).filter(lambda status: status // 100 != 2)
@@ -22,7 +22,7 @@ def answer(status, body=b"", **headers):
 
 def failure(*given, **headers):
     with pytest.raises((Refused, TryLater)) as caught:
-        receipt(answer(*given, **headers), NOW)
+        read_receipt(answer(*given, **headers), NOW)
     return caught.value
 
 
@@ -31,7 +31,7 @@ def failure(*given, **headers):
 
 @given(st.integers(200, 299), st.sampled_from(["disable", "abort-message", ""]))
 def test_any_2xx_is_a_receipt_whatever_else_it_says(status, wish):
-    taken = receipt(answer(status, b"taken", Webhook_Delivery=wish), NOW)
+    taken = read_receipt(answer(status, b"taken", Webhook_Delivery=wish), NOW)
     assert (taken.status, taken.response, taken.remote_id) == (status, b"taken", None)
 
 
@@ -137,7 +137,7 @@ RULES = AnswerRules(
 
 
 def by_contract(status: int, body: bytes) -> Receipt:
-    return receipt(answer(status, body), NOW, RULES)
+    return read_receipt(answer(status, body), NOW, RULES)
 
 
 def test_a_success_says_what_the_contract_wants_and_what_was_made():

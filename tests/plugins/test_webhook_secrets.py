@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tocsin import Delivery, Event, EventType, Misconfigured, Tools, TryLater
 from tocsin.clock import SystemClock
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin.net import open_client
 from tocsin_plugins.webhook import Webhook
 
@@ -26,7 +26,7 @@ def settings(folder=None, **given):
     if folder is not None:
         (folder / "signing").write_text(SIGNING)
         given["secret"] = {"file": "signing"}
-    return Webhook.Settings.model_validate(given, context=Origin(folder).context())
+    return Webhook.Settings.model_validate(given, context=SettingsOrigin(folder).context())
 
 
 def wrong(folder=None, **given):

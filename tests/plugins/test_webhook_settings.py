@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tocsin.fields import Origin
-from tocsin.validation import explain
+from tocsin.fields import SettingsOrigin
+from tocsin.validation import explain_errors
 from tocsin_plugins.webhook import Webhook, tocsin_channels
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
@@ -18,7 +18,7 @@ HTTPS = "https://soar.example.com/hooks/tocsin"
 
 def settings(**given):
     given = {"plugin": "webhook", "url": HTTPS, "secret": SECRET, **given}
-    return Webhook.Settings.model_validate(given, context=Origin().context())
+    return Webhook.Settings.model_validate(given, context=SettingsOrigin().context())
 
 
 def wrong(**given):
@@ -60,8 +60,8 @@ def test_what_is_wrong_with_the_reference_of_a_url_is_told_of_the_url(monkeypatc
     monkeypatch.setenv("CHAT_URL", text)
     given = {"plugin": "webhook", "url": {"env": "CHAT_URL"}, "secret": SECRET}
     with pytest.raises(ValidationError) as caught:
-        Webhook.Settings.model_validate(given, context=Origin(Path()).context())
-    of_url = [it for it in explain(caught.value, Webhook.Settings) if it.path == ("url",)]
+        Webhook.Settings.model_validate(given, context=SettingsOrigin(Path()).context())
+    of_url = [it for it in explain_errors(caught.value, Webhook.Settings) if it.path == ("url",)]
     assert [words in it.expected for it in of_url] == [True]
 
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from receiver_events import RENDERER, context_of, make, usual, written
 from tocsin import Event, EventType
-from tocsin_plugins.ticketing.markup import printable
+from tocsin_plugins.ticketing.markup import replace_unprintable
 
 TAKEN = Draft202012Validator(
     {
@@ -50,7 +50,7 @@ every_event = pytest.mark.parametrize("kind", list(EventType))
 
 def description_of(event: Event) -> str:
     """Return the description that Jira is sent, having held the issue against what it takes."""
-    body: Any = printable(json.loads(RENDERER.render("jira", event, "wiki")))
+    body: Any = replace_unprintable(json.loads(RENDERER.render("jira", event, "wiki")))
     assert not list(TAKEN.iter_errors(body))
     return str(body["fields"]["description"])
 

@@ -12,7 +12,7 @@ from receiver_events import NOW, PASSES_ON, RENDERER, check, context_of, make, w
 from receiver_pages import FOLDER, RECEIVERS
 from tocsin import EventType
 from tocsin.contracts import CONTRACT
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.model import Severity
 
@@ -35,7 +35,7 @@ def test_every_receiver_has_a_contract_and_a_template_for_each_event(receiver):
 @every_receiver
 @every_event
 def test_a_sample_is_taken(receiver, kind):
-    check(receiver, sample(kind, "https://tocsin.example", NOW))
+    check(receiver, build_sample(kind, "https://tocsin.example", NOW))
 
 
 @every_receiver

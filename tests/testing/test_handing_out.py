@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from tocsin import Enricher, Investigator, Misconfigured, Sighting
 from tocsin.observables import Environment, EnvironmentSettings
 from tocsin.testing import make_settings, make_tools, open_enricher
-from tocsin_plugins.enrichers import History
+from tocsin_plugins.enrichers import HistoryEnricher
 
 SCRIPT = """
 import signal
@@ -52,7 +52,7 @@ class Known:
 async def test_an_enricher_is_opened_with_what_it_is_to_know():
     environment = Environment(EnvironmentSettings(internal_domains=("example.com",)))
     options = {"environment": environment, "knowledge": Known(), "timeout": "5s"}
-    async with open_enricher(History, name="history", **options) as enricher:
+    async with open_enricher(HistoryEnricher, name="history", **options) as enricher:
         assert enricher.tools.environment is environment
         assert (await enricher.tools.knowledge.sightings([object()]))[0].incident_count == 7
         assert enricher.settings.timeout.total_seconds() == 5

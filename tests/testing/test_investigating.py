@@ -12,36 +12,36 @@ from tocsin import (
     Confidence,
     Edge,
     Enrichment,
-    EnrichmentsOf,
     Entity,
     EntityKind,
-    EventsOf,
+    FindEvents,
+    FindIncidents,
     Finding,
+    FindNeighbors,
+    GetEnrichments,
+    GetIncidents,
+    GetSightings,
     IncidentRecord,
-    IncidentsAbout,
-    IncidentsNumbered,
     IncidentStatus,
-    IncidentsWithin,
     InvestigationFailed,
     Investigator,
+    ListIncidents,
+    ListSources,
     Marking,
     Match,
-    Matching,
-    NeighboursOf,
     Node,
-    Outcome,
     Phase,
+    QueryOutcome,
     RelationType,
     Report,
+    SearchHistory,
     Severity,
     SiemEvent,
-    SightingsOf,
     Statement,
     Verdict,
-    WhoIsThere,
     Window,
 )
-from tocsin.testing import ScriptedDesk, investigate, make_settings, make_tools
+from tocsin.testing import ScriptedQueryClient, investigate, make_settings, make_tools
 from tocsin.testing.investigating import NOON
 
 ADDRESS = Entity(EntityKind.IP, "203.0.113.9")
@@ -83,8 +83,8 @@ def edge(source: Entity, target: Entity) -> Edge:
 
 
 @pytest.fixture
-def desk() -> ScriptedDesk:
-    return ScriptedDesk(
+def desk() -> ScriptedQueryClient:
+    return ScriptedQueryClient(
         incidents=[incident(1, ADDRESS, hours=30), incident(2, ADDRESS, OTHER)],
         events={"edge": [event(3), event(2), event(1)], "old": []},
         enrichments={"lists": [Enrichment(entity=OTHER, summary="It is on a list")]},
@@ -102,9 +102,9 @@ async def contents(desk, *questions) -> list:
 async def test_incidents_are_found_by_number_entity_and_time(desk):
     numbered, about, within = await contents(
         desk,
-        IncidentsNumbered(numbers=(2, 7)),
-        IncidentsAbout(entities=(ADDRESS,)),
-        IncidentsWithin(window=DAY),
+        GetIncidents(numbers=(2, 7)),
+        FindIncidents(entities=(ADDRESS,)),
+        ListIncidents(window=DAY),
     )
     assert [it.number for it in numbered] == [2]
     assert [it.number for it in about] == [2, 1]
@@ -112,31 +112,31 @@ async def test_incidents_are_found_by_number_entity_and_time(desk):
 
 
 async def test_the_latest_events_are_found_and_that_there_are_more(desk):
-    [found] = await contents(desk, EventsOf(provider="edge", entity=ADDRESS, window=DAY, limit=2))
+    [found] = await contents(desk, FindEvents(provider="edge", entity=ADDRESS, window=DAY, limit=2))
     assert [it.occurred_at.hour for it in found.events] == [10, 11]
     assert not found.complete
 
 
 async def test_enrichments_and_matches_are_found(desk):
-    asked = EnrichmentsOf(enricher="lists", entities=(ADDRESS, OTHER), marking=Marking())
-    said, matches = await contents(desk, asked, Matching(text="scan"))
+    asked = GetEnrichments(enricher="lists", entities=(ADDRESS, OTHER), marking=Marking())
+    said, matches = await contents(desk, asked, SearchHistory(text="scan"))
     assert [it.entity for it in said] == [OTHER]
     assert [it.id for it in matches] == ["1"]
 
 
 async def test_who_is_there_and_who_is_away(desk):
-    [sources] = await contents(desk, WhoIsThere())
+    [sources] = await contents(desk, ListSources())
     assert {it.name: it.reason for it in sources.providers} == {"edge": None, "old": "it has gone"}
-    [away] = await desk.ask_all([SightingsOf(entities=(ADDRESS,))])
-    assert (away.outcome, away.reason) == (Outcome.UNAVAILABLE, "it is being mended")
-    asked = EnrichmentsOf(enricher="nobody", entities=(ADDRESS,), marking=Marking())
-    assert (await desk.ask(asked)).outcome is Outcome.REFUSED
+    [away] = await desk.ask_all([GetSightings(entities=(ADDRESS,))])
+    assert (away.outcome, away.reason) == (QueryOutcome.UNAVAILABLE, "it is being mended")
+    asked = GetEnrichments(enricher="nobody", entities=(ADDRESS,), marking=Marking())
+    assert (await desk.ask(asked)).outcome is QueryOutcome.REFUSED
 
 
 async def test_the_graph_is_walked_from_an_entity(desk):
     desk.away = {}
     sightings, near = await contents(
-        desk, SightingsOf(entities=(ADDRESS,)), NeighboursOf(entity=ADDRESS)
+        desk, GetSightings(entities=(ADDRESS,)), FindNeighbors(entity=ADDRESS)
     )
     assert (sightings[0].incident_count, sightings[0].recent) == (2, (2, 1))
     assert near.nodes == (Node.of(ADDRESS), Node.of(OTHER))
@@ -145,17 +145,17 @@ async def test_the_graph_is_walked_from_an_entity(desk):
 
 async def test_steps_are_numbered_and_kept(desk):
     desk.enter(Phase.GATHER)
-    first = await desk.ask(WhoIsThere())
+    first = await desk.ask(ListSources())
     second = await desk.conclude("There is one.", [first.step])
     assert (first.step, second) == ("step:1", "step:2")
     assert [step.phase for step in desk.steps] == [Phase.GATHER, Phase.GATHER]
-    assert desk.asked == [WhoIsThere()]
+    assert desk.asked == [ListSources()]
     assert desk.elapsed == timedelta(seconds=2)
 
 
 async def test_steps_of_a_session_that_goes_on_follow_those_before():
-    desk = ScriptedDesk(steps_before=7)
-    assert (await desk.ask(WhoIsThere())).step == "step:8"
+    desk = ScriptedQueryClient(steps_before=7)
+    assert (await desk.ask(ListSources())).step == "step:8"
     assert desk.references == {"step:8"}
 
 
@@ -181,12 +181,12 @@ class Asking(Investigator):
         return Report(**parts | self.changes)
 
     async def ask(self, desk):
-        return await desk.ask(IncidentsAbout(entities=(ADDRESS,)))
+        return await desk.ask(FindIncidents(entities=(ADDRESS,)))
 
 
 async def test_what_the_run_before_cited_may_be_cited_again(desk):
     previous = await investigate(made(Asking), desk, "203.0.113.9?")
-    again = ScriptedDesk(incidents=desk.incidents, steps_before=2)
+    again = ScriptedQueryClient(incidents=desk.incidents, steps_before=2)
     changes = {"summary": (Statement("It is as before.", ("step:1", "step:3", "incident:2")),)}
     report = await investigate(reporting(**changes), again, "?", "And now?", previous=previous)
     assert report.summary[0].text == "It is as before."
@@ -228,15 +228,15 @@ class Remembering(Asking):
 
     async def ask(self, desk):
         for _ in range(next(self.runs)):
-            await desk.ask(WhoIsThere())
+            await desk.ask(ListSources())
         return await super().ask(desk)
 
 
 class Forgetful(Remembering):
     async def ask(self, desk):
         if next(self.runs) == 0:
-            await desk.ask(Matching(text="first"))
-        return await desk.ask(WhoIsThere())
+            await desk.ask(SearchHistory(text="first"))
+        return await desk.ask(ListSources())
 
 
 class Rambling(Asking):
@@ -245,7 +245,7 @@ class Rambling(Asking):
     async def investigate(self, inquiry, desk):
         report = await super().investigate(inquiry, desk)
         for _ in range(next(self.runs)):
-            await desk.ask(WhoIsThere())
+            await desk.ask(ListSources())
         return report
 
 
@@ -288,7 +288,7 @@ async def test_one_that_cannot_be_replayed_is_found(desk, kind, words):
 
 
 async def test_a_replay_that_ends_early_is_found(desk):
-    await desk.ask(WhoIsThere())
+    await desk.ask(ListSources())
     with pytest.raises(AssertionError, match="ends before step:1"):
         desk.replay().check()
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from tocsin import Severity, Window
-from tocsin.testing import Case, Day, Fault, Siem, Simulator
+from tocsin.testing import Case, Fault, Scenario, Siem, Simulator
 
 OPENS = {"Authorization": "Bearer session-1"}
 
@@ -270,14 +270,14 @@ async def test_a_simulator_that_hung_up_is_back_at_the_same_address(simulator, s
 
 
 def test_the_same_seed_makes_the_same_day(clock):
-    one, other = (Day(clock.now(), seed=3) for _ in range(2))
+    one, other = (Scenario(clock.now(), seed=3) for _ in range(2))
     assert (one.cases, one.mishaps) == (other.cases, other.mishaps)
-    assert Day(clock.now(), seed=4).cases != one.cases
+    assert Scenario(clock.now(), seed=4).cases != one.cases
 
 
 @pytest.mark.parametrize("changes", [1, 500, 3_000])
 def test_a_day_has_as_many_changes_as_it_is_told_in_order(clock, changes):
-    day = Day(clock.now(), changes=changes)
+    day = Scenario(clock.now(), changes=changes)
     moments = [case.changed_at for case in day.cases]
     assert len(moments) == changes
     assert moments == sorted(moments)
@@ -285,7 +285,7 @@ def test_a_day_has_as_many_changes_as_it_is_told_in_order(clock, changes):
 
 
 def test_a_day_has_all_that_is_hard(clock):
-    day = Day(clock.now())
+    day = Scenario(clock.now())
     moments = Counter(case.changed_at for case in day.cases)
     ids = Counter(case.id for case in day.cases)
     kinds = {
@@ -304,13 +304,13 @@ def test_a_day_has_all_that_is_hard(clock):
 
 
 async def test_a_day_unfolds_as_time_passes(simulator, siem, clock):
-    day = Day(clock.now(), changes=50)
-    day.unfold(simulator)
+    day = Scenario(clock.now(), changes=50)
+    day.play(simulator)
     assert siem.truth() == {}
     clock.advance(hours=12)
-    day.unfold(simulator)
+    day.play(simulator)
     known = len(siem.truth())
     clock.advance(hours=12)
-    day.unfold(simulator)
+    day.play(simulator)
     assert 0 < known < len(siem.truth())
     assert len(siem.truth()) + len(siem.unreadable()) == len({case.id for case in day.cases})

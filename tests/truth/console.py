@@ -14,7 +14,7 @@ from tests.connectors.qradar.simulator import SETTINGS, QRadarSimulator, offense
 from tests.connectors.qradar.simulator import shown as shown_of
 
 from tocsin import Clock, EntityKind, IncidentStatus
-from tocsin.testing import Case, Day, Siem
+from tocsin.testing import Case, Scenario, Siem
 from tocsin_connectors.siem.qradar import QRadar
 from truth.entrant import Known, known_of, stored
 from truth.local_api import shown
@@ -37,7 +37,7 @@ class OfQRadar(OfSimulators):
     name = "qradar"
     kind = QRadar
 
-    def simulate(self, day: Day, clock: Clock) -> QRadarSimulator:
+    def simulate(self, day: Scenario, clock: Clock) -> QRadarSimulator:
         self.simulator = QRadarSimulator(Offenses(clock))
         return self.simulator
 

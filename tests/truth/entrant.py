@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tocsin import Entity, IncidentStatus, Provider, Severity
-from tocsin.events import Bell, Bells
-from tocsin.incidents import ProviderSync, Surroundings
+from tocsin.events import Notifier, Notifiers
+from tocsin.incidents import ProviderSync, SyncContext
 from tocsin.store import Database
-from tocsin.testing import Case, Day, ManualClock, open_provider
+from tocsin.testing import Case, ManualClock, Scenario, open_provider
 
 PUBLIC_URL = "https://tocsin.example.org"
 
@@ -41,7 +41,7 @@ class Course:
     """One day of one SIEM, under way."""
 
     settings: dict[str, Any]
-    unfold: Callable[[], None]
+    play: Callable[[], None]
     """Lets happen what is due."""
     truth: Callable[[], dict[str, Known]]
     """What is to be known once all is settled, by the incidents' external ids."""
@@ -57,7 +57,7 @@ class Entrant(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def begin(self, day: Day, clock: ManualClock, folder: Path) -> Any:
+    def begin(self, day: Scenario, clock: ManualClock, folder: Path) -> Any:
         """Return a context manager that yields the course of the day."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class ReadEntrant(Entrant):
         opening = open_provider(self.kind, clock=clock, name=self.name, **course.settings)
         async with opening as provider:
             bells = PassingBells(clock, provider.settings.poll_interval / 2)
-            around = Surroundings(database, clock, bells, PUBLIC_URL, jitter=lambda: 0.5)
+            around = SyncContext(database, clock, bells, PUBLIC_URL, jitter=lambda: 0.5)
             sync = ProviderSync(provider, around)
 
             async def turn() -> timedelta:
@@ -87,19 +87,19 @@ class ReadEntrant(Entrant):
             yield turn
 
 
-class PassingBells(Bells):
+class PassingBells(Notifiers):
     """Bells that nobody rings: for who waits, the same time passes whatever is waited for."""
 
     def __init__(self, clock: ManualClock, passing: timedelta) -> None:
         super().__init__()
         self._bell = PassingBell(clock, passing)
 
-    def __getitem__(self, topic: str) -> Bell:
+    def __getitem__(self, topic: str) -> Notifier:
         """Return the one bell."""
         return self._bell
 
 
-class PassingBell(Bell):
+class PassingBell(Notifier):
     """The bell of all topics."""
 
     def __init__(self, clock: ManualClock, passing: timedelta) -> None:

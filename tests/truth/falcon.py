@@ -11,7 +11,7 @@ import orjson
 from tests.connectors.crowdstrike.simulator import SETTINGS, FalconSimulator
 
 from tocsin import Clock
-from tocsin.testing import Case, Day, Siem
+from tocsin.testing import Case, Scenario, Siem
 from tocsin_connectors.siem.crowdstrike import CrowdStrike
 from truth.entrant import Known, known_of, stored
 from truth.of_simulators import OfSimulators
@@ -23,7 +23,7 @@ class OfFalcon(OfSimulators):
     name = "crowdstrike"
     kind = CrowdStrike
 
-    def simulate(self, day: Day, clock: Clock) -> FalconSimulator:
+    def simulate(self, day: Scenario, clock: Clock) -> FalconSimulator:
         return FalconSimulator(Siem(clock))
 
     def settings(self, simulator: FalconSimulator) -> dict[str, Any]:

@@ -34,7 +34,7 @@ async def main() -> None:
     configure_logs("console")
     begin, started, speed = map(float, sys.argv[1:])
     # The alarms go by the machine's clock; here a node has to look for itself
-    loop.POLL = timedelta(seconds=loop.POLL.total_seconds() / speed * 3)
+    loop.POLL_INTERVAL = timedelta(seconds=loop.POLL_INTERVAL.total_seconds() / speed * 3)
     async with open_node(load_settings(), FastClock(begin, started, speed)) as node:
         await node.run(asyncio.Event())
 

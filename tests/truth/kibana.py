@@ -11,7 +11,7 @@ import orjson
 from tests.connectors.elastic.simulator import API_KEY, CasesSimulator
 
 from tocsin import Clock, EntityKind, Severity
-from tocsin.testing import Case, Day, Siem
+from tocsin.testing import Case, Scenario, Siem
 from tocsin_connectors.siem.elastic import Elastic
 from truth.entrant import Known, known_of, stored
 from truth.of_simulators import OfSimulators
@@ -31,7 +31,7 @@ class AlertsAndCases(OfSimulators):
     name = "elastic"
     kind = Elastic
 
-    def simulate(self, day: Day, clock: Clock) -> HalfOfEach:
+    def simulate(self, day: Scenario, clock: Clock) -> HalfOfEach:
         self._simulator = HalfOfEach(Siem(clock))
         return self._simulator
 

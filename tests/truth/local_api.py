@@ -20,7 +20,7 @@ from aiohttp import web
 from tests.connectors.crowdsec.simulator import LocalApiSimulator
 
 from tocsin import Clock, IncidentStatus, Severity, Window
-from tocsin.testing import Case, Day, Siem
+from tocsin.testing import Case, Scenario, Siem
 from tocsin_connectors.siem.crowdsec import CrowdSec
 from truth.entrant import Known, known_of, stored
 from truth.of_simulators import OfSimulators
@@ -112,7 +112,7 @@ class LocalApi(OfSimulators):
     name = "crowdsec"
     kind = CrowdSec
 
-    def simulate(self, day: Day, clock: Clock) -> FailingLocalApi:
+    def simulate(self, day: Scenario, clock: Clock) -> FailingLocalApi:
         return FailingLocalApi(Alerts(clock, [day.start + after for after in LOST_AFTER]))
 
     def settings(self, simulator: FailingLocalApi) -> dict[str, Any]:

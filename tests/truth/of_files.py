@@ -61,7 +61,7 @@ class OfFiles(ReadEntrant):
         readable = [case for case in day.cases if not case.malformed]
         yield Course(
             settings={"path": str(path)},
-            unfold=unfold,
+            play=unfold,
             truth=lambda: self.truth(readable),
             unreadable=lambda: {
                 orjson.dumps(self.malformed(case)) for case in day.cases if case.malformed

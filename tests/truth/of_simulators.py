@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from tocsin import Clock
-from tocsin.testing import Day, Siem, Simulator
+from tocsin.testing import Scenario, Siem, Simulator
 from truth.entrant import Course, Known, ReadEntrant, known_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tocsin-example-provider"
@@ -25,7 +25,7 @@ class OfSimulators(ReadEntrant):
     """A provider that asks a simulator."""
 
     @abstractmethod
-    def simulate(self, day: Day, clock: Clock) -> Simulator:
+    def simulate(self, day: Scenario, clock: Clock) -> Simulator:
         """Return the simulator on the morning of the day."""
 
     @abstractmethod
@@ -46,14 +46,14 @@ class OfSimulators(ReadEntrant):
         async with self.simulate(day, clock) as simulator:
             course = Course(
                 settings={"url": simulator.url, "timeout": "1s", **self.settings(simulator)},
-                unfold=lambda: day.unfold(simulator),
+                play=lambda: day.play(simulator),
                 truth=lambda: self.truth(simulator.siem),
                 unreadable=lambda: self.unreadable(simulator.siem),
             )
 
             def before_each() -> None:
                 clock.advance(seconds=0.2)
-                day.unfold(simulator)
+                day.play(simulator)
                 if clock.now() < day.end and random.random() < 0.005:
                     course.crash()
 

@@ -43,7 +43,7 @@ class Pushed(Entrant):
 
         yield Course(
             settings={},
-            unfold=unfold,
+            play=unfold,
             truth=lambda: truth(case for case in cases if not case.malformed),
             unreadable=lambda: {
                 b'"nameless":' + orjson.dumps(case.changed_at) for case in cases if case.malformed

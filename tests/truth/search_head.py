@@ -12,7 +12,7 @@ import orjson
 from tests.connectors.splunk.simulator import TOKEN, SplunkSimulator
 
 from tocsin import Clock
-from tocsin.testing import Case, Day, Siem
+from tocsin.testing import Case, Scenario, Siem
 from tocsin_connectors.siem.splunk import Splunk
 from truth.entrant import Known, known_of, stored
 from truth.of_simulators import OfSimulators
@@ -31,7 +31,7 @@ class OfSplunk(OfSimulators):
     name = "splunk"
     kind = Splunk
 
-    def simulate(self, day: Day, clock: Clock) -> SplunkSimulator:
+    def simulate(self, day: Scenario, clock: Clock) -> SplunkSimulator:
         return SplunkSimulator(Findings(clock))
 
     def settings(self, simulator: SplunkSimulator) -> dict[str, Any]:

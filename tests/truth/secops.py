@@ -12,7 +12,7 @@ import orjson
 from tests.connectors.secops.simulator import SETTINGS, SecOpsSimulator
 
 from tocsin import Clock
-from tocsin.testing import Case, Day, Siem
+from tocsin.testing import Case, Scenario, Siem
 from tocsin_connectors.siem.secops import SecOps
 from truth.entrant import Known, known_of, stored
 from truth.of_simulators import OfSimulators
@@ -24,7 +24,7 @@ class OfSecOps(OfSimulators):
     name = "secops"
     kind = SecOps
 
-    def simulate(self, day: Day, clock: Clock) -> SecOpsSimulator:
+    def simulate(self, day: Scenario, clock: Clock) -> SecOpsSimulator:
         simulator = SecOpsSimulator(Siem(clock))
         simulator.lists_per_minute = 10
         return simulator

@@ -11,7 +11,7 @@ from typing import Any
 from tests.connectors.opensearch.simulator import DETECTOR, AnalyticsSimulator, name_of
 
 from tocsin import Clock
-from tocsin.testing import Day, Siem
+from tocsin.testing import Scenario, Siem
 from tocsin_connectors.siem.opensearch import OpenSearch
 from truth.entrant import Known, known_of, stored
 from truth.local_api import shown
@@ -24,7 +24,7 @@ class Analytics(OfSimulators):
     name = "opensearch"
     kind = OpenSearch
 
-    def simulate(self, day: Day, clock: Clock) -> AnalyticsSimulator:
+    def simulate(self, day: Scenario, clock: Clock) -> AnalyticsSimulator:
         return AnalyticsSimulator(Siem(clock))
 
     def settings(self, simulator: AnalyticsSimulator) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
-from tocsin.accounting import Period, prove
+from tocsin.accounting import Period, report_period
 from tocsin.store.tables import (
     events,
     incident_alerts,
@@ -21,7 +21,7 @@ from tocsin.store.tables import (
     quarantine,
     rereads,
 )
-from tocsin.testing import Day, ManualClock
+from tocsin.testing import ManualClock, Scenario
 from truth.entrant import Known
 from truth.entrants import ENTRANTS
 from truth.pushing import Pushed
@@ -50,7 +50,7 @@ def entrant(request):
 
 @on(ORDINARY)
 async def test_a_day_of_200_changes_ends_with_the_truth(entrant, database, tmp_path):
-    day = Day(START, changes=200)
+    day = Scenario(START, changes=200)
     await check_truth(entrant, day, database, tmp_path, poll_interval="15m")
 
 
@@ -58,7 +58,7 @@ async def test_a_day_of_200_changes_ends_with_the_truth(entrant, database, tmp_p
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 async def test_a_day_of_20_000_changes_ends_with_the_truth(entrant, database, tmp_path):
-    day = Day(START, changes=20_000, seed=1)
+    day = Scenario(START, changes=20_000, seed=1)
     await check_truth(entrant, day, database, tmp_path, poll_interval="1m")
 
 
@@ -77,7 +77,7 @@ async def check_truth(entrant, day, database, folder, **settings):
         kept = b"".join(await database.read(read_quarantine))
         assert [part for part in course.unreadable() if part not in kept] == []
         account = await database.read(
-            prove, Period(START - timedelta(days=2), clock.now()), clock.now()
+            report_period, Period(START - timedelta(days=2), clock.now()), clock.now()
         )
         assert (account["holes"], account["lost"], account["silent"]) == ([], [], [])
         assert sum(source["new"] for source in account["coverage"]) == len(truth)
@@ -88,7 +88,7 @@ async def live_through(entrant, course, database, clock, end):
     while clock.now() < end:
         async with entrant.open_node(course, database, clock) as turn:
             for _ in range(RESTART_EVERY):
-                course.unfold()
+                course.play()
                 task = asyncio.create_task(turn())
                 course.crash = task.cancel
                 await asyncio.wait([task])

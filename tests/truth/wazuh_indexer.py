@@ -20,7 +20,7 @@ from tests.connectors.wazuh.simulator import (
 )
 
 from tocsin import Clock, Entity, EntityKind, Severity
-from tocsin.testing import Case, Day, Siem
+from tocsin.testing import Case, Scenario, Siem
 from tocsin_connectors.siem.wazuh import Wazuh
 from truth.entrant import Known, known_of, stored
 from truth.local_api import shown
@@ -55,7 +55,7 @@ class Indexer(OfSimulators):
     name = "wazuh"
     kind = Wazuh
 
-    def simulate(self, day: Day, clock: Clock) -> BothLayouts:
+    def simulate(self, day: Scenario, clock: Clock) -> BothLayouts:
         return BothLayouts(Alerts(clock))
 
     def settings(self, simulator: BothLayouts) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-CloudName = Literal["public", "usgov", "usdod", "china"]
+MicrosoftCloudName = Literal["public", "usgov", "usdod", "china"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cloud:
+class MicrosoftCloud:
     """The addresses of one cloud; those of APIs also name the audience of their tokens."""
 
     authority: str
@@ -31,7 +31,7 @@ class Cloud:
     azure_portal: str
 
 
-_GOVERNMENT = Cloud(
+_GOVERNMENT = MicrosoftCloud(
     authority="https://login.microsoftonline.us",
     management="https://management.usgovcloudapi.net",
     logs="https://api.loganalytics.us",
@@ -40,9 +40,9 @@ _GOVERNMENT = Cloud(
     azure_portal="https://portal.azure.us",
 )
 
-CLOUDS: Mapping[str, Cloud] = MappingProxyType(
+MICROSOFT_CLOUDS: Mapping[str, MicrosoftCloud] = MappingProxyType(
     {
-        "public": Cloud(
+        "public": MicrosoftCloud(
             authority="https://login.microsoftonline.com",
             management="https://management.azure.com",
             logs="https://api.loganalytics.io",
@@ -51,7 +51,7 @@ CLOUDS: Mapping[str, Cloud] = MappingProxyType(
             azure_portal="https://portal.azure.com",
         ),
         "usgov": _GOVERNMENT,
-        "usdod": Cloud(
+        "usdod": MicrosoftCloud(
             authority=_GOVERNMENT.authority,
             management=_GOVERNMENT.management,
             logs=_GOVERNMENT.logs,
@@ -59,7 +59,7 @@ CLOUDS: Mapping[str, Cloud] = MappingProxyType(
             portal="https://security.apps.mil",
             azure_portal=_GOVERNMENT.azure_portal,
         ),
-        "china": Cloud(
+        "china": MicrosoftCloud(
             authority="https://login.chinacloudapi.cn",
             management="https://management.chinacloudapi.cn",
             logs="https://api.loganalytics.azure.cn",
@@ -71,7 +71,7 @@ CLOUDS: Mapping[str, Cloud] = MappingProxyType(
 )
 
 
-def with_addresses(given: Any, addresses: Mapping[str, str]) -> Any:
+def add_cloud_endpoints(given: Any, addresses: Mapping[str, str]) -> Any:
     """Return settings with the addresses of their cloud, but for those that they give themselves.
 
     `addresses` says by the setting of each which part of `Cloud` it is. Settings of an unknown
@@ -79,9 +79,9 @@ def with_addresses(given: Any, addresses: Mapping[str, str]) -> Any:
     """
     match given:
         case {"cloud": str(name)}:
-            cloud = CLOUDS.get(name)
+            cloud = MICROSOFT_CLOUDS.get(name)
         case _:
-            cloud = CLOUDS["public"]
+            cloud = MICROSOFT_CLOUDS["public"]
     if cloud is None or not isinstance(given, dict):
         return given
     return {name: getattr(cloud, part) for name, part in addresses.items()} | given

@@ -14,8 +14,13 @@ from typing import Any, ClassVar
 from pydantic import Field, SecretStr, model_validator
 
 from tocsin import Api, ApiSettings, Grant, ServerUrl, Tools, parse_json
-from tocsin_connectors.microsoft.clouds import CLOUDS, Cloud, CloudName, with_addresses
-from tocsin_connectors.oauth import grant_for
+from tocsin_connectors.microsoft.clouds import (
+    MICROSOFT_CLOUDS,
+    MicrosoftCloud,
+    MicrosoftCloudName,
+    add_cloud_endpoints,
+)
+from tocsin_connectors.oauth import request_grant
 
 
 class EntraSettings(ApiSettings):
@@ -24,12 +29,12 @@ class EntraSettings(ApiSettings):
     addresses: ClassVar[Mapping[str, str]] = {"authority": "authority"}
     """By the setting of each address, what of the cloud it is unless it is given."""
 
-    cloud: CloudName = Field(
+    cloud: MicrosoftCloudName = Field(
         default="public",
         description="Which of Microsoft's clouds: public, usgov (GCC High), usdod or china.",
     )
     authority: ServerUrl = Field(
-        default=CLOUDS["public"].authority,
+        default=MICROSOFT_CLOUDS["public"].authority,
         description="Where to sign in: that of the cloud, unless it is given.",
     )
     tenant_id: str = Field(
@@ -41,15 +46,15 @@ class EntraSettings(ApiSettings):
     @model_validator(mode="before")
     @classmethod
     def _of_the_cloud(cls, given: Any) -> Any:
-        return with_addresses(given, cls.addresses)
+        return add_cloud_endpoints(given, cls.addresses)
 
     @property
-    def of_cloud(self) -> Cloud:
+    def cloud_endpoints(self) -> MicrosoftCloud:
         """The addresses of the cloud."""
-        return CLOUDS[self.cloud]
+        return MICROSOFT_CLOUDS[self.cloud]
 
 
-class Entra:
+class EntraClient:
     """The sign-in of one app; a token is good for one audience."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
@@ -77,12 +82,12 @@ class Entra:
             "scope": scope,
         }
         path = f"/{self._settings.tenant_id}/oauth2/v2.0/token"
-        grant = await grant_for(self._authority, path, form, self._tools.clock)
-        self._granted[scope] = _roles_in(grant.authorization.removeprefix("Bearer "))
+        grant = await request_grant(self._authority, path, form, self._tools.clock)
+        self._granted[scope] = _read_roles(grant.authorization.removeprefix("Bearer "))
         return grant
 
 
-def _roles_in(token: str) -> frozenset[str]:
+def _read_roles(token: str) -> frozenset[str]:
     """Return the roles of an app that a token names, be it one that can be read (RFC 7519).
 
     https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference

@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 from tocsin import Api, Broken, Refused
 
-AUTHORIZATION = "2022-04-01"
+AUTHORIZATION_API_VERSION = "2022-04-01"
 """The version of the API that tells of roles."""
-Resource = dict[str, Any]
-_CONFLICTS = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
+AzureResource = dict[str, Any]
+_CONFLICT_STATUSES = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
 
 
-class Resources:
+class AzureResources:
     """Requests for single resources; all of them raise what `Api.request` raises."""
 
     def __init__(self, api: Api, version: str) -> None:
@@ -25,7 +25,7 @@ class Resources:
         self._api = api
         self._version = {"api-version": version}
 
-    async def get(self, path: str) -> Resource | None:
+    async def get(self, path: str) -> AzureResource | None:
         """Return a resource, None where there is none."""
         try:
             answer = await self._api.get(path, **self._version)
@@ -37,7 +37,7 @@ class Resources:
             return answer.json
         raise Broken(f"GET {path} answered something else than an object")
 
-    async def put(self, path: str, body: Resource, etag: str | None = None) -> bool:
+    async def put(self, path: str, body: AzureResource, etag: str | None = None) -> bool:
         """Make a resource, or replace the one that has this ETag; False where it is another by now.
 
         What is there already is never replaced without its ETag. Sentinel has the ETag in the body;
@@ -50,7 +50,7 @@ class Resources:
                 "PUT", path, query=self._version, json=content, headers=shown
             )
         except Refused as refused:
-            if refused.status in _CONFLICTS:
+            if refused.status in _CONFLICT_STATUSES:
                 return False
             raise
         if not isinstance(answer.json, dict):
@@ -58,7 +58,7 @@ class Resources:
         return True
 
 
-def workspace_path(subscription: str, resource_group: str, workspace: str) -> str:
+def build_workspace_path(subscription: str, resource_group: str, workspace: str) -> str:
     """Return where a workspace of Log Analytics is."""
     return (
         f"/subscriptions/{subscription}/resourceGroups/{quote(resource_group)}"
@@ -66,11 +66,11 @@ def workspace_path(subscription: str, resource_group: str, workspace: str) -> st
     )
 
 
-def incidents_path(workspace: str) -> str:
+def build_incidents_path(workspace: str) -> str:
     """Return where the incidents of the workspace at this path are."""
     return f"{workspace}/providers/Microsoft.SecurityInsights/incidents"
 
 
-def roles_path(resource: str) -> str:
+def build_permissions_path(resource: str) -> str:
     """Return where it is told what one's roles on the resource at this path allow."""
     return f"{resource}/providers/Microsoft.Authorization/permissions"

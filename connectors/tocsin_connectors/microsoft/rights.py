@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-RIGHTS = "Microsoft.Authorization/permissions/read"
+READ_PERMISSIONS = "Microsoft.Authorization/permissions/read"
 """Without it nobody says what else is missing."""
 
 
-def lacking(roles: Sequence[Any], needed: Iterable[str]) -> Iterator[str]:
+def find_missing_actions(roles: Sequence[Any], needed: Iterable[str]) -> Iterator[str]:
     """Yield the needed actions that none of the roles allows.
 
     Each role allows its `actions` but for its `notActions`, in which `*` stands for anything.
@@ -24,11 +24,11 @@ def lacking(roles: Sequence[Any], needed: Iterable[str]) -> Iterator[str]:
 def _allows(role: Any, action: str) -> bool:
     match role:
         case {"actions": [*allowed], "notActions": [*excepted]}:
-            return _names(allowed, action) and not _names(excepted, action)
+            return _matches(allowed, action) and not _matches(excepted, action)
         case {"actions": [*allowed]}:
-            return _names(allowed, action)
+            return _matches(allowed, action)
     return False
 
 
-def _names(patterns: Iterable[Any], action: str) -> bool:
+def _matches(patterns: Iterable[Any], action: str) -> bool:
     return any(fnmatchcase(action.lower(), str(it).lower()) for it in patterns)

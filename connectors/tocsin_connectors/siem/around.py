@@ -12,12 +12,12 @@ from typing import Protocol, Self, TypeVar
 
 from tocsin import Broken, Tools
 
-HOUR = timedelta(hours=1)
+MAX_SKIPPED = timedelta(hours=1)
 """So much is passed over at most for one record that breaks the list."""
-_WORDS = "what became of an hour is not known, since it cannot be listed"
+_SKIPPED_INTERVAL = "what became of an hour is not known, since it cannot be listed"
 
 
-class Step(Protocol):
+class SplittableCursor(Protocol):
     """What to ask next."""
 
     @property
@@ -34,11 +34,11 @@ class Step(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Step)
+S = TypeVar("S", bound=SplittableCursor)
 R = TypeVar("R")
 
 
-async def ask_around(
+async def isolate_broken_record(
     step: S,
     ask: Callable[[S], Awaitable[tuple[S, R]]],
     probe: Callable[[], Awaitable[R]],
@@ -54,11 +54,11 @@ async def ask_around(
     except Broken as error:
         reason = error
     nothing = await probe()
-    while step.span > HOUR:
+    while step.span > MAX_SKIPPED:
         step = step.halved()
         try:
             return await ask(step)
         except Broken as error:
             reason = error
-    tools.log.warning(_WORDS, what=str(step), why=str(reason))
+    tools.log.warning(_SKIPPED_INTERVAL, what=str(step), why=str(reason))
     return step.passing_over(), nothing

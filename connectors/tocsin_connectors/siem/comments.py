@@ -6,6 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
-def comments_in(records: Iterable[Mapping[str, Any]], member: str) -> Iterator[str]:
+def read_comments(records: Iterable[Mapping[str, Any]], member: str) -> Iterator[str]:
     """Yield the texts at a member of some records, each to its very end, where its mark is."""
     yield from (text for it in records if isinstance(text := it.get(member), str))

@@ -16,10 +16,10 @@ from tocsin import Page, Window, WindowedProvider
 
 NEW, CHANGED = "new", "changed"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PASSED_OVER = "some of what began before cannot be listed, so that its changes are not known"
+_INCOMPLETE = "some of what began before cannot be listed, so that its changes are not known"
 
 
-class LooksBack(WindowedProvider):
+class LookbackProvider(WindowedProvider):
     """Derive, with the settings `changes_every` and `changes_for`: how often, and how far back."""
 
     passed_over = False
@@ -65,5 +65,5 @@ class LooksBack(WindowedProvider):
         """Return the page with its stretch as lost, where some of it could not be listed."""
         if not self.passed_over:
             return page
-        lost = tuple(replace(stretch, lost=_PASSED_OVER) for stretch in page.covered)
+        lost = tuple(replace(stretch, lost=_INCOMPLETE) for stretch in page.covered)
         return replace(page, covered=lost)

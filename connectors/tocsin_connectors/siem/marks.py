@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable
 
 
-def marked(text: str, key: str) -> str:
+def add_marker(text: str, key: str) -> str:
     """Return a comment that ends with the mark of its key."""
-    return f"{text}\n\n{_mark(key)}"
+    return f"{text}\n\n{_build_marker(key)}"
 
 
-def is_written(key: str, comments: Iterable[str]) -> bool:
+def has_marker(key: str, comments: Iterable[str]) -> bool:
     """Return whether one of the comments ends with the mark of a key."""
-    return any(comment.rstrip().endswith(f"\n{_mark(key)}") for comment in comments)
+    return any(comment.rstrip().endswith(f"\n{_build_marker(key)}") for comment in comments)
 
 
-def fenced(text: str) -> str:
+def fence_text(text: str) -> str:
     """Return a text as a block of code, in which Markdown means nothing.
 
     The fence is longer than any that the text holds (CommonMark section 4.5).
@@ -26,5 +26,5 @@ def fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _mark(key: str) -> str:
+def _build_marker(key: str) -> str:
     return f"[tocsin {key}]"

@@ -8,7 +8,7 @@ from typing import Any
 from tocsin import Broken
 
 
-def token_at(record: Mapping[str, Any], member: str) -> str | None:
+def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
     """Return the page token at a member, whole and as it is; None where there is none.
 
     Raises `Broken` for what is no token: taken for none, it would end the pages too early.

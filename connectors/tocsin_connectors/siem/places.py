@@ -7,9 +7,9 @@ from typing import Any
 from tocsin_connectors.siem.records import children, texts
 
 
-def values(record: dict[str, Any], place: str) -> list[str]:
+def texts_at(record: dict[str, Any], place: str) -> list[str]:
     """Return the texts at a place such as `network.dns.questions.name`, in lists as well."""
     first, _, rest = place.partition(".")
     if not rest:
         return texts(record, first)
-    return [value for it in children(record, first) for value in values(it, rest)]
+    return [value for it in children(record, first) for value in texts_at(it, rest)]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tocsin import Entity, EntityKind
 
-LONGEST_TEXT = 4096
+MAX_TEXT_LENGTH = 4096
 
 T = TypeVar("T", bound=Hashable)
 
@@ -21,7 +21,9 @@ def text(record: dict[str, Any], key: str) -> str | None:
     value = record.get(key)
     # Not every database can store NUL characters.
     return (
-        value.replace("\0", "").strip()[:LONGEST_TEXT] or None if isinstance(value, str) else None
+        value.replace("\0", "").strip()[:MAX_TEXT_LENGTH] or None
+        if isinstance(value, str)
+        else None
     )
 
 
@@ -52,28 +54,28 @@ def children(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
     ]
 
 
-def chosen(record: dict[str, Any], places: Iterable[str]) -> dict[str, str | int]:
+def select_fields(record: dict[str, Any], places: Iterable[str]) -> dict[str, str | int]:
     """Return the texts and whole numbers at some places, such as `tls.sni`, by these places."""
-    found = ((place, _scalar(record, place)) for place in places)
+    found = ((place, _get_scalar(record, place)) for place in places)
     return {place: value for place, value in found if value is not None}
 
 
-def _scalar(record: dict[str, Any], place: str) -> str | int | None:
+def _get_scalar(record: dict[str, Any], place: str) -> str | int | None:
     *way, last = place.split(".")
     for key in way:
         record = child(record, key)
     return text(record, last) or number(record, last)
 
 
-def described(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return in words what stands where something else was needed: missing, or what it is."""
     return "missing" if value is None else f"of the wrong kind: {value!r:.60}"
 
 
-def utc(value: str) -> datetime:
+def parse_utc(value: str) -> datetime:
     """Return the time that an ISO 8601 text gives, in UTC; ValueError if it has no zone."""
     try:
-        moment = _parse(value)
+        moment = _parse_iso(value)
         if moment.tzinfo is None:
             raise ValueError(f"the time {value!r} has no zone")
         return moment.astimezone(UTC)
@@ -81,7 +83,7 @@ def utc(value: str) -> datetime:
         raise ValueError(f"the time {value!r} is out of range") from error
 
 
-def _parse(value: str) -> datetime:
+def _parse_iso(value: str) -> datetime:
     try:
         return datetime.fromisoformat(value.upper())  # RFC 3339 has t and z as well
     except ValueError:
@@ -94,7 +96,7 @@ def union(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 
 
 @lru_cache(maxsize=65_536)
-def address(value: str) -> str | None:
+def normalize_address(value: str) -> str | None:
     """Return the IP address that `value` spells, in its usual spelling; None if it is none."""
     try:
         return str(ip_address(value))
@@ -102,13 +104,13 @@ def address(value: str) -> str | None:
         return None
 
 
-def named(value: str, kind: EntityKind) -> Iterator[Entity]:
+def parse_host(value: str, kind: EntityKind) -> Iterator[Entity]:
     """Yield what a host name in some protocol names: an address if it is one, else a `kind`.
 
     An empty one names nothing.
     """
     name = value.removeprefix("[").removesuffix("]")
-    if found := address(name):
+    if found := normalize_address(name):
         yield Entity(EntityKind.IP, found)
     elif name and kind is not EntityKind.IP and not any(character.isspace() for character in name):
         yield Entity(kind, name)

@@ -8,7 +8,7 @@ from datetime import datetime
 from tocsin import Entity, Relation, RelationType
 
 
-def related(
+def relate(
     sources: Iterable[Entity], kind: RelationType, targets: Iterable[Entity], at: datetime
 ) -> Iterator[Relation]:
     """Yield that each of the sources has to do with each of the targets."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-_ID = re.compile(r"T\d{4}(?:\.\d{3})?")
+_TECHNIQUE_ID = re.compile(r"T\d{4}(?:\.\d{3})?")
 
 
-def techniques_among(values: Iterable[str]) -> Iterator[str]:
+def filter_techniques(values: Iterable[str]) -> Iterator[str]:
     """Yield those of some texts that are the id of a technique, and nothing else."""
-    yield from (value for value in values if _ID.fullmatch(value))
+    yield from (value for value in values if _TECHNIQUE_ID.fullmatch(value))
 
 
-def techniques_within(text: str) -> list[str]:
+def find_techniques_in_text(text: str) -> list[str]:
     """Return the ids of techniques that a text holds."""
-    return _ID.findall(text)
+    return _TECHNIQUE_ID.findall(text)

@@ -7,15 +7,15 @@ from http import HTTPStatus
 
 from tocsin import CredentialsRefused
 
-Trying = Callable[[], Awaitable[object]]
+PermissionProbe = Callable[[], Awaitable[object]]
 
 
-async def refused(tried: Mapping[str, Trying]) -> list[str]:
+async def find_refused(tried: Mapping[str, PermissionProbe]) -> list[str]:
     """Return the names of what is answered 403; raises whatever else is wrong."""
-    return [name for name, trying in tried.items() if await _is_refused(trying)]
+    return [name for name, trying in tried.items() if await _is_forbidden(trying)]
 
 
-async def _is_refused(trying: Trying) -> bool:
+async def _is_forbidden(trying: PermissionProbe) -> bool:
     try:
         await trying()
     except CredentialsRefused as error:

@@ -8,29 +8,29 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
-from tocsin.accounting.period import MOST, Period
+from tocsin.accounting.period import MAX_LISTED, Period
 from tocsin.clock import isoformat
-from tocsin.delivery.history.whereabouts import COLUMNS, SHOWN, whereabouts
+from tocsin.delivery.history.whereabouts import SHOWN_STATE, STATUS_COLUMNS, describe_status
 from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING
 from tocsin.store.tables import deliveries, destinations, events
 
 _STATES = (DELIVERED, PENDING, PARKED, DEAD)
 """From well to badly."""
-_OUTCOME_OF_STATE = ("arrived", "on-its-way", "parked", "dead")
+_STATE_OUTCOMES = ("arrived", "on-its-way", "parked", "dead")
 _NOT_ROUTED = "not-routed"
-_UNCONCERNING = "concerned-nobody"
-OUTCOMES = (*_OUTCOME_OF_STATE, _UNCONCERNING, _NOT_ROUTED)
+_NO_DESTINATION = "concerned-nobody"
+EVENT_OUTCOMES = (*_STATE_OUTCOMES, _NO_DESTINATION, _NOT_ROUTED)
 """What became of an event: how its worst delivery stands, or why it has none."""
 
-_RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN)
+_RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN_STATE)
 _IS_THERE = destinations.c.name == deliveries.c.destination
-_on_their_way = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoin(
+_joined = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoin(
     destinations, _IS_THERE
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class DeliveryOutcomes:
     """The account of a period's events."""
 
     events: dict[str, int]
@@ -47,37 +47,37 @@ class Arrivals:
         return sum(counts[state] for counts in self.destinations for state in missing)
 
 
-def account_for_arrivals(connection: Connection, period: Period) -> Arrivals:
+def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutcomes:
     """Return what became of the events of the period."""
-    return Arrivals(
+    return DeliveryOutcomes(
         events=_count_events(connection, period),
         destinations=_count_deliveries(connection, period),
         not_arrived=[
             {
-                **whereabouts(row),
+                **describe_status(row),
                 "event_id": row["event_id"],
                 "event_type": row["event_type"],
                 "subject": row["subject"],
                 "timestamp": isoformat(row["timestamp"]),
                 "attempts": row["attempts"],
             }
-            for row in connection.execute(missing(period)).mappings()
+            for row in connection.execute(select_missing(period)).mappings()
         ],
     )
 
 
-def missing(period: Period) -> Select[Any]:
+def select_missing(period: Period) -> Select[Any]:
     """Return the query of the deliveries that are not there."""
     return (
-        select(*COLUMNS, events.c.event_type, events.c.timestamp)
-        .select_from(_on_their_way)
-        .where(*_of(period), deliveries.c.state != DELIVERED)
+        select(*STATUS_COLUMNS, events.c.event_type, events.c.timestamp)
+        .select_from(_joined)
+        .where(*_within_period(period), deliveries.c.state != DELIVERED)
         .order_by(events.c.timestamp, deliveries.c.id)
-        .limit(MOST)
+        .limit(MAX_LISTED)
     )
 
 
-def _of(period: Period) -> tuple[ColumnElement[bool], ...]:
+def _within_period(period: Period) -> tuple[ColumnElement[bool], ...]:
     return events.c.timestamp > period.since, events.c.timestamp <= period.until
 
 
@@ -89,32 +89,32 @@ def _count_events(connection: Connection, period: Period) -> dict[str, int]:
         .where(deliveries.c.event_id == events.c.id)
         .scalar_subquery()
     )
-    each = select(events.c.routed, worst.label("worst")).where(*_of(period)).subquery()
+    each = select(events.c.routed, worst.label("worst")).where(*_within_period(period)).subquery()
     query = select(each.c.routed, each.c.worst, func.count()).group_by(each.c.routed, each.c.worst)
-    counts = dict.fromkeys(OUTCOMES, 0)
+    counts = dict.fromkeys(EVENT_OUTCOMES, 0)
     for routed, rank_of_worst, count in connection.execute(query):
-        counts[outcome_of(routed=routed, worst=rank_of_worst)] += count
+        counts[classify_event(routed=routed, worst=rank_of_worst)] += count
     return counts
 
 
-def outcome_of(*, routed: bool, worst: int | None) -> str:
+def classify_event(*, routed: bool, worst: int | None) -> str:
     """Return how an event came off, from the rank of its worst delivery, None where it has none."""
     if worst is not None:
-        return _OUTCOME_OF_STATE[worst]
-    return _UNCONCERNING if routed else _NOT_ROUTED
+        return _STATE_OUTCOMES[worst]
+    return _NO_DESTINATION if routed else _NOT_ROUTED
 
 
-def rank(state: str) -> int:
+def rank_state(state: str) -> int:
     """Return how badly off a delivery in this state is."""
     return _STATES.index(state)
 
 
 def _count_deliveries(connection: Connection, period: Period) -> list[dict[str, Any]]:
     query = (
-        select(deliveries.c.destination, SHOWN, func.count())
-        .select_from(_on_their_way)
-        .where(*_of(period))
-        .group_by(deliveries.c.destination, SHOWN)
+        select(deliveries.c.destination, SHOWN_STATE, func.count())
+        .select_from(_joined)
+        .where(*_within_period(period))
+        .group_by(deliveries.c.destination, SHOWN_STATE)
     )
     counts: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_STATES, 0))
     for destination, state, count in connection.execute(query):

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from tocsin.accounting.told import events_about
+from tocsin.accounting.told import load_events_about
 from tocsin.clock import isoformat_or_none
 from tocsin.model import NodeKind
 from tocsin.store.tables import relations, sessions, write_backs
 
-MOST_INVESTIGATIONS = 20
+MAX_INVESTIGATIONS = 20
 """So many investigations of one incident are told, the newest."""
 _SESSION = (
     *("id", "schedule_id", "query", "status", "title", "verdict", "risk_score", "error"),
@@ -24,19 +24,19 @@ _WRITTEN = ("run", "state", "attempts", "reason")
 _WRITTEN_MOMENTS = ("created_at", "finished_at")
 
 
-def investigations_of(connection: Connection, number: int) -> list[dict[str, Any]]:
+def load_investigations(connection: Connection, number: int) -> list[dict[str, Any]]:
     """Return the investigations that have examined an incident, the newest first.
 
     Each has the events about it, and the comments that it left, or was to leave, at the incident.
     """
     columns = [sessions.c[name] for name in (*_SESSION, *_MOMENTS)]
-    query = select(*columns).where(sessions.c.id.in_(_examiners(number)))
-    newest = query.order_by(sessions.c.id.desc()).limit(MOST_INVESTIGATIONS)
+    query = select(*columns).where(sessions.c.id.in_(_select_sessions(number)))
+    newest = query.order_by(sessions.c.id.desc()).limit(MAX_INVESTIGATIONS)
     rows = connection.execute(newest).mappings().all()
     if not rows:
         return []
-    told = events_about(connection, *(f"session:{row['id']}" for row in rows))
-    written = _write_backs(connection, number, [row["id"] for row in rows])
+    told = load_events_about(connection, *(f"session:{row['id']}" for row in rows))
+    written = _load_write_backs(connection, number, [row["id"] for row in rows])
     return [
         {
             **{name: row[name] for name in _SESSION},
@@ -48,7 +48,7 @@ def investigations_of(connection: Connection, number: int) -> list[dict[str, Any
     ]
 
 
-def _examiners(number: int) -> Any:
+def _select_sessions(number: int) -> Any:
     """Return a query of the sessions that have to do with an incident: by examining it."""
     return select(relations.c.source_value).where(
         relations.c.target_value == str(number),
@@ -57,7 +57,7 @@ def _examiners(number: int) -> Any:
     )
 
 
-def _write_backs(
+def _load_write_backs(
     connection: Connection, number: int, of: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """Return what each of these sessions wrote, or is to write, to the incident."""
@@ -67,10 +67,10 @@ def _write_backs(
     )
     found = defaultdict(list)
     for row in connection.execute(query.order_by(write_backs.c.run)).mappings():
-        found[row["session_id"]].append(_write_back(row))
+        found[row["session_id"]].append(_represent_write_back(row))
     return found
 
 
-def _write_back(row: RowMapping) -> dict[str, Any]:
+def _represent_write_back(row: RowMapping) -> dict[str, Any]:
     moments = {name: isoformat_or_none(row[name]) for name in _WRITTEN_MOMENTS}
     return {name: row[name] for name in _WRITTEN} | moments

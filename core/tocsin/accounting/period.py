@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-LONGEST = timedelta(days=31)
+LONGEST_PERIOD = timedelta(days=31)
 """More is proved a part at a time, so that what an account costs has a bound."""
-MOST = 1_000
+MAX_LISTED = 1_000
 """So many of a kind are listed, the oldest first."""
 
 

@@ -8,32 +8,32 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from tocsin.accounting.arrivals import account_for_arrivals
-from tocsin.accounting.period import MOST, Period
-from tocsin.accounting.reading import Reading, account_for_reading
-from tocsin.accounting.unexplained import created_in, find_unexplained, unaccounted
+from tocsin.accounting.arrivals import summarize_deliveries
+from tocsin.accounting.period import MAX_LISTED, Period
+from tocsin.accounting.reading import CoverageReport, report_coverage
+from tocsin.accounting.unexplained import find_anomalies, represent_anomaly, select_created_in
 from tocsin.clock import isoformat
 from tocsin.incidents.storing.alerting import ALERTED, BELOW, QUIET, ROSE
 from tocsin.store.tables import incidents
 
 
-def prove(connection: Connection, period: Period, now: datetime) -> dict[str, Any]:
+def report_period(connection: Connection, period: Period, now: datetime) -> dict[str, Any]:
     """Return the account of the period as it is shown.
 
     Where `unaccounted` is empty, everything is accounted for: it arrived, is on its way, or rests
     with a reason. The longer lists hold their oldest items, MOST of each kind.
     """
-    reading = account_for_reading(connection, period)
-    arrivals = account_for_arrivals(connection, period)
-    unexplained = [*_unread(reading), *find_unexplained(connection, period, now)]
+    reading = report_coverage(connection, period)
+    arrivals = summarize_deliveries(connection, period)
+    unexplained = [*_list_unread(reading), *find_anomalies(connection, period, now)]
     return {
         "since": isoformat(period.since),
         "until": isoformat(period.until),
         "coverage": reading.coverage,
-        "holes": reading.holes[:MOST],
-        "lost": reading.lost[:MOST],
-        "passed_over": reading.passed_over[:MOST],
-        "failures": reading.failures[:MOST],
+        "holes": reading.holes[:MAX_LISTED],
+        "lost": reading.lost[:MAX_LISTED],
+        "passed_over": reading.passed_over[:MAX_LISTED],
+        "failures": reading.failures[:MAX_LISTED],
         "silent": reading.silent,
         "quarantined": reading.quarantined,
         "incidents": _count_incidents(connection, period),
@@ -45,24 +45,24 @@ def prove(connection: Connection, period: Period, now: datetime) -> dict[str, An
     }
 
 
-def _unread(reading: Reading) -> Iterator[dict[str, Any]]:
-    for hole in reading.holes[:MOST]:
-        words = f"{_extent(hole)} was not read"
-        yield unaccounted("hole", _source(hole), hole["found_at"], words)
-    for lost in reading.lost[:MOST]:
-        words = f"{_extent(lost)}: {lost['reason']}"
-        yield unaccounted("lost", _source(lost), lost["found_at"], words)
+def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
+    for hole in reading.holes[:MAX_LISTED]:
+        words = f"{_describe_extent(hole)} was not read"
+        yield represent_anomaly("hole", _describe_source(hole), hole["found_at"], words)
+    for lost in reading.lost[:MAX_LISTED]:
+        words = f"{_describe_extent(lost)}: {lost['reason']}"
+        yield represent_anomaly("lost", _describe_source(lost), lost["found_at"], words)
     for silent in reading.silent:
         words = "it has not been read since, and no failure says why"
         what = f"{silent['provider']}/{silent['stream']}"
-        yield unaccounted("silent", what, silent["read_at"], words)
+        yield represent_anomaly("silent", what, silent["read_at"], words)
 
 
-def _source(stretch: dict[str, Any]) -> str:
+def _describe_source(stretch: dict[str, Any]) -> str:
     return f"{stretch['provider']}/{stretch['stream']} {stretch['source']}"
 
 
-def _extent(stretch: dict[str, Any]) -> str:
+def _describe_extent(stretch: dict[str, Any]) -> str:
     unit = "byte " if isinstance(stretch["from"], int) else ""
     return f"{unit}{stretch['from']} to {stretch['to']}"
 
@@ -71,7 +71,7 @@ def _count_incidents(connection: Connection, period: Period) -> dict[str, int]:
     """Return how many were first stored in the period, by what was said of their alert."""
     by_outcome = (
         select(incidents.c.alert_outcome, func.count())
-        .where(*created_in(period))
+        .where(*select_created_in(period))
         .group_by(incidents.c.alert_outcome)
     )
     counts = dict.fromkeys((ALERTED, BELOW, QUIET, ROSE), 0)

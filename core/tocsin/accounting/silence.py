@@ -15,22 +15,22 @@ from tocsin.incidents.coverage.ledger import READ
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.store.tables import coverage, providers, stream_positions
 
-SILENCE = timedelta(hours=1)
+STALL_TOLERANCE = timedelta(hours=1)
 """A feed that tells what time it covers does so at each of its reads; it may be late by so much."""
-MISSED = 3
+MAX_MISSED_POLLS = 3
 """A feed that is read seldom may be late by so many of its reads."""
-MEMORY = timedelta(days=7)
+REMOVED_PROVIDER_WINDOW = timedelta(days=7)
 """A provider that was removed is asked after for so long."""
 
 
-def last_reads(connection: Connection) -> dict[StreamKey, datetime]:
+def load_last_reads(connection: Connection) -> dict[StreamKey, datetime]:
     """Return when something was last read of each stream that there ever was."""
     table = stream_positions.c
     rows = connection.execute(select(table.provider, table.stream, table.updated_at))
     return {StreamKey(row.provider, row.stream): row.updated_at for row in rows}
 
 
-def find_silent(
+def find_stalled_streams(
     connection: Connection,
     read: Mapping[StreamKey, datetime],
     excused: Container[StreamKey],
@@ -41,21 +41,24 @@ def find_silent(
     A file to which nothing is added is not read, so its silence says nothing: only streams that
     cover time are asked after.
     """
-    earliest = min(period.since, period.until - MEMORY)
-    patience = _patience(connection)
+    earliest = min(period.since, period.until - REMOVED_PROVIDER_WINDOW)
+    patience = _load_tolerances(connection)
     return [
         {"provider": key.provider, "stream": key.stream, "read_at": isoformat(read_at)}
         for key, read_at in sorted(read.items(), key=lambda item: item[1])
-        if earliest < read_at < period.until - patience.get(key.provider, SILENCE)
+        if earliest < read_at < period.until - patience.get(key.provider, STALL_TOLERANCE)
         and key not in excused
         and _covered_time(connection, key, read_at)
     ]
 
 
-def _patience(connection: Connection) -> Mapping[str, timedelta]:
+def _load_tolerances(connection: Connection) -> Mapping[str, timedelta]:
     """Return how late each provider may be, by how often it is read."""
     rows = connection.execute(select(providers.c.name, providers.c.poll_ms))
-    return {name: max(SILENCE, MISSED * timedelta(milliseconds=poll)) for name, poll in rows}
+    return {
+        name: max(STALL_TOLERANCE, MAX_MISSED_POLLS * timedelta(milliseconds=poll))
+        for name, poll in rows
+    }
 
 
 def _covered_time(connection: Connection, key: StreamKey, read_at: datetime) -> bool:

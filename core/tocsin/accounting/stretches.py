@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 
-from tocsin.accounting.holes import BYTES, Stretch
+from tocsin.accounting.holes import BYTES, Interval
 from tocsin.clock import isoformat
 from tocsin.incidents.coverage.ledger import ACCOUNTED
 from tocsin.incidents.coverage.positions import StreamKey
@@ -18,12 +18,12 @@ _AT_ONCE = 500
 _c = coverage.c
 
 
-def point(number: int, unit: str) -> str | int:
+def represent_point(number: int, unit: str) -> str | int:
     """Return one end of a stretch as it is shown: a byte, or a moment."""
     return number if unit == BYTES else isoformat(EPOCH + timedelta(microseconds=number))
 
 
-def key_of(row: RowMapping) -> StreamKey:
+def get_stream_key(row: RowMapping) -> StreamKey:
     """Return the stream that a row of the ledger is of."""
     return StreamKey(row["provider"], row["stream"])
 
@@ -33,41 +33,45 @@ def is_accounted(row: RowMapping) -> bool:
     return row["outcome"] in ACCOUNTED
 
 
-def stretches_of(rows: Iterable[RowMapping]) -> list[Stretch]:
+def to_intervals(rows: Iterable[RowMapping]) -> list[Interval]:
     """Return the stretches that the rows account for, without those of no length."""
-    return [_stretch(row) for row in rows if is_accounted(row) and row["end"] > row["start"]]
+    return [_to_interval(row) for row in rows if is_accounted(row) and row["end"] > row["start"]]
 
 
-def rows_of_time(connection: Connection, after: datetime, up_to: datetime) -> Sequence[RowMapping]:
+def load_rows_between(
+    connection: Connection, after: datetime, up_to: datetime
+) -> Sequence[RowMapping]:
     """Return the ledger's rows of every stream that were last added to then, as they began."""
     then = select(coverage).where(_c.finished_at > after, _c.finished_at <= up_to)
     return connection.execute(then.order_by(_c.id)).mappings().all()
 
 
-def latest_before(connection: Connection, key: StreamKey, first: Stretch) -> list[Stretch]:
+def load_latest_before(connection: Connection, key: StreamKey, first: Interval) -> list[Interval]:
     """Return the stretch of the same source that was begun before, none for its first."""
-    earlier = _stretches(key, _c.source == first.source, _c.id < first.id)
-    return _read(connection, earlier.order_by(_c.id.desc()).limit(1))
+    earlier = _select_intervals(key, _c.source == first.source, _c.id < first.id)
+    return _load_intervals(connection, earlier.order_by(_c.id.desc()).limit(1))
 
 
-def overlapping(
+def load_overlapping(
     connection: Connection, key: StreamKey, source: str, start: int, end: int
-) -> list[Stretch]:
+) -> list[Interval]:
     """Return all that was ever read of this part of a source."""
     within = (_c.source == source, _c.start <= end, _c.end >= start)
-    return _read(connection, _stretches(key, *within))
+    return _load_intervals(connection, _select_intervals(key, *within))
 
 
-def ending_at(connection: Connection, key: StreamKey, ends: Sequence[int]) -> list[Stretch]:
+def load_ending_at(connection: Connection, key: StreamKey, ends: Sequence[int]) -> list[Interval]:
     """Return the stretches of files of a stream, whatever their names, that end at these bytes."""
     found = []
     for start in range(0, len(ends), _AT_ONCE):
         some = ends[start : start + _AT_ONCE]
-        found += _read(connection, _stretches(key, _c.unit == BYTES, _c.end.in_(some)))
+        found += _load_intervals(
+            connection, _select_intervals(key, _c.unit == BYTES, _c.end.in_(some))
+        )
     return found
 
 
-def _stretches(key: StreamKey, *conditions: ColumnElement[bool]) -> Select[Any]:
+def _select_intervals(key: StreamKey, *conditions: ColumnElement[bool]) -> Select[Any]:
     return select(coverage).where(
         _c.provider == key.provider,
         _c.stream == key.stream,
@@ -77,12 +81,12 @@ def _stretches(key: StreamKey, *conditions: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _read(connection: Connection, query: Select[Any]) -> list[Stretch]:
-    return stretches_of(connection.execute(query).mappings())
+def _load_intervals(connection: Connection, query: Select[Any]) -> list[Interval]:
+    return to_intervals(connection.execute(query).mappings())
 
 
-def _stretch(row: RowMapping) -> Stretch:
-    return Stretch(
+def _to_interval(row: RowMapping) -> Interval:
+    return Interval(
         id=row["id"],
         source=row["source"],
         past=row["past"],

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from tocsin.accounting.followed import investigations_of
-from tocsin.accounting.stretches import point
-from tocsin.accounting.told import events_about
+from tocsin.accounting.followed import load_investigations
+from tocsin.accounting.stretches import represent_point
+from tocsin.accounting.told import load_events_about
 from tocsin.clock import isoformat
 from tocsin.incidents.storing.alerting import ALERTED, BELOW, QUIET, ROSE
 from tocsin.store.tables import coverage, incidents
@@ -22,7 +22,7 @@ ALERT_WORDS = {
 }
 
 
-def trace(connection: Connection, number: int) -> dict[str, Any] | None:
+def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None:
     """Return the incident's whole chain as it is shown, None where there is none of this number."""
     query = select(incidents).where(incidents.c.number == number)
     incident = connection.execute(query).mappings().one_or_none()
@@ -30,23 +30,23 @@ def trace(connection: Connection, number: int) -> dict[str, Any] | None:
         return None
     subject = f"incident:{number}"
     return {
-        "incident": _incident(incident),
-        "coverage": _coverage(connection, incident["coverage_id"]),
+        "incident": _represent_incident(incident),
+        "coverage": _load_coverage(connection, incident["coverage_id"]),
         "alert": {
             "outcome": incident["alert_outcome"],
             "detail": ALERT_WORDS[incident["alert_outcome"]],
         },
-        "events": events_about(connection, subject)[subject],
-        "investigations": investigations_of(connection, number),
+        "events": load_events_about(connection, subject)[subject],
+        "investigations": load_investigations(connection, number),
     }
 
 
-def _incident(row: RowMapping) -> dict[str, Any]:
+def _represent_incident(row: RowMapping) -> dict[str, Any]:
     names = ("number", "provider", "external_id", "title", "severity")
     return {name: row[name] for name in names} | {"created_at": isoformat(row["created_at"])}
 
 
-def _coverage(connection: Connection, row_id: int) -> dict[str, Any]:
+def _load_coverage(connection: Connection, row_id: int) -> dict[str, Any]:
     """Return the stretch that brought it."""
     query = select(coverage).where(coverage.c.id == row_id)
     row = connection.execute(query).mappings().one()
@@ -57,8 +57,8 @@ def _coverage(connection: Connection, row_id: int) -> dict[str, Any]:
         "provider": row["provider"],
         "stream": row["stream"],
         "source": row["source"],
-        "from": began if is_pushed else point(row["start"], row["unit"]),
-        "to": ended if is_pushed else point(row["end"], row["unit"]),
+        "from": began if is_pushed else represent_point(row["start"], row["unit"]),
+        "to": ended if is_pushed else represent_point(row["end"], row["unit"]),
         "outcome": row["outcome"],
         "reason": row["reason"],
         "started_at": began,

@@ -16,26 +16,26 @@ GENESIS = "0" * 64
 """Stands before the first seal."""
 
 
-def seal_of(key: bytes, before: str, row: RowMapping, position: int) -> str:
+def compute_seal(key: bytes, before: str, row: RowMapping, position: int) -> str:
     """Return the seal of `row` at `position`, where `before` is the seal before it.
 
     Every row has one, so that none keeps those after it from being sealed.
     """
     content = {str(name): value for name, value in row.items() if name != "seal"}
-    content |= _details(row["details"]) | {"position": position}
+    content |= _normalize_details(row["details"]) | {"position": position}
     # Sorted, since JSONB keeps an order of its own; not by orjson, whose versions differ in how
     # they spell a float.
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=_spell)
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=_encode_bytes)
     return hmac.digest(key, (before + canonical).encode("utf-8", "surrogatepass"), "sha256").hex()
 
 
-def _details(text: str) -> dict[str, Any]:
+def _normalize_details(text: str) -> dict[str, Any]:
     try:
         return {"details": parse_details(text)}
     except (TypeError, ValueError):  # marked, since a text may be the details of another row
         return {"details": text, "unreadable": True}
 
 
-def _spell(value: bytes) -> dict[str, str]:
+def _encode_bytes(value: bytes) -> dict[str, str]:
     # only SQLite has bytes where text belongs
     return {"bytes": value.hex()}

@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin.model import Json
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
-LONGEST = 2_000  # characters of one text
+MAX_TEXT = 2_000  # characters of one text
 
 _LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**64 - 1  # which orjson reads as integers
 
 
 def clean_details(details: Mapping[str, Json]) -> dict[str, Any]:
     """Return the details with every text bounded and every number spelt in one way only."""
-    return {clean(key, LONGEST): _clean(value) for key, value in details.items()}
+    return {clean_text(key, MAX_TEXT): _clean_detail(value) for key, value in details.items()}
 
 
-def _clean(value: Json) -> Json:
+def _clean_detail(value: Json) -> Json:
     match value:
         case str():
-            return clean(value, LONGEST)
+            return clean_text(value, MAX_TEXT)
         case float():
             return _clean_number(value)
         case Mapping():
             return clean_details(value)
         case list() | tuple():
-            return [_clean(item) for item in value]
+            return [_clean_detail(item) for item in value]
         case _:
             return value
 

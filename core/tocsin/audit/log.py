@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, RowMapping, insert
 
-from tocsin.audit.details import LONGEST, clean_details
-from tocsin.audit.rows import any_text, parse_details, select_rows
+from tocsin.audit.details import MAX_TEXT, clean_details
+from tocsin.audit.rows import allow_any_text, parse_details, select_rows
 from tocsin.clock import isoformat
 from tocsin.model import Json
 from tocsin.store.counting import count_matching
 from tocsin.store.tables import EPOCH, audit
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 _NAME = 500
 _ACTION = 60
@@ -25,7 +25,7 @@ _REQUEST_ID = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class AuditRecord:
     """Something that was done, by whom, to what and from where."""
 
     at: datetime
@@ -40,7 +40,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryPage:
+class AuditPage:
     """One page of a list."""
 
     entries: list[dict[str, Any]]
@@ -51,20 +51,20 @@ class EntryPage:
     """What to go on `before` where more follows, else None."""
 
 
-def record(connection: Connection, *entries: Entry) -> None:
+def record(connection: Connection, *entries: AuditRecord) -> None:
     """Store entries in this transaction, so that what was done and its entry are one."""
     if entries:
-        connection.execute(insert(audit), [_row(entry) for entry in entries])
+        connection.execute(insert(audit), [_build_row(entry) for entry in entries])
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _build_row(entry: AuditRecord) -> dict[str, Any]:
     return {
         "at": entry.at,
-        "actor": clean(entry.actor, _NAME),
-        "action": clean(entry.action, _ACTION),
-        "target": clean(entry.target, _NAME),
-        "address": clean(entry.address, _ADDRESS),
-        "request_id": clean(entry.request_id, _REQUEST_ID),
+        "actor": clean_text(entry.actor, _NAME),
+        "action": clean_text(entry.action, _ACTION),
+        "target": clean_text(entry.target, _NAME),
+        "address": clean_text(entry.address, _ADDRESS),
+        "request_id": clean_text(entry.request_id, _REQUEST_ID),
         "count": entry.count,
         "details": clean_details(entry.details),
     }
@@ -80,24 +80,24 @@ def list_entries(
     target: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
-) -> EntryPage:
+) -> AuditPage:
     """Return the entries that match, the newest first; `before` continues an earlier page.
 
     `since` is the first moment that is wanted, `until` the first that is not.
     Details that cannot be read come as `{"unreadable": text}`, such a moment as 1970.
     """
     conditions = [
-        *_matching(action=action, actor=actor, target=target),
-        *_within(since, until),
+        *_build_conditions(action=action, actor=actor, target=target),
+        *_build_time_conditions(since, until),
     ]
     total = count_matching(connection, audit, conditions)
     page = select_rows().where(*conditions).order_by(audit.c.id.desc()).limit(limit + 1)
     if before is not None:
         page = page.where(audit.c.id < before)
-    with any_text(connection):
+    with allow_any_text(connection):
         found = connection.execute(page).mappings().all()
     rows = found[:limit]
-    return EntryPage(
+    return AuditPage(
         entries=[_represent(row) for row in rows],
         total=total.count,
         exact=total.exact,
@@ -105,11 +105,13 @@ def list_entries(
     )
 
 
-def _matching(**wanted: str | None) -> list[ColumnElement[bool]]:
+def _build_conditions(**wanted: str | None) -> list[ColumnElement[bool]]:
     return [audit.c[name] == value for name, value in wanted.items() if value is not None]
 
 
-def _within(since: datetime | None, until: datetime | None) -> Iterator[ColumnElement[bool]]:
+def _build_time_conditions(
+    since: datetime | None, until: datetime | None
+) -> Iterator[ColumnElement[bool]]:
     if since is not None:
         yield audit.c.at >= since
     if until is not None:
@@ -118,14 +120,14 @@ def _within(since: datetime | None, until: datetime | None) -> Iterator[ColumnEl
 
 def _represent(row: RowMapping) -> dict[str, Any]:
     # orjson takes no keys of SQLAlchemy's own kind
-    entry = {str(name): _readable(value) for name, value in row.items()}
+    entry = {str(name): _clean_value(value) for name, value in row.items()}
     return entry | {"at": _read_moment(row["at"]), "details": _read_details(row["details"])}
 
 
-def _readable(value: Any) -> Any:
+def _clean_value(value: Any) -> Any:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    return clean(value, LONGEST) if isinstance(value, str) else value
+    return clean_text(value, MAX_TEXT) if isinstance(value, str) else value
 
 
 def _read_moment(value: Any) -> str:
@@ -141,4 +143,4 @@ def _read_details(text: str) -> dict[str, Any]:
         orjson.dumps([[[details]]])  # as deep as they stand in an answer
     except (TypeError, ValueError):
         details = None
-    return details if isinstance(details, dict) else {"unreadable": clean(text, LONGEST)}
+    return details if isinstance(details, dict) else {"unreadable": clean_text(text, MAX_TEXT)}

@@ -8,19 +8,19 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import NamedTuple, NoReturn
 
-from tocsin.audit.log import Entry, record
+from tocsin.audit.log import AuditRecord, record
 from tocsin.clock import Clock, isoformat
 from tocsin.loops import run_forever
 from tocsin.store import Database
 
 ACTION = "refused"
 ELSEWHERE = "elsewhere"
-MOST_IN_A_MINUTE = 1_000  # addresses and reasons that are told apart
-MOST_WAITING = 10_000  # of all minutes, while the database is away
+MAX_PER_MINUTE = 1_000  # addresses and reasons that are told apart
+MAX_PENDING = 10_000  # of all minutes, while the database is away
 _MINUTE = timedelta(minutes=1)
 
 
-class _Refused(NamedTuple):
+class _RefusalKey(NamedTuple):
     address: str
     reason: str
     minute: datetime
@@ -33,8 +33,8 @@ class Refusals:
         self._clock = clock
         self._lock = Lock()
         self._writing = asyncio.Lock()
-        self._counts: Counter[_Refused] = Counter()
-        self._told_apart: set[_Refused] = set()
+        self._counts: Counter[_RefusalKey] = Counter()
+        self._told_apart: set[_RefusalKey] = set()
         self._minute = self._this_minute()
 
     def count(self, address: str, reason: str) -> None:
@@ -42,15 +42,15 @@ class Refusals:
         with self._lock:
             self._counts[self._place(address, reason)] += 1
 
-    def _place(self, address: str, reason: str) -> _Refused:
+    def _place(self, address: str, reason: str) -> _RefusalKey:
         minute = self._this_minute()
         if minute != self._minute:
             self._minute = minute
             self._told_apart.clear()
-        refused = _Refused(address, reason, minute)
+        refused = _RefusalKey(address, reason, minute)
         if refused not in self._told_apart:
-            if len(self._told_apart) >= MOST_IN_A_MINUTE or len(self._counts) >= MOST_WAITING:
-                return _Refused(ELSEWHERE, reason, minute)
+            if len(self._told_apart) >= MAX_PER_MINUTE or len(self._counts) >= MAX_PENDING:
+                return _RefusalKey(ELSEWHERE, reason, minute)
             self._told_apart.add(refused)
         return refused
 
@@ -77,13 +77,13 @@ class Refusals:
                 counts = self._counts.copy()
             if counts:
                 now = self._clock.now()
-                await database.write(record, *(_entry(now, *item) for item in counts.items()))
+                await database.write(record, *(_build_entry(now, *item) for item in counts.items()))
             with self._lock:
                 self._counts -= counts
 
 
-def _entry(now: datetime, refused: _Refused, count: int) -> Entry:
-    return Entry(
+def _build_entry(now: datetime, refused: _RefusalKey, count: int) -> AuditRecord:
+    return AuditRecord(
         at=now,
         actor="",
         action=ACTION,

@@ -45,7 +45,7 @@ def parse_details(text: str) -> Any:
 
 
 @contextmanager
-def any_text(connection: Connection) -> Iterator[None]:
+def allow_any_text(connection: Connection) -> Iterator[None]:
     """Have SQLite, whose texts may hold any bytes, give back what is not UTF-8 as surrogates."""
     driver = connection.connection.driver_connection
     if not isinstance(driver, sqlite3.Connection):

@@ -9,12 +9,12 @@ from typing import NoReturn
 import structlog
 from sqlalchemy import Connection, bindparam, exists, select, update
 
-from tocsin.audit.chain import GENESIS, seal_of
-from tocsin.audit.rows import any_text, select_rows
+from tocsin.audit.chain import GENESIS, compute_seal
+from tocsin.audit.rows import allow_any_text, select_rows
 from tocsin.clock import Clock
 from tocsin.loops import run_forever
 from tocsin.store import Database
-from tocsin.store.sequences import AUDIT_POSITION, allot
+from tocsin.store.sequences import AUDIT_POSITION, allot_numbers
 from tocsin.store.tables import audit
 
 BATCH = 500
@@ -32,7 +32,7 @@ _set_seal = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedBatch:
     """What one batch has sealed, and the head of the chain since then."""
 
     count: int
@@ -71,21 +71,23 @@ def _has_unsealed(connection: Connection) -> bool:
     return bool(connection.execute(select(exists().where(_unsealed))).scalar_one())
 
 
-def _seal_next(connection: Connection, key: bytes) -> Sealed:
-    with any_text(connection):
+def _seal_next(connection: Connection, key: bytes) -> SealedBatch:
+    with allow_any_text(connection):
         return _seal_batch(connection, key)
 
 
-def _seal_batch(connection: Connection, key: bytes) -> Sealed:
+def _seal_batch(connection: Connection, key: bytes) -> SealedBatch:
     # Holding the sequence before looking keeps other sealers from seeing the same rows.
-    last = allot(connection, AUDIT_POSITION, 0).stop - 1
+    last = allot_numbers(connection, AUDIT_POSITION, 0).stop - 1
     rows = connection.execute(_next_rows).mappings().all()
     # Where the last row was removed the chain begins anew, and `verify` reports what is missing.
     seal = str(connection.execute(_seal_at, {"last": last}).scalar_one_or_none() or GENESIS)
     changes = []
-    for position, row in zip(allot(connection, AUDIT_POSITION, len(rows)), rows, strict=True):
-        seal = seal_of(key, seal, row, position)
+    for position, row in zip(
+        allot_numbers(connection, AUDIT_POSITION, len(rows)), rows, strict=True
+    ):
+        seal = compute_seal(key, seal, row, position)
         changes.append({"row": row["id"], "its_position": position, "its_seal": seal})
     if changes:
         connection.execute(_set_seal, changes)
-    return Sealed(len(changes), last + len(changes), seal)
+    return SealedBatch(len(changes), last + len(changes), seal)

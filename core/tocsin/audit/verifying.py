@@ -9,11 +9,11 @@ from itertools import chain, islice
 
 from sqlalchemy import Connection, RowMapping, bindparam, func, or_, select
 
-from tocsin.audit.chain import GENESIS, seal_of
-from tocsin.audit.rows import any_text, select_rows
-from tocsin.store.sequences import AUDIT_POSITION, last_allotted
+from tocsin.audit.chain import GENESIS, compute_seal
+from tocsin.audit.rows import allow_any_text, select_rows
+from tocsin.store.sequences import AUDIT_POSITION, load_last_allotted
 from tocsin.store.tables import audit, sequences
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 MOST_PROBLEMS = 100
 SEALED_WITHIN = timedelta(minutes=1)  # a sealer needs seconds
@@ -46,7 +46,7 @@ _overdue = select(func.min(audit.c.id), func.count()).where(
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class AuditVerification:
     """What became of the audit log; it is whole where there are no problems."""
 
     entries: int
@@ -62,54 +62,54 @@ class Verification:
 
 def verify(
     connection: Connection, key: bytes, *, now: datetime, head: tuple[int, str] | None = None
-) -> Verification:
+) -> AuditVerification:
     """Return what is found wrong with the chain, and with a `head` that was witnessed before.
 
     Without a `head`, nobody can tell a chain whose end was cut off, sequence and all, from one
     that never was longer. Problems never say which seal would be right: that would forge it.
     """
-    with any_text(connection):
+    with allow_any_text(connection):
         return _verify(connection, key, now, head)
 
 
 def _verify(
     connection: Connection, key: bytes, now: datetime, head: tuple[int, str] | None
-) -> Verification:
+) -> AuditVerification:
     # Every statement sees what was committed when it began. The sequence is therefore read first:
     # all rows up to it are visible to the statements below, whatever is sealed meanwhile.
-    last = last_allotted(connection, AUDIT_POSITION)
+    last = load_last_allotted(connection, AUDIT_POSITION)
     found = connection.execute(_head, {"last": last}).one_or_none()
     sealed, total = connection.execute(_counts).one()
     problems = chain(
-        _lost_witness(connection, head),
-        _unsealed_for_long(connection, now),
-        _strangers(connection),
-        _breaks(connection, key, last),
+        _check_witness(connection, head),
+        _check_unsealed(connection, now),
+        _check_positions(connection),
+        _check_chain(connection, key, last),
     )
-    return Verification(
+    return AuditVerification(
         entries=sealed,
         unsealed=total - sealed,
         head_position=found.position if found else None,
-        head_seal=_show(found.seal) if found else None,
+        head_seal=_format_seal(found.seal) if found else None,
         problems=list(islice(problems, MOST_PROBLEMS)),
     )
 
 
-def _lost_witness(connection: Connection, head: tuple[int, str] | None) -> Iterator[str]:
+def _check_witness(connection: Connection, head: tuple[int, str] | None) -> Iterator[str]:
     if head is None:
         return
     position, witnessed = head
     seal = connection.execute(_seal_at, {"position": position}).scalar_one_or_none()
     if seal != witnessed:
-        instead = _show(seal) if seal else "nothing"
+        instead = _format_seal(seal) if seal else "nothing"
         yield f"position {position}: witnessed with the seal {witnessed}, found {instead}"
 
 
-def _show(seal: object) -> str:
-    return clean(str(seal), 64)
+def _format_seal(seal: object) -> str:
+    return clean_text(str(seal), 64)
 
 
-def _unsealed_for_long(connection: Connection, now: datetime) -> Iterator[str]:
+def _check_unsealed(connection: Connection, now: datetime) -> Iterator[str]:
     row, count = connection.execute(_overdue, {"due": now - SEALED_WITHIN}).one()
     if count:
         yield (
@@ -118,33 +118,34 @@ def _unsealed_for_long(connection: Connection, now: datetime) -> Iterator[str]:
         )
 
 
-def _strangers(connection: Connection) -> Iterator[str]:
+def _check_positions(connection: Connection) -> Iterator[str]:
     for row in connection.execute(_never_allotted):
         yield f"position {row.position} (row {row.id}): this position was never allotted"
 
 
-def _breaks(connection: Connection, key: bytes, last: int) -> Iterator[str]:
+def _check_chain(connection: Connection, key: bytes, last: int) -> Iterator[str]:
     """Walk the chain up to the position `last`, telling what is missing and what does not fit."""
     position, seal = 0, GENESIS
-    for row in _walk(connection, last):
+    for row in _iter_rows(connection, last):
         place = f"position {row['position']} (row {row['id']})"
         if row["position"] > position + 1:
-            yield f"{_missing(position, row['position'] - 1)}, so {place} cannot be checked"
-        elif not _fits(key, seal, row):
+            missing = _describe_missing(position, row["position"] - 1)
+            yield f"{missing}, so {place} cannot be checked"
+        elif not _has_valid_seal(key, seal, row):
             yield f"{place}: its seal does not follow from its content and the seal before"
         position, seal = row["position"], str(row["seal"])
     if position < last:
-        yield f"{_missing(position, last)}; position {last} was the last allotted"
+        yield f"{_describe_missing(position, last)}; position {last} was the last allotted"
 
 
-def _walk(connection: Connection, last: int) -> Iterator[RowMapping]:
+def _iter_rows(connection: Connection, last: int) -> Iterator[RowMapping]:
     after = 0
     while rows := connection.execute(_rows, {"after": after, "last": last}).mappings().all():
         yield from rows
         after = rows[-1]["position"]
 
 
-def _missing(before: int, last: int) -> str:
+def _describe_missing(before: int, last: int) -> str:
     first = before + 1
     return (
         f"positions {first} to {last} are missing"
@@ -153,5 +154,5 @@ def _missing(before: int, last: int) -> str:
     )
 
 
-def _fits(key: bytes, before: str, row: RowMapping) -> bool:
-    return seal_of(key, before, row, row["position"]) == str(row["seal"])
+def _has_valid_seal(key: bytes, before: str, row: RowMapping) -> bool:
+    return compute_seal(key, before, row, row["position"]) == str(row["seal"])

@@ -19,19 +19,19 @@ from pydantic import Field
 
 from tocsin.channels.told import (
     Observable,
+    build_object_key,
     is_about_object,
     is_failure,
-    key_of,
-    known_objects,
-    observables_of,
-    recovered_objects,
+    list_known_objects,
+    list_observables,
+    list_recovered_objects,
 )
 from tocsin.conditions import Condition, ConditionText
 from tocsin.errors import TryLater
 from tocsin.fields import Duration, ServerUrl
 from tocsin.hookspecs import Channel, Tools
 from tocsin.model import Delivery, Event, EventType, Json, Receipt
-from tocsin.providers import Answer, Api
+from tocsin.providers import Api, ApiResponse
 
 _RECOVERED = "A later run of the schedule completed."
 _CLOSED = "Closed by Tocsin, as its configuration has it."
@@ -39,7 +39,7 @@ _MOST_NOTE = 30_000
 
 
 @dataclass(slots=True)
-class Done:
+class ObjectUpdate:
     """What a delivery has done to one object; it is what the receipt tells."""
 
     id: str
@@ -132,7 +132,7 @@ class CaseChannel(Channel):
         """Return how many observables were added to an object: those that it does not have."""
         return 0
 
-    def body_of(self, delivery: Delivery) -> dict[str, Any]:
+    def render_body(self, delivery: Delivery) -> dict[str, Any]:
         """Return what an event makes of a new object, as the templates have it."""
         body: dict[str, Any] = orjson.loads(delivery.render("body"))
         return body
@@ -140,7 +140,7 @@ class CaseChannel(Channel):
     async def update(self, identifier: str, delivery: Delivery) -> None:
         """Bring an object up to date with a later event of what it is about."""
 
-    def note_of(self, delivery: Delivery) -> str | None:
+    def render_note(self, delivery: Delivery) -> str | None:
         """Return what an event adds to an object as a note, in Markdown; None where nothing."""
         return None if _is_alert(delivery.event) else delivery.render("note").decode()
 
@@ -172,9 +172,9 @@ class CaseChannel(Channel):
             for each in done:
                 each.closed = await self._close(each.id, _CLOSED)
         if self.settings.close_recovered:
-            for identifier in recovered_objects(delivery):
+            for identifier in list_recovered_objects(delivery):
                 closed = await self._close(identifier, f"{_RECOVERED} {event.id}")
-                done.append(Done(identifier, closed=closed))
+                done.append(ObjectUpdate(identifier, closed=closed))
         status = HTTPStatus.CREATED if done[0].made else HTTPStatus.OK
         told = orjson.dumps({"objects": done})
         return Receipt(
@@ -183,7 +183,7 @@ class CaseChannel(Channel):
 
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
-    ) -> Answer:
+    ) -> ApiResponse:
         """Return what the platform answers to us; takes and raises what `Api.request` does."""
         shown = {**self.authorization(), **(headers or {})}
         return await self.api.request(method, path, headers=shown, **options)
@@ -194,7 +194,7 @@ class CaseChannel(Channel):
 
     async def _places(self, delivery: Delivery) -> Sequence[str]:
         """Return the objects that the event belongs to and that are there."""
-        known = known_objects(delivery)
+        known = list_known_objects(delivery)
         return [it for it in known if await self._takes(it, delivery.event)]
 
     async def _takes(self, identifier: str, event: Event) -> bool:
@@ -204,13 +204,13 @@ class CaseChannel(Channel):
             return is_open is not None
         return await self._is_noted(identifier, event)  # it was closed afterwards
 
-    async def _make(self, delivery: Delivery) -> Done:
-        key = key_of(delivery.event)
-        observables = observables_of(delivery, self.settings.most_entities)
-        done = Done(await self.find(key) or "")
+    async def _make(self, delivery: Delivery) -> ObjectUpdate:
+        key = build_object_key(delivery.event)
+        observables = list_observables(delivery, self.settings.most_entities)
+        done = ObjectUpdate(await self.find(key) or "")
         if not done.id:
             self._expect_searchable(delivery)
-            done.id, done.made = await self.make(key, self.body_of(delivery), observables)
+            done.id, done.made = await self.make(key, self.render_body(delivery), observables)
         async with self._alone_at(done.id):
             if delivery.event.event_type is EventType.INVESTIGATION_COMPLETED:
                 done.noted = await self._note(done.id, delivery)
@@ -218,10 +218,10 @@ class CaseChannel(Channel):
                 done.observables = await self.add_observables(done.id, observables)
         return done
 
-    async def _add_to(self, identifier: str, delivery: Delivery) -> Done:
+    async def _add_to(self, identifier: str, delivery: Delivery) -> ObjectUpdate:
         """Add what an event tells: the note first, since observables may be refused."""
-        done, event = Done(identifier), delivery.event
-        observables = observables_of(delivery, self.settings.most_entities)
+        done, event = ObjectUpdate(identifier), delivery.event
+        observables = list_observables(delivery, self.settings.most_entities)
         async with self._alone_at(identifier):
             done.noted = await self._note(identifier, delivery)
             done.observables = await self.add_observables(identifier, observables)
@@ -238,13 +238,13 @@ class CaseChannel(Channel):
 
     async def _note(self, identifier: str, delivery: Delivery) -> bool:
         """Add what the event tells as a note, unless it is there."""
-        event, text = delivery.event, self.note_of(delivery)
+        event, text = delivery.event, self.render_note(delivery)
         if text is None or await self._is_noted(identifier, event):
             return False
         if is_failure(event) and delivery.left == identifier:
             return False  # it is what the object was made of, or noted there
         signed = f"{text[:_MOST_NOTE]}\n\nTocsin event {event.id}"
-        await self.add_note(identifier, _title(event), signed)
+        await self.add_note(identifier, _note_title(event), signed)
         return True
 
     def _expect_searchable(self, delivery: Delivery) -> None:
@@ -279,7 +279,7 @@ def _is_alert(event: Event) -> bool:
     return event.event_type is EventType.INCIDENT_ALERT
 
 
-def _title(event: Event) -> str:
+def _note_title(event: Event) -> str:
     return {
         EventType.INVESTIGATION_COMPLETED: "Tocsin: investigation completed",
         EventType.INVESTIGATION_FAILED: "Tocsin: scheduled investigation failed",

@@ -14,9 +14,9 @@ from tocsin.channels.cases import CaseChannel
 from tocsin.conditions import ExpressionText
 from tocsin.hookspecs import Tools
 from tocsin.model import EventType, Health, Idempotency, Json, Severity
-from tocsin.providers import Answer
+from tocsin.providers import ApiResponse
 
-Request = Callable[..., Awaitable[Answer]]
+Request = Callable[..., Awaitable[ApiResponse]]
 
 
 class TicketSettings(CaseChannel.Settings):

@@ -27,7 +27,7 @@ def is_about_object(event: Event) -> bool:
     return event.event_type is not EventType.INVESTIGATION_COMPLETED
 
 
-def key_of(event: Event) -> str:
+def build_object_key(event: Event) -> str:
     """Return the name of the object that an event makes, if it makes one.
 
     That of a schedule's failures is another in each series of them: the one before may be closed.
@@ -35,7 +35,7 @@ def key_of(event: Event) -> str:
     return f"{event.key}/{event.id}" if is_failure(event) else event.key
 
 
-def known_objects(delivery: Delivery) -> Sequence[str]:
+def list_known_objects(delivery: Delivery) -> Sequence[str]:
     """Return the platform's objects that an event belongs to, as far as they are known.
 
     A completed investigation belongs to the incidents that it is about, the first failure of a
@@ -50,7 +50,7 @@ def known_objects(delivery: Delivery) -> Sequence[str]:
     return tuple(dict.fromkeys(it for subject, it in related if subject.startswith("incident:")))
 
 
-def recovered_objects(delivery: Delivery) -> Sequence[str]:
+def list_recovered_objects(delivery: Delivery) -> Sequence[str]:
     """Return the objects of failures that are over, since a run of their schedule completed."""
     if delivery.event.event_type is not EventType.INVESTIGATION_COMPLETED:
         return ()
@@ -68,7 +68,7 @@ class Observable:
     """By the contract of the receiver; None where that has no word for it."""
 
 
-def observables_of(delivery: Delivery, most: int) -> Sequence[Observable]:
+def list_observables(delivery: Delivery, most: int) -> Sequence[Observable]:
     """Return what an event names: an incident's entities; of a report those that are notable."""
     names = delivery.contract.entities if delivery.contract else {}
     found = dict.fromkeys(_entities(delivery.event.context))

@@ -15,19 +15,19 @@ from tocsin.errors import OperatorError
 from tocsin.hookspecs import HttpResponse
 
 
-class Answer(dict[str, Any]):
+class ApiResponse(dict[str, Any]):
     """The members of an answer; OperatorError for one that every Tocsin would have sent."""
 
     def __missing__(self, name: str) -> Any:
         raise OperatorError(f"the answer holds no {name!r}: see that --url is Tocsin's own address")
 
 
-def read_answer(response: HttpResponse) -> Answer:
+def read_response(response: HttpResponse) -> ApiResponse:
     """Return the members of an answer; OperatorError says what was refused, and why."""
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         raise OperatorError(_refusal(response))
     try:
-        return Answer(orjson.loads(response.body))
+        return ApiResponse(orjson.loads(response.body))
     except (ValueError, TypeError):
         raise OperatorError(_foreign(response)) from None
 
@@ -41,7 +41,7 @@ def print_columns(
     print_records(records, as_json=as_json)
 
 
-def print_secret(answer: Answer, *members: str, remark: str, as_json: bool) -> None:
+def print_secret(answer: ApiResponse, *members: str, remark: str, as_json: bool) -> None:
     """Print these members alone, so that they can be piped; the remark goes to people."""
     if as_json:
         print(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())

@@ -13,7 +13,7 @@ from tocsin.cli.existing import run_on_database
 from tocsin.cli.local import record, whoami
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
-from tocsin.registry import Configuration, Step, load_configuration
+from tocsin.registry import Configuration, PlannedChange, load_configuration
 from tocsin.settings import load_settings
 
 _ACTIONS = {"create": "create", "change": "change", "restore": "enable", "disable": "disable"}
@@ -42,7 +42,7 @@ def apply(
     print_records([asdict(step) for step in steps], as_json=as_json)
 
 
-def _apply(connection: Connection, configuration: Configuration) -> list[Step]:
+def _apply(connection: Connection, configuration: Configuration) -> list[PlannedChange]:
     from tocsin.node.applying import apply_file
     from tocsin.schedules import load_schedules
 

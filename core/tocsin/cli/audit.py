@@ -13,7 +13,7 @@ from tocsin.audit import verify as verify_chain
 from tocsin.cli.answers import print_columns
 from tocsin.cli.existing import run_on_database
 from tocsin.cli.output import AsJson, print_records
-from tocsin.cli.remote import AdminToken, ApiUrl, Limit, path_to, run_on_api
+from tocsin.cli.remote import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_vault
 from tocsin.errors import OperatorError
@@ -42,7 +42,7 @@ def list_all(
         url,
         token,
         lambda api: api.collect(
-            path_to("audit"), "entries", limit=limit, action=action, actor=actor, target=target
+            admin_path("audit"), "entries", limit=limit, action=action, actor=actor, target=target
         ),
     )
     print_columns(records, _COLUMNS, as_json=as_json)

@@ -13,7 +13,7 @@ import typer
 from tocsin.cli.receiving import check_receivers
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import open_proven_vault
-from tocsin.delivery import Channels, Destination, load_destinations
+from tocsin.delivery import ChannelFactory, Destination, load_destinations
 from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Enricher, Provider
 from tocsin.logs import configure_logs
@@ -22,9 +22,9 @@ from tocsin.observables import Environment
 from tocsin.recurrence import Recurrence, ScheduleDefinition
 from tocsin.registry import (
     Configuration,
-    Maker,
     ManagedBy,
-    judge_configuration,
+    PluginFactory,
+    check_configuration,
     start_plugins,
 )
 from tocsin.settings import Settings, load_settings
@@ -50,7 +50,7 @@ def check() -> None:
 
 async def _check(settings: Settings) -> int:
     """Return the exit status."""
-    configuration, problems = await judge_configuration(
+    configuration, problems = await check_configuration(
         settings.plugins_file, templates_dir=settings.templates_dir
     )
     for problem in problems:
@@ -66,7 +66,7 @@ async def _check(settings: Settings) -> int:
 async def _check_parts(settings: Settings, configuration: Configuration) -> bool:
     """Return whether all is well with what the configuration says rightly."""
     environment = Environment(configuration.environment)
-    maker = Maker(SystemClock(), settings.public_url, environment)
+    maker = PluginFactory(SystemClock(), settings.public_url, environment)
     well = [await _check_database(settings, configuration, maker)]
     live = await start_plugins(configuration, maker)
     try:
@@ -96,7 +96,9 @@ def _next_run(definition: ScheduleDefinition) -> str:
     return f"next at {isoformat(following.at)}, {local:%H:%M} in {definition.timezone}"
 
 
-async def _check_database(settings: Settings, configuration: Configuration, maker: Maker) -> bool:
+async def _check_database(
+    settings: Settings, configuration: Configuration, maker: PluginFactory
+) -> bool:
     """Return whether the database can be used, and what was made over HTTP is well."""
     from tocsin.node.applying import plan_file  # which takes its time to be imported
 
@@ -109,7 +111,7 @@ async def _check_database(settings: Settings, configuration: Configuration, make
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
         print("database: its schema is current, and the encryption key is its own")
-        channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
+        channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
         await database.read(plan_file, configuration)  # raises where a name is taken
         made = [it for it in known if it.managed_by is ManagedBy.API and it.is_served]
@@ -121,7 +123,7 @@ async def _check_database(settings: Settings, configuration: Configuration, make
         await database.close()
 
 
-async def _ask_made(destination: Destination, channels: Channels) -> bool:
+async def _ask_made(destination: Destination, channels: ChannelFactory) -> bool:
     """Return whether a destination that was made over HTTP is well."""
     try:
         live = await channels.make(destination)

@@ -9,14 +9,7 @@ import typer
 
 from tocsin.cli.answers import print_columns, print_secret
 from tocsin.cli.output import AsJson
-from tocsin.cli.remote import (
-    AdminToken,
-    ApiUrl,
-    Limit,
-    Search,
-    path_to,
-    run_on_api,
-)
+from tocsin.cli.remote import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
 from tocsin.credentials import Scope
 
 app = typer.Typer(no_args_is_help=True, help="API clients of a running Tocsin, over its HTTP API.")
@@ -41,7 +34,9 @@ def create(
 ) -> None:
     """Create a client. Prints its id and secret with a tab between them, and nothing else."""
     body = {"name": name, "description": description, "scopes": scope}
-    answer = run_on_api(url, token, lambda api: api.call("POST", path_to("api-clients"), body=body))
+    answer = run_on_api(
+        url, token, lambda api: api.call("POST", admin_path("api-clients"), body=body)
+    )
     remark = f"client {answer['client_id']}, for tokens from {answer['token_endpoint']}"
     print_secret(answer, "client_id", "client_secret", remark=remark, as_json=as_json)
 
@@ -58,7 +53,7 @@ def list_all(
     records = run_on_api(
         url,
         token,
-        lambda api: api.collect(path_to("api-clients"), "clients", limit=limit, search=search),
+        lambda api: api.collect(admin_path("api-clients"), "clients", limit=limit, search=search),
     )
     print_columns(records, _COLUMNS, as_json=as_json)
 
@@ -68,7 +63,9 @@ def show(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Show one client."""
-    record = run_on_api(url, token, lambda api: api.call("GET", path_to("api-clients", client_id)))
+    record = run_on_api(
+        url, token, lambda api: api.call("GET", admin_path("api-clients", client_id))
+    )
     print_columns([record], _COLUMNS, as_json=as_json)
 
 
@@ -77,7 +74,7 @@ def regenerate_secret(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Give a client a new secret; the old one ends at once. Prints it, and nothing else."""
-    path = path_to("api-clients", client_id, "regenerate-secret")
+    path = admin_path("api-clients", client_id, "regenerate-secret")
     answer = run_on_api(url, token, lambda api: api.call("POST", path))
     remark = f"client {answer['client_id']}; the old secret no longer works"
     print_secret(answer, "client_secret", remark=remark, as_json=as_json)
@@ -88,7 +85,7 @@ def revoke_tokens(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """End at once every access token that a client holds."""
-    path = path_to("api-clients", client_id, "revoke-tokens")
+    path = admin_path("api-clients", client_id, "revoke-tokens")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _COLUMNS, as_json=as_json)
 
@@ -98,7 +95,7 @@ def disable(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """End a client for good. Tokens that it holds live on until they expire or are revoked."""
-    path = path_to("api-clients", client_id)
+    path = admin_path("api-clients", client_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     remark = "its tokens live until they expire; `tocsin clients revoke-tokens` ends them now"
     print(remark, file=sys.stderr)

@@ -16,12 +16,12 @@ from tocsin.cli.moments import parse_moment
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
 from tocsin.delivery import (
+    DeliveryFilter,
     DeliveryState,
-    Filter,
     NoSuchDeliveryError,
     NoSuchDestinationError,
     NotReplayableError,
-    Resting,
+    ReplayableState,
 )
 from tocsin.errors import OperatorError
 from tocsin.model import EventType, Vocabulary
@@ -99,7 +99,10 @@ def replay(
     ] = None,
     *,
     state: Annotated[
-        str | None, typer.Option(help=f"One of: {', '.join(Resting)}. Default: {Resting.DEAD}.")
+        str | None,
+        typer.Option(
+            help=f"One of: {', '.join(ReplayableState)}. Default: {ReplayableState.DEAD}."
+        ),
     ] = None,
     destination: Destination = None,
     event: Event = None,
@@ -112,11 +115,11 @@ def replay(
     """
     wanted = _filter(destination, event, since, until)
     if delivery_id is not None:
-        if state is not None or wanted != Filter():
+        if state is not None or wanted != DeliveryFilter():
             raise OperatorError("give the id of a delivery, or options that choose some, not both")
         print(run_on_database(load_settings(), lambda it: it.write(_replay_one, delivery_id)))
         return
-    resting = _word(Resting, "--state", state or Resting.DEAD)
+    resting = _word(ReplayableState, "--state", state or ReplayableState.DEAD)
     print(run_on_database(load_settings(), lambda it: _replay_all(it, resting, wanted)))
 
 
@@ -133,7 +136,7 @@ def _replay_one(connection: Connection, delivery_id: str) -> int:
     return 1
 
 
-async def _replay_all(database: Database, state: Resting, wanted: Filter) -> int:
+async def _replay_all(database: Database, state: ReplayableState, wanted: DeliveryFilter) -> int:
     """Return how many were replayed, here and by the service that may be running."""
     try:
         extent = await database.read(delivery.measure_replay, state, wanted)
@@ -152,7 +155,7 @@ async def _replay_all(database: Database, state: Resting, wanted: Filter) -> int
     return int(found["replayed"]) if found else 0
 
 
-def _create(connection: Connection, extent: delivery.Extent) -> dict[str, Any]:
+def _create(connection: Connection, extent: delivery.ReplayExtent) -> dict[str, Any]:
     now = SystemClock().now()
     made = delivery.create_replay(connection, extent, whoami(), now)
     details = {**made["filter"], "total": made["total"]}
@@ -166,9 +169,9 @@ def _filter(
     since: str | None,
     until: str | None,
     subject: str | None = None,
-) -> Filter:
+) -> DeliveryFilter:
     now = SystemClock().now()
-    return Filter(
+    return DeliveryFilter(
         destination=destination,
         event_type=None if event is None else _word(EventType, "--event", event),
         subject=subject,

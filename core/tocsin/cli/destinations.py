@@ -8,7 +8,7 @@ import typer
 
 from tocsin.cli.answers import print_columns
 from tocsin.cli.output import AsJson
-from tocsin.cli.remote import AdminToken, ApiUrl, Limit, path_to, run_on_api
+from tocsin.cli.remote import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.model import EventType
 
 app = typer.Typer(no_args_is_help=True, help="Destinations of a running Tocsin, over its HTTP API.")
@@ -52,7 +52,9 @@ def list_all(
     records = run_on_api(
         url,
         token,
-        lambda api: api.collect(path_to("destinations"), "destinations", limit=limit, state=state),
+        lambda api: api.collect(
+            admin_path("destinations"), "destinations", limit=limit, state=state
+        ),
     )
     print_columns(records, _COLUMNS, as_json=as_json)
 
@@ -60,7 +62,7 @@ def list_all(
 @app.command()
 def show(name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False) -> None:
     """Show one destination, with its settings and how many deliveries to it rest."""
-    record = run_on_api(url, token, lambda api: api.call("GET", path_to("destinations", name)))
+    record = run_on_api(url, token, lambda api: api.call("GET", admin_path("destinations", name)))
     print_columns([record], _DETAILS, as_json=as_json)
 
 
@@ -80,7 +82,7 @@ def send_test(
 
     Exit status 0: it was delivered. 1: it was not.
     """
-    path, body = path_to("destinations", name, "test"), {"event_type": event}
+    path, body = admin_path("destinations", name, "test"), {"event_type": event}
     result = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
     print_columns([result], _OUTCOME, as_json=as_json)
     if result["outcome"] != "delivered":
@@ -92,7 +94,7 @@ def resume(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """End a stop that came by itself, and send what is parked."""
-    path = path_to("destinations", name, "resume")
+    path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _COLUMNS, as_json=as_json)
 
@@ -102,6 +104,6 @@ def delete(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Delete a destination that was made over HTTP; what waits for it is not sent."""
-    path = path_to("destinations", name)
+    path = admin_path("destinations", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     print_columns([record], _COLUMNS, as_json=as_json)

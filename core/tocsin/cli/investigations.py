@@ -20,17 +20,22 @@ from tocsin.cli.existing import run_on_database
 from tocsin.cli.local import record, whoami
 from tocsin.cli.output import AsJson
 from tocsin.cli.providers import configured_providers
-from tocsin.cli.words import one_of
+from tocsin.cli.words import choice_option
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.fields import LONGEST_QUERY
 from tocsin.hookspecs import Investigator
 from tocsin.model import Persona, Report, SessionStatus
 from tocsin.observables import Environment
-from tocsin.registry import LivePlugins, Maker, load_configuration, start_investigating
+from tocsin.registry import (
+    LivePlugins,
+    PluginFactory,
+    load_configuration,
+    start_investigation_plugins,
+)
 from tocsin.settings import Settings, load_settings
 from tocsin.store import Database
-from tocsin.validation import nearest
+from tocsin.validation import suggest_nearest
 
 app = typer.Typer(no_args_is_help=True, help="Find out what is behind incidents and entities.")
 
@@ -67,7 +72,7 @@ _PATIENCE = timedelta(seconds=15)
 _NOBODY = "nobody has taken it up yet; `tocsin serve` does"
 
 
-class Form(StrEnum):
+class ReportFormat(StrEnum):
     """How a report is written."""
 
     MARKDOWN = "markdown"
@@ -76,11 +81,11 @@ class Form(StrEnum):
     TEXT = "text"
 
 
-_WRITERS: dict[Form, Callable[[Report, Mapping[str, str]], str]] = {
-    Form.MARKDOWN: reports.to_markdown,
-    Form.HTML: reports.to_html,
-    Form.JSON: lambda report, _: _json(reports.to_json(report)),
-    Form.TEXT: lambda report, _: reports.to_text(report),
+_WRITERS: dict[ReportFormat, Callable[[Report, Mapping[str, str]], str]] = {
+    ReportFormat.MARKDOWN: reports.to_markdown,
+    ReportFormat.HTML: reports.to_html,
+    ReportFormat.JSON: lambda report, _: _json(reports.to_json(report)),
+    ReportFormat.TEXT: lambda report, _: reports.to_text(report),
 }
 
 
@@ -88,7 +93,7 @@ _WRITERS: dict[Form, Callable[[Report, Mapping[str, str]], str]] = {
 def start(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to find out, in words.")],
     *,
-    persona: Annotated[Persona, one_of(Persona, help="For whom it is.")] = Persona.ANALYST,
+    persona: Annotated[Persona, choice_option(Persona, help="For whom it is.")] = Persona.ANALYST,
     provider: Annotated[str | None, typer.Option(help="The only provider to look at.")] = None,
     detach: Detach = False,
     as_json: AsJson = False,
@@ -148,7 +153,9 @@ def cancel(session_id: SessionId) -> None:
 
 @app.command("list")
 def list_(
-    status: Annotated[SessionStatus | None, one_of(SessionStatus, help="Only these.")] = None,
+    status: Annotated[
+        SessionStatus | None, choice_option(SessionStatus, help="Only these.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
@@ -167,7 +174,9 @@ def list_(
 @app.command()
 def report(
     session_id: SessionId,
-    form: Annotated[Form, one_of(Form, "--format", help="How it is written.")] = Form.MARKDOWN,
+    form: Annotated[
+        ReportFormat, choice_option(ReportFormat, "--format", help="How it is written.")
+    ] = ReportFormat.MARKDOWN,
 ) -> None:
     """Print the report of the last run that completed."""
 
@@ -175,7 +184,7 @@ def report(
         found = investigations.load_report(connection, session_id)
         if found is None:
             raise OperatorError(f"there is no report of a session {session_id!r}, or none yet")
-        return _WRITERS[form](found, investigations.step_meanings(connection, session_id))
+        return _WRITERS[form](found, investigations.describe_steps(connection, session_id))
 
     print(run_on_database(load_settings(), lambda it: it.read(write)).rstrip("\n"))
 
@@ -211,11 +220,11 @@ def replay(session_id: SessionId) -> None:
 
 async def _replay(
     settings: Settings, database: Database, session_id: str
-) -> investigations.Replayed:
+) -> investigations.ReplayResult:
     live = LivePlugins()
     try:
         investigator = await _make_investigator(settings, live)
-        return await investigations.replay(database, session_id, investigator)
+        return await investigations.replay_session(database, session_id, investigator)
     finally:
         await live.close()
 
@@ -228,8 +237,8 @@ async def _make_investigator(settings: Settings, live: LivePlugins) -> Investiga
         sections=("investigator", "environment"),
     )
     environment = Environment(configuration.environment)
-    maker = Maker(SystemClock(), settings.public_url, environment)
-    await start_investigating(replace(configuration, enrichers=()), maker, live)
+    maker = PluginFactory(SystemClock(), settings.public_url, environment)
+    await start_investigation_plugins(replace(configuration, enrichers=()), maker, live)
     if live.investigator is None:
         raise OperatorError("there is no investigator; see `tocsin check`")
     return live.investigator
@@ -300,7 +309,7 @@ def _require_provider(settings: Settings, name: str | None) -> None:
     if name not in known:
         names = ", ".join(known) or "none yet"
         raise OperatorError(
-            f"--provider: found {name!r}; name one of: {names}{nearest(name, known)}"
+            f"--provider: found {name!r}; name one of: {names}{suggest_nearest(name, known)}"
         )
 
 

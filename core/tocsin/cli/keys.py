@@ -8,14 +8,7 @@ import typer
 
 from tocsin.cli.answers import print_columns, print_secret
 from tocsin.cli.output import AsJson
-from tocsin.cli.remote import (
-    AdminToken,
-    ApiUrl,
-    Limit,
-    Search,
-    path_to,
-    run_on_api,
-)
+from tocsin.cli.remote import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
 from tocsin.credentials import Scope
 
 app = typer.Typer(no_args_is_help=True, help="API keys of a running Tocsin, over its HTTP API.")
@@ -53,7 +46,7 @@ def create(
         "scopes": scope,
         "expires_in_days": expires_in_days,
     }
-    answer = run_on_api(url, token, lambda api: api.call("POST", path_to("api-keys"), body=body))
+    answer = run_on_api(url, token, lambda api: api.call("POST", admin_path("api-keys"), body=body))
     remark = f"key {answer['key_id']}, until {answer['expires_at']}"
     print_secret(answer, "api_key", remark=remark, as_json=as_json)
 
@@ -70,7 +63,7 @@ def list_all(
     records = run_on_api(
         url,
         token,
-        lambda api: api.collect(path_to("api-keys"), "api_keys", limit=limit, search=search),
+        lambda api: api.collect(admin_path("api-keys"), "api_keys", limit=limit, search=search),
     )
     print_columns(records, _COLUMNS, as_json=as_json)
 
@@ -80,7 +73,7 @@ def show(
     key_id: KeyId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Show one key."""
-    record = run_on_api(url, token, lambda api: api.call("GET", path_to("api-keys", key_id)))
+    record = run_on_api(url, token, lambda api: api.call("GET", admin_path("api-keys", key_id)))
     print_columns([record], _COLUMNS, as_json=as_json)
 
 
@@ -101,7 +94,7 @@ def rotate(
 ) -> None:
     """Give a key a new value. Prints that on standard output, and nothing else."""
     body = {"grace_period_days": grace_period_days, "expires_in_days": expires_in_days}
-    path = path_to("api-keys", key_id, "rotate")
+    path = admin_path("api-keys", key_id, "rotate")
     answer = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
     until = answer["previous_key_expires_at"]
     old = f"works until {until}" if until else "no longer works"
@@ -114,5 +107,5 @@ def disable(
     key_id: KeyId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """End a key for good, at once; an old value in its grace period with it."""
-    record = run_on_api(url, token, lambda api: api.call("DELETE", path_to("api-keys", key_id)))
+    record = run_on_api(url, token, lambda api: api.call("DELETE", admin_path("api-keys", key_id)))
     print_columns([record], _COLUMNS, as_json=as_json)

@@ -26,7 +26,7 @@ def record(
     details: Mapping[str, Json] | None = None,
 ) -> None:
     """Store that it was done, in the transaction in which it is done."""
-    entry = audit.Entry(
+    entry = audit.AuditRecord(
         at=now,
         actor=whoami(),
         action=action,

@@ -15,12 +15,17 @@ import typer
 
 from tocsin.cli.output import AsJson, print_records
 from tocsin.cli.scaffold import Scaffold
-from tocsin.cli.words import one_of
+from tocsin.cli.words import choice_option
 from tocsin.logs import configure_logs
 from tocsin.registry import InstalledPlugin, PluginsFile, installed_plugins, read_plugins_file
-from tocsin.registry.describing import Description, Kind, describe, why_absent
-from tocsin.registry.installed import by_name
-from tocsin.registry.settings_schema import Setting
+from tocsin.registry.describing import (
+    OfferedKind,
+    PluginDescription,
+    describe_plugin,
+    explain_absence,
+)
+from tocsin.registry.installed import index_by_name
+from tocsin.registry.settings_schema import SettingDescription
 from tocsin.settings import load_settings
 
 app = typer.Typer(no_args_is_help=True, help="What is installed, and what of it is used.")
@@ -29,7 +34,7 @@ app = typer.Typer(no_args_is_help=True, help="What is installed, and what of it 
 _ANYTHING_ELSE = "channels, enrichers, investigators, templates or observers"
 
 
-class Offering(StrEnum):
+class ScaffoldKind(StrEnum):
     """What a new plugin can be."""
 
     PROVIDER = "provider"
@@ -44,7 +49,7 @@ def list_plugins(as_json: AsJson = False) -> None:
 
 
 def _listed(file: PluginsFile) -> Iterator[dict[str, Any]]:
-    known = by_name(installed_plugins())
+    known = index_by_name(installed_plugins())
     for name in dict.fromkeys((*known, *file.enabled)):
         enabled = file.enables(name)
         plugins: Sequence[InstalledPlugin | None] = known.get(name) or [None]
@@ -55,7 +60,7 @@ def _listed(file: PluginsFile) -> Iterator[dict[str, Any]]:
                 "enabled": enabled,
                 "distribution": plugin and plugin.distribution,
                 "version": plugin and plugin.version,
-                "absent": why_absent(name, known, file) if enabled else None,
+                "absent": explain_absence(name, known, file) if enabled else None,
             }
 
 
@@ -84,7 +89,7 @@ def explain(
     if not traceback:
         structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     file, _ = read_plugins_file(settings.plugins_file)
-    found = asyncio.run(describe(name, file, installed_plugins()))
+    found = asyncio.run(describe_plugin(name, file, installed_plugins()))
     if as_json:
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     else:
@@ -93,7 +98,7 @@ def explain(
         raise typer.Exit(1)
 
 
-def _parts(found: Description) -> Iterator[dict[str, str | None]]:
+def _parts(found: PluginDescription) -> Iterator[dict[str, str | None]]:
     state = "enabled" if found.enabled else "not enabled"
     yield _part("plugin", found.name, f"{found.distribution} {found.version}", state)
     if found.absent:
@@ -106,7 +111,7 @@ def _parts(found: Description) -> Iterator[dict[str, str | None]]:
         yield from _kind(kind)
 
 
-def _kind(kind: Kind) -> Iterator[dict[str, str | None]]:
+def _kind(kind: OfferedKind) -> Iterator[dict[str, str | None]]:
     table = kind.section if kind.section == "investigator" else f"{kind.section}.<name>"
     yield _part("offers", kind.name, f"for [{table}]", kind.summary)
     for capability in kind.capabilities:
@@ -119,7 +124,7 @@ def _kind(kind: Kind) -> Iterator[dict[str, str | None]]:
         yield _setting(setting)
 
 
-def _setting(setting: Setting) -> dict[str, str | None]:
+def _setting(setting: SettingDescription) -> dict[str, str | None]:
     part = "common setting" if setting.common else "setting"
     default = "required" if setting.required else setting.default
     value = setting.type if default is None else f"{setting.type}; {default}"
@@ -136,7 +141,7 @@ def _part(
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What operators will call it.")],
     *,
-    kind: Annotated[Offering, one_of(Offering, help="What it will offer.")],
+    kind: Annotated[ScaffoldKind, choice_option(ScaffoldKind, help="What it will offer.")],
     folder: Annotated[Path, typer.Option(help="Where to make its folder.")] = Path(),
 ) -> None:
     """Make a distribution with a plugin that works, its tests and its README.

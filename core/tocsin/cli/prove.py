@@ -26,7 +26,9 @@ _COUNTED = {"stretches": "stretch", "records": "record", "new": "new", "rejected
 def prove(
     since: Annotated[
         str,
-        typer.Option(help=f"How far back, such as 24h or 7d; {accounting.LONGEST.days}d at most."),
+        typer.Option(
+            help=f"How far back, such as 24h or 7d; {accounting.LONGEST_PERIOD.days}d at most."
+        ),
     ] = "24h",
     as_json: AsJson = False,
 ) -> None:
@@ -37,7 +39,7 @@ def prove(
     now = SystemClock().now()
     period = accounting.Period(now - _parse(since), now)
     proof = run_on_database(
-        load_settings(), lambda database: database.read(accounting.prove, period, now)
+        load_settings(), lambda database: database.read(accounting.report_period, period, now)
     )
     if as_json:
         print(orjson.dumps(proof, option=orjson.OPT_INDENT_2).decode())
@@ -57,8 +59,10 @@ def _parse(text: str) -> timedelta:
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
         raise OperatorError(f"--since: found {text!r}; {reason}") from None
-    if not timedelta(0) < duration <= accounting.LONGEST:
-        raise OperatorError(f"--since: found {text!r}; give {accounting.LONGEST.days}d at most")
+    if not timedelta(0) < duration <= accounting.LONGEST_PERIOD:
+        raise OperatorError(
+            f"--since: found {text!r}; give {accounting.LONGEST_PERIOD.days}d at most"
+        )
     return duration
 
 

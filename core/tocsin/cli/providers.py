@@ -10,10 +10,10 @@ from tocsin.cli.existing import run_on_database
 from tocsin.cli.output import AsJson
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
-from tocsin.incidents import ProviderFacts, facts_of, list_providers
+from tocsin.incidents import ProviderFacts, describe_providers, list_providers
 from tocsin.registry import load_configuration, read_plugins_file
 from tocsin.settings import Settings, load_settings
-from tocsin.validation import nearest
+from tocsin.validation import suggest_nearest
 
 _COLUMNS = (
     "name",
@@ -46,7 +46,7 @@ def configured_providers(settings: Settings) -> list[ProviderFacts]:
         settings.plugins_file, templates_dir=settings.templates_dir, sections=("providers",)
     )
     configuration = asyncio.run(loading)
-    return facts_of(configuration, configuration.absent)
+    return describe_providers(configuration, configuration.absent)
 
 
 def require_known(settings: Settings, name: str) -> None:
@@ -57,7 +57,7 @@ def require_known(settings: Settings, name: str) -> None:
     known = sorted({*file.providers, *(record["name"] for record in shown)})
     if name not in known:
         words = f"--provider: found {name!r}; name one of: {', '.join(known) or 'none yet'}"
-        raise OperatorError(words + nearest(name, known))
+        raise OperatorError(words + suggest_nearest(name, known))
 
 
 def _covered_until(record: dict[str, Any]) -> str | None:

@@ -10,14 +10,14 @@ from pydantic import ValidationError
 from tocsin.channels import CaseChannel
 from tocsin.cli.unused import find_unused
 from tocsin.clock import SystemClock
-from tocsin.contracts import Misfit, find_all_breaches, find_misfits
+from tocsin.contracts import SettingMismatch, find_all_breaches, find_mismatches
 from tocsin.delivery import Renderer
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.errors import Misconfigured
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Channel
 from tocsin.model import EventType
-from tocsin.registry import Configuration, Configured
+from tocsin.registry import Configuration, ConfiguredPlugin
 from tocsin.settings import Settings
 
 
@@ -26,7 +26,7 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
 
     What is wrong goes to standard error, and so do hints, which change nothing of what is returned.
     """
-    judge = _Judge(configuration, settings)
+    judge = _ReceiverChecker(configuration, settings)
     well = True
     for destination in configuration.destinations:
         misfits = judge.find_misfits(destination)
@@ -44,14 +44,14 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
     return well
 
 
-class _Judge:
+class _ReceiverChecker:
     def __init__(self, configuration: Configuration, settings: Settings) -> None:
         self._receivers = configuration.receivers
-        self._origin = Origin(configuration.path.parent)
+        self._origin = SettingsOrigin(configuration.path.parent)
         self._renderer = Renderer(configuration.template_paths, configuration.templates_dir)
         self._public_url = settings.public_url
 
-    def find_misfits(self, destination: Configured[Channel]) -> Sequence[Misfit]:
+    def find_misfits(self, destination: ConfiguredPlugin[Channel]) -> Sequence[SettingMismatch]:
         """Return what of its settings does not suit its receiver.
 
         Nothing where there is no such receiver, which the configuration's own problems say.
@@ -63,10 +63,12 @@ class _Judge:
             contract = self._renderer.contract(settings.template)
             foreign = list(self._foreign_template(destination))
         except Misconfigured as error:
-            return [Misfit("template", str(error))]
-        return foreign or ([] if contract is None else find_misfits(contract, settings))
+            return [SettingMismatch("template", str(error))]
+        return foreign or ([] if contract is None else find_mismatches(contract, settings))
 
-    def _foreign_template(self, destination: Configured[Channel]) -> Iterator[Misfit]:
+    def _foreign_template(
+        self, destination: ConfiguredPlugin[Channel]
+    ) -> Iterator[SettingMismatch]:
         """Yield it where a channel that knows one receiver is to send what is for another."""
         settings, own = destination.settings, self._own_template(destination)
         if own in (None, settings.template):
@@ -76,9 +78,11 @@ class _Judge:
             return
         if theirs.channel != settings.plugin:
             found = f"{settings.template!r} is for {theirs.name}, and this goes to {ours.name}"
-            yield Misfit("template", f"{found}; leave it out, or name templates for {ours.name}")
+            yield SettingMismatch(
+                "template", f"{found}; leave it out, or name templates for {ours.name}"
+            )
 
-    def _own_template(self, destination: Configured[Channel]) -> str | None:
+    def _own_template(self, destination: ConfiguredPlugin[Channel]) -> str | None:
         """Return the template of a channel that knows one receiver; None for any other."""
         kind, table = destination.kind, destination.table
         if kind is None or "template" not in table:
@@ -91,7 +95,7 @@ class _Judge:
         is_own = issubclass(kind, CaseChannel) or settings.template == settings.plugin
         return settings.template if is_own else None
 
-    def find_breaches(self, destination: Configured[Channel]) -> Sequence[str]:
+    def find_breaches(self, destination: ConfiguredPlugin[Channel]) -> Sequence[str]:
         """Return in what samples of its events are not what its receiver takes, each said once."""
         template = destination.settings.template
         if template not in self._receivers:
@@ -102,9 +106,9 @@ class _Judge:
                 events.setdefault(problem, []).append(event)
         return [f"{template}, {', '.join(them)}: {problem}" for problem, them in events.items()]
 
-    def _breaches(self, destination: Configured[Channel], event: EventType) -> list[str]:
+    def _breaches(self, destination: ConfiguredPlugin[Channel], event: EventType) -> list[str]:
         receiver, parts = destination.settings.template, (destination.kind or Channel).parts
-        happened = sample(event, self._public_url, SystemClock().now())
+        happened = build_sample(event, self._public_url, SystemClock().now())
         try:
             contract = self._renderer.contract(receiver)
             rendered = {part: self._renderer.render(receiver, happened, part) for part in parts}

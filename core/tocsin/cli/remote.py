@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 import orjson
 import typer
 
-from tocsin.cli.answers import Answer, read_answer
+from tocsin.cli.answers import ApiResponse, read_response
 from tocsin.errors import OperatorError, PluginFailure, TryLater
 from tocsin.hookspecs import HttpClient
 from tocsin.settings import load_settings
@@ -66,7 +66,7 @@ class AdminApi:
         *,
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Answer:
+    ) -> ApiResponse:
         """Return the members of the answer; parameters and members that are None are not sent.
 
         OperatorError says why there is none, and never holds the token.
@@ -82,7 +82,7 @@ class AdminApi:
             )
         except PluginFailure as error:
             raise OperatorError(_unreached(method, error)) from None
-        return read_answer(response)
+        return read_response(response)
 
     async def collect(
         self, path: str, member: str, *, limit: int, **query: str | None
@@ -121,7 +121,7 @@ def run_on_api(url: str | None, token: str | None, work: Callable[[AdminApi], Aw
     return asyncio.run(run())
 
 
-def path_to(*parts: str) -> str:
+def admin_path(*parts: str) -> str:
     """Return the path below `/api/admin/`, each part escaped."""
     return "/".join(["/api/admin", *(quote(part, safe="") for part in parts)])
 

@@ -11,7 +11,7 @@ import typer
 
 from tocsin.cli.answers import print_columns
 from tocsin.cli.output import AsJson
-from tocsin.cli.remote import AdminToken, ApiUrl, Limit, path_to, run_on_api
+from tocsin.cli.remote import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.recurrence import ScheduleDefinition
 
 app = typer.Typer(no_args_is_help=True, help="Schedules of a running Tocsin, over its HTTP API.")
@@ -78,7 +78,7 @@ def list_all(
     as_json: AsJson = False,
 ) -> None:
     """List the schedules, by name."""
-    path = path_to("schedules")
+    path = admin_path("schedules")
     records = run_on_api(
         url,
         token,
@@ -92,7 +92,9 @@ def show(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Show one schedule, and when it runs next."""
-    record = run_on_api(url, token, lambda api: api.call("GET", path_to("schedules", schedule_id)))
+    record = run_on_api(
+        url, token, lambda api: api.call("GET", admin_path("schedules", schedule_id))
+    )
     print_columns([record], _DETAILS, as_json=as_json)
 
 
@@ -108,7 +110,9 @@ def create(
 ) -> None:
     """Create a schedule, and show when it runs next. It needs a query, and cron or interval."""
     body = {"name": name, **given, "tags": given["tags"] or None}
-    record = run_on_api(url, token, lambda api: api.call("POST", path_to("schedules"), body=body))
+    record = run_on_api(
+        url, token, lambda api: api.call("POST", admin_path("schedules"), body=body)
+    )
     print_columns([record], _DETAILS, as_json=as_json)
 
 
@@ -123,7 +127,7 @@ def change(
     **given: Any,
 ) -> None:
     """Change what is given of a schedule; the rest stays, and whether it is enabled."""
-    path, body = path_to("schedules", schedule_id), {**given, "tags": given["tags"] or None}
+    path, body = admin_path("schedules", schedule_id), {**given, "tags": given["tags"] or None}
     record = run_on_api(url, token, lambda api: api.call("PATCH", path, body=body))
     print_columns([record], _DETAILS, as_json=as_json)
 
@@ -133,7 +137,7 @@ def run(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Run a schedule once more, now, also a disabled one."""
-    path = path_to("schedules", schedule_id, "run")
+    path = admin_path("schedules", schedule_id, "run")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _RUN, as_json=as_json)
 
@@ -143,7 +147,7 @@ def enable(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Have a schedule run again, its failures forgotten, and show when it runs next."""
-    path = path_to("schedules", schedule_id, "enable")
+    path = admin_path("schedules", schedule_id, "enable")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _DETAILS, as_json=as_json)
 
@@ -153,7 +157,7 @@ def disable(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Have a schedule run no more until it is enabled; a run under way ends as it does."""
-    path = path_to("schedules", schedule_id, "disable")
+    path = admin_path("schedules", schedule_id, "disable")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _COLUMNS, as_json=as_json)
 
@@ -163,7 +167,7 @@ def delete(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Delete a schedule that was made over HTTP; its runs can still be read."""
-    path = path_to("schedules", schedule_id)
+    path = admin_path("schedules", schedule_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     print_columns([record], _COLUMNS, as_json=as_json)
 
@@ -181,7 +185,7 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List what became of a schedule's fire times, the newest first."""
-    path = path_to("schedules", schedule_id, "runs")
+    path = admin_path("schedules", schedule_id, "runs")
     records = run_on_api(
         url, token, lambda api: api.collect(path, "runs", limit=limit, state=state)
     )
@@ -197,7 +201,7 @@ def upcoming(
     as_json: AsJson = False,
 ) -> None:
     """List what is due next, of all schedules."""
-    path, query = path_to("schedules", "upcoming"), {"within": within, "limit": limit}
+    path, query = admin_path("schedules", "upcoming"), {"within": within, "limit": limit}
     answer = run_on_api(url, token, lambda api: api.call("GET", path, query=query))
     print_columns(answer["upcoming"], _UPCOMING, as_json=as_json)
     if answer["truncated"]:

@@ -35,7 +35,7 @@ def search(
 
 
 def _find(connection: Connection, query: str, limit: int) -> list[dict[str, Any]]:
-    page = knowledge.search(connection, query, limit=limit)
+    page = knowledge.search_documents(connection, query, limit=limit)
     return [
         {
             "kind": found.kind,

@@ -20,11 +20,11 @@ from tocsin.cli.providers import configured_providers
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.hookspecs import Capability
-from tocsin.incidents import BackfillState, Origin
+from tocsin.incidents import BackfillOrigin, BackfillState
 from tocsin.model import Window
 from tocsin.settings import Settings, load_settings
 from tocsin.store import Database
-from tocsin.validation import nearest
+from tocsin.validation import suggest_nearest
 
 app = typer.Typer(no_args_is_help=True, help="Read stretches of the past.")
 
@@ -105,7 +105,7 @@ def _require_able(settings: Settings, name: str) -> None:
     known = {facts.name: facts for facts in configured_providers(settings)}
     if name not in known:
         names = ", ".join(known) or "none yet"
-        hint = nearest(name, sorted(known))
+        hint = suggest_nearest(name, sorted(known))
         raise OperatorError(f"--provider: found {name!r}; name one of: {names}{hint}")
     if Capability.BACKFILL not in known[name].capabilities:
         raise OperatorError(f"--provider: the plugin {known[name].plugin!r} cannot read the past")
@@ -121,7 +121,7 @@ async def _fill(
 def _create(connection: Connection, provider: str, window: Window, alert: bool) -> dict[str, Any]:
     now, by = SystemClock().now(), whoami()
     made = incidents.create_backfill(
-        connection, provider, window, alert=alert, origin=Origin.OPERATOR, by=by, now=now
+        connection, provider, window, alert=alert, origin=BackfillOrigin.OPERATOR, by=by, now=now
     )
     details = {name: made[name] for name in ("provider", "from", "to", "alert")}
     record(connection, now, "backfill.create", target=f"backfill:{made['id']}", details=details)

@@ -13,12 +13,12 @@ from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
 from tocsin.contracts import BODY, find_all_breaches
 from tocsin.delivery import Renderer
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.errors import Misconfigured, OperatorError
 from tocsin.model import EventType
 from tocsin.registry import Configuration, load_configuration
 from tocsin.settings import Settings, load_settings
-from tocsin.validation import nearest
+from tocsin.validation import suggest_nearest
 
 app = typer.Typer(no_args_is_help=True, help="What receivers are sent.")
 
@@ -64,7 +64,7 @@ def _check_receiver(receiver: str, configuration: Configuration) -> None:
     known = configuration.receivers
     if receiver not in known:
         words = f"there are no templates for {receiver!r}; name one of: {', '.join(known)}"
-        raise OperatorError(f"{words}{nearest(receiver, known)}")
+        raise OperatorError(f"{words}{suggest_nearest(receiver, known)}")
 
 
 @app.command()
@@ -84,7 +84,7 @@ def render(
     configuration, settings = _load()
     _check_receiver(receiver, configuration)
     renderer = _renderer(configuration)
-    happened = sample(event, settings.public_url, SystemClock().now())
+    happened = build_sample(event, settings.public_url, SystemClock().now())
     try:
         contract = renderer.contract(receiver)
         parts = (part,) if part else contract.parts if contract else (BODY,)

@@ -15,7 +15,7 @@ from tocsin.cli.output import AsJson, print_records
 from tocsin.errors import OperatorError
 from tocsin.settings import load_settings
 
-Line = tuple[int, dict[str, Any]]
+TraceLine = tuple[int, dict[str, Any]]
 """How deep in the tree, and what stands there."""
 
 
@@ -25,7 +25,7 @@ def trace(
 ) -> None:
     """Show what brought an incident, who looked into it, and each attempt to tell of either."""
     found = run_on_database(
-        load_settings(), lambda database: database.read(accounting.trace, number)
+        load_settings(), lambda database: database.read(accounting.trace_incident, number)
     )
     if found is None:
         raise OperatorError(f"there is no incident {number}")
@@ -47,7 +47,7 @@ def _print_tree(found: dict[str, Any]) -> None:
 _UNPRINTABLE = dict.fromkeys([*range(32), *range(127, 160)], " ")
 
 
-def _lines(found: dict[str, Any]) -> Iterator[Line]:
+def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:
     incident, coverage, alert = found["incident"], found["coverage"], found["alert"]
     named = f"{incident['provider']} {incident['external_id']}, {incident['severity']}"
     detail = f"{named}: {incident['title']}"
@@ -63,7 +63,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         yield from _investigation(session, 1)
 
 
-def _investigation(session: dict[str, Any], depth: int) -> Iterator[Line]:
+def _investigation(session: dict[str, Any], depth: int) -> Iterator[TraceLine]:
     schedule = session["schedule_id"]
     who = f"schedule {schedule}" if schedule else session["created_by"]
     asked = f"{who} asked: {session['query']}"
@@ -77,14 +77,14 @@ def _investigation(session: dict[str, Any], depth: int) -> Iterator[Line]:
         yield from _event(event, depth + 1)
 
 
-def _event(event: dict[str, Any], depth: int) -> Iterator[Line]:
+def _event(event: dict[str, Any], depth: int) -> Iterator[TraceLine]:
     kind = event["event_type"]
     yield depth, _record("event", event["id"], event["outcome"], event["timestamp"], kind)
     for delivery in event["deliveries"]:
         yield from _delivery(delivery, depth + 1)
 
 
-def _delivery(delivery: dict[str, Any], depth: int) -> Iterator[Line]:
+def _delivery(delivery: dict[str, Any], depth: int) -> Iterator[TraceLine]:
     name = f"{delivery['destination']} {delivery['id']}"
     named = " ".join(filter(None, (delivery["remote_id"], delivery["remote_url"])))
     remote = f"there it is {named}" if named else None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tocsin.contracts import CONTRACT, SCHEMA
 from tocsin.model import EventType
-from tocsin.validation import nearest
+from tocsin.validation import suggest_nearest
 
 _TEMPLATE = re.compile(rf"(?:{'|'.join(EventType)})(?:\.[\w-]+)?\.(?:json|txt|html)\.j2")
 
@@ -23,7 +23,7 @@ def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterato
     """
     receivers = sorted({it.name for path in shipped for it in path.glob("[!_.]*") if it.is_dir()})
     for folder in sorted(it for it in mine.glob("[!_.]*") if it.is_dir()):
-        near = nearest(folder.name, receivers, _ALIKE)
+        near = suggest_nearest(folder.name, receivers, _ALIKE)
         if folder.name not in (*receivers, *named) and near:
             yield f"{folder}: nothing uses it{near}"
         else:
@@ -34,6 +34,6 @@ def _unused_files(folder: Path, shipped: Sequence[Path]) -> Iterator[str]:
     theirs = {it.name for path in shipped for it in (path / folder.name).glob("*")}
     known = sorted({*theirs, CONTRACT, SCHEMA, *(f"{event}.json.j2" for event in EventType)})
     for path in sorted(it for it in folder.glob("[!_.]*") if it.is_file()):
-        near = nearest(path.name, known, _ALIKE)
+        near = suggest_nearest(path.name, known, _ALIKE)
         if path.name not in known and not _TEMPLATE.fullmatch(path.name) and near:
             yield f"{path}: nothing uses it{near}"

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import typer
 
-from tocsin.validation import nearest
+from tocsin.validation import suggest_nearest
 
 Word = TypeVar("Word", bound=StrEnum)
 
 
-def one_of(words: type[Word], *names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
+def choice_option(words: type[Word], *names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
     """Return an option whose values are these words, in any case; it says which where none fits."""
     return typer.Option(*names, help=help, parser=_parser(words), metavar=f"[{'|'.join(words)}]")
 
@@ -25,7 +25,7 @@ def _parser(words: type[Word]) -> Callable[[str], Word]:
         if word := known.get(text.casefold()):
             return word
         names = [word.value for word in words]
-        hint = nearest(text, names)
+        hint = suggest_nearest(text, names)
         raise typer.BadParameter(f"found {text!r}; give one of: {', '.join(names)}{hint}")
 
     return parse

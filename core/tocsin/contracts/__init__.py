@@ -1,6 +1,6 @@
 """Contracts: what receivers take and answer, as data that stands beside their templates."""
 
-from tocsin.contracts.fitting import Misfit, find_misfits
+from tocsin.contracts.fitting import SettingMismatch, find_mismatches
 from tocsin.contracts.judging import BODY, find_all_breaches, find_breaches
 from tocsin.contracts.loading import CONTRACT, SCHEMA, load_contract
 
@@ -8,9 +8,9 @@ __all__ = [
     "BODY",
     "CONTRACT",
     "SCHEMA",
-    "Misfit",
+    "SettingMismatch",
     "find_all_breaches",
     "find_breaches",
-    "find_misfits",
+    "find_mismatches",
     "load_contract",
 ]

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from tocsin.fields import tells_of_secret
+from tocsin.fields import is_secret_name
 from tocsin.model import Contract
 
 _ALIKE = 0.85  # of two names, one of which is probably the other, misspelt
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class SettingMismatch:
     """A setting that is not as the receiver wants it."""
 
     setting: str
@@ -27,7 +27,7 @@ class Misfit:
         return f"{self.setting}: {'a hint: ' if self.is_hint else ''}{self.words}"
 
 
-def find_misfits(contract: Contract, settings: Any) -> list[Misfit]:
+def find_mismatches(contract: Contract, settings: Any) -> list[SettingMismatch]:
     """Return in what settings do not fit the receiver of their template; nothing if they do.
 
     What a contract names is looked for in the setting of the same name. A channel without one
@@ -35,7 +35,7 @@ def find_misfits(contract: Contract, settings: Any) -> list[Misfit]:
     """
     if contract.channel not in (None, settings.plugin):
         words = f"{settings.plugin!r} cannot bring {contract.name} anything"
-        return [Misfit("plugin", f'{words}; set plugin = "{contract.channel}"')]
+        return [SettingMismatch("plugin", f'{words}; set plugin = "{contract.channel}"')]
     return [
         *_missing_secrets(contract, settings),
         *_missing_headers(contract, settings),
@@ -43,18 +43,21 @@ def find_misfits(contract: Contract, settings: Any) -> list[Misfit]:
     ]
 
 
-def _missing_secrets(contract: Contract, settings: Any) -> Iterator[Misfit]:
+def _missing_secrets(contract: Contract, settings: Any) -> Iterator[SettingMismatch]:
     given = getattr(settings, "body_secrets", None)
     if not isinstance(given, Mapping):
         return
     for name, variable in contract.body_secrets.items():
         if name not in given:
             others = given.keys() - contract.body_secrets.keys()
-            words = _missing(contract, name, others)
-            yield Misfit("body_secrets", words or _wanted(contract, "body_secrets", name, variable))
+            words = _describe_missing(contract, name, others)
+            yield SettingMismatch(
+                "body_secrets",
+                words or _describe_required(contract, "body_secrets", name, variable),
+            )
 
 
-def _missing_headers(contract: Contract, settings: Any) -> Iterator[Misfit]:
+def _missing_headers(contract: Contract, settings: Any) -> Iterator[SettingMismatch]:
     """Yield the headers that are not there; their names have no case (RFC 9110 section 5.1)."""
     given = getattr(settings, "headers", None)
     if not isinstance(given, Mapping):
@@ -67,21 +70,25 @@ def _missing_headers(contract: Contract, settings: Any) -> Iterator[Misfit]:
     for name, variable in contract.headers.items():
         if name.lower() in there:
             continue
-        if misspelt := _missing(contract, name, others):
-            yield Misfit("headers", misspelt)
+        if misspelt := _describe_missing(contract, name, others):
+            yield SettingMismatch("headers", misspelt)
             continue
         # Some receivers know more than one way to be shown a credential
-        is_hint = contract.headers_are_chosen or any(map(tells_of_secret, others))
-        yield Misfit("headers", _wanted(contract, "headers", name, variable), is_hint)
+        is_hint = contract.headers_are_chosen or any(map(is_secret_name, others))
+        yield SettingMismatch(
+            "headers", _describe_required(contract, "headers", name, variable), is_hint
+        )
 
 
-def _open_url(contract: Contract, settings: Any) -> Iterator[Misfit]:
+def _open_url(contract: Contract, settings: Any) -> Iterator[SettingMismatch]:
     if contract.secret_url and getattr(settings, "secret_url", contract) is None:
         words = f"whoever knows it can post to {contract.name}, and it is written out"
-        yield Misfit("url", f'{words}; give {{ env = "{contract.secret_url}" }}', is_hint=True)
+        yield SettingMismatch(
+            "url", f'{words}; give {{ env = "{contract.secret_url}" }}', is_hint=True
+        )
 
 
-def _missing(contract: Contract, name: str, others: Collection[str]) -> str | None:
+def _describe_missing(contract: Contract, name: str, others: Collection[str]) -> str | None:
     """Return what is wrong where one of the others is the name, misspelt."""
     by_lower = {other.lower(): other for other in others}
     alike = get_close_matches(name.lower(), by_lower, n=1, cutoff=_ALIKE)
@@ -91,6 +98,6 @@ def _missing(contract: Contract, name: str, others: Collection[str]) -> str | No
     return f"{found}; did you mean {name!r}?"
 
 
-def _wanted(contract: Contract, setting: str, name: str, variable: str) -> str:
+def _describe_required(contract: Contract, setting: str, name: str, variable: str) -> str:
     example = f'{setting} = {{ {name} = {{ env = "{variable}" }} }}'
     return f"{contract.name} wants {name!r}, which is missing; give {example}"

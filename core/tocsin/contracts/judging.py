@@ -28,7 +28,7 @@ def find_breaches(contract: Contract, content: bytes, part: str = BODY) -> list[
         size = f"{len(content):,} bytes"
         breaches.append(f"it has {size}; {contract.name} takes {contract.largest:,}")
     if part == BODY:
-        return breaches + _breaches_of_schema(contract, content)
+        return breaches + _find_schema_breaches(contract, content)
     return breaches if content.strip() else ["it is empty"]
 
 
@@ -41,7 +41,7 @@ def find_all_breaches(contract: Contract, parts: Mapping[str, bytes]) -> list[st
     ]
 
 
-def _breaches_of_schema(contract: Contract, body: bytes) -> list[str]:
+def _find_schema_breaches(contract: Contract, body: bytes) -> list[str]:
     from jsonschema import Draft202012Validator  # which takes its time to be imported
 
     try:
@@ -50,15 +50,15 @@ def _breaches_of_schema(contract: Contract, body: bytes) -> list[str]:
         return [f"it is not JSON: {error}"]
     found = Draft202012Validator(contract.body).iter_errors(document)
     errors = sorted(found, key=lambda it: list(map(str, it.absolute_path)))
-    return list(map(_words, errors[:_MOST]))
+    return list(map(_format_breach, errors[:_MOST]))
 
 
-def _words(error: ValidationError) -> str:
+def _format_breach(error: ValidationError) -> str:
     place = "/".join(map(str, error.absolute_path)) or "the body"
-    return f"{place}: {_cut(error.message)}"
+    return f"{place}: {_shorten_message(error.message)}"
 
 
-def _cut(message: str) -> str:
+def _shorten_message(message: str) -> str:
     """Return a message with the middle left out: what was found comes first, what is wrong last."""
     if len(message) <= _SHOWN:
         return message

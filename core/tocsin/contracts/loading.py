@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tocsin.errors import ConfigurationError, Problem
+from tocsin.errors import ConfigurationError, ConfigurationProblem
 from tocsin.model import Contract
-from tocsin.validation import explain
+from tocsin.validation import explain_errors
 
 CONTRACT = "contract.toml"
 SCHEMA = "body.schema.json"
@@ -24,11 +24,11 @@ def load_contract(folders: Sequence[Path], receiver: str) -> Contract | None:
     The contract is that of the first folder that has one, and so is, by itself, the schema.
     Raises ConfigurationError with everything that is wrong with them.
     """
-    path = _first(folders, receiver, CONTRACT)
-    return None if path is None else _read(path, _first(folders, receiver, SCHEMA))
+    path = _find_file(folders, receiver, CONTRACT)
+    return None if path is None else _read(path, _find_file(folders, receiver, SCHEMA))
 
 
-def _first(folders: Sequence[Path], receiver: str, name: str) -> Path | None:
+def _find_file(folders: Sequence[Path], receiver: str, name: str) -> Path | None:
     paths = (folder / receiver / name for folder in folders)
     return next((path for path in paths if path.is_file()), None)
 
@@ -40,8 +40,11 @@ def _read(path: Path, schema: Path | None) -> Contract:
     try:
         return Contract.model_validate(content)
     except ValidationError as error:
-        mistakes = explain(error, Contract)
-        problems = [Problem(str(path), ".".join(it.path), it.found, it.expected) for it in mistakes]
+        mistakes = explain_errors(error, Contract)
+        problems = [
+            ConfigurationProblem(str(path), ".".join(it.path), it.found, it.expected)
+            for it in mistakes
+        ]
         raise ConfigurationError(problems) from error
 
 
@@ -49,7 +52,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _wrong(path, "", str(error), "mend it there") from error
+        raise _build_error(path, "", str(error), "mend it there") from error
 
 
 def _read_schema(path: Path) -> Any:
@@ -59,12 +62,12 @@ def _read_schema(path: Path) -> Any:
         schema = json.loads(path.read_text(encoding="utf-8"))
         Draft202012Validator.check_schema(schema)
     except (OSError, ValueError) as error:
-        raise _wrong(path, "", str(error), "mend it there") from error
+        raise _build_error(path, "", str(error), "mend it there") from error
     except SchemaError as error:
         place = ".".join(map(str, error.path))
-        raise _wrong(path, place, error.message, "write a JSON Schema (2020-12)") from error
+        raise _build_error(path, place, error.message, "write a JSON Schema (2020-12)") from error
     return schema
 
 
-def _wrong(path: Path, key: str, found: str, expected: str) -> ConfigurationError:
-    return ConfigurationError([Problem(str(path), key, found, expected)])
+def _build_error(path: Path, key: str, found: str, expected: str) -> ConfigurationError:
+    return ConfigurationError([ConfigurationProblem(str(path), key, found, expected)])

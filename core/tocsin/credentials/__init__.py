@@ -5,37 +5,37 @@ from tocsin.credentials.admins import Admins
 from tocsin.credentials.api_clients import (
     ApiClient,
     ClientStatus,
-    client_of,
     create_api_client,
     disable_api_client,
     list_api_clients,
     load_api_client,
     regenerate_secret,
     revoke_tokens,
+    to_api_client,
 )
 from tocsin.credentials.api_keys import (
     ApiKey,
     KeyStatus,
     create_api_key,
     disable_api_key,
-    key_of,
     list_api_keys,
     load_api_key,
     rotate_api_key,
+    to_api_key,
 )
 from tocsin.credentials.authentication import (
     AuthenticationError,
     Authenticator,
     Credential,
     Principal,
-    Unproven,
+    ProofRequired,
 )
 from tocsin.credentials.console_sessions import (
     ConsoleRole,
     ConsoleSession,
     begin_session,
     end_session,
-    end_sessions_of,
+    end_sessions_by_kind,
     find_session,
     form_token,
     is_form_token,
@@ -52,14 +52,14 @@ from tocsin.credentials.formats import (
     parse_key,
 )
 from tocsin.credentials.hashing import BusyError, Hasher
-from tocsin.credentials.memo import Memo
+from tocsin.credentials.memo import VerificationCache
 from tocsin.credentials.oidc import OidcAdmin, OidcIssuer
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
 from tocsin.credentials.oidc_opening import CALLBACK, Oidc, open_oidc
-from tocsin.credentials.oidc_sign_in import Arrival, OidcSignIn
+from tocsin.credentials.oidc_sign_in import OidcSignIn, SignInResult
 from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage
 from tocsin.credentials.scopes import Scope
-from tocsin.credentials.tokens import TokenError, expiry_of
+from tocsin.credentials.tokens import TokenError, read_expiry
 from tocsin.credentials.usage import Usage
 from tocsin.credentials.vault import Vault, open_proven_vault, open_vault
 
@@ -71,7 +71,6 @@ __all__ = [
     "Admins",
     "ApiClient",
     "ApiKey",
-    "Arrival",
     "AuthenticationError",
     "Authenticator",
     "BusyError",
@@ -84,7 +83,6 @@ __all__ = [
     "IssuerUnavailable",
     "KeyStatus",
     "KeyValue",
-    "Memo",
     "NoSuchRecordError",
     "NotActiveError",
     "Oidc",
@@ -92,21 +90,21 @@ __all__ = [
     "OidcIssuer",
     "OidcSignIn",
     "Principal",
+    "ProofRequired",
     "RecordPage",
     "Scope",
+    "SignInResult",
     "TokenError",
-    "Unproven",
     "Usage",
     "Vault",
+    "VerificationCache",
     "begin_session",
-    "client_of",
     "create_api_client",
     "create_api_key",
     "disable_api_client",
     "disable_api_key",
     "end_session",
-    "end_sessions_of",
-    "expiry_of",
+    "end_sessions_by_kind",
     "find_session",
     "form_token",
     "generate_client_id",
@@ -114,7 +112,6 @@ __all__ = [
     "generate_key",
     "generate_value",
     "is_form_token",
-    "key_of",
     "list_api_clients",
     "list_api_keys",
     "load_api_client",
@@ -125,8 +122,11 @@ __all__ = [
     "open_vault",
     "parse_client",
     "parse_key",
+    "read_expiry",
     "regenerate_secret",
     "revoke_token",
     "revoke_tokens",
     "rotate_api_key",
+    "to_api_client",
+    "to_api_key",
 ]

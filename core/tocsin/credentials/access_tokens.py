@@ -13,12 +13,12 @@ from sqlalchemy import Connection, bindparam, exists, select
 from ulid import ULID
 
 from tocsin.clock import Clock
-from tocsin.credentials.memo import Memo
+from tocsin.credentials.memo import VerificationCache
 from tocsin.credentials.signing_keys import ALGORITHMS, PublicKey, Purpose, SigningKeys
-from tocsin.credentials.tokens import TokenError, header_of, verified_claims
+from tocsin.credentials.tokens import TokenError, read_header, verify_claims
 from tocsin.credentials.vault import Vault
 from tocsin.settings import Settings
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import api_clients, revoked_tokens, signing_keys
 
 TYPE = "at+jwt"
@@ -52,7 +52,7 @@ class AccessTokens:
         self._issuer = issuer
         self._audience = audience
         # A token that was verified says the same until it expires
-        self._verified: Memo[AccessToken] = Memo(clock, lifetime=lifetime)
+        self._verified: VerificationCache[AccessToken] = VerificationCache(clock, lifetime=lifetime)
 
     def issue(self, connection: Connection, client_id: str, scopes: tuple[str, ...]) -> str:
         """Return a token; to be called in a write, and for a client that there is."""
@@ -128,13 +128,13 @@ class AccessTokens:
         return [_jwk(key) for key in self._keys.published(connection, self._clock.now())]
 
     def _check(self, connection: Connection, token: str) -> AccessToken:
-        header = header_of(token)
+        header = read_header(token)
         if not is_access_token(header):
             raise TokenError
         key = self._keys.public_key(connection, str(header.get("kid")), self._clock.now())
         if key is None:
             raise TokenError
-        claims = verified_claims(
+        claims = verify_claims(
             token, key, issuer=self._issuer, audience=self._audience, required=_CLAIMS
         )
         return _read(claims, key.id)
@@ -169,7 +169,7 @@ def open_tokens(settings: Settings, vault: Vault, clock: Clock) -> AccessTokens:
 def revoke_token(connection: Connection, token: AccessToken) -> None:
     """End this token at once (RFC 7009); to be called in a write."""
     row = {"jti": token.id, "expires_at": token.expires_at}
-    statement = insert_into(connection, revoked_tokens).values(row)
+    statement = build_insert(connection, revoked_tokens).values(row)
     connection.execute(statement.on_conflict_do_nothing())
 
 

@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from ulid import ULID
 
 from tocsin.clock import Clock
-from tocsin.credentials.console_sessions import end_sessions_of
+from tocsin.credentials.console_sessions import end_sessions_by_kind
 from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, SigningKeys
-from tocsin.credentials.tokens import TokenError, header_of, verified_claims
+from tocsin.credentials.tokens import TokenError, read_header, verify_claims
 from tocsin.credentials.vault import Vault
 from tocsin.errors import OperatorError
 
@@ -52,14 +52,14 @@ class Admins:
 
     def verify(self, connection: Connection, token: str) -> str:
         """Return the name of the admin whose token this is; raises TokenError."""
-        header = header_of(token)
+        header = read_header(token)
         if not is_admin_token(header):
             raise TokenError
         now = self._clock.now()
         key = self._keys.public_key(connection, str(header.get("kid")), now)
         if key is None:
             raise TokenError
-        claims = verified_claims(token, key, issuer=_ISSUER, audience=_AUDIENCE, required=_CLAIMS)
+        claims = verify_claims(token, key, issuer=_ISSUER, audience=_AUDIENCE, required=_CLAIMS)
         if claims["role"] != "admin" or not isinstance(claims["exp"], int):
             raise TokenError
         if now.timestamp() >= claims["exp"]:
@@ -70,7 +70,7 @@ class Admins:
         """Make every admin token void, and end every session of the console."""
         self._keys.revoke_all(connection)
         for kind in ("admin", "oidc"):
-            end_sessions_of(connection, kind)
+            end_sessions_by_kind(connection, kind)
 
 
 def is_admin_token(header: dict[str, object]) -> bool:

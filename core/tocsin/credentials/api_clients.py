@@ -66,7 +66,7 @@ def create_api_client(connection: Connection, client: ApiClient) -> None:
 def load_api_client(connection: Connection, client_id: str) -> ApiClient | None:
     """Return the client of this identifier as it is stored now, or None where there is none."""
     row = connection.execute(_by_client_id, {"client_id": client_id}).one_or_none()
-    return None if row is None else client_of(row)
+    return None if row is None else to_api_client(row)
 
 
 def list_api_clients(
@@ -107,7 +107,7 @@ def disable_api_client(
     return _store(connection, replace(client, disabled_at=now, updated_at=now)), True
 
 
-def client_of(row: Row[Any]) -> ApiClient:
+def to_api_client(row: Row[Any]) -> ApiClient:
     """Return the client that a row holds."""
     values = row._asdict()
     del values["search"]
@@ -119,7 +119,7 @@ def _load_for_update(connection: Connection, client_id: str) -> ApiClient:
     row = connection.execute(statement, {"client_id": client_id}).one_or_none()
     if row is None:
         raise NoSuchRecordError
-    return client_of(row)
+    return to_api_client(row)
 
 
 _CHANGING = ("secret_hash", "updated_at", "disabled_at", "token_generation")

@@ -82,7 +82,7 @@ def create_api_key(connection: Connection, key: ApiKey) -> None:
 def load_api_key(connection: Connection, key_id: str) -> ApiKey | None:
     """Return the key of this identifier as it is stored now, or None where there is none."""
     row = connection.execute(_by_key_id, {"key_id": key_id}).one_or_none()
-    return None if row is None else key_of(row)
+    return None if row is None else to_api_key(row)
 
 
 def list_api_keys(
@@ -136,7 +136,7 @@ def disable_api_key(connection: Connection, key_id: str, now: datetime) -> tuple
     return _store(connection, gone), True
 
 
-def key_of(row: Row[Any]) -> ApiKey:
+def to_api_key(row: Row[Any]) -> ApiKey:
     """Return the key that a row holds."""
     values = row._asdict()
     del values["search"]
@@ -147,7 +147,7 @@ def _load_for_update(connection: Connection, key_id: str) -> ApiKey:
     row = connection.execute(_by_key_id.with_for_update(), {"key_id": key_id}).one_or_none()
     if row is None:
         raise NoSuchRecordError
-    return key_of(row)
+    return to_api_key(row)
 
 
 _CHANGING = (

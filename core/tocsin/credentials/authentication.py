@@ -2,7 +2,7 @@
 
 Presenting costs no I/O. Identifying is a plain function over a connection, so that it can run in
 the same read as the work it guards. Only where a secret was not proven before does it raise
-`Unproven`; then `prove` runs Argon2id, off that connection, and identifying is tried again.
+`ProofRequired`; then `prove` runs Argon2id, off that connection, and identifying is tried again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tocsin.credentials.api_clients import ClientStatus, load_api_client
 from tocsin.credentials.api_keys import KeyStatus, load_api_key
 from tocsin.credentials.formats import ClientSecret, KeyValue, parse_key
 from tocsin.credentials.hashing import Hasher
-from tocsin.credentials.memo import Memo
+from tocsin.credentials.memo import VerificationCache
 from tocsin.credentials.oidc import OidcAdmin, OidcIssuer
-from tocsin.credentials.tokens import TokenError, header_of
+from tocsin.credentials.tokens import TokenError, read_header
 from tocsin.credentials.usage import Usage
 from tocsin.errors import TocsinError
 
@@ -66,7 +66,7 @@ class AuthenticationError(TocsinError):
     """The credential does not authenticate; the text is for whoever presented it."""
 
 
-class Unproven(TocsinError):  # noqa: N818 - a question, not an error
+class ProofRequired(TocsinError):  # noqa: N818 - a question, not an error
     """Whether the secret matches one of the stored hashes has to be found out first."""
 
     def __init__(self, hashes: Collection[str]) -> None:
@@ -93,13 +93,13 @@ class Authenticator:
         self._usage = usage
         self._clock = clock
         self._issuer = issuer
-        self._admitted: Memo[str] = Memo(clock)
+        self._admitted: VerificationCache[str] = VerificationCache(clock)
 
     def present_key(self, text: str) -> KeyValue:
         """Return the parts of an API key; raises AuthenticationError where it is malformed."""
         value = parse_key(text)
         if value is None:
-            is_token = bool(header_of(text))
+            is_token = bool(read_header(text))
             raise AuthenticationError(_TOKEN_AS_KEY if is_token else _MALFORMED_KEY)
         return value
 
@@ -107,7 +107,7 @@ class Authenticator:
         """Return a bearer token by its kind; raises AuthenticationError where it has none."""
         if self._access_tokens.is_known(text):
             return BearerToken(text)
-        header = header_of(text)
+        header = read_header(text)
         if self._issuer is not None and self._issuer.claims(text):
             return IssuerToken(text)
         if is_admin_token(header):
@@ -232,7 +232,7 @@ class Authenticator:
             return
         if proven is not None:  # against a hash that was replaced meanwhile
             raise AuthenticationError(_unknown(secret))
-        raise Unproven(hashes)
+        raise ProofRequired(hashes)
 
 
 _MALFORMED_KEY = "The API key is malformed: it was mistyped or cut, for its checksum does not fit."

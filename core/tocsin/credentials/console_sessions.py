@@ -73,7 +73,7 @@ def end_session(connection: Connection, secret: str) -> None:
     connection.execute(delete(_table).where(_c.digest == _digest(secret)))
 
 
-def end_sessions_of(connection: Connection, kind: str) -> None:
+def end_sessions_by_kind(connection: Connection, kind: str) -> None:
     """End every session of principals of a kind, such as `admin`."""
     connection.execute(delete(_table).where(_c.principal.startswith(f"{kind}:", autoescape=True)))
 

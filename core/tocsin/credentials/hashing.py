@@ -10,7 +10,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
 from tocsin.clock import Clock
-from tocsin.credentials.memo import Memo
+from tocsin.credentials.memo import VerificationCache
 from tocsin.errors import TocsinError
 
 WAITING = 128
@@ -29,7 +29,7 @@ class Hasher:
     def __init__(self, clock: Clock, *, waiting: int = WAITING) -> None:
         self.runs = 0
         """How often Argon2id was run."""
-        self._memo: Memo[str] = Memo(clock)
+        self._memo: VerificationCache[str] = VerificationCache(clock)
         cores = os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(cores, thread_name_prefix="tocsin-argon2")
         self._waiting = waiting * cores

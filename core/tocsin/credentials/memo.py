@@ -17,7 +17,7 @@ LIFETIME = timedelta(hours=1)
 Fact = TypeVar("Fact")
 
 
-class Memo(Generic[Fact]):
+class VerificationCache(Generic[Fact]):
     """Remembers what presented values have proven; safe to use from any thread.
 
     What was presented cannot be found out from it: it is kept under an HMAC with a key that never

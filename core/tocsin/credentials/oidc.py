@@ -9,7 +9,7 @@ import jwt
 from tocsin.clock import Clock
 from tocsin.credentials.oidc_keys import IssuerKeys
 from tocsin.credentials.oidc_tokens import IssuerTokens, check_times, find_roles
-from tocsin.credentials.tokens import TokenError, header_of
+from tocsin.credentials.tokens import TokenError, read_header
 
 # Tokens for other ends say so (RFC 8725 section 3.11); many issuers name no type, or only JWT.
 _TYPES = ("jwt", "at+jwt", "application/at+jwt")
@@ -50,7 +50,7 @@ class OidcIssuer:
 
     def claims(self, token: str) -> bool:
         """Return whether `token` says that it is of this issuer; proves nothing and does no I/O."""
-        if not header_of(token):
+        if not read_header(token):
             return False
         try:
             claims = jwt.decode(token, options={"verify_signature": False})

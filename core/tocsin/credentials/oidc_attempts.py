@@ -13,9 +13,9 @@ import orjson
 from cryptography.fernet import Fernet, InvalidToken
 
 from tocsin.clock import Clock
-from tocsin.credentials.memo import Memo
+from tocsin.credentials.memo import VerificationCache
 
-SIGN_IN = "console sign-in"
+SIGN_IN_KEY_PURPOSE = "console sign-in"
 """The purpose for which the key is derived."""
 LIFETIME = timedelta(minutes=10)
 """How long somebody may take at the issuer."""
@@ -24,7 +24,7 @@ _LONGEST = 4_096  # what browsers keep of a cookie (RFC 6265 section 6.1)
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SignInAttempt:
     """A sign-in that was begun in a browser."""
 
     state: str
@@ -43,24 +43,24 @@ class Attempt:
         return urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-class Attempts:
+class SignInAttempts:
     """Seals attempts for browsers to keep, so that nothing of them has to be kept here."""
 
     def __init__(self, key: bytes, clock: Clock) -> None:
         """`key` is 32 bytes that all nodes share."""
         self._fernet = Fernet(urlsafe_b64encode(key))
         self._clock = clock
-        self._used = Memo[bool](clock, lifetime=LIFETIME)
+        self._used = VerificationCache[bool](clock, lifetime=LIFETIME)
 
-    def begin(self, place: str) -> tuple[Attempt, str]:
+    def begin(self, place: str) -> tuple[SignInAttempt, str]:
         """Return a new attempt, and how its browser keeps it."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         wanted = place if len(place) <= LONGEST_PLACE else "/"
-        attempt = Attempt(state, nonce, verifier, wanted)
+        attempt = SignInAttempt(state, nonce, verifier, wanted)
         sealed = self._fernet.encrypt_at_time(orjson.dumps(asdict(attempt)), self._now())
         return attempt, sealed.decode()
 
-    def take(self, sealed: str, state: str) -> Attempt | None:
+    def take(self, sealed: str, state: str) -> SignInAttempt | None:
         """Return the attempt that is answered with `state`, once.
 
         None where this browser began none, or one with another state, or too long ago, or where
@@ -76,7 +76,7 @@ class Attempts:
         self._used.add(digest, fact=True)
         return attempt
 
-    def _open(self, sealed: str) -> Attempt | None:
+    def _open(self, sealed: str) -> SignInAttempt | None:
         if len(sealed) > _LONGEST:
             return None
         try:
@@ -84,7 +84,7 @@ class Attempts:
             found = self._fernet.decrypt_at_time(_bytes(sealed), seconds, self._now())
         except InvalidToken:
             return None
-        return Attempt(**orjson.loads(found))
+        return SignInAttempt(**orjson.loads(found))
 
     def _now(self) -> int:
         return int(self._clock.now().timestamp())

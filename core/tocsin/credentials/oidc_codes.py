@@ -15,7 +15,7 @@ from tocsin.credentials.oidc_discovery import (
     TIMEOUT,
     Endpoints,
     IssuerUnavailable,
-    read_answer,
+    parse_issuer_response,
 )
 from tocsin.errors import PluginFailure, TocsinError
 from tocsin.hookspecs import HttpClient, HttpResponse
@@ -37,13 +37,13 @@ class OidcClient:
     redirect_uri: str
 
 
-class _Tokens(BaseModel):
+class _TokenResponse(BaseModel):
     """OpenID Connect Core 1.0 section 3.1.3.3, as far as it is used here."""
 
     id_token: str
 
 
-class _Error(BaseModel):
+class _ErrorResponse(BaseModel):
     """RFC 6749 section 5.2."""
 
     error: str
@@ -72,7 +72,7 @@ async def exchange_code(
     except PluginFailure as error:
         raise IssuerUnavailable(str(error)) from None
     _require_no_error(answer, url)
-    return read_answer(answer, url, _Tokens).id_token
+    return parse_issuer_response(answer, url, _TokenResponse).id_token
 
 
 def _authenticate(
@@ -101,7 +101,7 @@ def _require_no_error(answer: HttpResponse, url: str) -> None:
 def read_error(answer: HttpResponse) -> str:
     """Return the code of the error that was answered, or that there is none."""
     try:
-        error = _Error.model_validate(orjson.loads(answer.body)).error
+        error = _ErrorResponse.model_validate(orjson.loads(answer.body)).error
     except ValueError:
         return f"status {answer.status}"
     return error[:100] if error.isprintable() else "an unreadable error"

@@ -47,7 +47,7 @@ async def discover(issuer: str, http: HttpClient) -> Discovery:
     """Return what the issuer says of itself; raises IssuerUnavailable and PluginFailure."""
     well_known = f"{issuer.removesuffix('/')}/.well-known/openid-configuration"
     answer = await http.request("GET", well_known, timeout=TIMEOUT, limit=LIMIT)
-    found = read_answer(answer, well_known, Discovery)
+    found = parse_issuer_response(answer, well_known, Discovery)
     # OpenID Connect Discovery 1.0 section 4.3
     if found.issuer != issuer:
         raise IssuerUnavailable(f"{well_known} names another issuer, {found.issuer!r}")
@@ -55,7 +55,7 @@ async def discover(issuer: str, http: HttpClient) -> Discovery:
     return found
 
 
-def endpoints_of(found: Discovery) -> Endpoints:
+def read_endpoints(found: Discovery) -> Endpoints:
     """Return where people sign in; raises IssuerUnavailable where the issuer does not say it."""
     try:
         endpoints = Endpoints.model_validate(found.model_extra)
@@ -77,7 +77,7 @@ def require_tls(issuer: str, url: str) -> None:
         raise IssuerUnavailable(f"{issuer} names {url!r}, which is no address with {max(schemes)}")
 
 
-def read_answer(answer: HttpResponse, url: str, model: type[Model]) -> Model:
+def parse_issuer_response(answer: HttpResponse, url: str, model: type[Model]) -> Model:
     """Return what the issuer answered; raises IssuerUnavailable where it is something else."""
     if answer.status != HTTPStatus.OK:
         raise IssuerUnavailable(f"{url} answers with status {answer.status}")

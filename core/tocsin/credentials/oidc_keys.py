@@ -19,7 +19,7 @@ from tocsin.credentials.oidc_discovery import (
     Discovery,
     IssuerUnavailable,
     discover,
-    read_answer,
+    parse_issuer_response,
 )
 from tocsin.errors import PluginFailure
 from tocsin.hookspecs import HttpClient
@@ -55,13 +55,13 @@ class IssuerKey:
     public_key: Any
 
 
-class _KeySet(BaseModel):
+class _JsonWebKeySet(BaseModel):
     """RFC 7517 section 5."""
 
     keys: list[Any]
 
 
-class _Key(BaseModel):
+class _JsonWebKey(BaseModel):
     """RFC 7517 section 4, of a key that verifies signatures."""
 
     kty: str
@@ -151,14 +151,14 @@ class IssuerKeys:
         discovery = await discover(self._issuer, self._http)
         url = discovery.jwks_uri
         answer = await self._http.request("GET", url, timeout=TIMEOUT, limit=LIMIT)
-        return discovery, tuple(read_keys(read_answer(answer, url, _KeySet).keys))
+        return discovery, tuple(read_keys(parse_issuer_response(answer, url, _JsonWebKeySet).keys))
 
 
 def read_keys(entries: Iterable[Any]) -> Iterator[IssuerKey]:
     """Yield the keys of a set that verify signatures; others are passed over (RFC 7517 sec. 5)."""
     for entry in entries:
         try:
-            key = _Key.model_validate(entry)
+            key = _JsonWebKey.model_validate(entry)
             fitting = _ALGORITHMS.get((key.kty, key.crv), frozenset[str]())
             algorithms = fitting & {key.alg} if key.alg else fitting
             if algorithms:

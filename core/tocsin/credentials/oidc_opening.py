@@ -9,7 +9,7 @@ from yarl import URL
 
 from tocsin.clock import Clock
 from tocsin.credentials.oidc import OidcIssuer
-from tocsin.credentials.oidc_attempts import SIGN_IN, Attempts
+from tocsin.credentials.oidc_attempts import SIGN_IN_KEY_PURPOSE, SignInAttempts
 from tocsin.credentials.oidc_codes import OidcClient
 from tocsin.credentials.oidc_keys import IssuerKeys
 from tocsin.credentials.oidc_sign_in import OidcRoles, OidcSignIn
@@ -41,12 +41,14 @@ def open_oidc(settings: Settings, vault: Vault, clock: Clock, stack: AsyncExitSt
     stack.push_async_callback(http.close)
     keys = IssuerKeys(settings.oidc_issuer, http, clock)
     return Oidc(
-        issuer=_issuer(settings, keys, clock) if settings.oidc_audience else None,
-        sign_in=_sign_in(settings, vault, keys, http, clock) if settings.oidc_client_id else None,
+        issuer=_build_issuer(settings, keys, clock) if settings.oidc_audience else None,
+        sign_in=_build_sign_in(settings, vault, keys, http, clock)
+        if settings.oidc_client_id
+        else None,
     )
 
 
-def _issuer(settings: Settings, keys: IssuerKeys, clock: Clock) -> OidcIssuer:
+def _build_issuer(settings: Settings, keys: IssuerKeys, clock: Clock) -> OidcIssuer:
     return OidcIssuer(
         settings.oidc_issuer,
         audience=settings.oidc_audience,
@@ -57,7 +59,7 @@ def _issuer(settings: Settings, keys: IssuerKeys, clock: Clock) -> OidcIssuer:
     )
 
 
-def _sign_in(
+def _build_sign_in(
     settings: Settings, vault: Vault, keys: IssuerKeys, http: HttpClient, clock: Clock
 ) -> OidcSignIn:
     secret = settings.oidc_client_secret
@@ -70,7 +72,7 @@ def _sign_in(
         settings.oidc_issuer,
         client=client,
         roles=OidcRoles(settings.oidc_role_claim, settings.oidc_role, settings.oidc_viewer_role),
-        attempts=Attempts(vault.derive(SIGN_IN), clock),
+        attempts=SignInAttempts(vault.derive(SIGN_IN_KEY_PURPOSE), clock),
         keys=keys,
         http=http,
         clock=clock,

@@ -16,9 +16,9 @@ from yarl import URL
 from tocsin.clock import Clock
 from tocsin.credentials.authentication import AuthenticationError
 from tocsin.credentials.console_sessions import LONGEST, ConsoleRole, ConsoleSession
-from tocsin.credentials.oidc_attempts import Attempts
+from tocsin.credentials.oidc_attempts import SignInAttempts
 from tocsin.credentials.oidc_codes import CodeRefused, OidcClient, exchange_code
-from tocsin.credentials.oidc_discovery import Endpoints, endpoints_of
+from tocsin.credentials.oidc_discovery import Endpoints, read_endpoints
 from tocsin.credentials.oidc_keys import IssuerKeys
 from tocsin.credentials.oidc_tokens import IssuerTokens, check_times, find_roles
 from tocsin.credentials.tokens import TokenError
@@ -50,14 +50,15 @@ class OidcRoles:
             return ConsoleRole.VIEWER
         raise CallerError(
             403,
-            f"The issuer knows you as {name_of(claims)}, but without a role for Tocsin: its claim "
+            f"The issuer knows you as {read_display_name(claims)}, but without a role for Tocsin: "
+            "its claim "
             f"{self.claim} names neither {self.admin} (for admins) nor {self.viewer} (for those "
             "who only look).",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class SignInResult:
     """Somebody who comes from the issuer, signed in there."""
 
     session: ConsoleSession
@@ -74,7 +75,7 @@ class OidcSignIn:
         *,
         client: OidcClient,
         roles: OidcRoles,
-        attempts: Attempts,
+        attempts: SignInAttempts,
         keys: IssuerKeys,
         http: HttpClient,
         clock: Clock,
@@ -93,7 +94,7 @@ class OidcSignIn:
 
         Raises IssuerUnavailable.
         """
-        endpoints = endpoints_of(await self._keys.discovery())
+        endpoints = read_endpoints(await self._keys.discovery())
         attempt, sealed = self._attempts.begin(place)
         query = {
             "response_type": "code",
@@ -107,7 +108,7 @@ class OidcSignIn:
         }
         return str(URL(endpoints.authorization_endpoint).update_query(query)), sealed
 
-    async def finish(self, sealed: str, answer: Mapping[str, str]) -> Arrival:
+    async def finish(self, sealed: str, answer: Mapping[str, str]) -> SignInResult:
         """Return who comes back with this answer of the issuer.
 
         Raises AuthenticationError in words for them, CallerError (403) where they have no role,
@@ -116,7 +117,7 @@ class OidcSignIn:
         attempt = self._attempts.take(sealed, answer.get("state", ""))
         if attempt is None:
             raise AuthenticationError(_STRANGE)
-        endpoints = endpoints_of(await self._keys.discovery())
+        endpoints = read_endpoints(await self._keys.discovery())
         self._require_issuer(answer, endpoints)
         code = _code_in(answer)
         try:
@@ -128,7 +129,7 @@ class OidcSignIn:
             _log.warning("a sign-in was refused", issuer=self._issuer, reason=str(error))
             words = _CODE_REFUSED if isinstance(error, CodeRefused) else _TOKEN_REFUSED
             raise AuthenticationError(words) from None
-        return Arrival(self._session_of(claims), attempt.place)
+        return SignInResult(self._session_of(claims), attempt.place)
 
     def _require_issuer(self, answer: Mapping[str, str], endpoints: Endpoints) -> None:
         """Return where nothing says that another issuer answers (RFC 9207 section 2.4)."""
@@ -152,10 +153,10 @@ class OidcSignIn:
     def _session_of(self, claims: Mapping[str, Any]) -> ConsoleSession:
         role = self._roles.role_of(claims)
         until = self._clock.now() + LONGEST
-        return ConsoleSession(f"oidc:{claims['sub']}", name_of(claims), role, until)
+        return ConsoleSession(f"oidc:{claims['sub']}", read_display_name(claims), role, until)
 
 
-def name_of(claims: Mapping[str, Any]) -> str:
+def read_display_name(claims: Mapping[str, Any]) -> str:
     """Return what to call whoever the claims name; the subject where they have no better name."""
     for claim in _NAMES:
         name = claims.get(claim)

@@ -9,7 +9,7 @@ from typing import Any
 import jwt
 
 from tocsin.credentials.oidc_keys import ALGORITHMS, IssuerKey, IssuerKeys
-from tocsin.credentials.tokens import TokenError, header_of
+from tocsin.credentials.tokens import TokenError, read_header
 
 _LONGEST_SUBJECT = 255  # OpenID Connect Core 1.0 section 2
 _CLAIMS = ("iss", "aud", "sub", "exp")
@@ -31,7 +31,7 @@ class IssuerTokens:
 
         Raises TokenError, and IssuerUnavailable without the issuer's keys.
         """
-        header = header_of(token)
+        header = read_header(token)
         if not _is_acceptable(header, types):
             raise TokenError
         key = await self._keys.find(header["alg"], header.get("kid"))

@@ -23,7 +23,7 @@ class TokenError(TocsinError):
         self.expired = expired
 
 
-def header_of(token: str) -> dict[str, Any]:
+def read_header(token: str) -> dict[str, Any]:
     """Return the token's header, not verified; empty where this is no token. Does no I/O."""
     if len(token) > LONGEST or not token.isascii():
         return {}
@@ -35,7 +35,7 @@ def header_of(token: str) -> dict[str, Any]:
     return header if header.get("kid", "").isprintable() else {}
 
 
-def verified_claims(
+def verify_claims(
     token: str, key: PublicKey, *, issuer: str, audience: str, required: Sequence[str]
 ) -> dict[str, Any]:
     """Return the claims of a token that `key` signed; raises TokenError.
@@ -61,7 +61,7 @@ def verified_claims(
         raise TokenError from None
 
 
-def expiry_of(token: str) -> datetime:
+def read_expiry(token: str) -> datetime:
     """Return when a token ends that was verified before."""
     claims = jwt.decode(token, options={"verify_signature": False})
     return datetime.fromtimestamp(claims["exp"], UTC)

@@ -2,32 +2,32 @@
 
 from tocsin.delivery.destinations.applying import (
     apply_destinations,
+    list_configured_destinations,
     plan_destinations,
-    written_in,
 )
 from tocsin.delivery.destinations.changing import (
-    Written,
-    amend,
-    create,
-    delete,
-    resume,
+    DestinationSpec,
+    create_destination,
+    delete_destination,
+    resume_destination,
+    update_destination,
 )
-from tocsin.delivery.destinations.channels import Channels
+from tocsin.delivery.destinations.channels import ChannelFactory
 from tocsin.delivery.destinations.listing import count_waiting, list_destinations
-from tocsin.delivery.destinations.offering import Offer
+from tocsin.delivery.destinations.offering import ChannelOffer
 from tocsin.delivery.destinations.previewing import Preview
 from tocsin.delivery.destinations.records import (
     Destination,
-    Reason,
-    State,
+    DestinationState,
+    StopReason,
     load_destination,
     load_destinations,
 )
-from tocsin.delivery.destinations.registering import Registrar, WrongDestinationError
-from tocsin.delivery.destinations.sampling import Samples, Sent
-from tocsin.delivery.history.answers import StoredAttempts
+from tocsin.delivery.destinations.registering import DestinationValidator, InvalidDestinationError
+from tocsin.delivery.destinations.sampling import SampleResult, SampleSender
+from tocsin.delivery.history.answers import StoredAttemptLog
 from tocsin.delivery.history.archive import Archive
-from tocsin.delivery.history.filters import DeliveryState, Filter, Resting
+from tocsin.delivery.history.filters import DeliveryFilter, DeliveryState, ReplayableState
 from tocsin.delivery.history.names import NoSuchDestinationError
 from tocsin.delivery.history.reads import (
     list_attempts,
@@ -38,12 +38,12 @@ from tocsin.delivery.history.reads import (
 from tocsin.delivery.history.replaying import (
     NoSuchDeliveryError,
     NotReplayableError,
-    Replayer,
+    ReplayRunner,
     replay_batch,
     replay_delivery,
 )
 from tocsin.delivery.history.replays import (
-    Extent,
+    ReplayExtent,
     ReplayState,
     cancel_replay,
     create_replay,
@@ -53,50 +53,50 @@ from tocsin.delivery.history.replays import (
 )
 from tocsin.delivery.history.retention import Retention
 from tocsin.delivery.measuring.meters import DeliveryMetrics
-from tocsin.delivery.queue.requeueing import bury, unpark_all
+from tocsin.delivery.queue.requeueing import expire_deliveries, requeue_on_hold
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
-from tocsin.delivery.sending.fleet import Fleet
+from tocsin.delivery.sending.fleet import WorkerPool
 
 __all__ = [
     "Archive",
-    "Channels",
+    "ChannelFactory",
+    "ChannelOffer",
+    "DeliveryFilter",
     "DeliveryMetrics",
     "DeliveryState",
     "Destination",
-    "Extent",
-    "Filter",
-    "Fleet",
+    "DestinationSpec",
+    "DestinationState",
+    "DestinationValidator",
+    "InvalidDestinationError",
     "NoSuchDeliveryError",
     "NoSuchDestinationError",
     "NotReplayableError",
-    "Offer",
     "Preview",
-    "Reason",
-    "Registrar",
     "Renderer",
+    "ReplayExtent",
+    "ReplayRunner",
     "ReplayState",
-    "Replayer",
-    "Resting",
+    "ReplayableState",
     "Retention",
     "Router",
-    "Samples",
-    "Sent",
+    "SampleResult",
+    "SampleSender",
     "SqlQueue",
-    "State",
-    "StoredAttempts",
-    "Written",
-    "WrongDestinationError",
-    "amend",
+    "StopReason",
+    "StoredAttemptLog",
+    "WorkerPool",
     "apply_destinations",
-    "bury",
     "cancel_replay",
     "count_waiting",
-    "create",
+    "create_destination",
     "create_replay",
-    "delete",
+    "delete_destination",
+    "expire_deliveries",
     "list_attempts",
+    "list_configured_destinations",
     "list_deliveries",
     "list_destinations",
     "list_replays",
@@ -109,7 +109,7 @@ __all__ = [
     "plan_destinations",
     "replay_batch",
     "replay_delivery",
-    "resume",
-    "unpark_all",
-    "written_in",
+    "requeue_on_hold",
+    "resume_destination",
+    "update_destination",
 ]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from tocsin.model import Disposition, Enrichment, Entity, Json, Relation
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 SUMMARY = 1_000
 WORD = 200
@@ -32,10 +32,12 @@ _TECHNIQUE = re.compile(r"T\d{4}(\.\d{3})?", re.IGNORECASE | re.ASCII)
 def is_storable(entity: Entity) -> bool:
     """Return whether both databases hold the value as it is, also in an index."""
     value = entity.value
-    return bool(value) and clean(value, TEXT) == value and len(value.encode()) <= ENTITY_BYTES
+    return bool(value) and clean_text(value, TEXT) == value and len(value.encode()) <= ENTITY_BYTES
 
 
-def checked(returned: object, asked: Sequence[Entity]) -> dict[Entity, Enrichment | None]:
+def sanitize_enrichments(
+    returned: object, asked: Sequence[Entity]
+) -> dict[Entity, Enrichment | None]:
     """Return for each entity what is known of it, in their order; None where nothing is.
 
     Of what was not asked for nothing is kept, nor of what is said twice or beyond all measure.
@@ -61,7 +63,7 @@ def _sequence(returned: object) -> Sequence[object]:
 def _clean(enrichment: Enrichment) -> Enrichment:
     return replace(
         enrichment,
-        summary=clean(" ".join(str(enrichment.summary).split()), SUMMARY),
+        summary=clean_text(" ".join(str(enrichment.summary).split()), SUMMARY),
         disposition=Disposition(enrichment.disposition),
         score=None if enrichment.score is None else min(max(round(enrichment.score), 0), 100),
         tags=_words(enrichment.tags),
@@ -73,7 +75,7 @@ def _clean(enrichment: Enrichment) -> Enrichment:
 
 
 def _words(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(clean(str(word), WORD) for word in words if word))[:WORDS]
+    return tuple(dict.fromkeys(clean_text(str(word), WORD) for word in words if word))[:WORDS]
 
 
 def _techniques(names: Iterable[str]) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ def _facts(facts: Mapping[str, Json]) -> dict[str, Json]:
     kept: dict[str, Json] = {}
     room = FACTS
     for name, value in facts.items():
-        fact = {clean(str(name), WORD): clean_json(value)}
+        fact = {clean_text(str(name), WORD): clean_json(value)}
         room -= len(orjson.dumps(fact))
         if room < 0:
             break
@@ -116,11 +118,11 @@ def clean_json(value: Json, depth: int = _DEPTH) -> Json:
             whole = value.is_integer() and int(value) in _INTEGERS
             return int(value) if whole else value if abs(value) < float("inf") else None
         case Mapping() if depth:
-            return {clean(str(k), WORD): clean_json(it, depth - 1) for k, it in value.items()}
+            return {clean_text(str(k), WORD): clean_json(it, depth - 1) for k, it in value.items()}
         case list() | tuple() if depth:
             return [clean_json(item, depth - 1) for item in value]
         case _:
-            return clean(str(value), TEXT)
+            return clean_text(str(value), TEXT)
 
 
 def _link(link: str | None) -> str | None:

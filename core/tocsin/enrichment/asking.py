@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 import structlog
 
 from tocsin.clock import Clock, isoformat
-from tocsin.enrichment.answers import checked
-from tocsin.enrichment.replies import Failure, Replies
-from tocsin.enrichment.sharing import Questions
+from tocsin.enrichment.answers import sanitize_enrichments
+from tocsin.enrichment.replies import EnricherReplies, EnrichmentFailure
+from tocsin.enrichment.sharing import InFlightQuestions
 from tocsin.errors import Misconfigured, PluginFailure, Refused, TryLater
 from tocsin.hookspecs import Enricher
-from tocsin.limits import Buckets, Quota
+from tocsin.limits import Quota, TokenBuckets
 from tocsin.loops import was_cancelled
-from tocsin.model import Enrichment, Entity, Outcome
-from tocsin.store.text import clean
+from tocsin.model import Enrichment, Entity, QueryOutcome
+from tocsin.store.text import clean_text
 
 SIDE_BY_SIDE = 4
 PATIENCE = 3
@@ -32,73 +32,75 @@ _REASON = 500
 _log = structlog.get_logger()
 
 
-def make_buckets(clock: Clock) -> Buckets:
+def make_buckets(clock: Clock) -> TokenBuckets:
     """Return what all enrichers are limited by; share it, and nodes share each API's quota."""
-    return Buckets("enrichers", Quota(per_minute=_TOKENS, burst=_TOKENS), clock)
+    return TokenBuckets("enrichers", Quota(per_minute=_TOKENS, burst=_TOKENS), clock)
 
 
 @dataclass(slots=True)
-class _Round:
+class _BatchRun:
     """How asking for several goes, batch by batch."""
 
     patient_until: datetime
-    replies: Replies = field(default_factory=Replies)
+    replies: EnricherReplies = field(default_factory=EnricherReplies)
     failed: int = 0
     """How many batches in a row got no answer; what is refused is one, of that batch."""
-    ended_by: Failure | None = None
+    ended_by: EnrichmentFailure | None = None
 
     def count(self, came: object) -> None:
         """Note what came of a batch, and end what goes wrong for every other as well."""
-        if not isinstance(came, Failure):
+        if not isinstance(came, EnrichmentFailure):
             self.failed = 0
             return
-        self.failed += came.outcome is Outcome.UNAVAILABLE
+        self.failed += came.outcome is QueryOutcome.UNAVAILABLE
         if came.final or self.failed >= PATIENCE:
             self.ended_by = self.ended_by or came
 
 
-class Asker:
+class BatchedEnricher:
     """Asks one enricher."""
 
-    def __init__(self, name: str, enricher: Enricher, buckets: Buckets, clock: Clock) -> None:
+    def __init__(self, name: str, enricher: Enricher, buckets: TokenBuckets, clock: Clock) -> None:
         self.name = name
         self.enricher = enricher
         self._buckets = buckets
         self._clock = clock
-        self.questions = Questions()
+        self.questions = InFlightQuestions()
         """What it is being asked for."""
         self._side_by_side = asyncio.Semaphore(SIDE_BY_SIDE)
         self._held_until: datetime | None = None
 
-    async def ask(self, entities: Sequence[Entity]) -> Replies:
+    async def ask(self, entities: Sequence[Entity]) -> EnricherReplies:
         """Return what came of asking for each of these; it raises nothing.
 
         It waits for its turn under the rate as long as one question may take, not longer.
         """
         size = max(self.enricher.batch, 1)
         batches = deque(entities[at : at + size] for at in range(0, len(entities), size))
-        this = _Round(self._clock.now() + self.enricher.settings.timeout)
+        this = _BatchRun(self._clock.now() + self.enricher.settings.timeout)
         async with asyncio.TaskGroup() as workers:
             for _ in range(min(SIDE_BY_SIDE, len(batches))):
                 workers.create_task(self._work(batches, this))
         return this.replies
 
-    async def _work(self, batches: deque[Sequence[Entity]], this: _Round) -> None:
+    async def _work(self, batches: deque[Sequence[Entity]], this: _BatchRun) -> None:
         while batches:
             batch = batches.popleft()
             async with self._side_by_side:
                 came = this.ended_by or await self._ask_batch(batch, this.patient_until)
             this.count(came)
             for entity in batch:
-                reply = came if isinstance(came, Failure) else came[entity]
+                reply = came if isinstance(came, EnrichmentFailure) else came[entity]
                 this.replies.note(entity, reply)
                 self.questions.settle(entity, reply)
 
     async def _ask_batch(
         self, batch: Sequence[Entity], patient_until: datetime
-    ) -> dict[Entity, Enrichment | None] | Failure:
+    ) -> dict[Entity, Enrichment | None] | EnrichmentFailure:
         if self._clock.now() > patient_until:
-            return Failure(Outcome.UNAVAILABLE, "no time was left to ask it", final=True)
+            return EnrichmentFailure(
+                QueryOutcome.UNAVAILABLE, "no time was left to ask it", final=True
+            )
         if self.enricher.online:
             failure = self._held() or await self._take_turn(len(batch), patient_until)
             if failure:
@@ -111,43 +113,49 @@ class Asker:
                 raise
             return self._failure(error)
         try:
-            return checked(returned, batch)
+            return sanitize_enrichments(returned, batch)
         except (TypeError, ValueError, AttributeError) as error:
             _log.error("an enricher returned what is of no use", enricher=self.name, exc_info=error)
-            return Failure(Outcome.UNAVAILABLE, clean(f"it failed: {error}", _REASON))
+            return EnrichmentFailure(
+                QueryOutcome.UNAVAILABLE, clean_text(f"it failed: {error}", _REASON)
+            )
 
-    def _held(self) -> Failure | None:
+    def _held(self) -> EnrichmentFailure | None:
         if self._held_until is None or self._held_until <= self._clock.now():
             return None
         reason = f"it asks to be left alone until {isoformat(self._held_until)}"
-        return Failure(Outcome.UNAVAILABLE, reason, final=True)
+        return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason, final=True)
 
-    async def _take_turn(self, count: int, patient_until: datetime) -> Failure | None:
+    async def _take_turn(self, count: int, patient_until: datetime) -> EnrichmentFailure | None:
         rate = self.enricher.settings.requests_per_minute
         while not (standing := self._buckets.take(self.name, count * _TOKENS / rate)).allowed:
             pause = timedelta(seconds=standing.retry_after)
             if self._clock.now() + pause > patient_until:
                 reason = f"requests_per_minute ({rate}) is used up"
-                return Failure(Outcome.UNAVAILABLE, reason, final=True)
+                return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason, final=True)
             await self._clock.sleep(pause)
         return None
 
-    def _failure(self, error: BaseException) -> Failure:
-        reason = clean(str(error) or repr(error), _REASON)
+    def _failure(self, error: BaseException) -> EnrichmentFailure:
+        reason = clean_text(str(error) or repr(error), _REASON)
         match error:
             case TimeoutError():
                 seconds = self.enricher.settings.timeout.total_seconds()
-                return Failure(Outcome.UNAVAILABLE, f"no answer within {seconds:g} s", final=True)
+                return EnrichmentFailure(
+                    QueryOutcome.UNAVAILABLE, f"no answer within {seconds:g} s", final=True
+                )
             case TryLater():
                 self._hold(error)
-                return Failure(Outcome.UNAVAILABLE, reason, final=True)
+                return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason, final=True)
             case Refused():
-                return Failure(Outcome.REFUSED, reason, final=isinstance(error, Misconfigured))
+                return EnrichmentFailure(
+                    QueryOutcome.REFUSED, reason, final=isinstance(error, Misconfigured)
+                )
             case PluginFailure():
-                return Failure(Outcome.UNAVAILABLE, reason)
+                return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason)
         _log.error("an enricher failed", enricher=self.name, exc_info=error)
         # its words may hold secrets
-        return Failure(Outcome.UNAVAILABLE, f"it failed ({type(error).__name__})")
+        return EnrichmentFailure(QueryOutcome.UNAVAILABLE, f"it failed ({type(error).__name__})")
 
     def _hold(self, error: TryLater) -> None:
         """Have the enricher left alone as long as it asks for, or a while if it is throttled."""

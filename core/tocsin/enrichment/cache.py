@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, bindparam, select
 
-from tocsin.knowledge.graph import Seen, record_relations
+from tocsin.knowledge.graph import ObservedRelation, record_relations
 from tocsin.model import Enrichment, Entity, EntityKind, Marking, Node, Relation, Vocabulary
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import enrichments
 
 _ENRICHMENT = TypeAdapter(Enrichment)
@@ -28,7 +28,7 @@ _kept = select(_e.kind, _e.value, _e.content, _e.fetched_at, _e.changed_at, _e.e
 )
 
 
-class Difference(Vocabulary):
+class EnrichmentDifference(Vocabulary):
     """How what an enricher says of an entity compares with what it said before."""
 
     NEW = "new"
@@ -39,7 +39,7 @@ class Difference(Vocabulary):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedEnrichment:
     """What an enricher last said of an entity."""
 
     enrichment: Enrichment | None
@@ -49,9 +49,9 @@ class Kept:
     expires_at: datetime | None
 
 
-def look_up(
+def look_up_enrichments(
     connection: Connection, enricher: str, entities: Collection[Entity]
-) -> dict[Entity, Kept]:
+) -> dict[Entity, CachedEnrichment]:
     """Return what is kept of these entities; those of which nothing is are left out."""
     found = {}
     for kind, values in _by_kind(entities):
@@ -60,7 +60,9 @@ def look_up(
             entity = Entity(EntityKind(row.kind), row.value)
             with suppress(ValidationError):  # what another version of this service wrote
                 said = None if row.content is None else _from_content(entity, row.content)
-                found[entity] = Kept(said, row.fetched_at, row.changed_at, row.expires_at)
+                found[entity] = CachedEnrichment(
+                    said, row.fetched_at, row.changed_at, row.expires_at
+                )
     return found
 
 
@@ -73,7 +75,7 @@ def _by_kind(entities: Collection[Entity]) -> Iterator[tuple[EntityKind, list[st
             yield kind, several[start : start + _AT_ONCE]
 
 
-def store(
+def store_enrichments(
     connection: Connection,
     enricher: str,
     answers: Mapping[Entity, Enrichment | None],
@@ -81,16 +83,16 @@ def store(
     expires_at: datetime | None,
     *,
     markings: Mapping[Entity, Marking] = MappingProxyType({}),
-) -> dict[Entity, Difference]:
+) -> dict[Entity, EnrichmentDifference]:
     """Keep what was answered, and return how it compares; nothing where none is or was known.
 
     What an enrichment relates goes into the graph when it is said for the first time, marked as its
     entity is. An answer that never expires is written only where it differs.
     """
-    before = look_up(connection, enricher, answers)
-    differences: dict[Entity, Difference] = {}
+    before = look_up_enrichments(connection, enricher, answers)
+    differences: dict[Entity, EnrichmentDifference] = {}
     rows: list[dict[str, Any]] = []
-    news: list[Seen] = []
+    news: list[ObservedRelation] = []
     for entity, answer in answers.items():
         kept = before.get(entity)
         previous = kept.enrichment if kept else None
@@ -108,30 +110,32 @@ def store(
             }
             rows.append(row)
             marking = markings.get(entity, Marking())
-            news += (_seen(it, now, marking) for it in _news(previous, answer))
+            news += (_seen(it, now, marking) for it in _find_new_relations(previous, answer))
     _upsert(connection, rows)
     if news:
         record_relations(connection, {f"enricher:{enricher}": news})
     return differences
 
 
-def _compare(previous: Enrichment | None, answer: Enrichment | None) -> Difference | None:
+def _compare(previous: Enrichment | None, answer: Enrichment | None) -> EnrichmentDifference | None:
     if previous is None:
-        return Difference.NEW if answer else None
+        return EnrichmentDifference.NEW if answer else None
     if answer is None:
-        return Difference.GONE
-    return Difference.SAME if answer == previous else Difference.DIFFERENT
+        return EnrichmentDifference.GONE
+    return EnrichmentDifference.SAME if answer == previous else EnrichmentDifference.DIFFERENT
 
 
-def _news(previous: Enrichment | None, answer: Enrichment | None) -> Sequence[Relation]:
+def _find_new_relations(
+    previous: Enrichment | None, answer: Enrichment | None
+) -> Sequence[Relation]:
     """Return the relations that were not said before."""
     known = previous.relations if previous else ()
     return [relation for relation in (answer.relations if answer else ()) if relation not in known]
 
 
-def _seen(relation: Relation, now: datetime, marking: Marking) -> Seen:
+def _seen(relation: Relation, now: datetime, marking: Marking) -> ObservedRelation:
     source, target = Node.of(relation.source), Node.of(relation.target)
-    return Seen(source, relation.type, target, relation.at or now, marking)
+    return ObservedRelation(source, relation.type, target, relation.at or now, marking)
 
 
 def _content(answer: Enrichment | None) -> Any:
@@ -146,7 +150,7 @@ def _from_content(entity: Entity, content: Mapping[str, Any]) -> Enrichment:
 def _upsert(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         return
-    statement = insert_into(connection, enrichments)
+    statement = build_insert(connection, enrichments)
     new = statement.excluded
     columns = ("content", "fetched_at", "changed_at", "expires_at")
     # In one order for everybody, or two that write the same rows could wait for each other

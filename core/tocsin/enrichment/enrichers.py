@@ -10,16 +10,21 @@ from types import MappingProxyType
 from sqlalchemy import Connection
 
 from tocsin.clock import Clock
-from tocsin.enrichment.asking import Asker, make_buckets
-from tocsin.enrichment.cache import Difference, Kept, look_up, store
-from tocsin.enrichment.gate import refusals
-from tocsin.enrichment.gathered import Asked, Gathered
+from tocsin.enrichment.asking import BatchedEnricher, make_buckets
+from tocsin.enrichment.cache import (
+    CachedEnrichment,
+    EnrichmentDifference,
+    look_up_enrichments,
+    store_enrichments,
+)
+from tocsin.enrichment.gate import find_refusals
+from tocsin.enrichment.gathered import EnrichmentResult, GatheredEnrichments
 from tocsin.enrichment.measuring import EnrichmentMeters
-from tocsin.enrichment.replies import Replies
-from tocsin.enrichment.sharing import Claim
+from tocsin.enrichment.replies import EnricherReplies
+from tocsin.enrichment.sharing import QuestionClaim
 from tocsin.hookspecs import Enricher
-from tocsin.knowledge import known_markings
-from tocsin.model import EnricherSource, Entity, Marking, Outcome
+from tocsin.knowledge import find_markings
+from tocsin.model import EnricherSource, Entity, Marking, QueryOutcome
 from tocsin.observables import Environment
 from tocsin.store import Database
 
@@ -42,9 +47,10 @@ class Enrichers:
     ) -> None:
         """Take how each provider's incidents are marked; those of others are red."""
         self.buckets = make_buckets(clock)
-        """What online enrichers are limited by, for `tocsin.limits.Sharing`."""
+        """What online enrichers are limited by, for `tocsin.limits.BucketSynchronizer`."""
         self._askers = {
-            name: Asker(name, enrichers[name], self.buckets, clock) for name in sorted(enrichers)
+            name: BatchedEnricher(name, enrichers[name], self.buckets, clock)
+            for name in sorted(enrichers)
         }
         self._environment = environment
         self._database = database
@@ -63,7 +69,9 @@ class Enrichers:
             for name, asker in self._askers.items()
         )
 
-    async def ask(self, name: str, entities: Sequence[Entity], marking: Marking) -> Asked:
+    async def ask(
+        self, name: str, entities: Sequence[Entity], marking: Marking
+    ) -> EnrichmentResult:
         """Return what an enricher says of these entities, and keep it.
 
         Those that are of no kind of its own are passed over. An online one is asked only for what
@@ -71,8 +79,8 @@ class Enrichers:
         and for a week more, with its date, where it cannot be asked anew.
         """
         if name not in self._askers:
-            return Asked(
-                enrichments=(), outcome=Outcome.REFUSED, reason="there is no such enricher"
+            return EnrichmentResult(
+                enrichments=(), outcome=QueryOutcome.REFUSED, reason="there is no such enricher"
             )
         async with self.gathering(name, entities, marking) as gathered:
             if gathered.answers:
@@ -82,7 +90,7 @@ class Enrichers:
     @asynccontextmanager
     async def gathering(
         self, name: str, entities: Sequence[Entity], marking: Marking
-    ) -> AsyncIterator[Gathered]:
+    ) -> AsyncIterator[GatheredEnrichments]:
         """Yield what came of asking, for the caller to keep.
 
         An online enricher is asked for an entity once at a time: whoever wants the same, and may,
@@ -90,7 +98,7 @@ class Enrichers:
         """
         asker, own = self._askers[name], self._own(name, entities)
         markings = await self._marked(own, marking)
-        refused = refusals(asker.enricher, markings, self._environment)
+        refused = find_refusals(asker.enricher, markings, self._environment)
         open_to = [entity for entity in own if entity not in refused]
         with asker.questions.claim(open_to if asker.enricher.online else ()) as claim:
             gathered = await self._gather(asker, claim, open_to, refused)
@@ -100,14 +108,14 @@ class Enrichers:
 
     async def _gather(
         self,
-        asker: Asker,
-        claim: Claim,
+        asker: BatchedEnricher,
+        claim: QuestionClaim,
         entities: Sequence[Entity],
         refused: Mapping[Entity, str],
-    ) -> Gathered:
-        kept: dict[Entity, Kept] = {}
-        cached: dict[Entity, Kept] = {}
-        replies, now, left = Replies(), self._clock.now(), entities
+    ) -> GatheredEnrichments:
+        kept: dict[Entity, CachedEnrichment] = {}
+        cached: dict[Entity, CachedEnrichment] = {}
+        replies, now, left = EnricherReplies(), self._clock.now(), entities
         while left:
             kept |= await self._kept(asker, left)
             now = self._clock.now()
@@ -119,9 +127,9 @@ class Enrichers:
         setbacks = {
             entity: failure
             for entity, failure in replies.failures.items()
-            if failure.outcome is Outcome.UNAVAILABLE and _is_of_use(kept.get(entity), now)
+            if failure.outcome is QueryOutcome.UNAVAILABLE and _is_of_use(kept.get(entity), now)
         }
-        return Gathered(
+        return GatheredEnrichments(
             refused=refused,
             cached=cached,
             answers={it: replies.answers[it] for it in entities if it in replies.answers},
@@ -131,13 +139,13 @@ class Enrichers:
         )
 
     def keep(
-        self, connection: Connection, name: str, gathered: Gathered
-    ) -> dict[Entity, Difference]:
+        self, connection: Connection, name: str, gathered: GatheredEnrichments
+    ) -> dict[Entity, EnrichmentDifference]:
         """Keep what was answered; return how it compares with what was said before."""
         now, enricher = self._clock.now(), self._askers[name].enricher
         expires_at = now + enricher.settings.cache_for if enricher.online else None
         answers, markings = gathered.answers, gathered.markings
-        return store(connection, name, answers, now, expires_at, markings=markings)
+        return store_enrichments(connection, name, answers, now, expires_at, markings=markings)
 
     def _own(self, name: str, entities: Iterable[Entity]) -> list[Entity]:
         kinds = self._askers[name].enricher.kinds
@@ -147,19 +155,21 @@ class Enrichers:
         self, entities: Sequence[Entity], marking: Marking
     ) -> Mapping[Entity, Marking]:
         """Return each entity's marking: the strictest of what is known here and what was said."""
-        known = await self._database.read(known_markings, entities, self._markings)
+        known = await self._database.read(find_markings, entities, self._markings)
         return {
             entity: Marking.strictest([marking, *([known[entity]] if entity in known else [])])
             for entity in entities
         }
 
-    async def _kept(self, asker: Asker, entities: Sequence[Entity]) -> dict[Entity, Kept]:
+    async def _kept(
+        self, asker: BatchedEnricher, entities: Sequence[Entity]
+    ) -> dict[Entity, CachedEnrichment]:
         enricher = asker.enricher
         if not (enricher.online and enricher.settings.cache_for and entities):
             return {}
-        return await self._database.read(look_up, asker.name, entities)
+        return await self._database.read(look_up_enrichments, asker.name, entities)
 
-    def _count(self, name: str, gathered: Gathered) -> None:
+    def _count(self, name: str, gathered: GatheredEnrichments) -> None:
         if self._meters is None:
             return
         answered = sum(1 for answer in gathered.answers.values() if answer)
@@ -171,9 +181,9 @@ class Enrichers:
         self._meters.count(name, "failed", len(gathered.failures))
 
 
-def _is_good(kept: Kept, now: datetime) -> bool:
+def _is_good(kept: CachedEnrichment, now: datetime) -> bool:
     return kept.expires_at is not None and kept.expires_at > now
 
 
-def _is_of_use(kept: Kept | None, now: datetime) -> bool:
+def _is_of_use(kept: CachedEnrichment | None, now: datetime) -> bool:
     return kept is not None and kept.expires_at is not None and kept.expires_at + OUTDATED > now

@@ -21,22 +21,22 @@ _BEGIN = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?[\s/\\]*", re.IGNORECASE)
 _END = re.compile(r"[/\\?#]")
 
 
-def refusals(
+def find_refusals(
     enricher: Enricher, markings: Mapping[Entity, Marking], environment: Environment
 ) -> Mapping[Entity, str]:
     """Return those that the enricher may not be asked for, and by which rule."""
     refused = {}
     for entity, marking in markings.items():
-        reason = _unsound(entity)
+        reason = _entity_refusal(entity)
         if enricher.online and not reason:
-            forbidden = _exceeded(marking, enricher.settings.limit)
-            reason = forbidden or _private(entity, environment)
+            forbidden = _marking_refusal(marking, enricher.settings.limit)
+            reason = forbidden or _privacy_refusal(entity, environment)
         if reason:
             refused[entity] = reason
     return refused
 
 
-def _unsound(entity: Entity) -> str | None:
+def _entity_refusal(entity: Entity) -> str | None:
     if not is_storable(entity):
         return TOO_LONG
     try:
@@ -47,14 +47,14 @@ def _unsound(entity: Entity) -> str | None:
     return None
 
 
-def _private(entity: Entity, environment: Environment) -> str | None:
+def _privacy_refusal(entity: Entity, environment: Environment) -> str | None:
     """Return why an entity stays in the house whatever it is marked, None if it may leave."""
     if environment.is_internal(entity):
         return INTERNAL
-    return _telling(entity.value) if entity.kind is EntityKind.URL else None
+    return _url_refusal(entity.value) if entity.kind is EntityKind.URL else None
 
 
-def _telling(url: str) -> str | None:
+def _url_refusal(url: str) -> str | None:
     """Return why a URL gives away too much, None if it does not.
 
     What stands before an @ in front of path, query and fragment is someone's login (RFC 3986,
@@ -68,16 +68,16 @@ def _telling(url: str) -> str | None:
     return LOGIN if "@" in unquote(host) else None
 
 
-def _exceeded(marking: Marking, limit: Marking) -> str | None:
+def _marking_refusal(marking: Marking, limit: Marking) -> str | None:
     """Return in words which limit a marking is beyond, None if it is within both."""
     if marking.tlp.rank > limit.tlp.rank:
-        return _too_strict("tlp", marking.tlp, limit.tlp)
+        return _describe_excess("tlp", marking.tlp, limit.tlp)
     if marking.pap.rank > limit.pap.rank:
-        return _too_strict("pap", marking.pap, limit.pap)
+        return _describe_excess("pap", marking.pap, limit.pap)
     return None
 
 
-def _too_strict(protocol: str, marked: str, most: str) -> str:
+def _describe_excess(protocol: str, marked: str, most: str) -> str:
     """Return it in words; the marking is the strictest of all that an entity comes from."""
     return (
         f"something that it comes from is marked {protocol.upper()}:{marked.upper()}, "

@@ -7,36 +7,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tocsin.clock import isoformat
-from tocsin.enrichment.cache import Kept
-from tocsin.enrichment.replies import Failure
-from tocsin.model import Enrichment, Entity, Marking, Outcome
+from tocsin.enrichment.cache import CachedEnrichment
+from tocsin.enrichment.replies import EnrichmentFailure
+from tocsin.model import Enrichment, Entity, Marking, QueryOutcome
 
 _SHOWN = 3  # different reasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class EnrichmentResult:
     """What an enricher is asked for, and what it says."""
 
     enrichments: tuple[Enrichment, ...]
     """In the order of the entities; of those that it knows nothing of, nothing."""
-    outcome: Outcome
+    outcome: QueryOutcome
     reason: str | None = None
     """Why it was not answered, or not in full; None where it was."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Gathered:
+class GatheredEnrichments:
     """What came of asking one enricher; each entity is in one of these."""
 
     refused: Mapping[Entity, str] = field(default_factory=dict)
-    cached: Mapping[Entity, Kept] = field(default_factory=dict)
+    cached: Mapping[Entity, CachedEnrichment] = field(default_factory=dict)
     answers: Mapping[Entity, Enrichment | None] = field(default_factory=dict)
-    outdated: Mapping[Entity, Kept] = field(default_factory=dict)
+    outdated: Mapping[Entity, CachedEnrichment] = field(default_factory=dict)
     """What was said too long ago, of what it could not be asked for now."""
-    failures: Mapping[Entity, Failure] = field(default_factory=dict)
+    failures: Mapping[Entity, EnrichmentFailure] = field(default_factory=dict)
     """Why there is no answer, not even an outdated one."""
-    setbacks: Mapping[Entity, Failure] = field(default_factory=dict)
+    setbacks: Mapping[Entity, EnrichmentFailure] = field(default_factory=dict)
     """Why there is but an outdated one."""
     markings: Mapping[Entity, Marking] = field(default_factory=dict)
     """How each is marked: by whoever asked, and by all that is known of it here."""
@@ -44,24 +44,26 @@ class Gathered:
     def enrichment(self, entity: Entity) -> Enrichment | None:
         """Return what is known of an entity; an outdated answer says of when it is."""
         if kept := self.outdated.get(entity):
-            return kept.enrichment and _dated(kept.enrichment, kept)
+            return kept.enrichment and _add_date(kept.enrichment, kept)
         if kept := self.cached.get(entity):
             return kept.enrichment
         return self.answers.get(entity)
 
-    def asked(self, entities: Iterable[Entity]) -> Asked:
+    def asked(self, entities: Iterable[Entity]) -> EnrichmentResult:
         """Return it for whoever asked for these entities."""
         known = (it for entity in entities if (it := self.enrichment(entity)))
-        return Asked(enrichments=tuple(known), outcome=self._outcome(), reason=self._reason())
+        return EnrichmentResult(
+            enrichments=tuple(known), outcome=self._outcome(), reason=self._reason()
+        )
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> QueryOutcome:
         """Return ANSWERED where anything was, or there was nothing to ask for."""
         if self.answers or self.cached or self.outdated:
-            return Outcome.ANSWERED
+            return QueryOutcome.ANSWERED
         outcomes = {failure.outcome for failure in self.failures.values()}
-        if Outcome.UNAVAILABLE in outcomes:
-            return Outcome.UNAVAILABLE
-        return Outcome.REFUSED if outcomes or self.refused else Outcome.ANSWERED
+        if QueryOutcome.UNAVAILABLE in outcomes:
+            return QueryOutcome.UNAVAILABLE
+        return QueryOutcome.REFUSED if outcomes or self.refused else QueryOutcome.ANSWERED
 
     def _reason(self) -> str | None:
         reasons = Counter(self._reasons())
@@ -76,6 +78,6 @@ class Gathered:
             yield f"{failure.reason}; an earlier answer is used"
 
 
-def _dated(enrichment: Enrichment, kept: Kept) -> Enrichment:
+def _add_date(enrichment: Enrichment, kept: CachedEnrichment) -> Enrichment:
     words = f"{enrichment.summary} (as of {isoformat(kept.fetched_at)})"
     return replace(enrichment, summary=words, tags=(*enrichment.tags, "outdated"))

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, func, select
 
-from tocsin.enrichment.cache import Difference
+from tocsin.enrichment.cache import EnrichmentDifference
 from tocsin.enrichment.enrichers import Enrichers
-from tocsin.enrichment.gathered import Gathered
-from tocsin.model import Enrichment, Entity, EntityKind, Marking, Outcome, marking_of
+from tocsin.enrichment.gathered import GatheredEnrichments
+from tocsin.model import Enrichment, Entity, EntityKind, Marking, QueryOutcome, find_marking
 from tocsin.store import Database
 from tocsin.store.tables import incident_entities, incidents
 
@@ -23,44 +23,44 @@ MOST_ENTITIES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class EntityEnrichmentChange:
     """What one enricher says of one entity, held against what it said before."""
 
     entity: Entity
     enricher: str
-    difference: Difference
+    difference: EnrichmentDifference
     enrichment: Enrichment | None
     """None where nothing is known any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unanswered:
+class UnansweredEntity:
     """That an enricher said nothing of an entity, and why."""
 
     entity: Entity
     enricher: str
-    outcome: Outcome
+    outcome: QueryOutcome
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class EnrichmentChanges:
     """What enriching an incident came to, each part by entity and then by enricher."""
 
     number: int
-    changes: tuple[Change, ...]
-    skipped: tuple[Unanswered, ...]
+    changes: tuple[EntityEnrichmentChange, ...]
+    skipped: tuple[UnansweredEntity, ...]
     """What was not asked, since a rule forbids it."""
-    failed: tuple[Unanswered, ...]
+    failed: tuple[UnansweredEntity, ...]
     """What was asked in vain, or could not be asked now."""
     passed_over: int
     """How many entities there are beyond those that are enriched."""
 
 
-Part = TypeVar("Part", Change, Unanswered)
+Part = TypeVar("Part", EntityEnrichmentChange, UnansweredEntity)
 
 
-class IncidentEnriching:
+class IncidentEnricher:
     """Enriches incidents; `markings` says by provider how theirs are marked."""
 
     def __init__(
@@ -70,7 +70,7 @@ class IncidentEnriching:
         self._database = database
         self._markings = markings
 
-    async def enrich(self, number: int) -> Changes | None:
+    async def enrich(self, number: int) -> EnrichmentChanges | None:
         """Ask every enricher for an incident's entities, keep it, and return what changed.
 
         None where there is no such incident. The same state of the incident, of the history and of
@@ -80,7 +80,7 @@ class IncidentEnriching:
         if found is None:
             return None
         provider, entities, total = found
-        marking = marking_of(provider, self._markings)
+        marking = find_marking(provider, self._markings)
         names = [source.name for source in self._enrichers.sources()]
         async with AsyncExitStack() as until_kept:
             # Nothing is kept before all have answered: some read what others bring into the graph
@@ -98,7 +98,7 @@ class IncidentEnriching:
                 name: await self._database.write(self._enrichers.keep, name, of_each[name])
                 for name in names
             }
-        return Changes(
+        return EnrichmentChanges(
             number=number,
             changes=_in_order(_changes(name, of_each[name], differences[name]) for name in names),
             skipped=_in_order(_skipped(name, of_each[name]) for name in names),
@@ -123,23 +123,27 @@ def read_subject(connection: Connection, number: int) -> tuple[str, Sequence[Ent
 
 
 def _changes(
-    name: str, gathered: Gathered, differences: Mapping[Entity, Difference]
-) -> Iterator[Change]:
-    kept = dict.fromkeys((*gathered.cached, *gathered.outdated), Difference.SAME)
+    name: str, gathered: GatheredEnrichments, differences: Mapping[Entity, EnrichmentDifference]
+) -> Iterator[EntityEnrichmentChange]:
+    kept = dict.fromkeys((*gathered.cached, *gathered.outdated), EnrichmentDifference.SAME)
     for entity, difference in {**kept, **differences}.items():
         enrichment = gathered.enrichment(entity)
-        if enrichment or difference is Difference.GONE:
-            yield Change(entity=entity, enricher=name, difference=difference, enrichment=enrichment)
+        if enrichment or difference is EnrichmentDifference.GONE:
+            yield EntityEnrichmentChange(
+                entity=entity, enricher=name, difference=difference, enrichment=enrichment
+            )
 
 
-def _skipped(name: str, gathered: Gathered) -> Iterator[Unanswered]:
+def _skipped(name: str, gathered: GatheredEnrichments) -> Iterator[UnansweredEntity]:
     for entity, reason in gathered.refused.items():
-        yield Unanswered(entity=entity, enricher=name, outcome=Outcome.REFUSED, reason=reason)
+        yield UnansweredEntity(
+            entity=entity, enricher=name, outcome=QueryOutcome.REFUSED, reason=reason
+        )
 
 
-def _failed(name: str, gathered: Gathered) -> Iterator[Unanswered]:
+def _failed(name: str, gathered: GatheredEnrichments) -> Iterator[UnansweredEntity]:
     for entity, why in (*gathered.failures.items(), *gathered.setbacks.items()):
-        yield Unanswered(entity=entity, enricher=name, outcome=why.outcome, reason=why.reason)
+        yield UnansweredEntity(entity=entity, enricher=name, outcome=why.outcome, reason=why.reason)
 
 
 def _in_order(parts: Iterable[Iterable[Part]]) -> tuple[Part, ...]:

@@ -5,33 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tocsin.model import Enrichment, Entity, Outcome
+from tocsin.model import Enrichment, Entity, QueryOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class EnrichmentFailure:
     """Why there is no answer."""
 
-    outcome: Outcome
+    outcome: QueryOutcome
     reason: str
     final: bool = False
     """Whether it would be the same for every other entity."""
 
 
-Reply: TypeAlias = Enrichment | Failure | None
+EnricherReply: TypeAlias = Enrichment | EnrichmentFailure | None
 """What came of one entity; None where the enricher knows nothing."""
 
 
 @dataclass(slots=True)
-class Replies:
+class EnricherReplies:
     """What came of asking for several."""
 
     answers: dict[Entity, Enrichment | None] = field(default_factory=dict)
-    failures: dict[Entity, Failure] = field(default_factory=dict)
+    failures: dict[Entity, EnrichmentFailure] = field(default_factory=dict)
 
-    def note(self, entity: Entity, reply: Reply) -> None:
+    def note(self, entity: Entity, reply: EnricherReply) -> None:
         """Add what came of one."""
-        if isinstance(reply, Failure):
+        if isinstance(reply, EnrichmentFailure):
             self.failures[entity] = reply
         else:
             self.answers[entity] = reply
@@ -39,7 +39,7 @@ class Replies:
     def __contains__(self, entity: Entity) -> bool:
         return entity in self.answers or entity in self.failures
 
-    def update(self, others: Replies) -> None:
+    def update(self, others: EnricherReplies) -> None:
         """Add what came of others."""
         self.answers |= others.answers
         self.failures |= others.failures

@@ -7,67 +7,69 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from tocsin.enrichment.replies import Failure, Replies, Reply
+from tocsin.enrichment.replies import EnricherReplies, EnricherReply, EnrichmentFailure
 from tocsin.model import Entity
 
-Question: TypeAlias = asyncio.Future[Reply]
+PendingReply: TypeAlias = asyncio.Future[EnricherReply]
 """Its result is the reply; it is cancelled where whoever asked gave up before there was one."""
 
 
-class Questions:
+class InFlightQuestions:
     """What one enricher is being asked for, until the answer is kept."""
 
     def __init__(self) -> None:
-        self._open: dict[Entity, Question] = {}
+        self._open: dict[Entity, PendingReply] = {}
 
     @contextmanager
-    def claim(self, entities: Iterable[Entity]) -> Iterator[Claim]:
+    def claim(self, entities: Iterable[Entity]) -> Iterator[QuestionClaim]:
         """Have nobody else ask for those of these that nobody asks for already.
 
         Claim before looking up what is kept, and keep the answers before leaving: then whoever
         comes finds either the question or the answer.
         """
-        claim = Claim(self, entities)
+        claim = QuestionClaim(self, entities)
         try:
             yield claim
         finally:
             claim.release_all()
 
-    def take(self, entity: Entity) -> tuple[Question, bool]:
+    def take(self, entity: Entity) -> tuple[PendingReply, bool]:
         """Return the question for an entity, and whether it is a new one."""
         is_new = entity not in self._open
         if is_new:
             self._open[entity] = asyncio.get_running_loop().create_future()
         return self._open[entity], is_new
 
-    def settle(self, entity: Entity, reply: Reply) -> None:
+    def settle(self, entity: Entity, reply: EnricherReply) -> None:
         """Tell everybody who waits. A failure is told to them, and to nobody who comes later."""
         question = self._open.get(entity)
         if question is None:
             return
         question.set_result(reply)
-        if isinstance(reply, Failure):
+        if isinstance(reply, EnrichmentFailure):
             del self._open[entity]
 
-    def close(self, entity: Entity, question: Question) -> None:
+    def close(self, entity: Entity, question: PendingReply) -> None:
         """End a question; where it has no reply, those who wait for it ask themselves."""
         if self._open.get(entity) is question:
             del self._open[entity]
         question.cancel()
 
 
-class Claim:
+class QuestionClaim:
     """Which entities are one's own to ask for, and which others are asking for."""
 
-    def __init__(self, questions: Questions, entities: Iterable[Entity]) -> None:
+    def __init__(self, questions: InFlightQuestions, entities: Iterable[Entity]) -> None:
         self._questions = questions
-        self._own: dict[Entity, Question] = {}
-        self._others: dict[Entity, Question] = {}
+        self._own: dict[Entity, PendingReply] = {}
+        self._others: dict[Entity, PendingReply] = {}
         self._take(entities)
 
     async def ask(
-        self, ask: Callable[[Sequence[Entity]], Awaitable[Replies]], entities: Sequence[Entity]
-    ) -> Replies:
+        self,
+        ask: Callable[[Sequence[Entity]], Awaitable[EnricherReplies]],
+        entities: Sequence[Entity],
+    ) -> EnricherReplies:
         """Ask for these, or wait where somebody else is asking for one that was claimed.
 
         Those that somebody else gave up are claimed anew and left out: they may be kept by now.

@@ -1,7 +1,16 @@
 """The outbox: events, written in the transaction of the change that caused them."""
 
-from tocsin.events.bell import Bell, Bells
+from tocsin.events.bell import Notifier, Notifiers
 from tocsin.events.identifiers import new_id
-from tocsin.events.outbox import EVENTS, emit, event_of, mark_routed, unrouted
+from tocsin.events.outbox import EVENTS, emit_events, load_unrouted, mark_routed, parse_event_row
 
-__all__ = ["EVENTS", "Bell", "Bells", "emit", "event_of", "mark_routed", "new_id", "unrouted"]
+__all__ = [
+    "EVENTS",
+    "Notifier",
+    "Notifiers",
+    "emit_events",
+    "load_unrouted",
+    "mark_routed",
+    "new_id",
+    "parse_event_row",
+]

@@ -6,13 +6,13 @@ import asyncio
 from datetime import timedelta
 
 
-class Bell:
+class Notifier:
     """Rung by whoever made work. A ring that nobody heard is heard by the next to wait."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake the one who waits, or the next one to."""
         self._rung.set()
 
@@ -26,17 +26,17 @@ class Bell:
         self._rung.clear()
 
 
-class Bells:
+class Notifiers:
     """A bell for each topic, rung by this node's own work and by what other nodes announce."""
 
     def __init__(self) -> None:
-        self._bells: dict[str, Bell] = {}
+        self._bells: dict[str, Notifier] = {}
 
-    def __getitem__(self, topic: str) -> Bell:
+    def __getitem__(self, topic: str) -> Notifier:
         """Return the topic's bell."""
-        return self._bells.setdefault(topic, Bell())
+        return self._bells.setdefault(topic, Notifier())
 
-    def hear(self, topic: str) -> None:
+    def notify_topic(self, topic: str) -> None:
         """Ring the bell that an announcement names, or every one where something was missed."""
         for bell in [self[topic]] if topic else list(self._bells.values()):
-            bell.ring()
+            bell.notify()

@@ -11,7 +11,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32, as ULIDs 
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 
 
-class _Monotonic:
+class _MonotonicUlids:
     """Makes ULIDs of which each is greater than the one before, also within a millisecond.
 
     Those of one millisecond follow on the first of them, as the ULID specification has it.
@@ -25,15 +25,15 @@ class _Monotonic:
         with self._lock:
             now = time_ns() // 1_000_000
             self._last = self._last + 1 if self._last >> 80 >= now else int(ULID())
-            return _text(self._last)
+            return _format_ulid(self._last)
 
 
-def _text(ulid: int) -> str:
+def _format_ulid(ulid: int) -> str:
     """Return 26 characters, made two at a time: the library makes each by itself."""
     return "".join([_PAIRS[ulid >> shift & 1023] for shift in range(120, -1, -10)])
 
 
-_ulids = _Monotonic()
+_ulids = _MonotonicUlids()
 
 
 def new_id(kind: str) -> str:

@@ -15,7 +15,7 @@ EVENTS = "events"
 """The topic of events that wait to be routed."""
 
 
-def _unrouted(*, whole: bool) -> Select[Any]:
+def _select_unrouted(*, whole: bool) -> Select[Any]:
     rest = (events.c.related, events.c.context) if whole else ()
     columns = (
         events.c.id,
@@ -33,18 +33,18 @@ def _unrouted(*, whole: bool) -> Select[Any]:
     )
 
 
-UNROUTED = _unrouted(whole=False)
-_UNROUTED_WHOLE = _unrouted(whole=True)
+UNROUTED = _select_unrouted(whole=False)
+_UNROUTED_WHOLE = _select_unrouted(whole=True)
 
 
-def emit(connection: Connection, happened: Sequence[Event]) -> None:
+def emit_events(connection: Connection, happened: Sequence[Event]) -> None:
     """Store events in this transaction, to be routed once it is committed."""
     if happened:
-        connection.execute(insert(events), [_row(event) for event in happened])
+        connection.execute(insert(events), [_build_row(event) for event in happened])
         announce(connection, EVENTS)
 
 
-def _row(event: Event) -> dict[str, Any]:
+def _build_row(event: Event) -> dict[str, Any]:
     return {
         "id": event.id,
         "event_type": event.event_type.value,
@@ -57,14 +57,16 @@ def _row(event: Event) -> dict[str, Any]:
     }
 
 
-def unrouted(connection: Connection, limit: int, *, whole: bool = True) -> list[Event]:
+def load_unrouted(connection: Connection, limit: int, *, whole: bool = True) -> list[Event]:
     """Return the oldest events that are not routed yet, held until this transaction ends.
 
     Unless `whole`, they come without what is related and without their context, which is most of
     an event.
     """
     statement = _UNROUTED_WHOLE if whole else UNROUTED
-    return [event_of(row) for row in connection.execute(statement, {"most": limit}).mappings()]
+    return [
+        parse_event_row(row) for row in connection.execute(statement, {"most": limit}).mappings()
+    ]
 
 
 def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:
@@ -73,7 +75,7 @@ def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:
     connection.execute(update(events).where(events.c.id.in_(ids)).values(routed=True))
 
 
-def event_of(row: RowMapping) -> Event:
+def parse_event_row(row: RowMapping) -> Event:
     """Return the event that a row of the table `events` holds."""
     return Event(
         id=row["id"],

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from tocsin.model import EventType, IncidentStatus, Severity
 
 
-class _Told(BaseModel):
+class _EventModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class IncidentAlert(_Told):
+class IncidentAlert(_EventModel):
     """What is told of a new incident."""
 
     incident_number: int = Field(description="Tocsin's own number of the incident.")
@@ -30,7 +30,7 @@ class IncidentAlert(_Told):
     url: str = Field(description="The incident's page in Tocsin's console.")
 
 
-class InvestigationCompleted(_Told):
+class InvestigationCompleted(_EventModel):
     """What is told of a scheduled investigation that finished."""
 
     session_id: str
@@ -43,7 +43,7 @@ class InvestigationCompleted(_Told):
     url: str = Field(description="The investigation's page in Tocsin's console.")
 
 
-class InvestigationFailed(_Told):
+class InvestigationFailed(_EventModel):
     """What is told of a scheduled investigation that failed."""
 
     session_id: str
@@ -54,7 +54,7 @@ class InvestigationFailed(_Told):
     url: str = Field(description="The schedule's page in Tocsin's console.")
 
 
-class ScheduleDisabled(_Told):
+class ScheduleDisabled(_EventModel):
     """What is told of a schedule that was disabled."""
 
     schedule_id: str
@@ -65,7 +65,7 @@ class ScheduleDisabled(_Told):
     url: str = Field(description="The schedule's page in Tocsin's console.")
 
 
-class Envelope(_Told):
+class EventEnvelope(_EventModel):
     """What every event is wrapped in."""
 
     event_type: EventType
@@ -73,35 +73,35 @@ class Envelope(_Told):
     data: BaseModel
 
 
-class IncidentAlertEvent(Envelope):
+class IncidentAlertEvent(EventEnvelope):
     """A new incident of severity Medium, High or Critical was synced from the SIEM."""
 
     event_type: Literal[EventType.INCIDENT_ALERT]
     data: IncidentAlert
 
 
-class InvestigationCompletedEvent(Envelope):
+class InvestigationCompletedEvent(EventEnvelope):
     """A scheduled investigation finished."""
 
     event_type: Literal[EventType.INVESTIGATION_COMPLETED]
     data: InvestigationCompleted
 
 
-class InvestigationFailedEvent(Envelope):
+class InvestigationFailedEvent(EventEnvelope):
     """A scheduled investigation encountered an error."""
 
     event_type: Literal[EventType.INVESTIGATION_FAILED]
     data: InvestigationFailed
 
 
-class ScheduleDisabledEvent(Envelope):
+class ScheduleDisabledEvent(EventEnvelope):
     """A schedule was disabled, since its runs failed too often in a row."""
 
     event_type: Literal[EventType.SCHEDULE_DISABLED]
     data: ScheduleDisabled
 
 
-ENVELOPES: Mapping[EventType, type[Envelope]] = MappingProxyType(
+ENVELOPES: Mapping[EventType, type[EventEnvelope]] = MappingProxyType(
     {
         EventType.INCIDENT_ALERT: IncidentAlertEvent,
         EventType.INVESTIGATION_COMPLETED: InvestigationCompletedEvent,

@@ -13,16 +13,16 @@ import pluggy
 
 from tocsin.hookspecs.channel import Channel
 from tocsin.hookspecs.enricher import Enricher
-from tocsin.hookspecs.investigator import Desk, Investigator
+from tocsin.hookspecs.investigator import Investigator, QueryClient
 from tocsin.hookspecs.provider import Capability, Provider, PushRequest
 from tocsin.hookspecs.tools import (
     AttemptLog,
     HttpClient,
     HttpResponse,
     Knowledge,
+    NoAttempts,
+    NoKnowledge,
     NoSockets,
-    NothingKnown,
-    NothingTried,
     Sockets,
     Tools,
 )
@@ -32,17 +32,17 @@ __all__ = [
     "AttemptLog",
     "Capability",
     "Channel",
-    "Desk",
     "Enricher",
     "HttpClient",
     "HttpResponse",
     "Investigator",
     "Knowledge",
+    "NoAttempts",
+    "NoKnowledge",
     "NoSockets",
-    "NothingKnown",
-    "NothingTried",
     "Provider",
     "PushRequest",
+    "QueryClient",
     "Sockets",
     "Tools",
     "hookimpl",

@@ -11,12 +11,12 @@ from pydantic import Field
 
 from tocsin.fields import PluginSettings
 from tocsin.hookspecs.tools import Tools
-from tocsin.model import Answered, Inquiry, Phase, Question, Report
+from tocsin.model import Inquiry, Phase, QueryResult, Question, Report
 
 T = TypeVar("T")
 
 
-class Desk(Protocol):
+class QueryClient(Protocol):
     """Where an investigator asks. Every call is a step of the session's ledger.
 
     Where a step is in the ledger already, since a node was killed or the run is repeated, what
@@ -32,11 +32,11 @@ class Desk(Protocol):
         """Note that what follows belongs to this phase."""
         ...
 
-    async def ask(self, question: Question[T]) -> Answered[T]:
+    async def ask(self, question: Question[T]) -> QueryResult[T]:
         """Return what came of a question; it raises nothing where it could not be answered."""
         ...
 
-    async def ask_all(self, questions: Sequence[Question[T]]) -> list[Answered[T]]:
+    async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
         """Return what came of each, in their order; they are asked side by side."""
         ...
 
@@ -71,7 +71,7 @@ class Investigator(ABC):
         """Get ready, once. Raising leaves this service without an investigator."""
 
     @abstractmethod
-    async def investigate(self, inquiry: Inquiry, desk: Desk) -> Report:
+    async def investigate(self, inquiry: Inquiry, desk: QueryClient) -> Report:
         """Return what there is to say.
 
         Raises `InvestigationFailed` where nothing can be: an incident that is named does not

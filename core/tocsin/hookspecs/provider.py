@@ -55,7 +55,7 @@ class Capability(StrEnum):
     """Set where an incident stands: `set_status`."""
 
 
-def _of_work_that_began(status: IncidentStatus) -> IncidentStatus:
+def _parse_capability(status: IncidentStatus) -> IncidentStatus:
     """Return the status; ValueError for one that an investigation by rules does not lead to."""
     if status is IncidentStatus.CLOSED:
         raise ValueError("give 'Active': only a person closes an incident")
@@ -105,7 +105,7 @@ class Provider(ABC):
             Annotated[
                 IncidentStatus,
                 any_case(IncidentStatus),
-                AfterValidator(_of_work_that_began),
+                AfterValidator(_parse_capability),
             ]
             | None
         ) = Field(

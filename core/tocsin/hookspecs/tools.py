@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 
 from tocsin.clock import Clock
 from tocsin.errors import Misconfigured
-from tocsin.model import Entity, IncidentRecord, Neighbourhood, Node, Sighting, Window
+from tocsin.model import Entity, IncidentRecord, Neighborhood, Node, Sighting, Window
 from tocsin.observables import Environment
 
 
@@ -122,7 +122,7 @@ class AttemptLog(Protocol):
         ...
 
 
-class NothingTried:
+class NoAttempts:
     """The log of a service that has tried nothing yet."""
 
     async def last_answer(self, delivery_id: str) -> bytes:  # noqa: ARG002 - the protocol's
@@ -143,12 +143,12 @@ class Knowledge(Protocol):
         """Return the latest incidents that involve any of them, the newest first."""
         ...
 
-    async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighbourhood:
+    async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
         """Return the graph around an entity, `depth` steps from it (1 to 3)."""
         ...
 
 
-class NothingKnown:
+class NoKnowledge:
     """The knowledge of a service that has seen nothing yet."""
 
     async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
@@ -169,9 +169,9 @@ class NothingKnown:
         entity: Entity,
         depth: int = 1,  # noqa: ARG002 - the protocol's
         limit: int = 100,  # noqa: ARG002
-    ) -> Neighbourhood:
+    ) -> Neighborhood:
         """Return the entity alone."""
-        return Neighbourhood(nodes=(Node.of(entity),), edges=(), complete=True)
+        return Neighborhood(nodes=(Node.of(entity),), edges=(), complete=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ class Tools:
     """Where others reach this Tocsin, without a slash at the end."""
     environment: Environment = field(default_factory=Environment)
     """Tells what is internal and what is well known."""
-    knowledge: Knowledge = field(default_factory=NothingKnown)
+    knowledge: Knowledge = field(default_factory=NoKnowledge)
     """What is known here; of enrichers alone, others are handed nothing."""
-    attempts: AttemptLog = field(default_factory=NothingTried)
+    attempts: AttemptLog = field(default_factory=NoAttempts)
     """What came of earlier attempts; of channels alone."""

@@ -2,38 +2,43 @@
 
 from tocsin.incidents.backfills.records import (
     BACKFILLS,
+    BackfillOrigin,
     BackfillPage,
     BackfillState,
-    Origin,
     create_backfill,
     end_backfill,
     list_backfills,
     load_backfill,
 )
 from tocsin.incidents.coverage.listing import list_coverage, list_quarantine
-from tocsin.incidents.coverage.positions import read_until
-from tocsin.incidents.inbox import Inbox
+from tocsin.incidents.coverage.positions import load_read_until
+from tocsin.incidents.inbox import PushInbox
 from tocsin.incidents.measuring import SyncMeters
 from tocsin.incidents.reads import IncidentPage, get_incident, list_incidents
 from tocsin.incidents.sync import ProviderSync
-from tocsin.incidents.syncing.listing import STATES, ProviderFacts, facts_of, list_providers
-from tocsin.incidents.syncing.writing import Surroundings
+from tocsin.incidents.syncing.listing import (
+    PROVIDER_STATES,
+    ProviderFacts,
+    describe_providers,
+    list_providers,
+)
+from tocsin.incidents.syncing.writing import SyncContext
 
 __all__ = [
     "BACKFILLS",
-    "STATES",
+    "PROVIDER_STATES",
+    "BackfillOrigin",
     "BackfillPage",
     "BackfillState",
-    "Inbox",
     "IncidentPage",
-    "Origin",
     "ProviderFacts",
     "ProviderSync",
-    "Surroundings",
+    "PushInbox",
+    "SyncContext",
     "SyncMeters",
     "create_backfill",
+    "describe_providers",
     "end_backfill",
-    "facts_of",
     "get_incident",
     "list_backfills",
     "list_coverage",
@@ -41,5 +46,5 @@ __all__ = [
     "list_providers",
     "list_quarantine",
     "load_backfill",
-    "read_until",
+    "load_read_until",
 ]

@@ -10,30 +10,30 @@ from sqlalchemy import Connection
 
 from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import Capability, Provider, PushRequest
-from tocsin.incidents.coverage.ledger import Counts
+from tocsin.incidents.coverage.ledger import ReadCounts
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.measuring import SyncMeter
-from tocsin.incidents.storing.intake import Stored, store_received
-from tocsin.incidents.syncing.writing import Surroundings, Writer
+from tocsin.incidents.storing.intake import StoreResult, store_received
+from tocsin.incidents.syncing.writing import IncidentWriter, SyncContext
 from tocsin.model import Received, Rejected
-from tocsin.store import exclude_others
+from tocsin.store import lock_exclusively
 
 _log = structlog.get_logger()
 STREAM = "push"
 """What the ledger calls everything that is pushed to a provider."""
 
 
-class Inbox:
+class PushInbox:
     """Takes what is pushed to those of the providers that can be pushed to."""
 
     def __init__(
         self,
         providers: Iterable[Provider],
-        around: Surroundings,
+        around: SyncContext,
         meter: Callable[[str], SyncMeter] = lambda _provider: SyncMeter.none(),
     ) -> None:
         self._writers = {
-            provider.tools.name: Writer(provider, around, meter(provider.tools.name))
+            provider.tools.name: IncidentWriter(provider, around, meter(provider.tools.name))
             for provider in providers
             if Capability.PUSH in provider.capabilities()
         }
@@ -42,7 +42,7 @@ class Inbox:
         """Return whether there is such a provider, and it can be pushed to."""
         return name in self._writers
 
-    async def take(self, name: str, request: PushRequest) -> Counts:
+    async def take(self, name: str, request: PushRequest) -> ReadCounts:
         """Return what was stored of a request.
 
         Raises what the provider's `receive` raises. What it refuses for anything but credentials
@@ -55,31 +55,31 @@ class Inbox:
             _log.warning("a push was refused: it does not prove that it may", provider=name)
             raise
         except Refused as error:
-            whole = _whole(request, error)
+            whole = _reject_whole(request, error)
             await self._store(writer, Received(rejected=(whole,)))
-            _report(name, (whole,))
+            _log_rejected(name, (whole,))
             raise
         stored = await self._store(writer, received)
         if received.rejected:
-            _report(name, received.rejected)
+            _log_rejected(name, received.rejected)
         return stored.counts
 
-    async def _store(self, writer: Writer, received: Received) -> Stored:
+    async def _store(self, writer: IncidentWriter, received: Received) -> StoreResult:
         key = StreamKey(writer.name, STREAM)
 
-        def store(connection: Connection, now: datetime) -> Stored:
+        def store(connection: Connection, now: datetime) -> StoreResult:
             # Two senders may tell of one incident at once; others are read by one reader alone
-            exclude_others(connection, f"push to {writer.name}")
+            lock_exclusively(connection, f"push to {writer.name}")
             return store_received(connection, key, received, policy=writer.policy, now=now)
 
         return await writer.write(store)
 
 
-def _report(name: str, rejected: Sequence[Rejected]) -> None:
+def _log_rejected(name: str, rejected: Sequence[Rejected]) -> None:
     first = rejected[0]
     facts = {"count": len(rejected), "location": first.location, "reason": first.reason}
     _log.warning("records were set aside", provider=name, **facts)
 
 
-def _whole(request: PushRequest, error: Refused) -> Rejected:
+def _reject_whole(request: PushRequest, error: Refused) -> Rejected:
     return Rejected(source=STREAM, location="all of it", reason=str(error), content=request.body)

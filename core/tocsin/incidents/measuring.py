@@ -5,10 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Self
 
-from tocsin.incidents.coverage.ledger import Counts
+from tocsin.incidents.coverage.ledger import ReadCounts
 from tocsin.metrics import Metrics
 
-OUTCOMES = ("read", "later", "broken", "refused", "credentials-refused", "superseded", "failed")
+READ_OUTCOMES = (
+    "read",
+    "later",
+    "broken",
+    "refused",
+    "credentials-refused",
+    "superseded",
+    "failed",
+)
 
 
 class SyncMeters:
@@ -51,9 +59,11 @@ class SyncMeter:
     def __init__(self, meters: SyncMeters | None, provider: str) -> None:
         self._meters = meters
         self._provider = provider
-        for outcome in OUTCOMES:  # from 0 on, or the first of a kind would not show as an increase
+        for (
+            outcome
+        ) in READ_OUTCOMES:  # from 0 on, or the first of a kind would not show as an increase
             self.count_read(outcome, 0)
-        self.count_stored(Counts())
+        self.count_stored(ReadCounts())
 
     @classmethod
     def none(cls) -> Self:
@@ -70,7 +80,7 @@ class SyncMeter:
         if self._meters is not None:
             self._meters.succeeded.labels(self._provider).set(at.timestamp())
 
-    def count_stored(self, counts: Counts) -> None:
+    def count_stored(self, counts: ReadCounts) -> None:
         """Count what a page brought."""
         if self._meters is None:
             return

@@ -19,15 +19,15 @@ from sqlalchemy import (
 )
 
 from tocsin.errors import CallerError
-from tocsin.incidents.representation import COLUMNS, represent
+from tocsin.incidents.representation import COLUMNS, represent_incident
 from tocsin.model import IncidentStatus, Severity
-from tocsin.store.counting import COUNTED, Total, bounded_count
-from tocsin.store.sequences import INCIDENT_CHANGE, last_allotted
+from tocsin.store.counting import MAX_COUNTED, Total, build_bounded_count
+from tocsin.store.sequences import INCIDENT_CHANGE, load_last_allotted
 from tocsin.store.tables import incident_entities, incidents
 
 _NEWEST = 2**63 - 1
 _shown = select(*(incidents.c[name] for name in COLUMNS), incidents.c.change)
-_one = _shown.where(incidents.c.number == bindparam("number"))
+_select_one = _shown.where(incidents.c.number == bindparam("number"))
 _e = incident_entities.c
 _every_entity = select(_e.incident_number, _e.kind, _e.value).order_by(
     _e.incident_number, _e.kind, _e.value
@@ -41,7 +41,7 @@ _first_changes = (
     select(incidents.c.change)
     .where(incidents.c.updated_at >= bindparam("since"))
     .order_by(incidents.c.updated_at, incidents.c.change)
-    .limit(COUNTED)
+    .limit(MAX_COUNTED)
 )
 _first_change = select(func.min(_first_changes.subquery().c.change))
 
@@ -62,8 +62,8 @@ class IncidentPage:
 
 def get_incident(connection: Connection, number: int, *, public_url: str) -> dict[str, Any] | None:
     """Return the incident as the API shows it, or None where there is none of that number."""
-    row = connection.execute(_one, {"number": number}).mappings().one_or_none()
-    return None if row is None else _shape(connection, [row], public_url)[0]
+    row = connection.execute(_select_one, {"number": number}).mappings().one_or_none()
+    return None if row is None else _represent_rows(connection, [row], public_url)[0]
 
 
 def list_incidents(
@@ -85,10 +85,10 @@ def list_incidents(
     """
     # Every statement sees what was committed when it began. The sequence is therefore read first:
     # all changes up to it are visible to the statements below, whatever is committed meanwhile.
-    newest = last_allotted(connection, INCIDENT_CHANGE)
+    newest = load_last_allotted(connection, INCIDENT_CHANGE)
     if (after or 0) > newest:
         raise CallerError(422, "This cursor is of another database; begin without one.")
-    oldest = max(after or 0, _since(connection, since, newest))
+    oldest = max(after or 0, _find_first_change(connection, since, newest))
     values = {
         "after": oldest,
         "before": before or _NEWEST,
@@ -97,13 +97,13 @@ def list_incidents(
         "limit": limit + 1,
     }
     conditions = (severity is not None, status is not None)
-    total = Total.of(connection.execute(_count(*conditions), values).scalar_one())
-    page = _page(*conditions, ascending=after is not None)
+    total = Total.of(connection.execute(_select_count(*conditions), values).scalar_one())
+    page = _select_page(*conditions, ascending=after is not None)
     found = connection.execute(page, values).mappings().all()
     rows = found[:limit]
     last: int = rows[-1]["change"] if rows else oldest
     return IncidentPage(
-        incidents=_shape(connection, rows, public_url),
+        incidents=_represent_rows(connection, rows, public_url),
         total=total.count,
         exact=total.exact,
         next=last if len(found) > limit else None,
@@ -111,7 +111,7 @@ def list_incidents(
     )
 
 
-def _since(connection: Connection, since: datetime | None, newest: int) -> int:
+def _find_first_change(connection: Connection, since: datetime | None, newest: int) -> int:
     """Return the `change` after which everything that changed at `since` or later lies."""
     if since is None:
         return 0
@@ -119,7 +119,7 @@ def _since(connection: Connection, since: datetime | None, newest: int) -> int:
     return newest if first is None else first - 1
 
 
-def _matching(by_severity: bool, by_status: bool) -> Iterable[ColumnElement[bool]]:
+def _build_conditions(by_severity: bool, by_status: bool) -> Iterable[ColumnElement[bool]]:
     yield incidents.c.change > bindparam("after")
     if by_severity:
         yield incidents.c.severity == bindparam("severity")
@@ -128,21 +128,23 @@ def _matching(by_severity: bool, by_status: bool) -> Iterable[ColumnElement[bool
 
 
 @cache
-def _page(by_severity: bool, by_status: bool, *, ascending: bool) -> Select[Any]:
+def _select_page(by_severity: bool, by_status: bool, *, ascending: bool) -> Select[Any]:
     order = incidents.c.change.asc() if ascending else incidents.c.change.desc()
     return (
-        _shown.where(*_matching(by_severity, by_status), incidents.c.change < bindparam("before"))
+        _shown.where(
+            *_build_conditions(by_severity, by_status), incidents.c.change < bindparam("before")
+        )
         .order_by(order)
         .limit(bindparam("limit"))
     )
 
 
 @cache
-def _count(by_severity: bool, by_status: bool) -> Select[Any]:
-    return bounded_count(incidents, _matching(by_severity, by_status))
+def _select_count(by_severity: bool, by_status: bool) -> Select[Any]:
+    return build_bounded_count(incidents, _build_conditions(by_severity, by_status))
 
 
-def _entities_of(connection: Connection, numbers: list[int]) -> Iterable[Any]:
+def _load_entities(connection: Connection, numbers: list[int]) -> Iterable[Any]:
     match numbers:
         case []:
             return ()
@@ -151,10 +153,10 @@ def _entities_of(connection: Connection, numbers: list[int]) -> Iterable[Any]:
     return connection.execute(_entities, {"numbers": numbers})
 
 
-def _shape(
+def _represent_rows(
     connection: Connection, rows: Sequence[RowMapping], public_url: str
 ) -> list[dict[str, Any]]:
     entities: dict[int, list[dict[str, str]]] = {row["number"]: [] for row in rows}
-    for number, kind, value in _entities_of(connection, list(entities)):
+    for number, kind, value in _load_entities(connection, list(entities)):
         entities[number].append({"kind": kind, "value": value})
-    return [represent(row, entities[row["number"]], public_url=public_url) for row in rows]
+    return [represent_incident(row, entities[row["number"]], public_url=public_url) for row in rows]

@@ -31,18 +31,18 @@ COLUMNS = (
 _MOMENTS = COLUMNS[-3:]
 
 
-def incident_url(public_url: str, number: int) -> str:
+def build_incident_url(public_url: str, number: int) -> str:
     """Return the address of the incident's page."""
     return f"{public_url}/incidents/{number}"
 
 
-def represent(
+def represent_incident(
     columns: Mapping[Any, Any], entities: list[dict[str, str]], *, public_url: str
 ) -> dict[str, Any]:
     """Return an incident, given as its columns, as JSON."""
     shown = {name: columns[name] for name in COLUMNS}
     for name in _MOMENTS:
         shown[name] = isoformat(shown[name])
-    shown["url"] = incident_url(public_url, shown["number"])
+    shown["url"] = build_incident_url(public_url, shown["number"])
     shown["entities"] = entities
     return shown

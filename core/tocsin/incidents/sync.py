@@ -12,24 +12,24 @@ from tocsin.clock import isoformat
 from tocsin.errors import Misconfigured, TryLater
 from tocsin.hookspecs import Capability, Provider
 from tocsin.incidents.backfills.records import BACKFILLS
-from tocsin.incidents.backfills.refilling import find_untried, refill
-from tocsin.incidents.backfills.running import Backfiller
-from tocsin.incidents.coverage.ledger import Failure, record_failure
+from tocsin.incidents.backfills.refilling import create_retry_backfills, find_untried_losses
+from tocsin.incidents.backfills.running import BackfillRunner
+from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.measuring import SyncMeter
-from tocsin.incidents.syncing.backoff import pause_after
-from tocsin.incidents.syncing.failures import SUPERSEDED, failure_of, report_failure
-from tocsin.incidents.syncing.holding import hold
-from tocsin.incidents.syncing.rereading import Rereader
-from tocsin.incidents.syncing.standings import Round, note_round
+from tocsin.incidents.syncing.backoff import compute_pause
+from tocsin.incidents.syncing.failures import SUPERSEDED, classify_failure, log_failure
+from tocsin.incidents.syncing.holding import hold_lease
+from tocsin.incidents.syncing.rereading import IncidentRefresher
+from tocsin.incidents.syncing.standings import SyncRound, record_round
 from tocsin.incidents.syncing.streams import StreamReader
-from tocsin.incidents.syncing.writing import Surroundings, Writer
+from tocsin.incidents.syncing.writing import IncidentWriter, SyncContext
 from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
 
-REFILL_INTERVAL = timedelta(hours=1)
-LOOKED_AGAIN = timedelta(seconds=5)
+RETRY_INTERVAL = timedelta(hours=1)
+BACKFILL_POLL = timedelta(seconds=5)
 """How long a backfill waits that was asked for by another process, which rings no bell."""
-QUIET = timedelta(seconds=10)
+STATUS_INTERVAL = timedelta(seconds=10)
 """A round that ended like the one before is noted again after so long."""
 _log = structlog.get_logger()
 
@@ -38,7 +38,7 @@ class ProviderSync:
     """The loop of one provider; what goes wrong in it holds up no other."""
 
     def __init__(
-        self, provider: Provider, around: Surroundings, meter: SyncMeter | None = None
+        self, provider: Provider, around: SyncContext, meter: SyncMeter | None = None
     ) -> None:
         self.name = provider.tools.name
         self._provider = provider
@@ -47,13 +47,13 @@ class ProviderSync:
         self._node = around.node
         self._jitter = around.jitter
         self._woken = around.bells[BACKFILLS]
-        self._writer = Writer(provider, around, meter or SyncMeter.none())
+        self._writer = IncidentWriter(provider, around, meter or SyncMeter.none())
         self._reader = StreamReader(self._writer)
-        self._rereader = Rereader(self._writer)
-        self._backfiller = Backfiller(self._writer)
+        self._rereader = IncidentRefresher(self._writer)
+        self._backfiller = BackfillRunner(self._writer)
         self._failures = 0
         self._failing: set[str] = set()
-        self._noted: tuple[Failure | None, datetime] | None = None
+        self._noted: tuple[ReadFailure | None, datetime] | None = None
         self._refilled_at: datetime | None = None
         self._is_away = False
 
@@ -62,7 +62,7 @@ class ProviderSync:
         await run_forever(self._serve, self._clock, "reading a provider", provider=self.name)
 
     async def _serve(self) -> None:
-        async with hold(self._provider, self._database, self._clock, self._node) as lease:
+        async with hold_lease(self._provider, self._database, self._clock, self._node) as lease:
             self._writer.lease = lease
             _log.info("a provider is read by this node", provider=self.name, node=str(self._node))
             while True:
@@ -80,7 +80,7 @@ class ProviderSync:
                 again_at, rest = self._clock.now() + pause, pause
             if not self._is_away:
                 await self.read_the_past(again_at)
-            await self._woken.wait(min(rest, self._rereader.interval, LOOKED_AGAIN))
+            await self._woken.wait(min(rest, self._rereader.interval, BACKFILL_POLL))
             if not self._is_away:
                 await self._rereader.work()
 
@@ -108,7 +108,7 @@ class ProviderSync:
         if has_more and not errors:
             return timedelta(0)
         poll: timedelta = self._provider.settings.poll_interval
-        pause = pause_after(errors, self._failures, poll, jitter=self._jitter())
+        pause = compute_pause(errors, self._failures, poll, jitter=self._jitter())
         if errors:
             again_at = isoformat(self._clock.now() + pause)
             _log.warning("a provider is read again later", provider=self.name, again_at=again_at)
@@ -117,7 +117,7 @@ class ProviderSync:
     async def read_the_past(self, until: datetime | None = None) -> None:
         """Do the backfills that are due, those of what was lost too, until it is `until`."""
         now = self._clock.now()
-        if not _is_recent(self._refilled_at, now, REFILL_INTERVAL):
+        if not _is_recent(self._refilled_at, now, RETRY_INTERVAL):
             self._refilled_at = now
             if Capability.BACKFILL in self._provider.capabilities():
                 await self._refill(now)
@@ -125,9 +125,9 @@ class ProviderSync:
 
     async def _refill(self, now: datetime) -> None:
         streams = self._provider.streams()
-        untried = await self._database.read(find_untried, self.name, streams, now)
+        untried = await self._database.read(find_untried_losses, self.name, streams, now)
         if untried:
-            await self._database.write(refill, self.name, untried, now)
+            await self._database.write(create_retry_backfills, self.name, untried, now)
 
     async def _try(self, stream: str) -> bool | BaseException:
         """Read one stream; return whether to its end, or what stopped it."""
@@ -146,9 +146,9 @@ class ProviderSync:
         return is_at_end
 
     async def _record(self, key: StreamKey, error: BaseException) -> None:
-        failure = failure_of(error)
+        failure = classify_failure(error)
         self._writer.meter.count_read(failure.outcome)
-        report_failure(key, failure, error)
+        log_failure(key, failure, error)
         if failure.outcome == SUPERSEDED:
             return
         goes_on, now = key.stream in self._failing, self._clock.now()
@@ -159,10 +159,10 @@ class ProviderSync:
 
     async def _note(self, errors: Sequence[BaseException], pause: timedelta) -> None:
         """Note how the round ended, for everyone to see."""
-        failure, now = failure_of(errors[0]) if errors else None, self._clock.now()
+        failure, now = classify_failure(errors[0]) if errors else None, self._clock.now()
         if self._writer.lease is None or self._is_noted(failure, now):
             return
-        ended = Round(
+        ended = SyncRound(
             ended_at=now,
             next_at=now + pause,
             failure=failure,
@@ -170,18 +170,18 @@ class ProviderSync:
             clock_skew=self._provider.clock_skew,
         )
         try:
-            await self._database.write(note_round, self._writer.lease, ended)
+            await self._database.write(record_round, self._writer.lease, ended)
         except (SQLAlchemyError, OSError) as away:
             _log.warning("a standing could not be noted", provider=self.name, reason=str(away))
         else:
             self._noted = failure, now
 
-    def _is_noted(self, failure: Failure | None, now: datetime) -> bool:
+    def _is_noted(self, failure: ReadFailure | None, now: datetime) -> bool:
         """Whether the last round ended well, like this one, and was noted a moment ago."""
         if failure is not None or self._noted is None:
             return False
         noted, at = self._noted
-        return noted is None and _is_recent(at, now, QUIET)
+        return noted is None and _is_recent(at, now, STATUS_INTERVAL)
 
 
 def _is_recent(moment: datetime | None, now: datetime, span: timedelta) -> bool:

@@ -1,16 +1,16 @@
 """Investigations: sessions, the ledger of what was asked in them, and running them to their end."""
 
-from tocsin.investigations.answering.answers import Answers
-from tocsin.investigations.answering.history import History
-from tocsin.investigations.answering.providers import ProviderEvents
-from tocsin.investigations.answering.reply import Reply
-from tocsin.investigations.following.telling import tell_incidents
-from tocsin.investigations.measuring import Meter
-from tocsin.investigations.replaying.replay import Replayed, replay
-from tocsin.investigations.running.ending import Ended, Failure, FailureCause, Finisher
-from tocsin.investigations.running.loop import Investigations
+from tocsin.investigations.answering.answers import QuestionRouter
+from tocsin.investigations.answering.history import HistoryAnswers
+from tocsin.investigations.answering.providers import ProviderEventSearch
+from tocsin.investigations.answering.reply import SourceReply
+from tocsin.investigations.following.telling import build_write_back_finisher
+from tocsin.investigations.measuring import InvestigationMetrics
+from tocsin.investigations.replaying.replay import ReplayResult, replay_session
+from tocsin.investigations.running.ending import FailureCause, FinishedRun, Finisher, RunFailure
+from tocsin.investigations.running.loop import InvestigationWorker
 from tocsin.investigations.sessions.ledger import StepPage, list_steps, load_step
-from tocsin.investigations.sessions.meanings import step_meanings
+from tocsin.investigations.sessions.meanings import describe_steps
 from tocsin.investigations.sessions.reads import (
     LoadedSession,
     SessionPage,
@@ -33,27 +33,29 @@ from tocsin.investigations.sessions.records import (
 
 __all__ = [
     "INVESTIGATIONS",
-    "Answers",
-    "Ended",
-    "Failure",
     "FailureCause",
+    "FinishedRun",
     "Finisher",
-    "History",
-    "Investigations",
+    "HistoryAnswers",
+    "InvestigationMetrics",
+    "InvestigationWorker",
     "LoadedSession",
-    "Meter",
     "NewSession",
-    "ProviderEvents",
-    "Replayed",
-    "Reply",
+    "ProviderEventSearch",
+    "QuestionRouter",
+    "ReplayResult",
+    "RunFailure",
     "SessionPage",
+    "SourceReply",
     "StepPage",
     "add_message",
+    "build_write_back_finisher",
     "cancel_session",
     "cancel_waiting",
     "count_waiting",
     "create_session",
     "create_sessions",
+    "describe_steps",
     "find_session",
     "list_sessions",
     "list_steps",
@@ -61,7 +63,5 @@ __all__ = [
     "load_session",
     "load_step",
     "render_session",
-    "replay",
-    "step_meanings",
-    "tell_incidents",
+    "replay_session",
 ]

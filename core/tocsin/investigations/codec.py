@@ -17,23 +17,23 @@ _ESCAPED = re.compile(
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
 
-def kind_of(question: type[Question[Any]]) -> str:
+def question_kind(question: type[Question[Any]]) -> str:
     """Return what the ledger calls a kind of question, such as `incidents-about`."""
     return _CAPITAL.sub("-", question.__name__).lower()
 
 
-def _content(question: type[Question[T]]) -> TypeAdapter[T]:
+def _answer_adapter(question: type[Question[T]]) -> TypeAdapter[T]:
     [of_question] = question.__orig_bases__  # type: ignore[attr-defined]
     return TypeAdapter(*get_args(of_question))
 
 
-_QUESTIONS: dict[str, TypeAdapter[Any]] = {kind_of(it): TypeAdapter(it) for it in QUESTIONS}
-_ANSWERS: dict[str, TypeAdapter[Any]] = {kind_of(it): _content(it) for it in QUESTIONS}
+_QUESTIONS: dict[str, TypeAdapter[Any]] = {question_kind(it): TypeAdapter(it) for it in QUESTIONS}
+_ANSWERS: dict[str, TypeAdapter[Any]] = {question_kind(it): _answer_adapter(it) for it in QUESTIONS}
 
 
 def encode_question(question: Question[Any]) -> str:
     """Return a question as JSON; raises ValueError for text that is no text."""
-    return _encode(_QUESTIONS[kind_of(type(question))], question)
+    return _encode(_QUESTIONS[question_kind(type(question))], question)
 
 
 def decode_question(kind: str, text: str) -> Question[Any]:
@@ -53,10 +53,10 @@ def decode_answer(kind: str, text: str) -> Any:
 
 
 def _encode(adapter: TypeAdapter[Any], value: object) -> str:
-    return without_nul(adapter.dump_json(value, fallback=str, warnings="error")).decode()
+    return strip_nul(adapter.dump_json(value, fallback=str, warnings="error")).decode()
 
 
-def without_nul(content: bytes) -> bytes:
+def strip_nul(content: bytes) -> bytes:
     """Return JSON text without U+0000, which PostgreSQL holds in no text."""
     if rb"\u0000" not in content:
         return content

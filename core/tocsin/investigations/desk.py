@@ -12,27 +12,31 @@ from typing import Any, TypeVar
 import structlog
 
 from tocsin.clock import Clock
-from tocsin.investigations.answering.keeping import kept
-from tocsin.investigations.answering.reply import Answer, Reply
-from tocsin.investigations.citing import incidents_in
-from tocsin.investigations.codec import encode_question, kind_of
-from tocsin.investigations.measuring import Meter
-from tocsin.investigations.recording import Recording
-from tocsin.investigations.relations import Told, named_in, relations_in
-from tocsin.investigations.repeating import (
-    LONGEST_CONCLUSION,
-    answered,
-    is_repeated,
-    repeated,
+from tocsin.investigations.answering.keeping import encode_reply
+from tocsin.investigations.answering.reply import QuestionHandler, SourceReply
+from tocsin.investigations.citing import find_cited_incidents
+from tocsin.investigations.codec import encode_question, question_kind
+from tocsin.investigations.measuring import InvestigationMetrics
+from tocsin.investigations.recording import LedgerRecorder
+from tocsin.investigations.relations import (
+    RelationReport,
+    find_named_entities,
+    find_reported_relations,
 )
-from tocsin.investigations.sessions.ledger import CONCLUSION, Step
-from tocsin.model import Answered, Entity, EventsOf, Phase, Question
-from tocsin.store.text import clean, clean_identifier
+from tocsin.investigations.repeating import (
+    MAX_CONCLUSION,
+    build_answer,
+    is_same_conclusion,
+    match_answer,
+)
+from tocsin.investigations.sessions.ledger import CONCLUSION, LedgerStep
+from tocsin.model import Entity, FindEvents, Phase, QueryResult, Question
+from tocsin.store.text import clean_identifier, clean_text
 
 T = TypeVar("T")
-AT_ONCE = 8
+MAX_CONCURRENT = 8
 """So many questions of a run are asked side by side."""
-AT_ONCE_OF_PROVIDER = 2
+MAX_CONCURRENT_PER_PROVIDER = 2
 """So many of those of the same provider."""
 _LONGEST_REASON = 2_000
 _LONGEST_SOURCE = 200
@@ -42,11 +46,16 @@ _LONGEST_TICK = timedelta(seconds=5)
 _log = structlog.get_logger()
 
 
-class SessionDesk:
+class SessionQueryClient:
     """The desk of one run: what its ledger has is said again, everything else is asked."""
 
     def __init__(
-        self, run: int, recording: Recording, answer: Answer, clock: Clock, meter: Meter
+        self,
+        run: int,
+        recording: LedgerRecorder,
+        answer: QuestionHandler,
+        clock: Clock,
+        meter: InvestigationMetrics,
     ) -> None:
         self._run = run
         self._recording = recording
@@ -58,11 +67,11 @@ class SessionDesk:
         self._elapsed = timedelta(0)
         self._phase: Phase | None = None
         self._asked = 0
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._slots_of: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(AT_ONCE_OF_PROVIDER)
+            lambda: asyncio.Semaphore(MAX_CONCURRENT_PER_PROVIDER)
         )
-        self.told: dict[int, list[Told]] = {}
+        self.told: dict[int, list[RelationReport]] = {}
         """The relations that each step's answer tells of."""
         self.citable: set[str] = set()
         """What its steps are cited as, and the incidents that were answered."""
@@ -93,12 +102,12 @@ class SessionDesk:
         """Note that what follows belongs to this phase."""
         self._phase = phase
 
-    async def ask(self, question: Question[T]) -> Answered[T]:
+    async def ask(self, question: Question[T]) -> QueryResult[T]:
         """Return what came of a question."""
         [only] = await self.ask_all([question])
         return only
 
-    async def ask_all(self, questions: Sequence[Question[T]]) -> list[Answered[T]]:
+    async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
         """Return what came of each question, in their order."""
         numbers = self._recording.allot(len(questions))
         self._asked += len(questions)
@@ -107,36 +116,38 @@ class SessionDesk:
         self._elapsed = max([self._elapsed, *(step.elapsed for step, _ in done)])
         return [answer for _, answer in done]
 
-    async def _ask(self, number: int, question: Question[T]) -> tuple[Step, Answered[T]]:
+    async def _ask(self, number: int, question: Question[T]) -> tuple[LedgerStep, QueryResult[T]]:
         step = self._recording.find(number)
-        answer = None if step is None else repeated(step, question)
+        answer = None if step is None else match_answer(step, question)
         if step is None or answer is None:
             self._forget(step, question.asked_of)
             step, answer = await self._ask_now(number, question)
         self._note(step, question, answer.content)
         return step, answer
 
-    def _note(self, step: Step, question: Question[Any], content: Any) -> None:
-        self.citable |= {step.reference, *incidents_in(content)}
-        if told := relations_in(question, content, step.started_at):
+    def _note(self, step: LedgerStep, question: Question[Any], content: Any) -> None:
+        self.citable |= {step.reference, *find_cited_incidents(content)}
+        if told := find_reported_relations(question, content, step.started_at):
             self.told[step.number] = told
-        if isinstance(question, EventsOf) and content is not None and content.events:
-            self.named[question.provider].update(named_in(content))
+        if isinstance(question, FindEvents) and content is not None and content.events:
+            self.named[question.provider].update(find_named_entities(content))
 
-    def _forget(self, step: Step | None, now_asked: str) -> None:
+    def _forget(self, step: LedgerStep | None, now_asked: str) -> None:
         if step is not None:
             facts = {"step": step.number, "was": step.asked_of or step.kind, "is": now_asked}
             _log.warning("a run goes another way than its ledger, and leaves it", **facts)
             self._recording.drop_from(step.number)
 
-    async def _ask_now(self, number: int, question: Question[T]) -> tuple[Step, Answered[T]]:
-        kind, phase = kind_of(type(question)), self._phase or Phase.UNDERSTAND
+    async def _ask_now(
+        self, number: int, question: Question[T]
+    ) -> tuple[LedgerStep, QueryResult[T]]:
+        kind, phase = question_kind(type(question)), self._phase or Phase.UNDERSTAND
         asked_of, text = question.asked_of, encode_question(question)
         async with self._slot_of(asked_of), self._slots:
             started_at = self._clock.now()
-            reply, answer = await kept(kind, await self._try(question))
+            reply, answer = await encode_reply(kind, await self._try(question))
             duration = max(self._clock.now() - started_at, timedelta(0))
-        step = Step(
+        step = LedgerStep(
             number=number,
             run=self._run,
             phase=phase,
@@ -145,19 +156,19 @@ class SessionDesk:
             question=text,
             outcome=reply.outcome,
             answer=answer,
-            reason=clean(reply.reason, _LONGEST_REASON),
+            reason=clean_text(reply.reason, _LONGEST_REASON),
             started_at=started_at,
             duration_ms=duration // _MILLISECOND,
             elapsed_ms=self.spent // _MILLISECOND,
         )
         self._meter.count_step(asked_of, reply.outcome)
         await self._recording.write(step)
-        return step, answered(step, reply.content)
+        return step, build_answer(step, reply.content)
 
     def _slot_of(self, asked_of: str) -> AbstractAsyncContextManager[None]:
         return self._slots_of[asked_of] if asked_of.startswith("provider:") else nullcontext()
 
-    async def _try(self, question: Question[Any]) -> Reply:
+    async def _try(self, question: Question[Any]) -> SourceReply:
         try:
             return await self._answer(question)
         except Exception as error:
@@ -172,12 +183,12 @@ class SessionDesk:
         """
         [number] = self._recording.allot(1)
         self.citable.add(f"step:{number}")
-        text = clean(text, LONGEST_CONCLUSION)
+        text = clean_text(text, MAX_CONCLUSION)
         step = self._recording.find(number)
-        if step is not None and is_repeated(step, text, evidence):
+        if step is not None and is_same_conclusion(step, text, evidence):
             return step.reference
         self._forget(step, CONCLUSION)
-        step = Step(
+        step = LedgerStep(
             number=number,
             run=self._run,
             phase=self._phase or Phase.UNDERSTAND,

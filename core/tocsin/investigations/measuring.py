@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tocsin.metrics import Metrics
-from tocsin.model import Outcome, SessionStatus
+from tocsin.model import QueryOutcome, SessionStatus
 
 ENDINGS = (SessionStatus.COMPLETED, SessionStatus.FAILED)
 _DURATIONS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
 
 
-class Meter:
+class InvestigationMetrics:
     """Counts what this node investigates; for nobody, where there are no metrics."""
 
     def __init__(self, metrics: Metrics | None = None) -> None:
@@ -47,10 +47,10 @@ class Meter:
             self._ended.labels(status.value).inc()
             self._duration.labels(status.value).observe(spent.total_seconds())
 
-    def count_step(self, asked_of: str, outcome: Outcome) -> None:
+    def count_step(self, asked_of: str, outcome: QueryOutcome) -> None:
         """Count a question. Who refuses may be anybody's invention: there, only the kind is."""
         if self._is_on:
-            refused = outcome is Outcome.REFUSED
+            refused = outcome is QueryOutcome.REFUSED
             source = asked_of.partition(":")[0] if refused else asked_of
             self._steps.labels(source, outcome.value).inc()
 

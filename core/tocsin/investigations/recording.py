@@ -13,41 +13,41 @@ from datetime import timedelta
 from sqlalchemy import Connection
 
 from tocsin.errors import InvestigationFailed
-from tocsin.investigations.running.lease import Lease, Superseded, confirm
-from tocsin.investigations.sessions.ledger import Step, append_steps, drop_steps
+from tocsin.investigations.running.lease import RunLease, RunLeaseLost, confirm_lease
+from tocsin.investigations.sessions.ledger import LedgerStep, append_steps, drop_steps
 from tocsin.store import Database
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class LedgerChanges:
     """What is to be written to a ledger."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LedgerStep, ...] = ()
     dropped: int | None = None
     """From which number on to forget what stands there."""
 
 
-def store_added(connection: Connection, lease: Lease, added: Added) -> None:
+def store_changes(connection: Connection, lease: RunLease, added: LedgerChanges) -> None:
     """Write to the ledger; raises Superseded where the lease is lost."""
-    confirm(connection, lease)
+    confirm_lease(connection, lease)
     if added.dropped is not None:
         drop_steps(connection, lease.session_id, added.dropped)
     append_steps(connection, lease.session_id, added.steps)
 
 
-class Recording:
+class LedgerRecorder:
     """The steps of one run, those that stand in the ledger and those to be written."""
 
     def __init__(
-        self, database: Database, lease: Lease, recorded: Iterable[Step], first: int = 1
+        self, database: Database, lease: RunLease, recorded: Iterable[LedgerStep], first: int = 1
     ) -> None:
         self._database = database
         self._lease = lease
         self._recorded = {step.number: step for step in recorded}
         self._first = self._next = first
-        self._to_write: list[Step] = []
+        self._to_write: list[LedgerStep] = []
         self._dropped: int | None = None
         self._writing = asyncio.Lock()
         self.trouble: BaseException | None = None
@@ -66,12 +66,12 @@ class Recording:
     def allot(self, count: int) -> range:
         """Return the numbers of the next steps; InvestigationFailed where those are too many."""
         self._check()
-        if self.count + count > MOST_STEPS:
-            raise InvestigationFailed(f"it would have taken more than {MOST_STEPS} steps")
+        if self.count + count > MAX_STEPS:
+            raise InvestigationFailed(f"it would have taken more than {MAX_STEPS} steps")
         self._next += count
         return range(self._next - count, self._next)
 
-    def find(self, number: int) -> Step | None:
+    def find(self, number: int) -> LedgerStep | None:
         """Return the step that another node has written, None where it has not come so far."""
         return self._recorded.get(number)
 
@@ -80,12 +80,12 @@ class Recording:
         self._dropped = number if self._dropped is None else min(number, self._dropped)
         self._recorded = {at: step for at, step in self._recorded.items() if at < number}
 
-    def add(self, step: Step) -> None:
+    def add(self, step: LedgerStep) -> None:
         """Have a step written with those that follow; nobody waits for it."""
         self._check()
         self._to_write.append(step)
 
-    async def write(self, step: Step) -> None:
+    async def write(self, step: LedgerStep) -> None:
         """Return once the step is stored. Raises Superseded where the lease is lost."""
         self.add(step)
         await asyncio.sleep(0)  # what comes at the same moment goes along
@@ -97,7 +97,7 @@ class Recording:
     async def _write(self) -> None:
         added = self.take()
         try:
-            await self._database.write(store_added, self._lease, added)
+            await self._database.write(store_changes, self._lease, added)
         except asyncio.CancelledError:
             self.stop()
             raise
@@ -105,15 +105,15 @@ class Recording:
             self.stop(error)
             raise
 
-    def take(self) -> Added:
+    def take(self) -> LedgerChanges:
         """Return what is still to be written, once: what was tried may be there."""
-        added = Added(tuple(self._to_write), self._dropped)
+        added = LedgerChanges(tuple(self._to_write), self._dropped)
         self._to_write, self._dropped = [], None
         return added
 
     def stop(self, trouble: BaseException | None = None) -> None:
         """Take no more steps: whoever tries is told the trouble."""
-        self.trouble = self.trouble or trouble or Superseded("this run has ended")
+        self.trouble = self.trouble or trouble or RunLeaseLost("this run has ended")
 
     def _check(self) -> None:
         if self.trouble is not None:

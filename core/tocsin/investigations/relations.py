@@ -9,19 +9,19 @@ from typing import Any
 
 from tocsin.model import (
     Enrichment,
-    EnrichmentsOf,
     Entity,
-    EventsFound,
-    EventsOf,
+    FindEvents,
+    FoundEvents,
+    GetEnrichments,
     Marking,
     Question,
     Relation,
-    marking_of,
+    find_marking,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RelationReport:
     """A relation that an answer tells of."""
 
     relation: Relation
@@ -32,28 +32,33 @@ class Told:
 
     def marking(self, markings: Mapping[str, Marking]) -> Marking:
         """Return how it is marked, by how each provider's are."""
-        return self.by if isinstance(self.by, Marking) else marking_of(self.by, markings)
+        return self.by if isinstance(self.by, Marking) else find_marking(self.by, markings)
 
 
-def relations_in(question: Question[Any], content: Any, asked_at: datetime) -> list[Told]:
+def find_reported_relations(
+    question: Question[Any], content: Any, asked_at: datetime
+) -> list[RelationReport]:
     """Return the relations that an answer tells of; those of events and enrichments do."""
-    if isinstance(question, EventsOf) and isinstance(content, EventsFound):
+    if isinstance(question, FindEvents) and isinstance(content, FoundEvents):
         return [
-            Told(it, it.at or event.occurred_at, question.provider)
+            RelationReport(it, it.at or event.occurred_at, question.provider)
             for event in content.events
             for it in event.relations
         ]
-    if isinstance(question, EnrichmentsOf) and content is not None:
-        return [Told(it, it.at or asked_at, question.marking) for it in _relations(content)]
+    if isinstance(question, GetEnrichments) and content is not None:
+        return [
+            RelationReport(it, it.at or asked_at, question.marking)
+            for it in _enrichment_relations(content)
+        ]
     return []
 
 
-def _relations(enrichments: tuple[Enrichment, ...]) -> Iterator[Relation]:
+def _enrichment_relations(enrichments: tuple[Enrichment, ...]) -> Iterator[Relation]:
     for enrichment in enrichments:
         yield from enrichment.relations
 
 
-def named_in(content: EventsFound) -> Iterator[Entity]:
+def find_named_entities(content: FoundEvents) -> Iterator[Entity]:
     """Yield the entities that events name."""
     for event in content.events:
         yield from event.entities

@@ -9,23 +9,23 @@ from tocsin.investigations.codec import (
     decode_answer,
     decode_question,
     encode_question,
-    kind_of,
+    question_kind,
 )
-from tocsin.investigations.sessions.ledger import CONCLUSION, Step
-from tocsin.model import Answered, Outcome, Question
+from tocsin.investigations.sessions.ledger import CONCLUSION, LedgerStep
+from tocsin.model import QueryOutcome, QueryResult, Question
 
-LONGEST_CONCLUSION = 10_000
+MAX_CONCLUSION = 10_000
 
 
-def answered(step: Step, content: Any) -> Answered[Any]:
+def build_answer(step: LedgerStep, content: Any) -> QueryResult[Any]:
     """Return what an investigator is told of a step."""
-    outcome = step.outcome or Outcome.ANSWERED
-    return Answered(step=step.reference, outcome=outcome, content=content, reason=step.reason)
+    outcome = step.outcome or QueryOutcome.ANSWERED
+    return QueryResult(step=step.reference, outcome=outcome, content=content, reason=step.reason)
 
 
-def repeated(step: Step, question: Question[Any]) -> Answered[Any] | None:
+def match_answer(step: LedgerStep, question: Question[Any]) -> QueryResult[Any] | None:
     """Return what stands in the ledger for this question, None where the step is of another."""
-    if step.kind != kind_of(type(question)) or step.question is None:
+    if step.kind != question_kind(type(question)) or step.question is None:
         return None
     try:
         is_same = step.question == encode_question(question)
@@ -33,9 +33,9 @@ def repeated(step: Step, question: Question[Any]) -> Answered[Any] | None:
         content = None if step.answer is None else decode_answer(step.kind, step.answer)
     except ValueError:  # it was written by another version
         return None
-    return answered(step, content) if is_same else None
+    return build_answer(step, content) if is_same else None
 
 
-def is_repeated(step: Step, text: str, evidence: Sequence[str]) -> bool:
+def is_same_conclusion(step: LedgerStep, text: str, evidence: Sequence[str]) -> bool:
     """Return whether a step is this conclusion."""
     return (step.kind, step.conclusion, step.evidence) == (CONCLUSION, text, tuple(evidence))

@@ -10,13 +10,13 @@ from sqlalchemy import CTE, BigInteger, Text, bindparam, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from tocsin.model import Entity, Node, NodeKind
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
-LONGEST_VALUE = 2048
+MAX_VALUE = 2048
 _HIGHEST = 2**63 - 1
 
 
-def number_of(node: Node) -> int | None:
+def parse_incident_number(node: Node) -> int | None:
     """Return an incident's number; None for any other node, and for what cannot be a number."""
     if node.kind != NodeKind.INCIDENT or not (node.value.isascii() and node.value.isdecimal()):
         return None
@@ -24,8 +24,9 @@ def number_of(node: Node) -> int | None:
     return number if number <= _HIGHEST else None
 
 
-def listed(dialect: str, name: str) -> CTE:
-    """Return what is passed as `name`, which `as_list` makes, as rows: kind, value, number, place.
+def select_list(dialect: str, name: str) -> CTE:
+    """Return what is passed as `name`, which `encode_list` makes, as rows:
+    kind, value, number, place.
 
     `place` counts from 0; `number` is an incident's, null for others.
     """
@@ -47,11 +48,11 @@ def listed(dialect: str, name: str) -> CTE:
     return select(*columns).cte(name).prefix_with("MATERIALIZED")
 
 
-def as_list(items: Iterable[Node | Entity]) -> str:
+def encode_list(items: Iterable[Node | Entity]) -> str:
     """Return nodes or entities as `listed` takes them."""
     return orjson.dumps([_parts(item) for item in items]).decode()
 
 
 def _parts(item: Node | Entity) -> tuple[str, str, int | None]:
-    number = number_of(item) if isinstance(item, Node) else None
-    return str(item.kind), clean(item.value, LONGEST_VALUE), number
+    number = parse_incident_number(item) if isinstance(item, Node) else None
+    return str(item.kind), clean_text(item.value, MAX_VALUE), number

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
-from tocsin.knowledge.listing import as_list, listed
-from tocsin.knowledge.newest import walks_indexes
-from tocsin.knowledge.search import INDEXED
-from tocsin.model import Entity, EntityKind, Marking, Pap, Tlp, marking_of
-from tocsin.store.sequences import last_allotted
+from tocsin.knowledge.listing import encode_list, select_list
+from tocsin.knowledge.newest import force_index_scans
+from tocsin.knowledge.search import INDEXED_CHANGES
+from tocsin.model import Entity, EntityKind, Marking, Pap, Tlp, find_marking
+from tocsin.store.sequences import load_last_allotted
 from tocsin.store.tables import (
     IS_STRICT,
     entity_providers,
@@ -22,14 +22,14 @@ from tocsin.store.tables import (
     relations,
 )
 
-NOT_INDEXED = 5_000
+MAX_UNINDEXED = 5_000
 """Of the incidents that are not indexed yet, so many are looked through, the latest."""
 _AT_ONCE = 500
 _TLPS, _PAPS = tuple(Tlp), tuple(Pap)
 
 
-@walks_indexes
-def known_markings(
+@force_index_scans
+def find_markings(
     connection: Connection, entities: Iterable[Entity], markings: Mapping[str, Marking]
 ) -> dict[Entity, Marking]:
     """Return the strictest marking of what each entity is known from.
@@ -41,7 +41,7 @@ def known_markings(
     found: defaultdict[Entity, set[Marking]] = defaultdict(set)
     for entity, provider in _providers(connection, list(wanted)):
         if entity in wanted:
-            found[entity].add(marking_of(provider, markings))
+            found[entity].add(find_marking(provider, markings))
     for entity, marking in _strict(connection, list(wanted)):
         found[entity].add(marking)
     return {entity: Marking.strictest(several) for entity, several in found.items()}
@@ -52,7 +52,7 @@ def _providers(connection: Connection, entities: Sequence[Entity]) -> Iterator[t
 
     What waits to be indexed is read first, or it could be indexed between the two.
     """
-    waiting = {"after": last_allotted(connection, INDEXED)}
+    waiting = {"after": load_last_allotted(connection, INDEXED_CHANGES)}
     for kind, value, provider in connection.execute(_WAITING, waiting):
         yield Entity(EntityKind(kind), value), provider
     statement = _indexed(connection.dialect.name)
@@ -72,14 +72,14 @@ def _strict(connection: Connection, entities: Sequence[Entity]) -> Iterator[tupl
 
 def _lists(entities: Sequence[Entity]) -> Iterator[dict[str, str]]:
     for start in range(0, len(entities), _AT_ONCE):
-        yield {"wanted": as_list(entities[start : start + _AT_ONCE])}
+        yield {"wanted": encode_list(entities[start : start + _AT_ONCE])}
 
 
 _latest = (
     select(incidents.c.number, incidents.c.provider)
     .where(incidents.c.change > bindparam("after"))
     .order_by(incidents.c.change.desc())
-    .limit(NOT_INDEXED)
+    .limit(MAX_UNINDEXED)
     .subquery()
 )
 _WAITING = (
@@ -91,7 +91,7 @@ _WAITING = (
 
 @cache
 def _indexed(dialect: str) -> Select[Any]:
-    wanted, rows = listed(dialect, "wanted"), entity_providers.c
+    wanted, rows = select_list(dialect, "wanted"), entity_providers.c
     same = (rows.value == wanted.c.value) & (rows.kind == wanted.c.kind)
     query = select(rows.kind, rows.value, rows.provider).select_from(wanted)
     return query.join(entity_providers, same)
@@ -100,7 +100,7 @@ def _indexed(dialect: str) -> Select[Any]:
 @cache
 def _relations(dialect: str) -> Select[Any]:
     """Return the statement for the strictest ranks of relations, by which end an entity is."""
-    wanted = listed(dialect, "wanted")
+    wanted = select_list(dialect, "wanted")
     strictest = (
         select(func.max(relations.c[rank]))
         .where(value == wanted.c.value, kind == wanted.c.kind, IS_STRICT)

@@ -53,7 +53,7 @@ _INDEXES_ALONE = _settings(
 _AS_USUAL = _settings(enable_bitmapscan="on", enable_seqscan="on", plan_cache_mode="auto")
 
 
-def walks_indexes(operation: Operation[P, T]) -> Operation[P, T]:
+def force_index_scans(operation: Operation[P, T]) -> Operation[P, T]:
     """Have PostgreSQL take the newest rows from an index in its order, as SQLite does.
 
     It takes every entity to be in few incidents, as most are, and would collect and sort them all
@@ -76,7 +76,7 @@ def walks_indexes(operation: Operation[P, T]) -> Operation[P, T]:
     return run
 
 
-def last_number(connection: Connection, until: datetime, since: datetime = EPOCH) -> int:
+def find_highest_number(connection: Connection, until: datetime, since: datetime = EPOCH) -> int:
     """Return the number above which no incident of this time is to be looked for; 0 for none.
 
     It is the highest among the last 1,000 of the time.
@@ -84,7 +84,7 @@ def last_number(connection: Connection, until: datetime, since: datetime = EPOCH
     return int(connection.scalar(_highest_of_them, {"since": since, "until": until}) or 0)
 
 
-def newest_of(
+def latest_row_conditions(
     wanted: FromClause, count: ColumnElement[int], highest: ColumnElement[int]
 ) -> tuple[ColumnElement[bool], ...]:
     """Return what is true of the newest rows of `incident_entities` for each entity of `wanted`.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tocsin.knowledge.graph import neighbourhood
-from tocsin.knowledge.history import incidents_about, sightings
-from tocsin.model import Entity, IncidentRecord, Marking, Neighbourhood, Node, Sighting, Window
+from tocsin.knowledge.graph import find_neighborhood
+from tocsin.knowledge.history import find_incidents, find_sightings
+from tocsin.model import Entity, IncidentRecord, Marking, Neighborhood, Node, Sighting, Window
 from tocsin.observables import Environment
 from tocsin.store import Database
 
@@ -23,18 +23,18 @@ class StoredKnowledge:
 
     async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
         """Return what is known of each, in their order."""
-        return await self._database.read(sightings, entities, self._environment)
+        return await self._database.read(find_sightings, entities, self._environment)
 
     async def incidents_about(
         self, entities: Sequence[Entity], window: Window | None = None, limit: int = 50
     ) -> Sequence[IncidentRecord]:
         """Return the latest incidents that involve any of them, the newest first."""
         return await self._database.read(
-            incidents_about, entities, self._markings, window=window, limit=limit
+            find_incidents, entities, self._markings, window=window, limit=limit
         )
 
-    async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighbourhood:
+    async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
         """Return the graph around an entity; the entity alone where nothing is known of it."""
         node = Node.of(entity)
-        found = await self._database.read(neighbourhood, node, depth=depth, limit=limit)
-        return found or Neighbourhood(nodes=(node,), edges=(), complete=True)
+        found = await self._database.read(find_neighborhood, node, depth=depth, limit=limit)
+        return found or Neighborhood(nodes=(node,), edges=(), complete=True)

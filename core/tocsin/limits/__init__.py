@@ -1,7 +1,7 @@
 """Rate limits: token buckets in memory, shared by nodes through the database off the path."""
 
-from tocsin.limits.buckets import Buckets, Quota, Standing
-from tocsin.limits.fields import rate_limit_fields
-from tocsin.limits.sharing import Sharing
+from tocsin.limits.buckets import Quota, QuotaStatus, TokenBuckets
+from tocsin.limits.fields import build_rate_limit_headers
+from tocsin.limits.sharing import BucketSynchronizer
 
-__all__ = ["Buckets", "Quota", "Sharing", "Standing", "rate_limit_fields"]
+__all__ = ["BucketSynchronizer", "Quota", "QuotaStatus", "TokenBuckets", "build_rate_limit_headers"]

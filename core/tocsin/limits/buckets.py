@@ -30,7 +30,7 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QuotaStatus:
     """How a key stands after it was asked about."""
 
     allowed: bool
@@ -42,7 +42,7 @@ class Standing:
     """In how many seconds, rounded up, what was refused is granted; 0 where nothing was."""
 
 
-class Buckets:
+class TokenBuckets:
     """One token bucket per key, all of one quota; safe to use from any thread.
 
     `name` is what the limit is called in header fields and in the database: up to 20 characters.
@@ -70,7 +70,7 @@ class Buckets:
         self._latest = self._lost = 0
         self._lock = Lock()
 
-    def take(self, key: str, cost: float = 1) -> Standing:
+    def take(self, key: str, cost: float = 1) -> QuotaStatus:
         """Take `cost` tokens where they are there, nothing where they are not."""
         amount = min(round(cost * _TOKEN), self._capacity)
         with self._lock:
@@ -82,7 +82,7 @@ class Buckets:
                 self._taken[key] = self._taken.get(key, 0) + amount
         return self._standing(missing, lacking)
 
-    def look(self, key: str) -> Standing:
+    def look(self, key: str) -> QuotaStatus:
         """Take nothing, and say whether one token would be granted."""
         with self._lock:
             _, _, missing = self._find(key)
@@ -139,9 +139,9 @@ class Buckets:
             forgotten, _ = self._full_at.popitem(last=False)
             self._taken.pop(forgotten, None)
 
-    def _standing(self, missing: int, lacking: int) -> Standing:
+    def _standing(self, missing: int, lacking: int) -> QuotaStatus:
         left = self._capacity - missing
-        return Standing(
+        return QuotaStatus(
             lacking <= 0,
             left // _TOKEN if left > 0 else 0,
             -(-missing // self._per_second),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tocsin.limits.buckets import Quota, Standing
+from tocsin.limits.buckets import Quota, QuotaStatus
 
 
-def rate_limit_fields(name: str, quota: Quota, standing: Standing) -> dict[str, str]:
+def build_rate_limit_headers(name: str, quota: Quota, standing: QuotaStatus) -> dict[str, str]:
     """Return what a response says of a limit; `Retry-After` (RFC 9110) only where it refuses.
 
     `name` needs no escaping. The effective window `t` lasts until the bucket is full or, in a

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 from sqlalchemy import Connection, Row, delete, select, tuple_
 
 from tocsin.clock import Clock
-from tocsin.limits.buckets import Buckets
+from tocsin.limits.buckets import TokenBuckets
 from tocsin.loops import run_forever
 from tocsin.store import Database
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import rate_usage
 
 _KEPT = timedelta(minutes=10)
@@ -30,7 +30,7 @@ _MOST_SEEN = 100_000
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-class Totals:
+class UsageTotals:
     """The last known totals, at most `size` of them: those unchanged for longest go first."""
 
     def __init__(self, size: int) -> None:
@@ -58,7 +58,7 @@ class Totals:
             self._totals.popitem(last=False)
 
 
-class Sharing:
+class BucketSynchronizer:
     """Keeps the buckets of this node in step with those of the others, off every request's path.
 
     Between two exchanges nodes do not know of each other, so together they may let through more
@@ -68,7 +68,7 @@ class Sharing:
 
     def __init__(
         self,
-        buckets: Sequence[Buckets],
+        buckets: Sequence[TokenBuckets],
         database: Database,
         clock: Clock,
         *,
@@ -81,8 +81,8 @@ class Sharing:
         self._node = node
         self._every = every
         self._unwritten: dict[tuple[str, str], int] = {}
-        self._written = Totals(_MOST_WRITTEN)
-        self._seen = Totals(_MOST_SEEN)
+        self._written = UsageTotals(_MOST_WRITTEN)
+        self._seen = UsageTotals(_MOST_SEEN)
         self._looked_at = self._pruned_at = _NEVER
 
     async def run(self) -> NoReturn:
@@ -112,7 +112,7 @@ class Sharing:
         }
         if not totals:
             return
-        await self._database.write(store, self._node, totals, now)
+        await self._database.write(store_usage, self._node, totals, now)
         for used, total in totals.items():
             self._written.set(used, total, now)
         self._unwritten = {}
@@ -128,7 +128,9 @@ class Sharing:
         # A total found at the first look, or after a long time, says nothing of when it was used
         is_news = now - self._looked_at <= _KEPT
         since = (self._looked_at if is_news else now - _KEPT) - _OVERLAP
-        for row in await self._database.read(used_elsewhere, self._node, self._buckets, since):
+        for row in await self._database.read(
+            load_usage_elsewhere, self._node, self._buckets, since
+        ):
             more = self._learn(row)
             if more and is_news:
                 self._buckets[row.limit].drain(row.key, more)
@@ -142,17 +144,17 @@ class Sharing:
         return max(int(row.used) - seen, 0)
 
     async def _prune(self, now: datetime) -> None:
-        await self._database.write(prune, now - _KEPT)
+        await self._database.write(prune_usage, now - _KEPT)
         for totals in (self._written, self._seen):
             totals.forget(now - _KEPT)
         self._pruned_at = now
 
 
-def store(
+def store_usage(
     connection: Connection, node: str, totals: Mapping[tuple[str, str], int], now: datetime
 ) -> None:
     """Write what a node has used in total, by limit and key."""
-    statement = insert_into(connection, rate_usage)
+    statement = build_insert(connection, rate_usage)
     new = statement.excluded
     connection.execute(
         statement.on_conflict_do_update(
@@ -166,7 +168,7 @@ def store(
     )
 
 
-def used_elsewhere(
+def load_usage_elsewhere(
     connection: Connection, node: str, limits: Collection[str], since: datetime
 ) -> Sequence[Row[Any]]:
     """Return the rows of these limits that other nodes have changed since then."""
@@ -176,7 +178,7 @@ def used_elsewhere(
     ).all()
 
 
-def prune(connection: Connection, before: datetime) -> None:
+def prune_usage(connection: Connection, before: datetime) -> None:
     """Delete what has not changed since `before`, but nothing that is being written just now.
 
     To wait for that could be a deadlock.

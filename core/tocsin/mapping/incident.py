@@ -17,21 +17,21 @@ from tocsin.model import (
     Vocabulary,
 )
 
-Word = TypeVar("Word", bound=Vocabulary)
+VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
 
 def _none_if_empty(value: Any) -> Any:
     return None if value == "" else value
 
 
-def _utc(moment: datetime) -> datetime:
+def _to_utc(moment: datetime) -> datetime:
     try:
         return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except OverflowError:
         raise ValueError("give a time that calendars hold") from None
 
 
-def _without_nulls(values: Any) -> Any:
+def _drop_nulls(values: Any) -> Any:
     """Return a list without what the body did not have; an empty one where there was none."""
     if values is None:
         return []
@@ -40,36 +40,36 @@ def _without_nulls(values: Any) -> Any:
     return values
 
 
-def _kind(word: Any) -> Any:
+def _parse_kind(word: Any) -> Any:
     return EntityKind.parse(word) if isinstance(word, str) else word
 
 
-def _web_address(url: str) -> str | None:
+def _drop_unsafe_url(url: str) -> str | None:
     return url if url.startswith(("http://", "https://")) else None
 
 
 Name = Annotated[str, Field(min_length=1)]
 Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
-Sparse = BeforeValidator(_without_nulls)
+Sparse = BeforeValidator(_drop_nulls)
 Optional = BeforeValidator(_none_if_empty)
-Moment = Annotated[Annotated[datetime, AfterValidator(_utc)] | None, Optional]
+Moment = Annotated[Annotated[datetime, AfterValidator(_to_utc)] | None, Optional]
 """ISO 8601, or seconds or milliseconds since 1970; in UTC where it names no zone."""
-Link = Annotated[Annotated[str, AfterValidator(_web_address)] | None, Optional]
+Link = Annotated[Annotated[str, AfterValidator(_drop_unsafe_url)] | None, Optional]
 """A web address; anything else is as good as none, since people will follow it."""
 
 
-class _Mapped(BaseModel):
+class _MappedModel(BaseModel):
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
 
-class MappedEntity(_Mapped):
+class MappedEntity(_MappedModel):
     """An entity; one without a value is left out."""
 
-    kind: Annotated[EntityKind, BeforeValidator(_kind)]
+    kind: Annotated[EntityKind, BeforeValidator(_parse_kind)]
     value: Text
 
 
-class MappedAlert(_Mapped):
+class MappedAlert(_MappedModel):
     """One detection inside an incident, with its incident's severity and time if it has none."""
 
     external_id: Name
@@ -78,7 +78,7 @@ class MappedAlert(_Mapped):
     occurred_at: Moment = None
 
 
-class MappedIncident(_Mapped):
+class MappedIncident(_MappedModel):
     """An incident as a mapping renders it."""
 
     external_id: Name
@@ -102,7 +102,7 @@ class MappedIncident(_Mapped):
 
         A severity that is no word of ours is Medium, marked as assumed; a status is New.
         """
-        severity = _parsed(Severity, self.severity)
+        severity = _parse_or_none(Severity, self.severity)
         occurred_at = self.occurred_at or now
         return Incident(
             external_id=self.external_id,
@@ -112,7 +112,7 @@ class MappedIncident(_Mapped):
             severity=severity or Severity.MEDIUM,
             raw_severity=self.raw_severity or self.severity or None,
             severity_assumed=severity is None,
-            status=_parsed(IncidentStatus, self.status) or IncidentStatus.NEW,
+            status=_parse_or_none(IncidentStatus, self.status) or IncidentStatus.NEW,
             raw_status=self.raw_status or self.status or None,
             merged_into=self.merged_into,
             source_url=self.source_url,
@@ -120,20 +120,20 @@ class MappedIncident(_Mapped):
             changed_at=self.changed_at,
             techniques=tuple(filter(None, self.techniques)),
             entities=tuple(Entity(one.kind, one.value) for one in self.entities if one.value),
-            alerts=tuple(_alert(one, severity, occurred_at) for one in self.alerts),
+            alerts=tuple(_to_alert(one, severity, occurred_at) for one in self.alerts),
         )
 
 
-def _alert(alert: MappedAlert, severity: Severity | None, occurred_at: datetime) -> Alert:
+def _to_alert(alert: MappedAlert, severity: Severity | None, occurred_at: datetime) -> Alert:
     return Alert(
         external_id=alert.external_id,
         title=alert.title,
-        severity=_parsed(Severity, alert.severity) or severity or Severity.MEDIUM,
+        severity=_parse_or_none(Severity, alert.severity) or severity or Severity.MEDIUM,
         occurred_at=alert.occurred_at or occurred_at,
     )
 
 
-def _parsed(vocabulary: type[Word], word: str | None) -> Word | None:
+def _parse_or_none(vocabulary: type[VocabularyT], word: str | None) -> VocabularyT | None:
     """Return the word of ours that this is, None where it is none."""
     try:
         return vocabulary.parse(word or "")

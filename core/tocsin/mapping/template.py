@@ -21,14 +21,14 @@ from tocsin.json_text import parse_json
 from tocsin.mapping.incident import MappedIncident
 from tocsin.model import Incident, Json, Received, Rejected
 from tocsin.sandbox import Allowance, WritingEnvironment, write_json
-from tocsin.validation import explain
+from tocsin.validation import explain_errors
 
 VARIABLE = "body"
-LARGEST = 32 * 1024  # compiling more than that would hold up everything else
+MAX_LENGTH = 32 * 1024  # compiling more than that would hold up everything else
 MAX_UNITS = 20_000_000
 MAX_SECONDS = 2.0
 _MOST_MISTAKES = 5
-_JINJAS_OWN = ("caller", "kwargs", "loop", "varargs")
+_JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
 
 class MappingTemplate:
@@ -39,7 +39,7 @@ class MappingTemplate:
 
     def __init__(self, text: str, source: str) -> None:
         self._source = source
-        self._template = _compile(text)
+        self._template = _compile_template(text)
 
     def read(self, content: bytes, now: datetime) -> Received:
         """Return the incidents that the content holds, and what of it cannot be understood.
@@ -48,12 +48,12 @@ class MappingTemplate:
         in a thread. Raises `Refused` where the content is not JSON, where the mapping fails, and
         where not a single one of its incidents can be understood.
         """
-        rendered = self._render(_parse(content))
+        rendered = self._render(_parse_body(content))
         incidents, rejected = [], []
         for number, value in enumerate(rendered.incidents, 1):
             place = f"incident {number} of {len(rendered.incidents)}"
             try:
-                incidents.append(_incident(value, now))
+                incidents.append(_parse_incident(value, now))
             except ValueError as error:
                 rejected.append(self._rejected(place, str(error), orjson.dumps(value)))
         if rejected and not incidents:
@@ -68,22 +68,24 @@ class MappingTemplate:
     def _rejected(self, location: str, reason: str, content: bytes) -> Rejected:
         return Rejected(source=self._source, location=location, reason=reason, content=content)
 
-    def _render(self, body: Json) -> _Rendered:
+    def _render(self, body: Json) -> _RenderedMapping:
         try:
             with Allowance(MAX_UNITS, MAX_SECONDS):
                 text = self._template.render({VARIABLE: body})
         except Exception as error:
             reason = error.__cause__ or error
-            raise Refused(f"the mapping fails{_line(error)}: {reason}") from error
+            raise Refused(f"the mapping fails{_locate_error(error)}: {reason}") from error
         try:
-            return _Rendered.model_validate(orjson.loads(text.encode()))
+            return _RenderedMapping.model_validate(orjson.loads(text.encode()))
         except orjson.JSONDecodeError as error:
             raise Refused(f"the mapping does not give JSON: {error}") from None
         except ValidationError as error:
-            raise Refused(f"the mapping gives something else: {_words(error, _Rendered)}") from None
+            raise Refused(
+                f"the mapping gives something else: {_describe_errors(error, _RenderedMapping)}"
+            ) from None
 
 
-class _Rendered(BaseModel):
+class _RenderedMapping(BaseModel):
     """What a mapping renders."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -93,31 +95,31 @@ class _Rendered(BaseModel):
     """What the sender left out, each in words; it is kept with the records that cannot be read."""
 
 
-class _Missing(ChainableUndefined):
+class _MissingMember(ChainableUndefined):
     """What the body does not have."""
 
     __iter__ = __len__ = Undefined._fail_with_undefined_error  # noqa: SLF001 - meant for this
 
 
-def _write(value: Any) -> str:
-    return write_json(value, _null)
+def _write_value(value: Any) -> str:
+    return write_json(value, _write_undefined)
 
 
-def _null(value: object) -> None:
+def _write_undefined(value: object) -> None:
     if not isinstance(value, Undefined):
         raise TypeError(f"{type(value).__name__} is not a value that JSON can hold")
 
 
 _environment = WritingEnvironment(
-    undefined=_Missing, finalize=_write, trim_blocks=True, lstrip_blocks=True
+    undefined=_MissingMember, finalize=_write_value, trim_blocks=True, lstrip_blocks=True
 )
 
 
-def _compile(text: str) -> Template:
-    if len(text) > LARGEST:
-        raise ValueError(f"a mapping has {LARGEST // 1024} KiB at most")
+def _compile_template(text: str) -> Template:
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"a mapping has {MAX_LENGTH // 1024} KiB at most")
     try:
-        unknown = sorted(_unknown_names(_environment.parse(text)))
+        unknown = sorted(_find_unknown_names(_environment.parse(text)))
         template = _environment.from_string(text)
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno}: {error.message}") from None
@@ -128,16 +130,16 @@ def _compile(text: str) -> Template:
     return template
 
 
-def _unknown_names(tree: nodes.Template) -> set[str]:
+def _find_unknown_names(tree: nodes.Template) -> set[str]:
     """Return the names that the template uses and nobody gives it."""
     names = list(tree.find_all(nodes.Name))
-    known = {VARIABLE, *_JINJAS_OWN, *_environment.globals}
+    known = {VARIABLE, *_JINJA_NAMES, *_environment.globals}
     known |= {name.name for name in names if name.ctx != "load"}
     known |= {macro.name for macro in tree.find_all(nodes.Macro)}
     return {name.name for name in names} - known
 
 
-def _line(error: BaseException) -> str:
+def _locate_error(error: BaseException) -> str:
     """Return where in the template it went wrong, nothing where that is not known."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename == "<template>":
@@ -145,25 +147,25 @@ def _line(error: BaseException) -> str:
     return ""
 
 
-def _parse(content: bytes) -> Json:
+def _parse_body(content: bytes) -> Json:
     try:
         return parse_json(content)
     except ValueError as error:
         raise Refused(f"it is not JSON: {error}") from None
 
 
-def _incident(value: Json, now: datetime) -> Incident:
+def _parse_incident(value: Json, now: datetime) -> Incident:
     """Return the incident; ValueError names each wrong field."""
     try:
         return MappedIncident.model_validate(value).incident(now)
     except ValidationError as error:
-        raise ValueError(_words(error, MappedIncident)) from None
+        raise ValueError(_describe_errors(error, MappedIncident)) from None
 
 
-def _words(error: ValidationError, model: type[BaseModel]) -> str:
+def _describe_errors(error: ValidationError, model: type[BaseModel]) -> str:
     mistakes = [
         ": ".join(filter(None, (".".join(mistake.path), mistake.words)))
-        for mistake in explain(error, model)
+        for mistake in explain_errors(error, model)
     ]
     more = len(mistakes) - _MOST_MISTAKES
     return ", ".join(mistakes[:_MOST_MISTAKES]) + (f" and {more} more" if more > 0 else "")

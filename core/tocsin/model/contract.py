@@ -35,11 +35,11 @@ class Verification(Vocabulary):
     """Nothing but this contract, which was written from the receiver's documentation."""
 
 
-class _Part(BaseModel):
+class _ContractModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class AnswerCondition(_Part):
+class AnswerCondition(_ContractModel):
     """Something that an answer says."""
 
     pointer: Pointer
@@ -47,7 +47,7 @@ class AnswerCondition(_Part):
     """What stands there; by default it is enough that something does."""
 
 
-class AnswerRules(_Part):
+class AnswerRules(_ContractModel):
     """What the receiver's answers mean, beside their status."""
 
     success: tuple[AnswerCondition, ...] = ()
@@ -60,7 +60,7 @@ class AnswerRules(_Part):
     """The statuses that will not be different if it is tried again."""
 
 
-class Contract(_Part):
+class Contract(_ContractModel):
     """One receiver, as data."""
 
     name: str = Field(min_length=1, max_length=100)

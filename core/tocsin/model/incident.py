@@ -41,12 +41,12 @@ def _canonical_email(value: str) -> str:
     return f"{user}{at}{_canonical_domain(domain)}" if at else value.lower()
 
 
-_PLACE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@]*")
+_URL_PARTS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@]*")
 
 
 def _canonical_url(value: str) -> str:
     """Return a URL with its scheme and host in lower case (RFC 3986 section 6.2.2.1)."""
-    place = _PLACE.match(value)
+    place = _URL_PARTS.match(value)
     if place is None or value[place.end() : place.end() + 1] == "@":  # a password keeps its case
         return value
     return place[0].lower() + value[place.end() :]
@@ -92,7 +92,7 @@ class Incident:
 
     A provider hands over the same `external_id` again whenever something changed. The words and
     states of the latest version win; entities and alerts are added to those already known, and
-    `occurred_at` is the earliest seen, so a provider may pass only what is new.
+    `parse_event_time` is the earliest seen, so a provider may pass only what is new.
     """
 
     external_id: str

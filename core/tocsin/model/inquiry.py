@@ -11,13 +11,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from tocsin.model.incident import Entity
-from tocsin.model.knowledge import (
-    Enrichment,
-    IncidentRecord,
-    Neighbourhood,
-    SiemEvent,
-    Sighting,
-)
+from tocsin.model.knowledge import Enrichment, IncidentRecord, Neighborhood, SiemEvent, Sighting
 from tocsin.model.marking import Marking
 from tocsin.model.reading import Window
 from tocsin.model.report import Persona, Report
@@ -47,7 +41,7 @@ class Phase(Vocabulary):
     REPORT = "report"
 
 
-class Outcome(Vocabulary):
+class QueryOutcome(Vocabulary):
     """What came of a question."""
 
     ANSWERED = "answered"
@@ -107,7 +101,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventsFound:
+class FoundEvents:
     """Events of a SIEM, the earliest first."""
 
     events: tuple[SiemEvent, ...]
@@ -138,7 +132,7 @@ class Question(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhoIsThere(Question[Sources]):
+class ListSources(Question[Sources]):
     """Which providers and enrichers there are."""
 
     @property
@@ -148,7 +142,7 @@ class WhoIsThere(Question[Sources]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentsNumbered(Question[tuple[IncidentRecord, ...]]):
+class GetIncidents(Question[tuple[IncidentRecord, ...]]):
     """The incidents of these numbers; one that does not exist is left out."""
 
     numbers: tuple[int, ...]
@@ -160,7 +154,7 @@ class IncidentsNumbered(Question[tuple[IncidentRecord, ...]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentsAbout(Question[tuple[IncidentRecord, ...]]):
+class FindIncidents(Question[tuple[IncidentRecord, ...]]):
     """The latest incidents that involve any of these entities, the newest first."""
 
     entities: tuple[Entity, ...]
@@ -175,7 +169,7 @@ class IncidentsAbout(Question[tuple[IncidentRecord, ...]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentsWithin(Question[tuple[IncidentRecord, ...]]):
+class ListIncidents(Question[tuple[IncidentRecord, ...]]):
     """The incidents that occurred in a window, the newest first."""
 
     window: Window
@@ -190,7 +184,7 @@ class IncidentsWithin(Question[tuple[IncidentRecord, ...]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SightingsOf(Question[tuple[Sighting, ...]]):
+class GetSightings(Question[tuple[Sighting, ...]]):
     """What is known here of each of these entities, in their order."""
 
     entities: tuple[Entity, ...]
@@ -202,7 +196,7 @@ class SightingsOf(Question[tuple[Sighting, ...]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeighboursOf(Question[Neighbourhood]):
+class FindNeighbors(Question[Neighborhood]):
     """The graph around an entity."""
 
     entity: Entity
@@ -216,7 +210,7 @@ class NeighboursOf(Question[Neighbourhood]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventsOf(Question[EventsFound]):
+class FindEvents(Question[FoundEvents]):
     """A provider's events with an entity, in a window."""
 
     provider: str
@@ -231,7 +225,7 @@ class EventsOf(Question[EventsFound]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnrichmentsOf(Question[tuple[Enrichment, ...]]):
+class GetEnrichments(Question[tuple[Enrichment, ...]]):
     """What an enricher knows of these entities; of those that it knows nothing of, nothing."""
 
     enricher: str
@@ -246,7 +240,7 @@ class EnrichmentsOf(Question[tuple[Enrichment, ...]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matching(Question[tuple[Match, ...]]):
+class SearchHistory(Question[tuple[Match, ...]]):
     """What in the history of incidents and sessions fits these words, the best first."""
 
     text: str
@@ -259,25 +253,25 @@ class Matching(Question[tuple[Match, ...]]):
 
 
 QUESTIONS: tuple[type[Question[Any]], ...] = (  # every kind there is
-    WhoIsThere,
-    IncidentsNumbered,
-    IncidentsAbout,
-    IncidentsWithin,
-    SightingsOf,
-    NeighboursOf,
-    EventsOf,
-    EnrichmentsOf,
-    Matching,
+    ListSources,
+    GetIncidents,
+    FindIncidents,
+    ListIncidents,
+    GetSightings,
+    FindNeighbors,
+    FindEvents,
+    GetEnrichments,
+    SearchHistory,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered(Generic[T]):
+class QueryResult(Generic[T]):
     """What came of a question."""
 
     step: str
     """Where in the ledger it stands, to cite as evidence: `step:12`."""
-    outcome: Outcome
+    outcome: QueryOutcome
     content: T | None = None
     """None unless it was answered."""
     reason: str | None = None

@@ -56,7 +56,7 @@ class Marking:
         return cls(tlp, max((marking.pap for marking in every), key=lambda pap: pap.rank))
 
 
-def marking_of(provider: str, markings: Mapping[str, Marking]) -> Marking:
+def find_marking(provider: str, markings: Mapping[str, Marking]) -> Marking:
     """Return how what came from a provider is marked.
 
     Red in both respects where the provider is not configured any more: nobody says how it was.

@@ -91,7 +91,7 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class TimelineEntry:
     """One line of the timeline."""
 
     at: datetime
@@ -145,7 +145,7 @@ class Report:
     reply: tuple[Statement, ...] = ()
     """What answers the last message of a session that was continued."""
     contributions: tuple[Contribution, ...] = ()
-    timeline: tuple[Moment, ...] = ()
+    timeline: tuple[TimelineEntry, ...] = ()
     findings: tuple[Finding, ...] = ()
     entities: tuple[EntityAssessment, ...] = ()
     relations: tuple[Relation, ...] = ()

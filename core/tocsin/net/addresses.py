@@ -95,7 +95,7 @@ def is_public(address: Address) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class AddressPolicy:
     """Which addresses requests of one kind may reach; metadata services are never among them."""
 
     networks: tuple[Network, ...] = ()

@@ -14,12 +14,19 @@ from yarl import URL
 
 from tocsin.errors import Misconfigured, OperatorError, PluginFailure, TryLater
 from tocsin.hookspecs import HttpResponse
-from tocsin.net.addresses import Network, Policy
-from tocsin.net.connections import Connections
-from tocsin.net.failures import is_blocked, is_of_the_proxy, reason_of
+from tocsin.net.addresses import AddressPolicy, Network
+from tocsin.net.connections import GuardedConnector
+from tocsin.net.failures import describe_error, is_blocked_error, is_proxy_error
 from tocsin.net.guard import BlockedError, GuardedResolver, GuardedSockets
-from tocsin.net.tls import tls_context
-from tocsin.net.urls import check_url, literal_address, parse_proxy, parse_url, policy_for, refusal
+from tocsin.net.tls import build_tls_context
+from tocsin.net.urls import (
+    build_policy,
+    check_url,
+    describe_refusal,
+    literal_address,
+    parse_proxy,
+    parse_url,
+)
 
 # Below the 5 s after which common servers close an idle connection: a POST sent into that moment
 # fails and cannot be repeated unseen.
@@ -28,7 +35,7 @@ _LOOK_UP_SECONDS = 2.0
 _REMEMBERED_URLS = 256
 
 # An operator's proxy may be private, and is the only host that such a client connects to.
-_TO_THE_PROXY = Policy(public=True, private=True)
+_TO_THE_PROXY = AddressPolicy(public=True, private=True)
 
 
 def open_client(
@@ -53,12 +60,12 @@ def open_client(
     return GuardedClient(
         allow_networks,
         allow_hosts,
-        tls_context(ca_file, client_certificate, client_key),
-        _checked_proxy(proxy) if proxy else None,
+        build_tls_context(ca_file, client_certificate, client_key),
+        _check_proxy(proxy) if proxy else None,
     )
 
 
-def _checked_proxy(text: str) -> URL:
+def _check_proxy(text: str) -> URL:
     try:
         proxy = parse_proxy(text)
         check_url(proxy, _TO_THE_PROXY)
@@ -81,7 +88,7 @@ class GuardedClient:
         self._allow_hosts = frozenset(_raw_host(host) for host in allow_hosts)
         self._tls = tls
         self._proxy = proxy
-        self._sessions: dict[Policy, aiohttp.ClientSession] = {}
+        self._sessions: dict[AddressPolicy, aiohttp.ClientSession] = {}
         # Judging takes a tenth of a request; what a name leads to is never remembered.
         self._admit = lru_cache(_REMEMBERED_URLS)(self._judge)
 
@@ -106,7 +113,7 @@ class GuardedClient:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
                 await GuardedResolver(policy).resolve(host)
         except BlockedError:
-            raise Misconfigured(refusal(target, policy)) from None
+            raise Misconfigured(describe_refusal(target, policy)) from None
         except OSError:
             return
 
@@ -133,7 +140,7 @@ class GuardedClient:
                     method, target, headers=headers, data=content, allow_redirects=False
                 ) as response,
             ):
-                return await _read(response, limit)
+                return await _read_response(response, limit)
         except (aiohttp.ClientError, OSError) as error:
             # Without the cause: aiohttp's errors show the whole URL, which may hold a token.
             raise self._failure(error, target) from None
@@ -144,7 +151,7 @@ class GuardedClient:
             _, session = self._sessions.popitem()
             await session.close()
 
-    def _judge(self, url: str) -> tuple[URL, Policy]:
+    def _judge(self, url: str) -> tuple[URL, AddressPolicy]:
         """Return the target and what may be connected to for it; Misconfigured says why not."""
         try:
             target = parse_url(url)
@@ -154,21 +161,21 @@ class GuardedClient:
             raise Misconfigured(str(error)) from None
         return target, _TO_THE_PROXY if self._proxy else policy
 
-    def _policy(self, target: URL) -> Policy:
-        return policy_for(target, self._allow_networks, self._allow_hosts)
+    def _policy(self, target: URL) -> AddressPolicy:
+        return build_policy(target, self._allow_networks, self._allow_hosts)
 
-    def _session(self, policy: Policy) -> aiohttp.ClientSession:
+    def _session(self, policy: AddressPolicy) -> aiohttp.ClientSession:
         if policy not in self._sessions:
             self._sessions[policy] = _open_session(policy, self._tls, self._proxy)
         return self._sessions[policy]
 
     def _failure(self, error: Exception, target: URL) -> PluginFailure:
-        if self._proxy and is_of_the_proxy(error):
+        if self._proxy and is_proxy_error(error):
             target = self._proxy
-        if is_blocked(error):
-            return Misconfigured(refusal(target, self._policy(target)))
+        if is_blocked_error(error):
+            return Misconfigured(describe_refusal(target, self._policy(target)))
         role = "the proxy " if target is self._proxy else ""
-        return TryLater(f"{role}{target.host}, port {target.port}: {reason_of(error)}")
+        return TryLater(f"{role}{target.host}, port {target.port}: {describe_error(error)}")
 
 
 def _raw_host(host: str) -> str:
@@ -176,10 +183,10 @@ def _raw_host(host: str) -> str:
 
 
 def _open_session(
-    policy: Policy, tls: ssl.SSLContext | bool, proxy: URL | None
+    policy: AddressPolicy, tls: ssl.SSLContext | bool, proxy: URL | None
 ) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=Connections(
+        connector=GuardedConnector(
             resolver=GuardedResolver(policy),
             socket_factory=GuardedSockets(policy),
             ssl=tls,
@@ -199,7 +206,7 @@ def _open_session(
     )
 
 
-async def _read(response: aiohttp.ClientResponse, limit: int) -> HttpResponse:
+async def _read_response(response: aiohttp.ClientResponse, limit: int) -> HttpResponse:
     body = bytearray()
     while len(body) <= limit and not response.content.at_eof():
         body += await response.content.read(limit + 1 - len(body))

@@ -16,10 +16,10 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
 
-_MOST_ANSWERS = 32
+_MAX_RESPONSES = 32
 
 
-class Connections(aiohttp.TCPConnector):
+class GuardedConnector(aiohttp.TCPConnector):
     """Uses no connection again on which an answer came that nobody had asked for.
 
     aiohttp takes it for the answer to the next request: a receipt for what was not even sent. RFC
@@ -28,7 +28,7 @@ class Connections(aiohttp.TCPConnector):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        answers: type[ResponseHandler] = _Answers
+        answers: type[ResponseHandler] = _BoundedResponseHandler
         self._factory = partial(answers, loop=asyncio.get_running_loop())
 
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
@@ -39,7 +39,7 @@ class Connections(aiohttp.TCPConnector):
         return None
 
 
-class _Answers(ResponseHandler):
+class _BoundedResponseHandler(ResponseHandler):
     """Ends a connection on which many answers come at once, be they interim ones (1xx).
 
     aiohttp reads any number of them, and whoever sends nothing else holds up all that this
@@ -47,7 +47,7 @@ class _Answers(ResponseHandler):
     """
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        if len(self) < _MOST_ANSWERS:
+        if len(self) < _MAX_RESPONSES:
             super().feed_data(data, size)
         elif self.transport is not None and not self.transport.is_closing():
             self.set_exception(HttpProcessingError(message="more answers than were asked for"))

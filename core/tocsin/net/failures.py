@@ -7,7 +7,7 @@ import ssl
 import aiohttp
 
 from tocsin.net.guard import BlockedError
-from tocsin.net.tls import reason_words
+from tocsin.net.tls import describe_ssl_error
 
 # The first that fits an error says what happened.
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
@@ -19,24 +19,24 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-def reason_of(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return what happened."""
     match error.__cause__, error:
         case ssl.SSLCertVerificationError() as cause, _:
             return f"TLS certificate not valid ({cause.verify_message})"
         case ssl.SSLError() as cause, _:  # also the alert of a server that wants a certificate
-            return f"TLS handshake failed ({reason_words(cause)})"
+            return f"TLS handshake failed ({describe_ssl_error(cause)})"
         case _, aiohttp.ClientHttpProxyError():
             return f"it refuses to connect further (status {error.status})"
     return next(words for kind, words in _REASONS if isinstance(error, kind))
 
 
-def is_blocked(error: Exception) -> bool:
+def is_blocked_error(error: Exception) -> bool:
     """Return whether it was the guard that forbade the connection."""
     return isinstance(getattr(error, "os_error", None), BlockedError)
 
 
-def is_of_the_proxy(error: Exception) -> bool:
+def is_proxy_error(error: Exception) -> bool:
     """Return whether the error concerns the proxy, if there is one, and not the target."""
     return isinstance(
         error,

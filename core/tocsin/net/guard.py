@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import AddrInfoType
 
-from tocsin.net.addresses import Policy
+from tocsin.net.addresses import AddressPolicy
 
 _IPV6_SOCKADDR_LENGTH = 4  # host, port, flow info, scope id
 
@@ -23,7 +23,7 @@ class BlockedError(OSError):
     """The address is one that may not be reached. An OSError, for aiohttp to clean up after."""
 
 
-def _refuse_blocked(policy: Policy, host: object) -> None:
+def _refuse_blocked(policy: AddressPolicy, host: object) -> None:
     try:
         allowed = policy.allows(ip_address(str(host)))
     except ValueError:
@@ -39,7 +39,7 @@ _THREADS = ThreadPoolExecutor(16, thread_name_prefix="tocsin-dns")
 class GuardedResolver(AbstractResolver):
     """Resolves names by the system's resolver, and refuses a name for any one bad address."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
 
     async def resolve(
@@ -77,7 +77,7 @@ def _look_up(host: str, port: int, family: int) -> list[ResolveResult]:
 class GuardedSockets:
     """A socket factory for `aiohttp.TCPConnector`, called with each address to connect to."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
 
     def __call__(self, address_info: AddrInfoType) -> socket.socket:

@@ -14,9 +14,9 @@ from aiohttp.abc import ResolveResult
 from aiohttp.connector import AddrInfoType
 
 from tocsin.errors import Misconfigured, TryLater
-from tocsin.net.addresses import Network, Policy
+from tocsin.net.addresses import AddressPolicy, Network
 from tocsin.net.guard import BlockedError, GuardedResolver, GuardedSockets
-from tocsin.net.tls import verifying_context
+from tocsin.net.tls import build_verifying_context
 from tocsin.net.urls import literal_address
 
 _NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305 section 5
@@ -36,7 +36,7 @@ def open_sockets(
     The options are those of `open_client`. Raises OperatorError where a file does not serve.
     """
     files = ca_file, client_certificate, client_key
-    context = verifying_context(*files) if any(files) else None
+    context = build_verifying_context(*files) if any(files) else None
     return SocketOpener(tuple(allow_networks), frozenset(allow_hosts), context)
 
 
@@ -56,7 +56,7 @@ class SocketOpener:
     @cached_property
     def tls(self) -> ssl.SSLContext:
         """What to encrypt a connection with: certificates and names are verified."""
-        return self._context or verifying_context(None, None, None)
+        return self._context or build_verifying_context(None, None, None)
 
     async def connect(
         self,
@@ -81,13 +81,13 @@ class SocketOpener:
                     socket_factory=GuardedSockets(policy),
                 )
         except BlockedError:
-            raise Misconfigured(_refusal(host, plain=plain)) from None
+            raise Misconfigured(_describe_refusal(host, plain=plain)) from None
         except OSError as error:  # of which TimeoutError is one
-            raise TryLater(f"{host}, port {port}: {_reason_of(error)}") from None
+            raise TryLater(f"{host}, port {port}: {_describe_error(error)}") from None
 
-    def _policy(self, host: str, port: int, *, plain: bool) -> Policy:
+    def _policy(self, host: str, port: int, *, plain: bool) -> AddressPolicy:
         """Return what may be connected to; Misconfigured where nothing may."""
-        policy = Policy(
+        policy = AddressPolicy(
             networks=self._allow_networks, public=not plain, private=host in self._allow_hosts
         )
         try:
@@ -97,7 +97,7 @@ class SocketOpener:
         if not 0 < port <= _HIGHEST_PORT:
             raise Misconfigured(f"{port} is no port")
         if not policy.allows_any or (address is not None and not policy.allows(address)):
-            raise Misconfigured(_refusal(host, plain=plain))
+            raise Misconfigured(_describe_refusal(host, plain=plain))
         return policy
 
 
@@ -113,7 +113,7 @@ def _address_info(found: ResolveResult) -> AddrInfoType:
     )
 
 
-def _refusal(host: str, *, plain: bool) -> str:
+def _describe_refusal(host: str, *, plain: bool) -> str:
     """Return why it is not connected to: the same words whatever is behind it, so no oracle."""
     reason = (
         f"the address of {host} is not one that may be reached; "
@@ -122,7 +122,7 @@ def _refusal(host: str, *, plain: bool) -> str:
     return f"{reason} (without TLS no other is reached)" if plain else reason
 
 
-def _reason_of(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     match error:
         case TimeoutError():
             return "time-out"

@@ -8,7 +8,7 @@ from pathlib import Path
 from tocsin.errors import OperatorError
 
 
-def tls_context(
+def build_tls_context(
     ca_file: str | None, client_certificate: str | None, client_key: str | None
 ) -> ssl.SSLContext | bool:
     """Return what aiohttp takes for `ssl`: a context, or True for its own where nothing is named.
@@ -18,27 +18,27 @@ def tls_context(
     """
     if not (ca_file or client_certificate or client_key):
         return True
-    context = verifying_context(ca_file, client_certificate, client_key)
+    context = build_verifying_context(ca_file, client_certificate, client_key)
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-def verifying_context(
+def build_verifying_context(
     ca_file: str | None, client_certificate: str | None, client_key: str | None
 ) -> ssl.SSLContext:
     """Return a context that verifies certificates and names, for any protocol.
 
-    Raises OperatorError as `tls_context` does.
+    Raises OperatorError as `build_tls_context` does.
     """
     if client_key and not client_certificate:
         raise OperatorError(f"client_key: {client_key}: there is no client_certificate to go with")
-    context = _trusting(ca_file)
+    context = _load_authorities(ca_file)
     if client_certificate:
-        _show(context, client_certificate, client_key)
+        _load_client_certificate(context, client_certificate, client_key)
     return context
 
 
-def _trusting(ca_file: str | None) -> ssl.SSLContext:
+def _load_authorities(ca_file: str | None) -> ssl.SSLContext:
     if not ca_file:
         return ssl.create_default_context()
     expected = "give a file of one or more certificates (PEM)"
@@ -46,10 +46,10 @@ def _trusting(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except ssl.SSLError as error:
-        raise _unfit("ca_file", ca_file, error, expected) from None
+        raise _build_error("ca_file", ca_file, error, expected) from None
 
 
-def _show(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
+def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
     expected = (
         "give a certificate (PEM) and, in the same file or as client_key, the private key that "
         "belongs to it, without a passphrase"
@@ -62,7 +62,7 @@ def _show(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
         context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         place = f"{certificate} with client_key {key}" if key else certificate
-        raise _unfit("client_certificate", place, error, expected) from None
+        raise _build_error("client_certificate", place, error, expected) from None
 
 
 def _check_readable(setting: str, path: str, expected: str) -> None:
@@ -73,11 +73,11 @@ def _check_readable(setting: str, path: str, expected: str) -> None:
         raise OperatorError(f"{setting}: {path}: {error.strerror}; {expected}") from None
 
 
-def _unfit(setting: str, path: str, error: ssl.SSLError, expected: str) -> OperatorError:
-    words = reason_words(error) if error.reason else "nothing in it can be read as that"
+def _build_error(setting: str, path: str, error: ssl.SSLError, expected: str) -> OperatorError:
+    words = describe_ssl_error(error) if error.reason else "nothing in it can be read as that"
     return OperatorError(f"{setting}: {path}: {words}; {expected}")
 
 
-def reason_words(error: ssl.SSLError) -> str:
+def describe_ssl_error(error: ssl.SSLError) -> str:
     """Return OpenSSL's reason for `error`, as words."""
     return (error.reason or "without a reason").replace("_", " ").lower()

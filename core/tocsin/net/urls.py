@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
-from tocsin.net.addresses import Address, Network, Policy
+from tocsin.net.addresses import Address, AddressPolicy, Network
 
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
@@ -76,33 +76,33 @@ def literal_address(host: str) -> Address | None:
     return None
 
 
-def policy_for(
+def build_policy(
     url: URL, allow_networks: Sequence[Network], allow_hosts: Collection[str] = ()
-) -> Policy:
+) -> AddressPolicy:
     """Return which addresses a request of `url` may reach.
 
     Without TLS only networks that were allowed may be, and private addresses of allowed hosts.
     """
-    return Policy(
+    return AddressPolicy(
         networks=tuple(allow_networks),
         public=url.scheme == "https",
         private=url.raw_host in allow_hosts,
     )
 
 
-def check_url(url: URL, policy: Policy) -> None:
+def check_url(url: URL, policy: AddressPolicy) -> None:
     """Raise ValueError, saying what is wrong, where `url` can never be requested under `policy`.
 
     Nothing is sent: a literal address is judged here, the addresses of a name when it is used.
     """
     address = literal_address(url.raw_host or "")
     if address is not None and not policy.allows(address):
-        raise ValueError(refusal(url, policy))
+        raise ValueError(describe_refusal(url, policy))
     if not policy.allows_any:
         raise ValueError("plain http:// is only for networks that allow_networks names")
 
 
-def refusal(url: URL, policy: Policy) -> str:
+def describe_refusal(url: URL, policy: AddressPolicy) -> str:
     """Return why `url` is not requested: the same words whatever is behind it, so no oracle."""
     words = f"the address of {url.host} is not one that may be reached"
     if policy.private:  # its owner has no networks to name

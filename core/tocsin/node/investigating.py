@@ -11,23 +11,23 @@ from typing import Any
 from ulid import ULID
 
 from tocsin.clock import Clock
-from tocsin.enrichment import Enrichers, EnrichmentMeters, IncidentEnriching
-from tocsin.events import Bells
-from tocsin.incidents import read_until
+from tocsin.enrichment import Enrichers, EnrichmentMeters, IncidentEnricher
+from tocsin.events import Notifiers
+from tocsin.incidents import load_read_until
 from tocsin.investigations import (
-    Answers,
     Finisher,
-    History,
-    Investigations,
-    Meter,
-    ProviderEvents,
-    tell_incidents,
+    HistoryAnswers,
+    InvestigationMetrics,
+    InvestigationWorker,
+    ProviderEventSearch,
+    QuestionRouter,
+    build_write_back_finisher,
 )
-from tocsin.investigations.write_backs import WriteBackMeter, WriteBacks
-from tocsin.knowledge import Indexer, lag
-from tocsin.limits import Sharing
+from tocsin.investigations.write_backs import WriteBackMetrics, WriteBackWorker
+from tocsin.knowledge import SearchIndexer, count_unindexed
+from tocsin.limits import BucketSynchronizer
 from tocsin.metrics import Metrics
-from tocsin.node.measuring import measure
+from tocsin.node.measuring import register_database_gauges
 from tocsin.observables import Environment
 from tocsin.registry import Configuration, LivePlugins
 from tocsin.store import Database
@@ -36,15 +36,15 @@ NO_INVESTIGATOR = "the plugin `investigator` is disabled, and no other is named"
 
 
 @dataclass(frozen=True, slots=True)
-class Investigating:
+class InvestigationRuntime:
     """What investigates on a node, and what keeps the history that it looks at."""
 
-    indexer: Indexer
-    write_backs: WriteBacks
-    enriching: IncidentEnriching
-    sharing: Sharing | None
+    indexer: SearchIndexer
+    write_backs: WriteBackWorker
+    enriching: IncidentEnricher
+    sharing: BucketSynchronizer | None
     """None where no other node asks the same enrichers."""
-    investigations: Investigations | None
+    investigations: InvestigationWorker | None
     """None where there is no investigator."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
@@ -59,7 +59,7 @@ class Investigating:
         return [] if self.sharing is None else [self.sharing.run()]
 
 
-def why_no_investigator(plugins: LivePlugins) -> str | None:
+def explain_missing_investigator(plugins: LivePlugins) -> str | None:
     """Return why nothing is investigated here; None where something is."""
     if plugins.investigator is not None:
         return None
@@ -67,49 +67,49 @@ def why_no_investigator(plugins: LivePlugins) -> str | None:
     return next(reasons, NO_INVESTIGATOR)
 
 
-def make_investigating(
+def build_investigations(
     configuration: Configuration,
     plugins: LivePlugins,
     database: Database,
     clock: Clock,
     *,
-    bells: Bells,
+    bells: Notifiers,
     metrics: Metrics,
     number: int,
     is_shared: bool,
     public_url: str,
     finishers: Sequence[Finisher],
-) -> Investigating:
+) -> InvestigationRuntime:
     """Return what investigates, with nothing running yet."""
     environment, markings = Environment(configuration.environment), configuration.markings
     meters = EnrichmentMeters(metrics)
     enrichers = Enrichers(
         plugins.enrichers, environment, database, clock, meters, markings=markings
     )
-    sharing = Sharing([enrichers.buckets], database, clock, node=str(ULID()))
+    sharing = BucketSynchronizer([enrichers.buckets], database, clock, node=str(ULID()))
     _measure_lag(metrics, database)
-    answers = Answers(
-        History(database, markings, environment),
-        ProviderEvents(plugins.providers, _absent_providers(plugins)),
+    answers = QuestionRouter(
+        HistoryAnswers(database, markings, environment),
+        ProviderEventSearch(plugins.providers, _absent_providers(plugins)),
         enrichers,
-        partial(database.read, read_until),
+        partial(database.read, load_read_until),
     )
-    investigations = plugins.investigator and Investigations(
+    investigations = plugins.investigator and InvestigationWorker(
         database,
         clock,
         bells,
         number,
         investigator=plugins.investigator,
         answer=answers,
-        finishers=[tell_incidents(plugins.providers, public_url), *finishers],
+        finishers=[build_write_back_finisher(plugins.providers, public_url), *finishers],
         markings=markings,
-        meter=Meter(metrics),
+        meter=InvestigationMetrics(metrics),
         at_once=plugins.investigator.settings.at_once,
     )
-    return Investigating(
-        indexer=Indexer(database, clock, bells),
-        write_backs=WriteBacks(database, clock, plugins.providers, WriteBackMeter(metrics)),
-        enriching=IncidentEnriching(enrichers, database, markings),
+    return InvestigationRuntime(
+        indexer=SearchIndexer(database, clock, bells),
+        write_backs=WriteBackWorker(database, clock, plugins.providers, WriteBackMetrics(metrics)),
+        enriching=IncidentEnricher(enrichers, database, markings),
         sharing=sharing if is_shared else None,
         investigations=investigations or None,
     )
@@ -129,4 +129,4 @@ def _measure_lag(metrics: Metrics, database: Database) -> None:
     gauge = metrics.gauge(
         "tocsin_search_lag_incidents", "Changes of incidents that cannot be searched for yet"
     )
-    measure(metrics, database, lag, gauge.set, partial(gauge.set, nan))
+    register_database_gauges(metrics, database, count_unindexed, gauge.set, partial(gauge.set, nan))

@@ -16,7 +16,7 @@ T = TypeVar("T")
 _PATIENCE = 2  # seconds; whoever asks for metrics does not wait for ever
 
 
-def measure(
+def register_database_gauges(
     metrics: Metrics,
     database: Database,
     load: Callable[[Connection], T],

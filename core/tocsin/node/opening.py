@@ -14,31 +14,31 @@ from tocsin import collector
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import open_proven_vault
 from tocsin.delivery import (
-    Channels,
+    ChannelFactory,
     DeliveryMetrics,
-    Fleet,
-    Registrar,
+    DestinationValidator,
     Renderer,
     Router,
-    Samples,
+    SampleSender,
     SqlQueue,
-    StoredAttempts,
-    unpark_all,
+    StoredAttemptLog,
+    WorkerPool,
+    requeue_on_hold,
 )
-from tocsin.events import Bells
-from tocsin.incidents import Inbox, ProviderSync, Surroundings, SyncMeters, facts_of
+from tocsin.events import Notifiers
+from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
 from tocsin.knowledge import StoredKnowledge
 from tocsin.node.applying import apply_file
-from tocsin.node.investigating import make_investigating, why_no_investigator
-from tocsin.node.running import Node, find_differing
-from tocsin.node.scheduling import make_scheduling
+from tocsin.node.investigating import build_investigations, explain_missing_investigator
+from tocsin.node.running import Node, find_configuration_drift
+from tocsin.node.scheduling import build_scheduling
 from tocsin.observables import Environment
 from tocsin.registry import (
     Configuration,
     LivePlugins,
-    Maker,
+    PluginFactory,
     load_configuration,
-    start_investigating,
+    start_investigation_plugins,
     start_providers,
 )
 from tocsin.settings import NodeRole, Settings
@@ -52,7 +52,7 @@ from tocsin.store import (
     sqlite_file,
     upgrade,
 )
-from tocsin.web import Door, make_app, open_door
+from tocsin.web import ApiRuntime, make_app, open_api_runtime
 
 _log = structlog.get_logger()
 
@@ -74,30 +74,32 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         vault = await open_proven_vault(settings, database)
         environment = Environment(configuration.environment)
         known = StoredKnowledge(database, environment, configuration.markings)
-        maker = Maker(clock, settings.public_url, environment, known, StoredAttempts(database))
+        maker = PluginFactory(
+            clock, settings.public_url, environment, known, StoredAttemptLog(database)
+        )
         plugins = await start_providers(configuration, maker)
         stack.push_async_callback(plugins.close)
-        await start_investigating(configuration, maker, plugins)
-        channels = Channels(configuration, maker, vault.decrypt, settings.allow_networks)
+        await start_investigation_plugins(configuration, maker, plugins)
+        channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         renderer = Renderer(configuration.template_paths, configuration.templates_dir)
         differing = await _settle_destinations(configuration, database, clock, alone=is_sqlite(url))
         door = await stack.enter_async_context(
-            open_door(
+            open_api_runtime(
                 settings,
                 database,
                 vault,
                 clock,
-                registrar=Registrar(channels, vault.encrypt, configuration.receivers),
-                samples=Samples(channels, renderer, clock, settings.public_url),
+                registrar=DestinationValidator(channels, vault.encrypt, configuration.receivers),
+                samples=SampleSender(channels, renderer, clock, settings.public_url),
                 inbox=lambda: node.inbox,
                 enriching=lambda: node.investigating.enriching,
                 inventory=configuration.inventory,
                 left_out=lambda: node.left_out,
                 markings=configuration.markings,
-                no_investigator=why_no_investigator(plugins),
+                no_investigator=explain_missing_investigator(plugins),
                 is_shared=not is_sqlite(url),
                 roles=lambda: node.started,
-                providers=facts_of(configuration, plugins.absent),
+                providers=describe_providers(configuration, plugins.absent),
                 differing=lambda: node.differing,
             )
         )
@@ -118,11 +120,11 @@ async def _settle_destinations(
     What is parked is tried again: templates and plugins may have been mended.
     """
     now = clock.now()
-    await database.write(unpark_all, now)
+    await database.write(requeue_on_hold, now)
     if alone:
         await database.write(apply_file, configuration, "file", now)
         return []
-    if differing := await find_differing(configuration, database):
+    if differing := await find_configuration_drift(configuration, database):
         words = "this node's plugins.toml is not what was applied; `tocsin apply` applies it"
         _log.warning(words, differing=differing)
     return differing
@@ -140,16 +142,16 @@ def _compose(
     settings: Settings,
     configuration: Configuration,
     plugins: LivePlugins,
-    door: Door,
+    door: ApiRuntime,
     *,
-    channels: Channels,
+    channels: ChannelFactory,
     renderer: Renderer,
 ) -> Node:
     database, clock = door.services.database, door.services.clock
-    bells, number = Bells(), secrets.randbits(63)
+    bells, number = Notifiers(), secrets.randbits(63)
     metrics = DeliveryMetrics(door.services.metrics, database, clock)
     queue = SqlQueue(database, number)
-    fleet = Fleet(
+    fleet = WorkerPool(
         channels.make,
         renderer=renderer,
         queue=queue,
@@ -158,8 +160,8 @@ def _compose(
         bells=bells,
         meters=metrics.meters,
     )
-    around = Surroundings(database, clock, bells, settings.public_url, number)
-    scheduling = make_scheduling(settings, database, clock, bells, door.services.metrics)
+    around = SyncContext(database, clock, bells, settings.public_url, number)
+    scheduling = build_scheduling(settings, database, clock, bells, door.services.metrics)
     read = SyncMeters(door.services.metrics)
     syncs = [
         ProviderSync(provider, around, read.of(name))
@@ -179,8 +181,8 @@ def _compose(
         router=Router(queue, database, clock, bells, metrics.routed),
         fleet=fleet,
         syncs=syncs,
-        inbox=Inbox(plugins.providers.values(), around, read.of),
-        investigating=make_investigating(
+        inbox=PushInbox(plugins.providers.values(), around, read.of),
+        investigating=build_investigations(
             configuration,
             plugins,
             database,
@@ -202,5 +204,5 @@ def _compose(
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Build a node and run it until `stop` is set; raises OperatorError."""
     async with open_node(settings) as node:
-        collector.spare()
+        collector.tune()
         await node.run(stop)

@@ -15,24 +15,24 @@ from tocsin.clock import Clock
 from tocsin.delivery import (
     Archive,
     DeliveryMetrics,
-    Fleet,
-    Replayer,
+    ReplayRunner,
     Retention,
     Router,
     SqlQueue,
-    bury,
+    WorkerPool,
+    expire_deliveries,
 )
 from tocsin.errors import ConfigurationError, OperatorError
-from tocsin.events import Bells
-from tocsin.incidents import Inbox, ProviderSync
+from tocsin.events import Notifiers
+from tocsin.incidents import ProviderSync, PushInbox
 from tocsin.loops import run_forever
 from tocsin.node.applying import plan_file
-from tocsin.node.investigating import Investigating
-from tocsin.registry import Absent, Configuration, LivePlugins, not_strict
-from tocsin.schedules import Scheduling
+from tocsin.node.investigating import InvestigationRuntime
+from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
+from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
 from tocsin.store import Database
-from tocsin.web import Door, Runner
+from tocsin.web import ApiRunner, ApiRuntime
 
 _UPKEEP = timedelta(seconds=2)
 _ABSENCE = _UPKEEP / 4
@@ -49,34 +49,34 @@ class Node:
     database: Database
     clock: Clock
     number: int
-    bells: Bells
+    bells: Notifiers
     metrics: DeliveryMetrics
     queue: SqlQueue
     router: Router
-    fleet: Fleet
+    fleet: WorkerPool
     syncs: list[ProviderSync]
-    inbox: Inbox
-    investigating: Investigating
-    scheduling: Scheduling
+    inbox: PushInbox
+    investigating: InvestigationRuntime
+    scheduling: Scheduler
     app: web.Application
-    door: Door
+    door: ApiRuntime
     started: dict[str, bool] = field(default_factory=dict)
     """Its roles, and whether each was started."""
     differing: list[str] = field(default_factory=list)
     _attends: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def left_out(self) -> list[Absent]:
+    def left_out(self) -> list[AbsentPlugin]:
         """What its `plugins.toml` configures and it does without."""
         return [*self.plugins.absent, *self._destinations_left_out()]
 
-    def _destinations_left_out(self) -> list[Absent]:
+    def _destinations_left_out(self) -> list[AbsentPlugin]:
         absent = self.fleet.absent.items()
-        return [Absent(f"destinations.{name}", why) for name, why in absent]
+        return [AbsentPlugin(f"destinations.{name}", why) for name, why in absent]
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; then finish what is under way and give back what is not."""
-        runner = Runner(self.app)
+        runner = ApiRunner(self.app)
         await runner.setup()
         attendance = asyncio.create_task(
             run_forever(self._attend, self.clock, "being known to other nodes")
@@ -112,16 +112,18 @@ class Node:
 
     def _hear(self, topic: str) -> None:
         self._attends.set()
-        self.bells.hear(topic)
+        self.bells.notify_topic(topic)
 
     async def _start_delivering(self) -> None:
         """Start the workers; OperatorError where one is left out and nothing may be."""
         await self.fleet.follow()
         left_out = self._destinations_left_out()
         if self.configuration.strict and left_out:
-            raise ConfigurationError([not_strict(self.configuration.path, it) for it in left_out])
+            raise ConfigurationError(
+                [strict_problem(self.configuration.path, it) for it in left_out]
+            )
 
-    async def _listen(self, runner: Runner) -> None:
+    async def _listen(self, runner: ApiRunner) -> None:
         host, port = self.settings.host, self.settings.port
         try:
             await web.TCPSite(runner, host, port).start()
@@ -147,7 +149,7 @@ class Node:
             case NodeRole.SCHEDULE:
                 return self.scheduling.loops()
             case NodeRole.DELIVER:
-                replaying = Replayer(self.database, self.clock, self.bells).run()
+                replaying = ReplayRunner(self.database, self.clock, self.bells).run()
                 return [self.router.run(), self.fleet.run(), replaying, *self._retention()]
 
     def _retention(self) -> list[Coroutine[Any, Any, None]]:
@@ -164,8 +166,8 @@ class Node:
         if taken := await self.queue.take_over(now):
             self.metrics.taken_over.inc(taken)
             _log.warning("took over what nodes held that are gone", deliveries=taken)
-        await self.database.write(bury, now)
-        self.differing = await find_differing(self.configuration, self.database)
+        await self.database.write(expire_deliveries, now)
+        self.differing = await find_configuration_drift(self.configuration, self.database)
 
     def _announce(self) -> None:
         for absent in self.plugins.absent:
@@ -178,7 +180,7 @@ class Node:
         )
 
 
-async def find_differing(configuration: Configuration, database: Database) -> list[str]:
+async def find_configuration_drift(configuration: Configuration, database: Database) -> list[str]:
     """Return what applying the file would do."""
     steps = await database.read(plan_file, configuration)
     return [f"{step.section}.{step.name}: {step.action}" for step in steps]

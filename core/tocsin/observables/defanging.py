@@ -9,9 +9,9 @@ from tocsin.observables.refanging import refang_word
 from tocsin.observables.values import read_value
 
 _WORD = re.compile(r"[^\s\"'<>,;|`]{4,}")
-_DOT = re.compile(r"(?<=\w)\.(?=[\w])")
-_HTTP = re.compile(r"\bhttp(?=s?://)", re.IGNORECASE)
-_EDGES = "()[]{}*!?.,:"
+_LINK_DOT = re.compile(r"(?<=\w)\.(?=[\w])")
+_LINK_HTTP = re.compile(r"\bhttp(?=s?://)", re.IGNORECASE)
+_LINK_EDGES = "()[]{}*!?.,:"
 _CLICKABLE = frozenset(
     {EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL, EntityKind.EMAIL, EntityKind.HOST}
 )
@@ -23,18 +23,18 @@ def defang(text: str) -> str:
     `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`, and so do domains, IP
     and e-mail addresses; other words stay as they are. `refang` turns it back.
     """
-    return _WORD.sub(lambda found: _defanged(found[0]), text)
+    return _WORD.sub(lambda found: _defang_word(found[0]), text)
 
 
-def _defanged(word: str) -> str:
+def _defang_word(word: str) -> str:
     if not any(mark in word for mark in ".@:") or not _is_clickable(word):
         return word
-    word = _HTTP.sub("hxxp", refang_word(word)).replace("://", "[://]").replace("@", "[@]")
-    return _DOT.sub("[.]", word)
+    word = _LINK_HTTP.sub("hxxp", refang_word(word)).replace("://", "[://]").replace("@", "[@]")
+    return _LINK_DOT.sub("[.]", word)
 
 
 def _is_clickable(word: str) -> bool:
     if "://" in word or "www." in word.lower():
         return True
-    found = read_value(refang_word(word).strip(_EDGES) or word, certain=True)
+    found = read_value(refang_word(word).strip(_LINK_EDGES) or word, certain=True)
     return any(isinstance(find, Entity) and find.kind in _CLICKABLE for find in found)

@@ -83,7 +83,7 @@ class Environment:
         if it is below one of its domains, has no dot, or ends as only names of one's own network
         do (`.local`, `.internal`).
         """
-        place = _place_of(entity)
+        place = _find_host(entity)
         if place is None:
             return False
         address = _address(place)
@@ -100,7 +100,7 @@ class Environment:
         value = entity.value.lower()
         if value in well_known.VALUES or value in self._well_known_values:
             return True
-        place = _place_of(entity)
+        place = _find_host(entity)
         if place is None:
             return False
         address = _address(place)
@@ -128,20 +128,20 @@ class Environment:
         return frozenset(value.strip().lower() for value in self.settings.well_known)
 
 
-def _place_of(entity: Entity) -> str | None:
+def _find_host(entity: Entity) -> str | None:
     """Return the address or name that an entity is, or is at; None if it says none."""
     match entity.kind:
         case EntityKind.IP | EntityKind.DOMAIN | EntityKind.HOST:
             return entity.value
         case EntityKind.URL:
-            return _host_of(entity.value)
+            return _url_host(entity.value)
         case EntityKind.EMAIL | EntityKind.MAILBOX | EntityKind.USER:
             return entity.value.rpartition("@")[2] if "@" in entity.value else None
         case _:
             return None
 
 
-def _host_of(url: str) -> str | None:
+def _url_host(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
     except ValueError:

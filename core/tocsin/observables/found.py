@@ -17,7 +17,7 @@ dicts hashes nothing anew, which is most of the work where the same things are f
 NOTHING: Finds = {}
 
 
-def finds_of(*found: Entity | str) -> Finds:
+def make_finds(*found: Entity | str) -> Finds:
     """Return finds in this order."""
     return dict.fromkeys(found)
 
@@ -33,7 +33,7 @@ class Observables:
     """False where there is more than was asked for, or more than is looked at."""
 
 
-class Collection:
+class ObservableCollector:
     """What is found, in order of first appearance, up to a limit."""
 
     def __init__(self, limit: int) -> None:

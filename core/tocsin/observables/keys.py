@@ -9,7 +9,7 @@ from functools import lru_cache
 from tocsin.model import EntityKind
 
 
-class Meaning(StrEnum):
+class FieldMeaning(StrEnum):
     """What a field holds, where its name tells."""
 
     USER = "user"
@@ -24,21 +24,21 @@ class Meaning(StrEnum):
     OPAQUE = "opaque"  # identifiers that look like hashes, addresses or names
 
 
-def _all(meaning: Meaning, names: str) -> dict[str, Meaning]:
+def _assign(meaning: FieldMeaning, names: str) -> dict[str, FieldMeaning]:
     return dict.fromkeys(names.split(), meaning)
 
 
-_MEANINGS: dict[str, Meaning] = {
-    **_all(
-        Meaning.USER,
+_MEANINGS: dict[str, FieldMeaning] = {
+    **_assign(
+        FieldMeaning.USER,
         "user username usr usrname suser duser susername acct account accountname accountupn upn"
         " userprincipalname samaccountname targetusername subjectusername targetuser sourceuser"
         " srcuser destuser dstuser logonuser loggedonuser ruser logname loginname principal"
         " principalname userid initiatedby actor owner caller userdisplayname accountcustomentity"
         " invaliduser usertargetname usereffectivename userchangesname unameafter unamebefore",
     ),
-    **_all(
-        Meaning.HOST,
+    **_assign(
+        FieldMeaning.HOST,
         "host hostname computer computername machine machinename workstation workstationname"
         " device devicename devname dvchost dvc shost server servername node nodename"
         " endpointname agentname asset assetname hostcustomentity netbiosname fqdn hostfqdn"
@@ -46,43 +46,44 @@ _MEANINGS: dict[str, Meaning] = {
         " system"
         " systemname vmname instancename relatedhosts",
     ),
-    **_all(
-        Meaning.REMOTE,
+    **_assign(
+        FieldMeaning.REMOTE,
         "dhost desthost desthostname destinationhostname destinationhost dsthost remotehost"
         " remotehostname httphostname httphost urlhost sni tlssni requestheaderhost"
         " destinationdnsdomain remoteurl",
     ),
-    **_all(
-        Meaning.PROCESS,
+    **_assign(
+        FieldMeaning.PROCESS,
         "process processname proc procname newprocessname parentprocessname creatorprocessname"
         " processimage exe executable comm"
         " processexecutable parentexecutable processparentname parentname parentprocess program"
         " sproc dproc sourceprocessname initiatingprocessfilename initiatingprocessparentfilename"
         " processfilename imageloadedby callingprocess callerprocessname",
     ),
-    **_all(Meaning.IMAGE, "image parentimage sourceimage targetimage callerimage"),
-    **_all(
-        Meaning.FILE,
+    **_assign(FieldMeaning.IMAGE, "image parentimage sourceimage targetimage callerimage"),
+    **_assign(
+        FieldMeaning.FILE,
         "file filename filepath fname path targetfilename targetfile folderpath fullpath"
         " imageloaded oldfilename attachment attachmentname originalfilename objectname"
         " fileinfofilename servicefilename attachmentfilename relativetargetname",
     ),
-    **_all(
-        Meaning.DOMAIN,
+    **_assign(
+        FieldMeaning.DOMAIN,
         "domain queryname query dnsquery rrname dnsrrname dnsquestion dnsquestionname"
         " questionname domainname urldomain destinationdomain registereddomain qname headerfrom"
         " dnsdomain fqdnname tlsservername domainname registrable hostheader",
     ),
-    **_all(
-        Meaning.MAILBOX, "mailbox mailboxprimaryaddress mailboxowner mailboxupn mailboxguidowner"
+    **_assign(
+        FieldMeaning.MAILBOX,
+        "mailbox mailboxprimaryaddress mailboxowner mailboxupn mailboxguidowner",
     ),
-    **_all(
-        Meaning.CLOUD_RESOURCE,
+    **_assign(
+        FieldMeaning.CLOUD_RESOURCE,
         "arn resourceid azureresourceid resourcearn cloudresource useridentityarn resourcename"
         " selflink",
     ),
-    **_all(
-        Meaning.OPAQUE,
+    **_assign(
+        FieldMeaning.OPAQUE,
         "ja3 ja3s ja3hash ja3shash ja4 imphash md5imphash pehash ssdeep tlsh traceid spanid"
         " traceparent requestid correlationid sessionid transactionid eventid messageid guid uuid"
         " etag commit nonce token signature serial serialnumber fingerprint apikey key secret"
@@ -91,39 +92,39 @@ _MEANINGS: dict[str, Meaning] = {
     ),
 }
 
-_ENDINGS: tuple[tuple[str, Meaning], ...] = (
-    ("processfilename", Meaning.PROCESS),
-    ("parentfilename", Meaning.PROCESS),
-    ("processname", Meaning.PROCESS),
-    ("username", Meaning.USER),
-    ("accountname", Meaning.USER),
-    ("accountupn", Meaning.USER),
-    ("userprincipalname", Meaning.USER),
-    ("computername", Meaning.HOST),
-    ("workstationname", Meaning.HOST),
-    ("devicename", Meaning.HOST),
-    ("hostname", Meaning.HOST),
-    ("filename", Meaning.FILE),
-    ("filepath", Meaning.FILE),
-    ("version", Meaning.OPAQUE),
-    ("requestid", Meaning.OPAQUE),
-    ("traceid", Meaning.OPAQUE),
+_ENDINGS: tuple[tuple[str, FieldMeaning], ...] = (
+    ("processfilename", FieldMeaning.PROCESS),
+    ("parentfilename", FieldMeaning.PROCESS),
+    ("processname", FieldMeaning.PROCESS),
+    ("username", FieldMeaning.USER),
+    ("accountname", FieldMeaning.USER),
+    ("accountupn", FieldMeaning.USER),
+    ("userprincipalname", FieldMeaning.USER),
+    ("computername", FieldMeaning.HOST),
+    ("workstationname", FieldMeaning.HOST),
+    ("devicename", FieldMeaning.HOST),
+    ("hostname", FieldMeaning.HOST),
+    ("filename", FieldMeaning.FILE),
+    ("filepath", FieldMeaning.FILE),
+    ("version", FieldMeaning.OPAQUE),
+    ("requestid", FieldMeaning.OPAQUE),
+    ("traceid", FieldMeaning.OPAQUE),
 )
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
-KIND_OF: dict[Meaning, EntityKind] = {
-    Meaning.USER: EntityKind.USER,
-    Meaning.HOST: EntityKind.HOST,
-    Meaning.PROCESS: EntityKind.PROCESS,
-    Meaning.FILE: EntityKind.FILE,
-    Meaning.DOMAIN: EntityKind.DOMAIN,
-    Meaning.MAILBOX: EntityKind.MAILBOX,
-    Meaning.CLOUD_RESOURCE: EntityKind.CLOUD_RESOURCE,
+ENTITY_KINDS: dict[FieldMeaning, EntityKind] = {
+    FieldMeaning.USER: EntityKind.USER,
+    FieldMeaning.HOST: EntityKind.HOST,
+    FieldMeaning.PROCESS: EntityKind.PROCESS,
+    FieldMeaning.FILE: EntityKind.FILE,
+    FieldMeaning.DOMAIN: EntityKind.DOMAIN,
+    FieldMeaning.MAILBOX: EntityKind.MAILBOX,
+    FieldMeaning.CLOUD_RESOURCE: EntityKind.CLOUD_RESOURCE,
 }
 
 
 @lru_cache(maxsize=8_192)
-def meaning_of(name: str) -> Meaning | None:
+def classify_field(name: str) -> FieldMeaning | None:
     """Return what a field of this name holds; None where the name does not tell.
 
     `TargetUserName`, `target_user_name` and `target.user.name` are one name. The last parts of
@@ -140,5 +141,5 @@ def meaning_of(name: str) -> Meaning | None:
     return None
 
 
-def _by_ending(name: str) -> Meaning | None:
+def _by_ending(name: str) -> FieldMeaning | None:
     return next((meaning for ending, meaning in _ENDINGS if name.endswith(ending)), None)

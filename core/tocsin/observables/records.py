@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tocsin.model import Json
-from tocsin.observables.field_values import finds_in
-from tocsin.observables.found import DEFAULT_LIMIT, Collection, Observables
-from tocsin.observables.keys import meaning_of
+from tocsin.observables.field_values import parse_field_value
+from tocsin.observables.found import DEFAULT_LIMIT, ObservableCollector, Observables
+from tocsin.observables.keys import classify_field
 from tocsin.observables.text import collect_from_text
 
 DEPTH_LIMIT: Final = 32
@@ -24,15 +24,15 @@ def find_in_record(record: Mapping[str, Json], limit: int = DEFAULT_LIMIT) -> Ob
     are 32 levels, 100,000 values, and of each text its first 1,000,000 characters; `complete` is
     False where there is more.
     """
-    collection = Collection(limit)
-    _Reading(collection).read(record)
+    collection = ObservableCollector(limit)
+    _RecordReader(collection).read(record)
     return collection.observables()
 
 
-class _Reading:
+class _RecordReader:
     """Goes through a record in its own order."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: ObservableCollector) -> None:
         self._collection = collection
         self._values_left = VALUES_LIMIT
 
@@ -52,8 +52,12 @@ class _Reading:
         if len(text) > TEXT_LIMIT:
             self._collection.complete = False
             text = text[:TEXT_LIMIT]
-        meaning = meaning_of(name) if len(name) <= _NAME_LIMIT else None
-        found = finds_in(meaning, text.strip()) if meaning and len(text) <= _VALUE_LIMIT else None
+        meaning = classify_field(name) if len(name) <= _NAME_LIMIT else None
+        found = (
+            parse_field_value(meaning, text.strip())
+            if meaning and len(text) <= _VALUE_LIMIT
+            else None
+        )
         if found is not None:
             self._collection.finds |= found
         else:

@@ -52,7 +52,7 @@ _ARN = re.compile(r"arn:[\w-]*:[\w-]*:[\w-]*:\d*:.")
 _AZURE = re.compile(r"/subscriptions/[0-9a-f-]{36}(?:/|$)", re.IGNORECASE)
 
 
-def ip_of(text: str) -> str | None:
+def parse_ip(text: str) -> str | None:
     """Return the address that `text` is, as `ipaddress` writes it; None where it is none.
 
     An IPv4 address that is mapped into IPv6 is the IPv4 address, a zone is left out, and of an
@@ -115,7 +115,7 @@ def is_program(text: str) -> bool:
     return bool(_PROGRAM.fullmatch(text)) and text[-3:].lower() != "com"
 
 
-def name_of(text: str, *, certain: bool = False) -> Entity | None:
+def parse_name(text: str, *, certain: bool = False) -> Entity | None:
     """Return the domain, or the host of one's own network, that `text` names.
 
     None where it names neither. What could as well be a file or a name in code counts only if it
@@ -159,19 +159,19 @@ def _may_be_code(name: str, suffix: str) -> bool:
 _MODULES = frozenset({"android", "com", "io", "java", "javax", "net", "org", "sun", "system"})
 
 
-def email_of(text: str) -> str | None:
+def parse_email(text: str) -> str | None:
     """Return the e-mail address that `text` is, in lower case; None where it is none."""
     found = _EMAIL.fullmatch(text.rstrip("."))
     if found is None:
         return None
     local, domain = found.groups()
-    named = name_of(domain, certain=True)
+    named = parse_name(domain, certain=True)
     if named is None or local.startswith(".") or local.endswith("."):
         return None
     return f"{local.lower()}@{named.value}"
 
 
-def account_of(text: str) -> str | None:
+def parse_account(text: str) -> str | None:
     r"""Return the Windows account that `text` is, as DOMAIN\name; None where it is none."""
     found = _ACCOUNT.fullmatch(text)
     if found is None:
@@ -234,7 +234,7 @@ def is_cloud_resource(text: str) -> bool:
     return bool(_ARN.match(text) or _AZURE.match(text))
 
 
-def unescaped_path(path: str) -> str:
+def unescape_path(path: str) -> str:
     """Return a Windows path with single backslashes, if it was written as JSON writes it."""
     if "\\\\" not in path[1:]:
         return path

@@ -31,7 +31,7 @@ _TCPDUMP = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})\.(\d{1,5})(?= > |: )", re.ASCI
 _PIECE = re.compile(r"[^\s&?=(){}\[\]]+")
 
 
-def parts_of(text: str) -> Iterator[str]:
+def split_chunks(text: str) -> Iterator[str]:
     """Cut a long text between lines, to read it in bounded memory; a very long line, anywhere."""
     begin = 0
     while len(text) - begin > _PART:
@@ -41,7 +41,7 @@ def parts_of(text: str) -> Iterator[str]:
     yield text[begin:]
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text, as `read` takes them: none longer than WORD_LIMIT."""
     prepared = _kept_together(_as_others_write(text))
     for delimiter in _DELIMITERS:

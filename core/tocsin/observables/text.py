@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from tocsin.model import Entity, EntityKind
-from tocsin.observables.field_values import finds_in
-from tocsin.observables.found import DEFAULT_LIMIT, Collection, Observables, finds_of
-from tocsin.observables.keys import Meaning, meaning_of
-from tocsin.observables.splitting import parts_of, words_of
-from tocsin.observables.values import without
+from tocsin.observables.field_values import parse_field_value
+from tocsin.observables.found import DEFAULT_LIMIT, ObservableCollector, Observables, make_finds
+from tocsin.observables.keys import FieldMeaning, classify_field
+from tocsin.observables.splitting import split_chunks, split_words
+from tocsin.observables.values import exclude_kinds
 from tocsin.observables.vocabulary import (
     AFTER_A_USER,
     ARTICLES,
@@ -17,7 +17,7 @@ from tocsin.observables.vocabulary import (
     BEFORE_USER,
     NOT_USERS,
 )
-from tocsin.observables.words import Reading, Role, read
+from tocsin.observables.words import WordReading, WordRole, read_words
 
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
 _MARGIN = [""] * 4  # so that every word has neighbours
@@ -29,25 +29,25 @@ def find_observables(text: str, limit: int = DEFAULT_LIMIT) -> Observables:
 
     The time that it takes grows with the length of the text and with nothing else.
     """
-    collection = Collection(limit)
+    collection = ObservableCollector(limit)
     collect_from_text(text, collection)
     return collection.observables()
 
 
-def collect_from_text(text: str, collection: Collection) -> None:
+def collect_from_text(text: str, collection: ObservableCollector) -> None:
     """Add what a text holds, until the collection is full."""
-    for part in parts_of(text):
-        _Walk(words_of(part), collection).run()
+    for part in split_chunks(text):
+        _TextReader(split_words(part), collection).run()
         if collection.full:
             return
 
 
-class _Walk:
+class _TextReader:
     """Goes through the words of a text; what a word is may stand in the words around it."""
 
-    def __init__(self, words: list[str], collection: Collection) -> None:
+    def __init__(self, words: list[str], collection: ObservableCollector) -> None:
         self._words = [*_MARGIN, *words, *_MARGIN]
-        self._readings = read(self._words)
+        self._readings = read_words(self._words)
         self._collection = collection
         self._finds = collection.finds
         self._next = 0
@@ -67,53 +67,53 @@ class _Walk:
     def _bare(self, at: int) -> str:
         return self._words[at].strip(_TRIM).lower()
 
-    def _reading(self, at: int) -> Reading:
+    def _reading(self, at: int) -> WordReading:
         return self._readings[at] or _PLAIN
 
-    def _read_key(self, at: int, reading: Reading) -> None:
+    def _read_key(self, at: int, reading: WordReading) -> None:
         in_a_sentence = self._bare(at - 1) in ARTICLES
-        self._take_value(at, None if in_a_sentence else Meaning(reading.what))
+        self._take_value(at, None if in_a_sentence else FieldMeaning(reading.what))
 
-    def _read_key_of_two(self, at: int, reading: Reading) -> None:
-        self._take_value(at, meaning_of(self._bare(at - 1) + reading.what))
+    def _read_key_of_two(self, at: int, reading: WordReading) -> None:
+        self._take_value(at, classify_field(self._bare(at - 1) + reading.what))
 
-    def _read_key_before(self, at: int, _reading: Reading) -> None:
+    def _read_key_before(self, at: int, _reading: WordReading) -> None:
         name = self._words[at - 1]
         if self._words[at - 2] == ":{":  # JSON in JSON
             name = f"{self._words[at - 3]}.{name}"
         elif name.lower() == "name":
             name = self._bare(at - 2) + name
-        self._take_value(at, meaning_of(name))
+        self._take_value(at, classify_field(name))
 
-    def _take_value(self, at: int, meaning: Meaning | None) -> None:
+    def _take_value(self, at: int, meaning: FieldMeaning | None) -> None:
         if meaning is None:
             self._finds |= self._reading(at).found
-        elif meaning is Meaning.OPAQUE or not self._begins_a_field(at + 1):
+        elif meaning is FieldMeaning.OPAQUE or not self._begins_a_field(at + 1):
             self._take(at + 1, meaning)
 
     def _begins_a_field(self, at: int) -> bool:
         """Return whether there is the name of another field where a value should be."""
-        if self._reading(at).role in _KEYS or self._reading(at + 1).role is Role.KEY_OF_TWO:
+        if self._reading(at).role in _KEYS or self._reading(at + 1).role is WordRole.KEY_OF_TWO:
             return True
         return self._words[at] == self._words[at - 2]  # Account Name: Account Domain:
 
-    def _take(self, at: int, meaning: Meaning) -> None:
+    def _take(self, at: int, meaning: FieldMeaning) -> None:
         """Read the value of a field."""
         value = self._words[at].strip("()[]{},;*").partition("(")[0].rstrip(".:?!")
-        found = finds_in(meaning, value)
+        found = parse_field_value(meaning, value)
         self._finds |= self._reading(at).found if found is None else found
         self._next = at + 1
 
-    def _read_cue(self, at: int, reading: Reading) -> None:
+    def _read_cue(self, at: int, reading: WordReading) -> None:
         cue = reading.what
         if cue == "user":
             if self._names_a_user(at + 1):
-                self._take(at + 1, Meaning.USER)
+                self._take(at + 1, FieldMeaning.USER)
         elif cue == "for":
             if self._bare(at - 1) in BEFORE_FOR and self._bare(at + 1) not in NOT_USERS:
-                self._take(at + 1, Meaning.USER)
+                self._take(at + 1, FieldMeaning.USER)
         elif _looks_like_a_host(cue, self._words[at + 1].strip(_TRIM)):
-            self._take(at + 1, Meaning.HOST)
+            self._take(at + 1, FieldMeaning.HOST)
 
     def _names_a_user(self, at: int) -> bool:
         """Return whether a user's name stands here, in a sentence with `user` before it."""
@@ -128,52 +128,54 @@ class _Walk:
             or bool(self._reading(at + 1).found)
         )
 
-    def _read_month(self, at: int, _reading: Reading) -> None:
+    def _read_month(self, at: int, _reading: WordReading) -> None:
         """Read the header of a syslog line (RFC 3164): a day, a time, a host and a program."""
         tag = self._words[at + 4]
         if tag.endswith(":") and _CLOCK.match(self._words[at + 2]):
             self._read_log_host(at + 3)
-            if self._reading(at + 4).role is not Role.TAG:
+            if self._reading(at + 4).role is not WordRole.TAG:
                 self._read_program(at + 4, tag[:-1])
 
-    def _read_moment(self, at: int, _reading: Reading) -> None:
+    def _read_moment(self, at: int, _reading: WordReading) -> None:
         """Read such a header with a date as RFC 3339 has it."""
-        if self._reading(at + 2).role is Role.TAG:
+        if self._reading(at + 2).role is WordRole.TAG:
             self._read_log_host(at + 1)
 
     def _read_log_host(self, at: int) -> None:
-        self._finds |= finds_in(Meaning.HOST, self._words[at]) or self._reading(at).found
+        self._finds |= (
+            parse_field_value(FieldMeaning.HOST, self._words[at]) or self._reading(at).found
+        )
         self._next = at + 1
 
-    def _read_tag(self, at: int, reading: Reading) -> None:
+    def _read_tag(self, at: int, reading: WordReading) -> None:
         self._read_program(at, reading.what)
 
     def _read_program(self, at: int, name: str) -> None:
         if name != "kernel":
-            self._finds |= finds_of(Entity(EntityKind.PROCESS, name))
+            self._finds |= make_finds(Entity(EntityKind.PROCESS, name))
         self._next = at + 1
         if name == "sudo" and self._words[at + 2] == ":":
-            self._take(at + 1, Meaning.USER)
+            self._take(at + 1, FieldMeaning.USER)
 
-    def _read_denial(self, at: int, reading: Reading) -> None:
+    def _read_denial(self, at: int, reading: WordReading) -> None:
         """Leave out what is a version, a commit, or a path of a web server."""
         following = self._reading(at + 1)
         if following.found and following.role is None:
-            self._finds |= without(following.found, reading.what)
+            self._finds |= exclude_kinds(following.found, reading.what)
             self._next = at + 2
 
 
-_PLAIN = Reading()
-_KEYS = frozenset({Role.KEY, Role.KEY_OF_TWO, Role.KEY_BEFORE})
+_PLAIN = WordReading()
+_KEYS = frozenset({WordRole.KEY, WordRole.KEY_OF_TWO, WordRole.KEY_BEFORE})
 _BY_ROLE = {
-    Role.KEY: _Walk._read_key,  # noqa: SLF001 # the class's own
-    Role.KEY_OF_TWO: _Walk._read_key_of_two,  # noqa: SLF001
-    Role.KEY_BEFORE: _Walk._read_key_before,  # noqa: SLF001
-    Role.CUE: _Walk._read_cue,  # noqa: SLF001
-    Role.MONTH: _Walk._read_month,  # noqa: SLF001
-    Role.MOMENT: _Walk._read_moment,  # noqa: SLF001
-    Role.TAG: _Walk._read_tag,  # noqa: SLF001
-    Role.DENIAL: _Walk._read_denial,  # noqa: SLF001
+    WordRole.KEY: _TextReader._read_key,  # noqa: SLF001 # the class's own
+    WordRole.KEY_OF_TWO: _TextReader._read_key_of_two,  # noqa: SLF001
+    WordRole.KEY_BEFORE: _TextReader._read_key_before,  # noqa: SLF001
+    WordRole.CUE: _TextReader._read_cue,  # noqa: SLF001
+    WordRole.MONTH: _TextReader._read_month,  # noqa: SLF001
+    WordRole.MOMENT: _TextReader._read_moment,  # noqa: SLF001
+    WordRole.TAG: _TextReader._read_tag,  # noqa: SLF001
+    WordRole.DENIAL: _TextReader._read_denial,  # noqa: SLF001
 }
 
 

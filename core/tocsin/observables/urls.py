@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from tocsin.model import Entity, EntityKind
-from tocsin.observables.found import NOTHING, Finds, finds_of
-from tocsin.observables.shapes import ip_of, is_unix_path, name_of
+from tocsin.observables.found import NOTHING, Finds, make_finds
+from tocsin.observables.shapes import is_unix_path, parse_ip, parse_name
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}$", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[^/?#\\]*")
@@ -15,7 +15,7 @@ _BARE_HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 _TECHNIQUE = re.compile(r"attack\.mitre\.org/techniques/(T\d{4})(?:/(\d{3}))?", re.ASCII)
 
 
-def url_finds(word: str) -> Finds:
+def parse_url_entities(word: str) -> Finds:
     """Return the URL at the end of a word, and its host; nothing where `://` makes none of it.
 
     Scheme and host come out in lower case, since there they mean the same (RFC 3986, 6.2.2.1).
@@ -26,7 +26,7 @@ def url_finds(word: str) -> Finds:
         return NOTHING
     rest = _without_end(word[mark + 3 :])
     if scheme[0].lower() == "file" and is_unix_path(rest):
-        return finds_of(Entity(EntityKind.FILE, rest))
+        return make_finds(Entity(EntityKind.FILE, rest))
     authority = _AUTHORITY.match(rest)[0]  # type: ignore[index] # it matches nothing, too
     userinfo, at, place = authority.rpartition("@")
     parsed = _HOST_AND_PORT.fullmatch(place)
@@ -37,8 +37,8 @@ def url_finds(word: str) -> Finds:
     tail = rest[len(authority) :]
     url = f"{scheme[0].lower()}://{userinfo}{at}{shown}{parsed[2] or ''}{tail}"
     technique = _TECHNIQUE.search(url)
-    found = finds_of(Entity(EntityKind.URL, url), host)
-    return found | finds_of(".".join(filter(None, technique.groups()))) if technique else found
+    found = make_finds(Entity(EntityKind.URL, url), host)
+    return found | make_finds(".".join(filter(None, technique.groups()))) if technique else found
 
 
 def _without_end(rest: str) -> str:
@@ -53,10 +53,10 @@ _OPENING = {")": "(", "]": "[", "}": "{"}
 
 
 def _host(text: str) -> Entity | None:
-    address = ip_of(text.strip("[]"))
+    address = parse_ip(text.strip("[]"))
     if address is not None:
         return Entity(EntityKind.IP, address)
-    named = name_of(text, certain=True)
+    named = parse_name(text, certain=True)
     if named is None and _BARE_HOST.fullmatch(text) and not text.isdecimal():
         return Entity(EntityKind.HOST, text.lower())
     return named

@@ -6,13 +6,10 @@ import re
 from collections.abc import Callable
 
 from tocsin.model import Entity, EntityKind
-from tocsin.observables.field_values import finds_in
-from tocsin.observables.found import NOTHING, Finds, finds_of
-from tocsin.observables.keys import Meaning, meaning_of
+from tocsin.observables.field_values import parse_field_value
+from tocsin.observables.found import NOTHING, Finds, make_finds
+from tocsin.observables.keys import FieldMeaning, classify_field
 from tocsin.observables.shapes import (
-    account_of,
-    email_of,
-    ip_of,
     is_cloud_resource,
     is_cve,
     is_hash,
@@ -22,10 +19,13 @@ from tocsin.observables.shapes import (
     is_technique,
     is_unix_path,
     is_windows_path,
-    name_of,
-    unescaped_path,
+    parse_account,
+    parse_email,
+    parse_ip,
+    parse_name,
+    unescape_path,
 )
-from tocsin.observables.urls import url_finds
+from tocsin.observables.urls import parse_url_entities
 
 _NUMBER = r"(?:[a-z_]\w{0,30}=)?[\[(:]?[+-]?\d+(?:[.:/-]\d+){0,2}[%)\].:]*"
 _DULL = rf"(?:{_NUMBER}|\[\d\d/[a-z]{{3}}/\d{{4}}:\d\d:\d\d:\d\d|0x[0-9a-f]{{1,16}})"
@@ -63,56 +63,56 @@ def read_value(core: str, *, certain: bool = False) -> Finds:
 
 def _url(core: str, _certain: bool) -> Finds | None:
     before = _BEFORE_URL.match(core)
-    return (read_value(before[1]) if before else NOTHING) | url_finds(core)
+    return (read_value(before[1]) if before else NOTHING) | parse_url_entities(core)
 
 
 def _assignment(core: str, certain: bool) -> Finds | None:
     key, _, value = core.partition("=")
     if not _KEY.fullmatch(key) or value.count("=") > _NESTED:
         return None
-    return _of_key(meaning_of(key), value, certain)
+    return _of_key(classify_field(key), value, certain)
 
 
-def _of_key(meaning: Meaning | None, value: str, certain: bool) -> Finds:
+def _of_key(meaning: FieldMeaning | None, value: str, certain: bool) -> Finds:
     value = value.strip("()[]{},;")
-    found = finds_in(meaning, value) if meaning else None
+    found = parse_field_value(meaning, value) if meaning else None
     return read_value(value, certain=certain) if found is None else found
 
 
 def read_alphanumeric(word: str) -> Finds:
     """Return what a word of letters and digits says."""
     if is_hash(word):
-        return finds_of(Entity(EntityKind.FILE_HASH, word))
-    return finds_of(word) if is_technique(word) else NOTHING
+        return make_finds(Entity(EntityKind.FILE_HASH, word))
+    return make_finds(word) if is_technique(word) else NOTHING
 
 
 def _windows(core: str, _certain: bool) -> Finds | None:
-    core = unescaped_path(core)
+    core = unescape_path(core)
     if is_windows_path(core):
-        return finds_of(Entity(EntityKind.FILE, core))
-    account = account_of(core)
+        return make_finds(Entity(EntityKind.FILE, core))
+    account = parse_account(core)
     if account is None or not is_plain_account(account):
         return NOTHING
-    return finds_of(Entity(EntityKind.USER, account))
+    return make_finds(Entity(EntityKind.USER, account))
 
 
 def _email(core: str, _certain: bool) -> Finds | None:
-    address = email_of(core.removeprefix("mailto:").partition(":")[0])
-    return finds_of(Entity(EntityKind.EMAIL, address)) if address else None
+    address = parse_email(core.removeprefix("mailto:").partition(":")[0])
+    return make_finds(Entity(EntityKind.EMAIL, address)) if address else None
 
 
 def _rooted(core: str) -> Finds:
     if is_unix_path(core):
-        return finds_of(Entity(EntityKind.FILE, core))
+        return make_finds(Entity(EntityKind.FILE, core))
     if is_cloud_resource(core):
-        return finds_of(Entity(EntityKind.CLOUD_RESOURCE, core))
+        return make_finds(Entity(EntityKind.CLOUD_RESOURCE, core))
     return NOTHING
 
 
 def _slashes(core: str, certain: bool) -> Finds | None:
-    address = ip_of(core)
+    address = parse_ip(core)
     if address:
-        return finds_of(Entity(EntityKind.IP, address))
+        return make_finds(Entity(EntityKind.IP, address))
     if core.count("/") > _NESTED:
         return None
     return NOTHING if is_network(core) else _pair(core, certain)
@@ -124,29 +124,31 @@ def _pair(core: str, certain: bool) -> Finds:
     found = read_value(first, certain=certain or first.count(".") > 1)
     if found or (_PRODUCT.fullmatch(first) and ":" not in second):
         return found
-    return without(read_value(second), *set(EntityKind) - {EntityKind.IP}) if second else NOTHING
+    return (
+        exclude_kinds(read_value(second), *set(EntityKind) - {EntityKind.IP}) if second else NOTHING
+    )
 
 
-def without(finds: Finds, *kinds: str) -> Finds:
+def exclude_kinds(finds: Finds, *kinds: str) -> Finds:
     """Return the finds that are of none of these kinds."""
     return {f: None for f in finds if isinstance(f, str) or f.kind not in kinds}
 
 
 def _colons(core: str, certain: bool) -> Finds | None:
-    address = ip_of(core) or _bracketed_ip(core)
+    address = parse_ip(core) or _bracketed_ip(core)
     if address:
-        return finds_of(Entity(EntityKind.IP, address))
+        return make_finds(Entity(EntityKind.IP, address))
     pair = _KEY_AND_VALUE.fullmatch(core)
     if pair is None or "::" in core or core.count(":") > _NESTED:
         return None
     key, value = pair.groups()
-    meaning = meaning_of(key)
+    meaning = classify_field(key)
     return _of_key(meaning, value, certain) if meaning or key.isalpha() else None
 
 
 def _bracketed_ip(core: str) -> str | None:
     inner = _BRACKETED_IP.fullmatch(core if core[0] == "[" else f"[{core}")
-    return ip_of(inner[1]) if inner else None
+    return parse_ip(inner[1]) if inner else None
 
 
 def _atoms(core: str, certain: bool) -> Finds:
@@ -163,17 +165,17 @@ def _atom(text: str, certain: bool, *, called: bool) -> Finds:
     if text.isalnum():
         return read_alphanumeric(text)
     if text[:1].isdigit():
-        addresses = [ip_of(part) for part in text.split("-", 2)]
+        addresses = [parse_ip(part) for part in text.split("-", 2)]
         if any(addresses):
-            return finds_of(*(Entity(EntityKind.IP, address) for address in addresses if address))
+            return make_finds(*(Entity(EntityKind.IP, address) for address in addresses if address))
     if is_cve(text):
-        return finds_of(Entity(EntityKind.CVE, text))
+        return make_finds(Entity(EntityKind.CVE, text))
     if is_technique(text):
-        return finds_of(text)
+        return make_finds(text)
     if is_program(text):
-        return finds_of(Entity(EntityKind.PROCESS, text))
-    named = None if called else name_of(text, certain=certain)
-    return finds_of(named) if named else NOTHING
+        return make_finds(Entity(EntityKind.PROCESS, text))
+    named = None if called else parse_name(text, certain=certain)
+    return make_finds(named) if named else NOTHING
 
 
 _READERS: tuple[tuple[str, Callable[[str, bool], Finds | None]], ...] = (

@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tocsin.model import Entity, EntityKind
-from tocsin.observables.found import NOTHING, Finds, finds_of
-from tocsin.observables.keys import meaning_of
+from tocsin.observables.found import NOTHING, Finds, make_finds
+from tocsin.observables.keys import classify_field
 from tocsin.observables.refanging import refang_word
-from tocsin.observables.shapes import ip_of
+from tocsin.observables.shapes import parse_ip
 from tocsin.observables.values import WORTH_READING, read_alphanumeric, read_value
 from tocsin.observables.vocabulary import CUES, IDENTIFIER_WORDS, METHODS, MONTHS, VERSION_WORDS
 
@@ -30,7 +30,7 @@ _OPENERS = "([{*!?,;&#"
 _CLOSERS = ")]}*!?.,;:&="
 
 
-class Role(StrEnum):
+class WordRole(StrEnum):
     """What a word says of the words around it."""
 
     KEY = auto()  # the next is the value of a field, whose Meaning is `what`
@@ -43,40 +43,43 @@ class Role(StrEnum):
     DENIAL = auto()  # the next is none of the kind `what`
 
 
-class Reading(NamedTuple):
+class WordReading(NamedTuple):
     """What a word says by itself, and of the words around it."""
 
     found: Finds = NOTHING
-    role: Role | None = None
+    role: WordRole | None = None
     what: str = ""
 
 
-_OF_MOMENTS = Reading(role=Role.MOMENT)
+_OF_MOMENTS = WordReading(role=WordRole.MOMENT)
 _OF_WORDS = {
-    **{cue: Reading(role=Role.CUE, what=cue) for cue in CUES},
-    **{word: Reading(role=Role.DENIAL, what=EntityKind.IP) for word in VERSION_WORDS},
-    **{word.lower(): Reading(role=Role.DENIAL, what=EntityKind.FILE) for word in METHODS},
-    **{month.lower(): Reading(role=Role.MONTH) for month in MONTHS},
-    **{word: Reading(role=Role.DENIAL, what=EntityKind.FILE_HASH) for word in IDENTIFIER_WORDS},
+    **{cue: WordReading(role=WordRole.CUE, what=cue) for cue in CUES},
+    **{word: WordReading(role=WordRole.DENIAL, what=EntityKind.IP) for word in VERSION_WORDS},
+    **{word.lower(): WordReading(role=WordRole.DENIAL, what=EntityKind.FILE) for word in METHODS},
+    **{month.lower(): WordReading(role=WordRole.MONTH) for month in MONTHS},
+    **{
+        word: WordReading(role=WordRole.DENIAL, what=EntityKind.FILE_HASH)
+        for word in IDENTIFIER_WORDS
+    },
 }
 
 
-def read(words: list[str]) -> list[Reading | None]:
+def read_words(words: list[str]) -> list[WordReading | None]:
     """Return what each word says; None of one that says nothing."""
-    return _memory.read(words)
+    return _cache.read(words)
 
 
-class _Memory:
+class _ReadingCache:
     """What words say: they come back in texts. When that takes too much room, all is forgotten.
 
     Most is done for many words at once, since a call for each word would take most of the time.
     """
 
     def __init__(self) -> None:
-        self._readings: dict[str, Reading | None] = {}
+        self._readings: dict[str, WordReading | None] = {}
         self._room = _ROOM
 
-    def read(self, words: list[str]) -> list[Reading | None]:
+    def read(self, words: list[str]) -> list[WordReading | None]:
         readings = self._readings
         new = [word for word in words if word not in readings]
         if new and self._room < 0:
@@ -91,46 +94,46 @@ class _Memory:
 
 _ROOM = 10_000_000
 _OVERHEAD = 200  # of a word and its reading, in bytes, about
-_memory = _Memory()
+_cache = _ReadingCache()
 
 
-def _read(word: str) -> Reading | None:
+def _read(word: str) -> WordReading | None:
     if word.isalpha():
         return _OF_WORDS.get(word.lower())
     if _MOMENT.fullmatch(word):
         return _OF_MOMENTS
     if word in {":", "=", ":[", "=>"}:
-        return Reading(role=Role.KEY_BEFORE)
+        return WordReading(role=WordRole.KEY_BEFORE)
     often_new = _OFTEN_NEW.fullmatch(word)
     if often_new is not None:
         program, address = often_new.groups()
         return _read_tag(program) if program else _read_ip(address)
     if word.isalnum():
         found = read_alphanumeric(word)
-        return Reading(found) if found else None
+        return WordReading(found) if found else None
     return _read_marked(word)
 
 
 @lru_cache(maxsize=1_024)
-def _read_tag(program: str) -> Reading:
-    return Reading(finds_of(Entity(EntityKind.PROCESS, program)), Role.TAG, program)
+def _read_tag(program: str) -> WordReading:
+    return WordReading(make_finds(Entity(EntityKind.PROCESS, program)), WordRole.TAG, program)
 
 
 @lru_cache(maxsize=4_096)
-def _read_ip(text: str) -> Reading | None:
-    address = ip_of(text)
-    return Reading(finds_of(Entity(EntityKind.IP, address))) if address else None
+def _read_ip(text: str) -> WordReading | None:
+    address = parse_ip(text)
+    return WordReading(make_finds(Entity(EntityKind.IP, address))) if address else None
 
 
-def _read_marked(word: str) -> Reading | None:
+def _read_marked(word: str) -> WordReading | None:
     """Read a word that has more in it than letters and digits."""
     refanged = refang_word(word)
     core = refanged.lstrip(_OPENERS).rstrip(_CLOSERS)
     found = read_value(core, certain=refanged != word)
     if word[-1] in ":=":
-        meaning = meaning_of(core)
+        meaning = classify_field(core)
         if core.lower() == "name":
-            return Reading(found, Role.KEY_OF_TWO, core)
+            return WordReading(found, WordRole.KEY_OF_TWO, core)
         if meaning is not None:
-            return Reading(found, Role.KEY, meaning)
-    return Reading(found) if found else _OF_WORDS.get(core.lower())
+            return WordReading(found, WordRole.KEY, meaning)
+    return WordReading(found) if found else _OF_WORDS.get(core.lower())

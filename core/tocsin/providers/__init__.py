@@ -4,13 +4,13 @@ Nothing here knows a vendor; `tocsin` hands it all out.
 """
 
 from tocsin.providers.answers import retry_after
-from tocsin.providers.api import Answer, Api, ApiSettings, Grant
+from tocsin.providers.api import Api, ApiResponse, ApiSettings, Grant
 from tocsin.providers.pushed import PushProvider
 from tocsin.providers.windowed import Listing, WindowedProvider
 
 __all__ = [
-    "Answer",
     "Api",
+    "ApiResponse",
     "ApiSettings",
     "Grant",
     "Listing",

@@ -17,11 +17,11 @@ from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings, ServerU
 from tocsin.hookspecs import HttpResponse, Tools
 from tocsin.json_text import parse_json
 from tocsin.model import Json
-from tocsin.providers.answers import failure_of, server_time
+from tocsin.providers.answers import classify_response, parse_server_time
 
-RENEWED_BEFORE = timedelta(seconds=60)
+RENEWAL_MARGIN = timedelta(seconds=60)
 """A grant that ends sooner than this is renewed before it is used."""
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 """The longest answer that is read."""
 _SHOWN = 80
 
@@ -61,7 +61,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """What the server answered to a request that succeeded in full."""
 
     json: Json
@@ -94,7 +94,7 @@ class Api:
         self._grant: Grant | None = None
         self._signing_in = asyncio.Lock()
 
-    async def get(self, path: str, **query: Any) -> Answer:
+    async def get(self, path: str, **query: Any) -> ApiResponse:
         """Return the answer to a GET; a member of the query that is None is left out."""
         return await self.request("GET", path, query=query)
 
@@ -108,7 +108,7 @@ class Api:
         form: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         signed: bool = True,
-    ) -> Answer:
+    ) -> ApiResponse:
         """Return the answer, which was a success and JSON, or empty.
 
         `path` begins with a slash, or is an address of the same server, such as a link to the next
@@ -133,7 +133,7 @@ class Api:
                 headers={**fields, **authorization},
                 content=content,
                 timeout=self._settings.timeout,
-                limit=MOST_BYTES,
+                limit=MAX_BYTES,
             )
 
         response = await (self._signed(send) if signed and self._sign_in else send({}))
@@ -157,7 +157,7 @@ class Api:
 
     def _ends_soon(self, grant: Grant) -> bool:
         ends = grant.expires_at
-        return ends is not None and ends - self._tools.clock.now() < RENEWED_BEFORE
+        return ends is not None and ends - self._tools.clock.now() < RENEWAL_MARGIN
 
     async def _renew(self, stale: Grant | None) -> Grant:
         """Return another grant than the stale one; those who ask meanwhile get the same."""
@@ -168,18 +168,18 @@ class Api:
                 self._grant = await self._sign_in()
             return self._grant
 
-    def _judge(self, response: HttpResponse, what: str) -> Answer:
-        if failure := failure_of(response, what, self._tools.clock.now()):
+    def _judge(self, response: HttpResponse, what: str) -> ApiResponse:
+        if failure := classify_response(response, what, self._tools.clock.now()):
             if isinstance(failure, CredentialsRefused):
                 self._grant = None
             raise failure
         if response.truncated:
-            raise Broken(f"{what} answered more than {MOST_BYTES:,} bytes")
-        return Answer(
-            json=_parse(response, what),
+            raise Broken(f"{what} answered more than {MAX_BYTES:,} bytes")
+        return ApiResponse(
+            json=_parse_body(response, what),
             status=response.status,
             headers=response.headers,
-            server_time=server_time(response.headers),
+            server_time=parse_server_time(response.headers),
         )
 
     def _url(self, path: str, query: Mapping[str, Any] | None) -> str:
@@ -194,19 +194,19 @@ class Api:
 def _is_below(url: str, server: str) -> bool:
     """Whether an address is of this server, and does not climb out of its path."""
     try:
-        return _origin(url) == _origin(server) and ".." not in unquote(urlsplit(url).path).split(
-            "/"
-        )
+        return _parse_origin(url) == _parse_origin(server) and ".." not in unquote(
+            urlsplit(url).path
+        ).split("/")
     except ValueError:  # something after the port
         return False
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def _parse_origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port
 
 
-def _parse(response: HttpResponse, what: str) -> Json:
+def _parse_body(response: HttpResponse, what: str) -> Json:
     if not response.body.strip():
         return None
     try:

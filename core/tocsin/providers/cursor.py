@@ -16,30 +16,30 @@ from tocsin.errors import Refused
 from tocsin.model import Json, Window
 
 VERSION = 1
-MOST_SEEN = 2_000
+MAX_SEEN = 2_000
 """So many records are remembered; what is forgotten is stored again, which changes nothing."""
 SECOND = timedelta(seconds=1)
 
 
-def whole_second(moment: datetime) -> datetime:
+def floor_to_second(moment: datetime) -> datetime:
     """Return the second in which `moment` lies: vendors cut bounds at precisions of their own."""
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
-def next_second(moment: datetime) -> datetime:
+def ceil_to_second(moment: datetime) -> datetime:
     """Return the first whole second that is not before `moment`."""
-    second = whole_second(moment)
+    second = floor_to_second(moment)
     return second if second == moment else second + SECOND
 
 
-def digest(record: Json) -> str:
+def compute_digest(record: Json) -> str:
     """Return what tells a record from any other, and from any other version of itself."""
     content = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(content).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class WindowCursor:
     """Where the reading stands. `window` and `token` are those of a window that is being read."""
 
     watermark: datetime
@@ -56,12 +56,12 @@ class Cursor:
     @classmethod
     def first(cls, start: datetime) -> Self:
         """Return where to begin so that nothing that changed since `start` is left out."""
-        return cls(whole_second(start))
+        return cls(floor_to_second(start))
 
     @classmethod
     def exactly(cls, start: datetime) -> Self:
         """Return where to begin so that nothing is asked for that changed before `start`."""
-        return cls(whole_second(start), floor=whole_second(start))
+        return cls(floor_to_second(start), floor=floor_to_second(start))
 
     def towards(self, end: datetime, overlap: timedelta, longest: timedelta | None) -> Self:
         """Return the cursor with the window to read next; with none where all up to `end` is.
@@ -72,7 +72,7 @@ class Cursor:
             return self
         start = max(self.watermark - overlap, self.floor or self.watermark - overlap)
         until = end if longest is None else min(end, self.watermark + max(longest, SECOND))
-        return replace(self, window=Window(start, whole_second(until)), token=None, pages=0)
+        return replace(self, window=Window(start, floor_to_second(until)), token=None, pages=0)
 
     def restarted(self) -> Self:
         """Return the cursor at the beginning of its window."""
@@ -85,7 +85,7 @@ class Cursor:
     def remembering(self, brought: Mapping[str, int]) -> Self:
         """Return the cursor that knows these records as well, the latest if they are too many."""
         seen = {**self.seen, **brought}
-        return replace(self, seen=dict(list(seen.items())[-MOST_SEEN:])) if brought else self
+        return replace(self, seen=dict(list(seen.items())[-MAX_SEEN:])) if brought else self
 
     def finished(self, reached: datetime, kept: timedelta) -> Self:
         """Return the cursor after its window, of which all up to `reached` is stored."""
@@ -120,7 +120,7 @@ class Cursor:
 
 
 @checked(frozen=True, slots=True)
-class _Stored:
+class _StoredCursor:
     watermark: AwareDatetime
     window: tuple[AwareDatetime, AwareDatetime] | None
     token: Any
@@ -129,10 +129,10 @@ class _Stored:
     pages: int = 0
 
 
-_STORED = TypeAdapter(_Stored)
+_STORED = TypeAdapter(_StoredCursor)
 
 
-def decode(position: Mapping[str, Any]) -> Cursor:
+def decode_cursor(position: Mapping[str, Any]) -> WindowCursor:
     """Return the cursor that `encode` made the position of.
 
     Raises `Refused` for a position that this version did not write: to start anew instead would
@@ -147,4 +147,6 @@ def decode(position: Mapping[str, Any]) -> Cursor:
         words = "this version cannot read the position that was stored, so it is left as it is"
         raise Refused(f"{words}: {error.errors(include_url=False, include_input=False)}") from error
     window = Window(*stored.window) if stored.window else None
-    return Cursor(stored.watermark, window, stored.token, stored.pages, stored.floor, stored.seen)
+    return WindowCursor(
+        stored.watermark, window, stored.token, stored.pages, stored.floor, stored.seen
+    )

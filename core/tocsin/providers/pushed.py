@@ -56,7 +56,7 @@ class PushProvider(Provider):
         @classmethod
         def _whsec(cls, value: SecretStr | None) -> SecretStr | None:
             if value is not None:
-                signing_key(value.get_secret_value())
+                decode_secret(value.get_secret_value())
             return value
 
         @model_validator(mode="after")
@@ -101,7 +101,9 @@ class PushProvider(Provider):
         if self.settings.token is None:
             return False
         expected = self.settings.token.get_secret_value().encode()
-        return hmac.compare_digest(_shown(request.headers.get("Authorization", "")), expected)
+        return hmac.compare_digest(
+            _extract_token(request.headers.get("Authorization", "")), expected
+        )
 
     def _is_signed(self, request: PushRequest) -> bool:
         """Whether it is signed as https://www.standardwebhooks.com 1.0.0 has it, and just now."""
@@ -111,11 +113,11 @@ class PushProvider(Provider):
         identifier, timestamp, signatures = (request.headers.get(name, "") for name in names)
         if not identifier or not self._is_recent(timestamp):
             return False
-        key = signing_key(self.settings.secret.get_secret_value())
-        signed = _bytes(f"{identifier}.{timestamp}.") + request.body
+        key = decode_secret(self.settings.secret.get_secret_value())
+        signed = _encode_header(f"{identifier}.{timestamp}.") + request.body
         expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
         given = (part.removeprefix("v1,") for part in signatures.split() if part.startswith("v1,"))
-        return any(hmac.compare_digest(_bytes(one), expected) for one in given)
+        return any(hmac.compare_digest(_encode_header(one), expected) for one in given)
 
     def _is_recent(self, timestamp: str) -> bool:
         if not (timestamp.isascii() and timestamp.isdigit()):
@@ -124,32 +126,32 @@ class PushProvider(Provider):
         return abs(age) <= TOLERANCE.total_seconds()
 
 
-def signing_key(secret: str) -> bytes:
+def decode_secret(secret: str) -> bytes:
     """Return the key that a `whsec_` secret stands for; ValueError where it is none."""
-    key = _decoded(secret.removeprefix(_PREFIX))
+    key = _decode_base64(secret.removeprefix(_PREFIX))
     if not secret.startswith(_PREFIX) or not 24 <= len(key) <= 64:  # noqa: PLR2004 - the standard's
         raise ValueError("give whsec_ and 24 to 64 bytes in base64")
     return key
 
 
-def _shown(authorization: str) -> bytes:
+def _extract_token(authorization: str) -> bytes:
     """Return the token that the field `Authorization` shows, nothing where it shows none."""
     scheme, _, value = authorization.partition(" ")
     match scheme.lower():
         case "bearer":
-            return _bytes(value.strip())
+            return _encode_header(value.strip())
         case "basic":
-            return _decoded(value.strip()).partition(b":")[2]
+            return _decode_base64(value.strip()).partition(b":")[2]
     return b""
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
         return b""
 
 
-def _bytes(field: str) -> bytes:
+def _encode_header(field: str) -> bytes:
     """Return a header field as it was sent: what was not UTF-8 in it are surrogates here."""
     return field.encode("utf-8", "surrogateescape")

@@ -13,30 +13,30 @@ import orjson
 
 from tocsin.errors import Broken, Misconfigured, Refused
 from tocsin.model import Covered, Json, Page, Window
-from tocsin.providers.cursor import SECOND, Cursor, whole_second
-from tocsin.providers.taking import Records, Taker
+from tocsin.providers.cursor import SECOND, WindowCursor, floor_to_second
+from tocsin.providers.taking import RecordMapper, RecordSource
 
-PATIENCE = 2
+SEARCH_THRESHOLD = 2
 """After so many reads that broke in a row, it is found out where."""
-MOST_PIECES = 200
+MAX_PIECES = 200
 """So many pieces of a window are tried in one read to find that."""
-MOST_GIVEN_UP = 30
+MAX_GIVEN_UP = 30
 """Where so many seconds in a row break it is an outage, and nothing is given up for a while."""
-STUBBORN = 8
+FORCE_THRESHOLD = 8
 """After so many reads that broke in a row, not even an outage holds up what is behind it."""
-MOST_PAGES = 1_000
+MAX_PAGES = 1_000
 """A window has fewer pages, or the SIEM does not end them."""
-MOST_PAGES_OF_A_PIECE = 200
+MAX_PAGES_PER_PIECE = 200
 SMALL_PAGE = 10
 """So much smaller than usual are pages while it is found out what breaks."""
-SET_BACK = timedelta(minutes=15)
+CLOCK_STEP_BACK = timedelta(minutes=15)
 """A clock further behind what was read already was ahead when that was read."""
-MEASURED = 2
+SKEW_SAMPLES = 2
 """So many answers in a row have to agree that the SIEM's clock is ahead."""
 # Whether the SIEM answers at all is asked of other times, which may have been given up as well
-_ELSEWHERE = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
+_PROBE_OFFSETS = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
 
-Step = tuple[Cursor, Page]
+WindowStep = tuple[WindowCursor, Page]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Listing:
     """What time the SIEM had; None if it did not say."""
 
 
-class Source(Records, Protocol):
+class WindowSource(RecordSource, Protocol):
     """What is read: a `WindowedProvider`."""
 
     clock_skew: timedelta | None
@@ -67,25 +67,25 @@ class Source(Records, Protocol):
 class WindowReader:
     """Reads one stream; what it remembers between two reads is only how often it broke."""
 
-    def __init__(self, source: Source, stream: str) -> None:
+    def __init__(self, source: WindowSource, stream: str) -> None:
         self._source = source
         self._stream = stream
-        self._taker = Taker(source, stream)
+        self._taker = RecordMapper(source, stream)
         self._breaks = 0
-        self._skews: deque[timedelta] = deque(maxlen=MEASURED)
+        self._skews: deque[timedelta] = deque(maxlen=SKEW_SAMPLES)
 
     @property
     def lead(self) -> timedelta:
         """How far the SIEM's clock is certainly ahead of ours."""
-        certain = min(self._skews) if len(self._skews) == MEASURED else timedelta(0)
+        certain = min(self._skews) if len(self._skews) == SKEW_SAMPLES else timedelta(0)
         return max(certain, timedelta(0))
 
     async def pages(
-        self, cursor: Cursor, end: datetime, overlap: timedelta
+        self, cursor: WindowCursor, end: datetime, overlap: timedelta
     ) -> AsyncGenerator[Page, None]:
         """Yield what changed from the cursor on up to `end`, or as far as the SIEM's clock goes."""
         longest = self._source.longest_window(self._stream)
-        if cursor.window is None and cursor.watermark - end > SET_BACK:
+        if cursor.window is None and cursor.watermark - end > CLOCK_STEP_BACK:
             cursor = cursor.rewound(end - overlap - SECOND)
         while (window := (cursor := cursor.towards(end, overlap, longest)).window) is not None:
             async with aclosing(self._window(cursor)) as steps:
@@ -95,15 +95,15 @@ class WindowReader:
             if cursor.watermark < window.end:
                 return
 
-    async def _window(self, cursor: Cursor) -> AsyncGenerator[Step, None]:
+    async def _window(self, cursor: WindowCursor) -> AsyncGenerator[WindowStep, None]:
         window = cursor.window
         # Of a single second nothing is left to find out: whoever asked for it asks again later
         is_divisible = window is not None and window.end - window.start > SECOND
-        often = self._breaks >= PATIENCE and is_divisible
+        often = self._breaks >= SEARCH_THRESHOLD and is_divisible
         reading = (
             self._around(cursor)
             if often
-            else self._drain(cursor, self._source.page_size, MOST_PAGES)
+            else self._drain(cursor, self._source.page_size, MAX_PAGES)
         )
         try:
             async with aclosing(reading) as steps:
@@ -114,14 +114,16 @@ class WindowReader:
             raise
         self._breaks = 0
 
-    async def _drain(self, cursor: Cursor, size: int, most: int) -> AsyncGenerator[Step, None]:
+    async def _drain(
+        self, cursor: WindowCursor, size: int, most: int
+    ) -> AsyncGenerator[WindowStep, None]:
         """Yield the pages of the cursor's window; none where the SIEM has not come to it yet."""
         asked_from = cursor.watermark
         listing, cursor = await self._begin(cursor, size)
         window, before = cursor.window, cursor.watermark
         if before < asked_from:
             yield cursor, Page(next_position=cursor.encode())
-        turning = _Turning(most)
+        turning = _PageTurner(most)
         while window is not None:
             taken = await self._taker.take(listing.records, cursor.seen, window)
             cursor = cursor.remembering(taken.brought)
@@ -137,7 +139,7 @@ class WindowReader:
             yield cursor, taken.page(cursor, self._covered(before, before))
             listing = await self._list(window, cursor.token, size)
 
-    async def _begin(self, cursor: Cursor, size: int) -> tuple[Listing, Cursor]:
+    async def _begin(self, cursor: WindowCursor, size: int) -> tuple[Listing, WindowCursor]:
         """Return the first page to read of the window, and the cursor with the window as it is.
 
         A page token may have expired since it was stored: then the window begins anew. The SIEM's
@@ -154,7 +156,7 @@ class WindowReader:
         ready = self._ready(listing)
         if ready is None or ready >= window.end:
             return listing, cursor
-        if cursor.watermark - ready > SET_BACK:
+        if cursor.watermark - ready > CLOCK_STEP_BACK:
             return listing, cursor.rewound(ready)
         if ready <= cursor.watermark:
             return listing, replace(cursor, window=None)
@@ -165,7 +167,7 @@ class WindowReader:
         """Return up to when the SIEM has everything; None where it does not say what time it is."""
         if listing.server_time is None:
             return None
-        return whole_second(listing.server_time - self._source.settings.settle_delay)
+        return floor_to_second(listing.server_time - self._source.settings.settle_delay)
 
     async def _list(self, window: Window, token: Json, size: int) -> Listing:
         try:
@@ -182,15 +184,15 @@ class WindowReader:
             self._skews.append(skew)
         return listing
 
-    async def _around(self, cursor: Cursor) -> AsyncGenerator[Step, None]:
+    async def _around(self, cursor: WindowCursor) -> AsyncGenerator[WindowStep, None]:
         """Yield the window's pages piece by piece, giving up the seconds that break each time.
 
         Nothing is given up while nothing else can be read either, be it behind those seconds.
         """
         assert cursor.window is not None  # noqa: S101 - there is one to read
-        patient = self._breaks < STUBBORN
-        search = _Search(cursor.window, MOST_GIVEN_UP if patient else MOST_PIECES)
-        for _ in range(MOST_PIECES):
+        patient = self._breaks < FORCE_THRESHOLD
+        search = _FailureSearch(cursor.window, MAX_GIVEN_UP if patient else MAX_PIECES)
+        for _ in range(MAX_PIECES):
             if search.is_over:
                 break
             try:
@@ -209,20 +211,22 @@ class WindowReader:
                 raise Broken(str(search.lost[0].lost))
             yield self._give_up(cursor, search)
         if not search.is_over:
-            raise Broken(f"{MOST_PIECES} pieces of a window were not enough to find what breaks")
+            raise Broken(f"{MAX_PIECES} pieces of a window were not enough to find what breaks")
 
-    async def _piece(self, cursor: Cursor, search: _Search) -> AsyncGenerator[Step, None]:
+    async def _piece(
+        self, cursor: WindowCursor, search: _FailureSearch
+    ) -> AsyncGenerator[WindowStep, None]:
         size = self._source.page_size // SMALL_PAGE
         if search.lost:  # before these are given up, something behind them has to be there
             await self._list(search.piece, None, size)
             cursor, page = self._give_up(cursor, search)
             yield cursor, page
         at_piece = replace(cursor, window=search.piece, token=None, pages=0)
-        async with aclosing(self._drain(at_piece, size, MOST_PAGES_OF_A_PIECE)) as steps:
+        async with aclosing(self._drain(at_piece, size, MAX_PAGES_PER_PIECE)) as steps:
             async for step in steps:
                 yield step
 
-    def _give_up(self, cursor: Cursor, search: _Search) -> Step:
+    def _give_up(self, cursor: WindowCursor, search: _FailureSearch) -> WindowStep:
         lost, search.lost = tuple(search.lost), []
         end = lost[-1].end
         assert isinstance(end, datetime)  # noqa: S101 - it was made of a window
@@ -233,7 +237,7 @@ class WindowReader:
         """Return whether the SIEM can list anything at all."""
         place = lost.start
         assert isinstance(place, datetime)  # noqa: S101 - it was made of a window
-        for ago in _ELSEWHERE:
+        for ago in _PROBE_OFFSETS:
             with suppress(Broken):
                 await self._list(Window(place - ago, place - ago + SECOND), None, 1)
                 return True
@@ -243,7 +247,7 @@ class WindowReader:
         return Covered(source=self._stream, start=start, end=end)
 
 
-class _Search:
+class _FailureSearch:
     """Looks for the seconds of a window that break, by reading ever smaller pieces of it."""
 
     def __init__(self, window: Window, most: int) -> None:
@@ -286,14 +290,14 @@ class _Search:
         self.piece = Window(place, min(place + self._span, self._end))
 
 
-class _Turning:
+class _PageTurner:
     """Turns the pages of one window, as long as they lead on."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._tokens: set[bytes] = set()
 
-    def turn(self, cursor: Cursor, token: Json) -> Cursor:
+    def turn(self, cursor: WindowCursor, token: Json) -> WindowCursor:
         """Return the cursor at the next page; Broken where the pages would never end."""
         name = orjson.dumps(token)
         if name in self._tokens:

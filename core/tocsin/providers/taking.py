@@ -12,20 +12,20 @@ from pydantic import ValidationError
 from tocsin.errors import Broken, Misconfigured, PluginFailure, TryLater
 from tocsin.hookspecs import Tools
 from tocsin.model import Covered, Incident, Json, Page, Rejected, Window
-from tocsin.providers.cursor import Cursor, digest
+from tocsin.providers.cursor import WindowCursor, compute_digest
 
 _LONGEST_REASON = 300
 _KEPT = 16_384
 
 
-class Records(Protocol):
+class RecordSource(Protocol):
     """What a `WindowedProvider` says of a record."""
 
     page_size: ClassVar[int]
     settings: Any
     tools: Tools
 
-    def version_of(self, record: Mapping[str, Json]) -> Json:
+    def record_version(self, record: Mapping[str, Json]) -> Json:
         """Return what is the same until the incident changes."""
         ...
 
@@ -39,7 +39,7 @@ class Records(Protocol):
 
 
 @dataclass(slots=True)
-class Taken:
+class MappedRecords:
     """What the records of one page came to."""
 
     incidents: list[Incident] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Taken:
     stopped: PluginFailure | None = None
     """What kept the rest of the page from being taken."""
 
-    def page(self, cursor: Cursor, *covered: Covered) -> Page:
+    def page(self, cursor: WindowCursor, *covered: Covered) -> Page:
         """Return the page that is stored with this cursor."""
         return Page(
             next_position=cursor.encode(),
@@ -64,20 +64,20 @@ class Taken:
         )
 
 
-class Taker:
+class RecordMapper:
     """Takes the records of one stream."""
 
-    def __init__(self, source: Records, stream: str) -> None:
+    def __init__(self, source: RecordSource, stream: str) -> None:
         self._source = source
         self._stream = stream
 
     async def take(
         self, records: Sequence[Mapping[str, Json]], seen: Mapping[str, int], window: Window
-    ) -> Taken:
+    ) -> MappedRecords:
         """Return what those records say that were not seen before."""
-        taken = Taken(records=len(records))
+        taken = MappedRecords(records=len(records))
         for record in records:
-            name = digest(self._source.version_of(record))
+            name = compute_digest(self._source.record_version(record))
             if name in seen or name in taken.brought:
                 continue
             try:
@@ -87,7 +87,7 @@ class Taker:
                 break
         return taken
 
-    async def _take(self, record: Mapping[str, Json], window: Window, taken: Taken) -> int:
+    async def _take(self, record: Mapping[str, Json], window: Window, taken: MappedRecords) -> int:
         """Take one record, and return the second at which it changed."""
         try:
             incident = self._source.to_incident(record)
@@ -100,7 +100,7 @@ class Taker:
         return int(changed_at.timestamp())
 
     async def _complete(
-        self, incident: Incident, record: Mapping[str, Json], window: Window, taken: Taken
+        self, incident: Incident, record: Mapping[str, Json], window: Window, taken: MappedRecords
     ) -> Incident:
         """Return the incident with its details; as it is where they cannot be had."""
         try:
@@ -119,7 +119,7 @@ class Taker:
     def _aside(
         self, record: Mapping[str, Json], window: Window, error: Exception, what: str = ""
     ) -> Rejected:
-        reason = what + _words(error)
+        reason = what + _describe_error(error)
         return Rejected(
             source=self._stream,
             location=f"changed from {window.start.isoformat()} to {window.end.isoformat()}",
@@ -128,7 +128,7 @@ class Taker:
         )
 
 
-def _words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     match error:
         case ValidationError():
             details = error.errors(include_url=False, include_context=False, include_input=False)

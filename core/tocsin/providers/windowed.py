@@ -14,7 +14,13 @@ from tocsin.errors import TryLater
 from tocsin.fields import Duration
 from tocsin.hookspecs import Provider
 from tocsin.model import Incident, Json, Page, Window
-from tocsin.providers.cursor import SECOND, Cursor, decode, next_second, whole_second
+from tocsin.providers.cursor import (
+    SECOND,
+    WindowCursor,
+    ceil_to_second,
+    decode_cursor,
+    floor_to_second,
+)
 from tocsin.providers.reading import Listing, WindowReader
 
 __all__ = ["Listing", "WindowedProvider"]
@@ -84,7 +90,7 @@ class WindowedProvider(Provider):
         Raises ValueError with the reason for a record that cannot be understood: it is kept aside.
         """
 
-    def version_of(self, record: Mapping[str, Json]) -> Json:
+    def record_version(self, record: Mapping[str, Json]) -> Json:
         """Return what is the same in each answer until the incident changes: all of the record.
 
         Leave out of it what differs in every answer, such as a score of the search or a remaining
@@ -112,9 +118,9 @@ class WindowedProvider(Provider):
         """Yield what changed from `position` up to `until`, less the settle delay."""
         settings = self.settings
         reader = self._reader(stream)
-        end = whole_second(until + reader.lead - settings.settle_delay)
+        end = floor_to_second(until + reader.lead - settings.settle_delay)
         start = until - settings.first_fetch
-        cursor = Cursor.first(start) if position is None else decode(position)
+        cursor = WindowCursor.first(start) if position is None else decode_cursor(position)
         if position is None:  # so that a first read that brings nothing is not the first again
             yield Page(next_position=cursor.encode())
         async with aclosing(reader.pages(cursor, end, settings.overlap)) as pages:
@@ -125,11 +131,11 @@ class WindowedProvider(Provider):
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
         """Yield what last changed in a window of the past."""
-        cursor = Cursor.exactly(window.start) if position is None else decode(position)
-        reader, end = self._reader(stream, past=True), next_second(window.end)
+        cursor = WindowCursor.exactly(window.start) if position is None else decode_cursor(position)
+        reader, end = self._reader(stream, past=True), ceil_to_second(window.end)
         async with aclosing(reader.pages(cursor, end, SECOND)) as pages:
             async for page in pages:
-                cursor = decode(page.next_position)
+                cursor = decode_cursor(page.next_position)
                 yield page
         if cursor.watermark < end:
             raise TryLater(f"the SIEM has not come to the window's end, but to {cursor.watermark}")

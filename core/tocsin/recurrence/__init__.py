@@ -2,14 +2,14 @@
 
 from tocsin.recurrence.cron import CronError
 from tocsin.recurrence.definition import Overlap, ScheduleDefinition
-from tocsin.recurrence.fire_times import MOST_COUNTED, FireTime, Past, Recurrence
+from tocsin.recurrence.fire_times import MAX_COUNTED, FireTime, PastFireTimes, Recurrence
 
 __all__ = [
-    "MOST_COUNTED",
+    "MAX_COUNTED",
     "CronError",
     "FireTime",
     "Overlap",
-    "Past",
+    "PastFireTimes",
     "Recurrence",
     "ScheduleDefinition",
 ]

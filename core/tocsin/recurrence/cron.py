@@ -20,7 +20,7 @@ from cronsim import CronSim, CronSimError
 
 LONGEST = 200
 _FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
-_MEANT = MappingProxyType(
+_EXPECTED = MappingProxyType(
     {
         "minute": "0 to 59",
         "hour": "0 to 23",
@@ -41,7 +41,7 @@ NICKNAMES = MappingProxyType(
     }
 )
 _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
-_LOOKED_AT = 1_000
+_SAMPLE_SIZE = 1_000
 _MOST_DAYS = 31
 
 
@@ -62,23 +62,23 @@ def parse_cron(text: str) -> str:
     try:
         fires = CronSim(expression, _SOME_DAY)
     except CronSimError as error:
-        raise CronError(_reason(str(error), fields)) from None
+        raise CronError(_describe_error(str(error), fields)) from None
     if next(fires, None) is None:
         raise CronError("it would never fire")
     return expression
 
 
-def _reason(words: str, fields: list[str]) -> str:
+def _describe_error(words: str, fields: list[str]) -> str:
     name = words.removeprefix("Bad ")
-    if name not in _MEANT:
+    if name not in _EXPECTED:
         return "this is no cron expression; give one such as '0 2 * * *'"
     found = fields[_FIELDS.index(name)]
     if name == "day-of-month" and found.isdigit() and 1 <= int(found) <= _MOST_DAYS:
         return f"it would never fire: no month of {fields[3]!r} has a day {found}"
-    return f"the {name} field {found!r} is wrong: give {_MEANT[name]}, a list, a range or a step"
+    return f"the {name} field {found!r} is wrong: give {_EXPECTED[name]}, a list, a range or a step"
 
 
-def cron_times(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+def iter_cron_times(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
     """Yield the moments after `after` at which a parsed expression fires in a zone, in UTC."""
     local = after.astimezone(UTC if zone.key == "UTC" else zone)
     for fire in CronSim(expression, local):
@@ -88,8 +88,8 @@ def cron_times(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[dat
 
 
 @lru_cache(maxsize=10_000)
-def shortest_pause(expression: str, zone: str) -> timedelta:
+def find_shortest_pause(expression: str, zone: str) -> timedelta:
     """Return how close together its fire times are at least, as far as some of them tell."""
-    some = islice(cron_times(expression, ZoneInfo(zone), _SOME_DAY), _LOOKED_AT)
+    some = islice(iter_cron_times(expression, ZoneInfo(zone), _SOME_DAY), _SAMPLE_SIZE)
     pauses = (later - earlier for earlier, later in pairwise(some))
     return min(pauses, default=timedelta(days=365))

@@ -21,10 +21,17 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from tocsin.fields import Duration, QueryText, Whole, any_case, iso_duration, short_duration
+from tocsin.fields import (
+    Duration,
+    QueryText,
+    WholeNumber,
+    any_case,
+    format_duration,
+    format_iso_duration,
+)
 from tocsin.model import Persona, Vocabulary
-from tocsin.recurrence.cron import LONGEST, CronError, parse_cron, shortest_pause
-from tocsin.validation import nearest
+from tocsin.recurrence.cron import LONGEST, CronError, find_shortest_pause, parse_cron
+from tocsin.validation import suggest_nearest
 
 _MOST_TAGS = 20
 _YEARS = (1970, 9000)
@@ -39,7 +46,7 @@ class Overlap(Vocabulary):
     """It runs after it."""
 
 
-def _cron(value: str) -> str:
+def _validate_cron(value: str) -> str:
     try:
         parse_cron(value)
     except CronError as error:
@@ -48,39 +55,39 @@ def _cron(value: str) -> str:
 
 
 @cache
-def _zones() -> set[str]:
+def _load_zones() -> set[str]:
     """Return the names of all zones; to read them takes a while."""
     return available_timezones() - {"localtime", "Factory"}  # which say nothing, or vary
 
 
-def _zone(value: str) -> str:
-    if value not in _zones():
-        hint = nearest(value, sorted(_zones()))
+def _validate_zone(value: str) -> str:
+    if value not in _load_zones():
+        hint = suggest_nearest(value, sorted(_load_zones()))
         words = f"give a time zone of the IANA database, such as 'Europe/Berlin'{hint}"
         raise PydanticCustomError("zone", "{words}", {"words": words})
     ZoneInfo(value)
     return value
 
 
-def _lasting(shortest: timedelta, longest: timedelta) -> AfterValidator:
+def _duration_between(shortest: timedelta, longest: timedelta) -> AfterValidator:
     """Take whole seconds within bounds."""
 
     def judge(value: timedelta) -> timedelta:
         if not shortest <= value <= longest or value.microseconds:
-            bounds = {"from": short_duration(shortest), "to": short_duration(longest)}
+            bounds = {"from": format_duration(shortest), "to": format_duration(longest)}
             raise PydanticCustomError("duration", "give whole seconds, from {from} to {to}", bounds)
         return value
 
     return AfterValidator(judge)
 
 
-def _moment(value: datetime) -> datetime:
+def _validate_moment(value: datetime) -> datetime:
     if not _YEARS[0] <= value.year <= _YEARS[1]:
         raise PydanticCustomError("moment", "give a moment of this age")
     return value.astimezone(UTC)
 
 
-def _tag(value: str) -> str:
+def _validate_tag(value: str) -> str:
     if not _TAG.fullmatch(value):
         words = "give 1 to 50 letters, digits, dots, colons, - and _, a letter or digit first"
         raise PydanticCustomError("tag", "{words}", {"words": words})
@@ -90,11 +97,11 @@ def _tag(value: str) -> str:
 _TAG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,49}$")
 _SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
 _Strict = Annotated[Duration, Field(strict=True)]  # a number alone does not say of what
-Interval = Annotated[_Strict, _lasting(10 * _SECOND, 366 * _DAY)]
-Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
+Interval = Annotated[_Strict, _duration_between(10 * _SECOND, 366 * _DAY)]
+Moment = Annotated[AwareDatetime, AfterValidator(_validate_moment)]
 Tag = Annotated[
     str,
-    AfterValidator(_tag),
+    AfterValidator(_validate_tag),
     WithJsonSchema({"type": "string", "pattern": _TAG.pattern}),
 ]
 
@@ -113,7 +120,7 @@ class ScheduleDefinition(BaseModel):
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="The only provider to look at; all by default."
     )
-    cron: Annotated[str, Field(max_length=LONGEST), AfterValidator(_cron)] | None = Field(
+    cron: Annotated[str, Field(max_length=LONGEST), AfterValidator(_validate_cron)] | None = Field(
         default=None,
         description="When to run: minute, hour, day of month, month, weekday, or `@daily` and "
         "its like; this or `interval`.",
@@ -123,10 +130,10 @@ class ScheduleDefinition(BaseModel):
         validate_default=True,
         description="Instead of `cron`, how often: from 10 seconds to 366 days.",
     )
-    timezone: Annotated[str, Field(max_length=100), AfterValidator(_zone)] = Field(
+    timezone: Annotated[str, Field(max_length=100), AfterValidator(_validate_zone)] = Field(
         default="UTC", description="The time zone that `cron` is in, such as `Europe/Berlin`."
     )
-    jitter: Annotated[_Strict, _lasting(_SECOND, _DAY)] | None = Field(
+    jitter: Annotated[_Strict, _duration_between(_SECOND, _DAY)] | None = Field(
         default=None,
         description="Put each run off by up to so much, so that not all begin at once; none by "
         "default.",
@@ -135,10 +142,10 @@ class ScheduleDefinition(BaseModel):
         default=None, description="From when on it runs; intervals count from here."
     )
     ends_at: Moment | None = Field(default=None, description="Until when it runs.")
-    timeout: Annotated[_Strict, _lasting(10 * _SECOND, _DAY)] = Field(
+    timeout: Annotated[_Strict, _duration_between(10 * _SECOND, _DAY)] = Field(
         default=timedelta(minutes=10), description="How long a run may take before it has failed."
     )
-    misfire_grace: Annotated[_Strict, _lasting(10 * _SECOND, 7 * _DAY)] = Field(
+    misfire_grace: Annotated[_Strict, _duration_between(10 * _SECOND, 7 * _DAY)] = Field(
         default=timedelta(hours=1),
         description="How late a run may begin; one that is later is recorded as missed.",
     )
@@ -147,7 +154,7 @@ class ScheduleDefinition(BaseModel):
         description="What becomes of a run that is due while the one before is under way: `skip` "
         "leaves it out, `queue` has it run next.",
     )
-    failure_limit: Annotated[int, Field(ge=1, le=1_000), Whole] | None = Field(
+    failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,
         description="After how many failures in a row it is disabled; by default "
         "`TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
@@ -158,7 +165,7 @@ class ScheduleDefinition(BaseModel):
 
     @field_serializer("interval", "jitter", "timeout", "misfire_grace", when_used="json")
     def _duration(self, value: timedelta | None) -> str | None:
-        return None if value is None else iso_duration(value)
+        return None if value is None else format_iso_duration(value)
 
     @field_validator("interval")
     @classmethod
@@ -178,9 +185,11 @@ class ScheduleDefinition(BaseModel):
         given = info.data
         if value is None or not {"cron", "interval", "timezone"} <= given.keys():
             return value
-        pause = given["interval"] or shortest_pause(parse_cron(given["cron"]), given["timezone"])
+        pause = given["interval"] or find_shortest_pause(
+            parse_cron(given["cron"]), given["timezone"]
+        )
         if value >= pause:
-            words = f"the runs are {short_duration(pause)} apart; give a shorter one"
+            words = f"the runs are {format_duration(pause)} apart; give a shorter one"
             raise PydanticCustomError("jitter", "{words}", {"words": words})
         return value
 

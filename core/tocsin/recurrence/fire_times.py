@@ -9,10 +9,10 @@ from hashlib import sha256
 from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
-from tocsin.recurrence.cron import cron_times
+from tocsin.recurrence.cron import iter_cron_times
 from tocsin.recurrence.definition import ScheduleDefinition
 
-MOST_COUNTED = 100
+MAX_COUNTED = 100
 """So many missed fire times are counted, since each has to be computed; of more, that they are."""
 _TICK = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
@@ -30,7 +30,7 @@ class FireTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastFireTimes:
     """The fire times of a schedule that are due by now and were not looked at yet."""
 
     first: FireTime | None
@@ -78,14 +78,14 @@ class Recurrence:
         times = self.after(now - (self.definition.jitter or _NO_TIME))
         return next((it for it in times if it.due > now), None)
 
-    def past(self, first: datetime, now: datetime) -> Past:
+    def past(self, first: datetime, now: datetime) -> PastFireTimes:
         """Return what is due by `now`, from the fire time `first` on."""
-        due = list(islice(self._due(first, now), MOST_COUNTED + 1))
+        due = list(islice(self._due(first, now), MAX_COUNTED + 1))
         if not due:
-            return Past(None, None, 0, None, next(self.since(first), None))
-        latest = due if len(due) <= MOST_COUNTED else self._last_two(first, now)
+            return PastFireTimes(None, None, 0, None, next(self.since(first), None))
+        latest = due if len(due) <= MAX_COUNTED else self._last_two(first, now)
         until = latest[-2].at if latest[1:] else None
-        return Past(due[0], latest[-1], len(due) - 1, until, self.pending(now))
+        return PastFireTimes(due[0], latest[-1], len(due) - 1, until, self.pending(now))
 
     def _due(self, first: datetime, now: datetime) -> Iterator[FireTime]:
         return takewhile(lambda it: it.due <= now, self.since(first))
@@ -102,9 +102,9 @@ class Recurrence:
     def _times(self, after: datetime) -> Iterator[datetime]:
         definition = self.definition
         if definition.cron is not None:
-            return cron_times(definition.cron_fields, ZoneInfo(definition.timezone), after)
+            return iter_cron_times(definition.cron_fields, ZoneInfo(definition.timezone), after)
         assert definition.interval is not None  # noqa: S101 - it has the one or the other
-        return _every(definition.interval, definition.starts_at, self.anchor, after)
+        return _iter_interval_times(definition.interval, definition.starts_at, self.anchor, after)
 
     def _delay(self, at: datetime) -> timedelta:
         """Return how much later than `at` it is due: drawn, but by every node alike."""
@@ -116,7 +116,7 @@ class Recurrence:
         return timedelta(milliseconds=int(share * (jitter / timedelta(milliseconds=1))))
 
 
-def _every(
+def _iter_interval_times(
     interval: timedelta, begin: datetime | None, anchor: datetime, after: datetime
 ) -> Iterator[datetime]:
     """Yield the moments after `after`: the first is the beginning, if there is one."""

@@ -2,50 +2,56 @@
 
 from tocsin.registry.configuration import (
     Configuration,
-    judge_configuration,
+    check_configuration,
     load_configuration,
-    not_strict,
+    strict_problem,
 )
-from tocsin.registry.describing import Description, Kind
+from tocsin.registry.describing import OfferedKind, PluginDescription
 from tocsin.registry.file import NAME_PATTERN, PluginsFile, read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
-from tocsin.registry.inventory import Inventory
+from tocsin.registry.inventory import PluginInventory
 from tocsin.registry.live import (
-    Live,
+    LivePlugin,
     LivePlugins,
-    Maker,
-    start_investigating,
+    PluginFactory,
+    start_investigation_plugins,
     start_plugins,
     start_providers,
 )
-from tocsin.registry.loading import Absent
-from tocsin.registry.planning import Known, ManagedBy, Step, plan, taken
-from tocsin.registry.reading import Configured
+from tocsin.registry.loading import AbsentPlugin
+from tocsin.registry.planning import (
+    ManagedBy,
+    PlannedChange,
+    StoredObject,
+    name_taken_error,
+    plan_changes,
+)
+from tocsin.registry.reading import ConfiguredPlugin
 
 __all__ = [
     "NAME_PATTERN",
-    "Absent",
+    "AbsentPlugin",
     "Configuration",
-    "Configured",
-    "Description",
+    "ConfiguredPlugin",
     "InstalledPlugin",
-    "Inventory",
-    "Kind",
-    "Known",
-    "Live",
+    "LivePlugin",
     "LivePlugins",
-    "Maker",
     "ManagedBy",
+    "OfferedKind",
+    "PlannedChange",
+    "PluginDescription",
+    "PluginFactory",
+    "PluginInventory",
     "PluginsFile",
-    "Step",
+    "StoredObject",
+    "check_configuration",
     "installed_plugins",
-    "judge_configuration",
     "load_configuration",
-    "not_strict",
-    "plan",
+    "name_taken_error",
+    "plan_changes",
     "read_plugins_file",
-    "start_investigating",
+    "start_investigation_plugins",
     "start_plugins",
     "start_providers",
-    "taken",
+    "strict_problem",
 ]

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tocsin.errors import ConfigurationError, Problem
+from tocsin.errors import ConfigurationError, ConfigurationProblem
 from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.model import Marking
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.file import SECTIONS, read_plugins_file
 from tocsin.registry.installed import InstalledPlugin, installed_plugins
-from tocsin.registry.inventory import Inventory
-from tocsin.registry.loading import Absent, choose, load
-from tocsin.registry.reading import Configured, Reading
+from tocsin.registry.inventory import PluginInventory
+from tocsin.registry.loading import AbsentPlugin, choose_plugins, load_plugins
+from tocsin.registry.reading import ConfigurationParser, ConfiguredPlugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Configuration:
     """What `plugins.toml` comes to, and what had to be left out of it."""
 
     path: Path
-    providers: Sequence[Configured[Provider]]
-    destinations: Sequence[Configured[Channel]]
-    enrichers: Sequence[Configured[Enricher]]
-    investigator: Configured[Investigator] | None
+    providers: Sequence[ConfiguredPlugin[Provider]]
+    destinations: Sequence[ConfiguredPlugin[Channel]]
+    enrichers: Sequence[ConfiguredPlugin[Enricher]]
+    investigator: ConfiguredPlugin[Investigator] | None
     """None where the one that is on by default is disabled, and no other is named."""
     environment: EnvironmentSettings
     channels: Mapping[str, type[Channel]]
@@ -35,13 +35,13 @@ class Configuration:
     observers: Mapping[str, Callable[..., Any]]
     """The plugins that want to hear of events, and what to call."""
     template_paths: Sequence[Path]
-    absent: Sequence[Absent]
+    absent: Sequence[AbsentPlugin]
     strict: bool
     templates_dir: Path | None = None
     """The operator's own templates, which come before those of plugins."""
     schedules: Mapping[str, ScheduleDefinition] = field(default_factory=dict)
     """What is investigated again and again, by name."""
-    inventory: Inventory = field(default_factory=Inventory)
+    inventory: PluginInventory = field(default_factory=PluginInventory)
     """Every installed plugin, and what was found of it."""
 
     @property
@@ -67,7 +67,7 @@ async def load_configuration(
     The templates of `templates_dir` come before those of plugins. Where only some `sections` are
     needed, what is wrong with others, such as a secret that is not set, is left out of them.
     """
-    configuration, problems = await judge_configuration(
+    configuration, problems = await check_configuration(
         path, installed, templates_dir=templates_dir
     )
     not_needed = SECTIONS - set(sections)
@@ -76,27 +76,27 @@ async def load_configuration(
     return configuration
 
 
-def _section(problem: Problem) -> str:
+def _section(problem: ConfigurationProblem) -> str:
     return problem.key.partition(".")[0]
 
 
-async def judge_configuration(
+async def check_configuration(
     path: Path,
     installed: Sequence[InstalledPlugin] | None = None,
     *,
     templates_dir: Path | None = None,
-) -> tuple[Configuration, Sequence[Problem]]:
+) -> tuple[Configuration, Sequence[ConfigurationProblem]]:
     """Return what is right of the configuration, and everything that is wrong with it.
 
     Raises ConfigurationError where the file cannot be read at all.
     """
     installed = installed_plugins() if installed is None else installed
     file, problems = read_plugins_file(path)
-    chosen, not_chosen = choose(file, installed, path.name)
-    offers = await load(chosen)
+    chosen, not_chosen = choose_plugins(file, installed, path.name)
+    offers = await load_plugins(chosen)
     names = {plugin.name for plugin in installed}
     knows_enabled = "enabled" not in map(_section, problems)
-    reading = Reading(path, file, offers, names, knows_enabled=knows_enabled)
+    reading = ConfigurationParser(path, file, offers, names, knows_enabled=knows_enabled)
     providers = list(reading.objects("providers", file.providers, offers.providers))
     destinations = list(reading.objects("destinations", file.destinations, offers.channels))
     enrichers, investigator = list(reading.enrichers()), reading.investigator()
@@ -106,7 +106,7 @@ async def judge_configuration(
     problems += not_chosen + reading.problems
     absent = [*offers.absent.values(), *reading.absent]
     if file.strict:
-        problems += [not_strict(path, left_out) for left_out in absent]
+        problems += [strict_problem(path, left_out) for left_out in absent]
     configuration = Configuration(
         path=path,
         providers=providers,
@@ -121,7 +121,7 @@ async def judge_configuration(
         absent=absent,
         strict=file.strict,
         templates_dir=templates_dir,
-        inventory=Inventory(file, installed, offers),
+        inventory=PluginInventory(file, installed, offers),
     )
     return configuration, problems
 
@@ -137,6 +137,8 @@ def _receivers(template_paths: Iterable[Path], templates_dir: Path | None) -> li
     return list(dict.fromkeys(folders))
 
 
-def not_strict(path: Path, left_out: Absent) -> Problem:
+def strict_problem(path: Path, left_out: AbsentPlugin) -> ConfigurationProblem:
     """Return the problem that something absent is where nothing may be left out."""
-    return Problem(path.name, left_out.name, left_out.reason, "mend it, or set strict = false")
+    return ConfigurationProblem(
+        path.name, left_out.name, left_out.reason, "mend it, or set strict = false"
+    )

@@ -13,22 +13,27 @@ from tocsin.errors import OperatorError
 from tocsin.fields import PluginSettings
 from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.registry.file import PluginsFile
-from tocsin.registry.installed import DEFAULT_INVESTIGATOR, ON_BY_DEFAULT, InstalledPlugin, by_name
-from tocsin.registry.loading import Offers, load
+from tocsin.registry.installed import (
+    DEFAULT_INVESTIGATOR,
+    ON_BY_DEFAULT,
+    InstalledPlugin,
+    index_by_name,
+)
+from tocsin.registry.loading import PluginOffers, load_plugins
 from tocsin.registry.reading import BASES
-from tocsin.registry.settings_schema import Setting, list_settings, settings_schema
-from tocsin.validation import nearest
+from tocsin.registry.settings_schema import SettingDescription, list_settings, settings_schema
+from tocsin.validation import suggest_nearest
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class OfferedKind:
     """A kind of provider, channel, enricher or investigator that a plugin offers."""
 
     section: str
     """Which tables of `plugins.toml` may use it: `providers`, `destinations` and so on."""
     name: str
     summary: str
-    settings: tuple[Setting, ...]
+    settings: tuple[SettingDescription, ...]
     schema: Mapping[str, Any]
     """The JSON Schema of the settings."""
     capabilities: tuple[str, ...] = ()
@@ -38,7 +43,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class PluginDescription:
     """What is known of a plugin; of one that cannot be used, what its metadata says."""
 
     name: str
@@ -46,7 +51,7 @@ class Description:
     version: str
     enabled: bool
     hooks: tuple[str, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[OfferedKind, ...]
     used_by: tuple[str, ...]
     """The tables of `plugins.toml` that name it, such as `providers.edge`."""
     absent: str | None
@@ -55,64 +60,66 @@ class Description:
     """Whether enabling it would not help."""
 
 
-async def describe(
+async def describe_plugin(
     name: str, file: PluginsFile, installed: Sequence[InstalledPlugin]
-) -> Description:
+) -> PluginDescription:
     """Return what the plugin is. It is imported for that, enabled or not.
 
     Raises OperatorError where none of this name is installed.
     """
-    known = by_name(installed)
+    known = index_by_name(installed)
     found = known.get(name, [])
     if not found:
-        raise OperatorError(why_absent(name, known, file))
-    offers = Offers() if len(found) > 1 else await load(found)
-    return _description(name, file, known, offers)
+        raise OperatorError(explain_absence(name, known, file))
+    offers = PluginOffers() if len(found) > 1 else await load_plugins(found)
+    return _build_description(name, file, known, offers)
 
 
-def describe_loaded(
-    file: PluginsFile, installed: Sequence[InstalledPlugin], offers: Offers
-) -> list[Description]:
+def describe_plugins(
+    file: PluginsFile, installed: Sequence[InstalledPlugin], offers: PluginOffers
+) -> list[PluginDescription]:
     """Return what each installed plugin is, by name; of one that is not enabled, its metadata.
 
     `offers` is what the enabled ones were found to offer; nothing is imported.
     """
-    known = by_name(installed)
+    known = index_by_name(installed)
     return [
-        _description(name, file, known, offers if file.enables(name) else None) for name in known
+        _build_description(name, file, known, offers if file.enables(name) else None)
+        for name in known
     ]
 
 
-def _description(
+def _build_description(
     name: str,
     file: PluginsFile,
     known: Mapping[str, Sequence[InstalledPlugin]],
-    loaded: Offers | None,
-) -> Description:
+    loaded: PluginOffers | None,
+) -> PluginDescription:
     found = known[name]
-    shared, offers = len(found) > 1, loaded or Offers()
-    flaw = None if shared or loaded is None else _flaw(name, offers)
-    return Description(
+    shared, offers = len(found) > 1, loaded or PluginOffers()
+    flaw = None if shared or loaded is None else _find_flaw(name, offers)
+    return PluginDescription(
         name=name,
         distribution=" and ".join(plugin.distribution for plugin in found),
         version=" and ".join(plugin.version for plugin in found),
         enabled=file.enables(name),
         hooks=offers.hooks.get(name, ()),
-        kinds=tuple(_kinds(name, offers)),
-        used_by=tuple(_users(name, file)),
-        absent=flaw or why_absent(name, known, file),
+        kinds=tuple(_list_kinds(name, offers)),
+        used_by=tuple(_list_users(name, file)),
+        absent=flaw or explain_absence(name, known, file),
         broken=shared or flaw is not None,
     )
 
 
-def why_absent(
+def explain_absence(
     name: str, known: Mapping[str, Sequence[InstalledPlugin]], file: PluginsFile
 ) -> str | None:
     """Return why a plugin is not there, as far as metadata and `plugins.toml` tell; None if not."""
     match known.get(name, []):
         case []:
             names = ", ".join(known)
-            return f"no plugin {name!r} is installed; known: {names}{nearest(name, list(known))}"
+            nearest = suggest_nearest(name, list(known))
+            return f"no plugin {name!r} is installed; known: {names}{nearest}"
         case [_]:
             return None if file.enables(name) else _how_to_enable(name, file)
         case several:
@@ -127,13 +134,13 @@ def _how_to_enable(name: str, file: PluginsFile) -> str:
     return f"it is not enabled; write `enabled = {line}`"
 
 
-def _flaw(name: str, offers: Offers) -> str | None:
+def _find_flaw(name: str, offers: PluginOffers) -> str | None:
     """Return why a plugin cannot be used though it is alone of its name."""
     if name in offers.absent:
         return offers.absent[name].reason
     if not offers.hooks.get(name):
         return "it implements no hook; mark those that it has with `@hookimpl`"
-    for kind, _ in _offered(name, offers):
+    for kind, _ in _list_offered(name, offers):
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
             return f"its kind cannot be made: it lacks {', '.join(lacking)}"
     return None
@@ -142,7 +149,7 @@ def _flaw(name: str, offers: Offers) -> str | None:
 Offered = type[Provider | Channel | Enricher | Investigator]
 
 
-def _offered(name: str, offers: Offers) -> Iterator[tuple[Offered, str]]:
+def _list_offered(name: str, offers: PluginOffers) -> Iterator[tuple[Offered, str]]:
     """Yield each kind that a plugin offers, and the section of the tables that use it."""
     if name in offers.providers:
         yield offers.providers[name], "providers"
@@ -154,9 +161,9 @@ def _offered(name: str, offers: Offers) -> Iterator[tuple[Offered, str]]:
         yield offers.investigators[name], "investigator"
 
 
-def _kinds(name: str, offers: Offers) -> Iterator[Kind]:
-    for kind, section in _offered(name, offers):
-        described = _kind(section, kind)
+def _list_kinds(name: str, offers: PluginOffers) -> Iterator[OfferedKind]:
+    for kind, section in _list_offered(name, offers):
+        described = _build_kind(section, kind)
         if issubclass(kind, Provider):
             described = replace(
                 described,
@@ -167,9 +174,9 @@ def _kinds(name: str, offers: Offers) -> Iterator[Kind]:
         yield described
 
 
-def _kind(section: str, kind: Offered) -> Kind:
+def _build_kind(section: str, kind: Offered) -> OfferedKind:
     base: type[PluginSettings] = BASES[section]
-    return Kind(
+    return OfferedKind(
         section=section,
         name=kind.name if issubclass(kind, Enricher) else kind.__name__,
         summary=(kind.__doc__ or "").strip().partition("\n")[0],
@@ -189,7 +196,7 @@ def _streams(kind: type[Provider]) -> tuple[str, ...] | None:
         return None
 
 
-def _users(name: str, file: PluginsFile) -> Iterator[str]:
+def _list_users(name: str, file: PluginsFile) -> Iterator[str]:
     for section in ("providers", "destinations", "enrichers"):
         for table, settings in getattr(file, section).items():
             if settings.get("plugin") == name:

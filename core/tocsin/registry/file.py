@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tocsin.errors import ConfigurationError, Problem
+from tocsin.errors import ConfigurationError, ConfigurationProblem
 from tocsin.registry.installed import ON_BY_DEFAULT
-from tocsin.validation import explain
+from tocsin.validation import explain_errors
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
 """What a provider, destination, enricher or schedule may be called."""
@@ -61,7 +61,7 @@ SECTIONS = frozenset(PluginsFile.model_fields) - {"enabled", "disabled", "strict
 """The tables that may stand in `plugins.toml`."""
 
 
-def read_plugins_file(path: Path) -> tuple[PluginsFile, list[Problem]]:
+def read_plugins_file(path: Path) -> tuple[PluginsFile, list[ConfigurationProblem]]:
     """Return what the file says, as far as it is of this form, and where it is not.
 
     Raises ConfigurationError where it cannot be read at all.
@@ -78,17 +78,17 @@ def read_plugins_file(path: Path) -> tuple[PluginsFile, list[Problem]]:
     try:
         return PluginsFile.model_validate(content), []
     except ValidationError as error:
-        mistakes = list(explain(error, PluginsFile))
+        mistakes = list(explain_errors(error, PluginsFile))
     wrong = {mistake.path[0] for mistake in mistakes}
     known = {name: value for name, value in content.items() if name not in wrong}
     return PluginsFile.model_validate(known), [
-        Problem(path.name, ".".join(mistake.path), mistake.found, mistake.expected)
+        ConfigurationProblem(path.name, ".".join(mistake.path), mistake.found, mistake.expected)
         for mistake in mistakes
     ]
 
 
 def _unreadable(path: Path, found: str, expected: str) -> ConfigurationError:
-    return ConfigurationError([Problem(str(path), "", found, expected)])
+    return ConfigurationError([ConfigurationProblem(str(path), "", found, expected)])
 
 
 def is_name(name: str) -> bool:

@@ -39,7 +39,7 @@ def _describe(point: EntryPoint) -> InstalledPlugin:
     )
 
 
-def by_name(plugins: Iterable[InstalledPlugin]) -> Mapping[str, Sequence[InstalledPlugin]]:
+def index_by_name(plugins: Iterable[InstalledPlugin]) -> Mapping[str, Sequence[InstalledPlugin]]:
     """Return the plugins under their names."""
     names: dict[str, list[InstalledPlugin]] = {}
     for plugin in plugins:

@@ -18,16 +18,16 @@ from tocsin.hookspecs import (
     Enricher,
     Investigator,
     Knowledge,
-    NothingKnown,
-    NothingTried,
+    NoAttempts,
+    NoKnowledge,
     Provider,
     Tools,
 )
 from tocsin.net import GuardedClient, open_client, open_sockets
 from tocsin.observables import Environment
-from tocsin.registry.configuration import Configuration, not_strict
-from tocsin.registry.loading import Absent
-from tocsin.registry.reading import Configured, Kind, place
+from tocsin.registry.configuration import Configuration, strict_problem
+from tocsin.registry.loading import AbsentPlugin
+from tocsin.registry.reading import ConfiguredPlugin, Kind, table_path
 
 _START_SECONDS = 60
 _NET_OPTIONS = ("allow_networks", "ca_file", "client_certificate", "client_key")
@@ -38,7 +38,7 @@ Made = Provider | Channel | Enricher | Investigator
 
 
 @dataclass(frozen=True, slots=True)
-class Live(Generic[Kind]):
+class LivePlugin(Generic[Kind]):
     """Something of a plugin that was started, with the client that it was handed."""
 
     plugin: Kind
@@ -49,7 +49,7 @@ class Live(Generic[Kind]):
         await self.client.close()
 
 
-class Maker:
+class PluginFactory:
     """Makes what plugins offer, and hands each its tools."""
 
     def __init__(
@@ -63,8 +63,8 @@ class Maker:
         self._clock = clock
         self._public_url = public_url
         self._environment = environment or Environment()
-        self._knowledge = knowledge or NothingKnown()
-        self._attempts = attempts or NothingTried()
+        self._knowledge = knowledge or NoKnowledge()
+        self._attempts = attempts or NoAttempts()
 
     async def make(
         self,
@@ -73,7 +73,7 @@ class Maker:
         settings: PluginSettings,
         *,
         allow_hosts: Collection[str] = (),
-    ) -> Live[Kind]:
+    ) -> LivePlugin[Kind]:
         """Return what was made and started; raises whatever keeps it from that.
 
         `allow_hosts` may be reached though they are private.
@@ -89,8 +89,8 @@ class Maker:
             log=structlog.get_logger().bind(name=name),
             public_url=self._public_url,
             environment=self._environment,
-            knowledge=self._knowledge if _is(Enricher, kind) else NothingKnown(),
-            attempts=self._attempts if _is(Channel, kind) else NothingTried(),
+            knowledge=self._knowledge if _matches_base(Enricher, kind) else NoKnowledge(),
+            attempts=self._attempts if _matches_base(Channel, kind) else NoAttempts(),
         )
         try:
             made = kind(settings, tools)
@@ -102,10 +102,10 @@ class Maker:
         except BaseException:
             await client.close()
             raise
-        return Live(made, client)
+        return LivePlugin(made, client)
 
 
-def _is(base: type[Made], kind: object) -> bool:
+def _matches_base(base: type[Made], kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, base)
 
 
@@ -135,7 +135,7 @@ class LivePlugins:
     channels: dict[str, Channel] = field(default_factory=dict)
     enrichers: dict[str, Enricher] = field(default_factory=dict)
     investigator: Investigator | None = None
-    absent: list[Absent] = field(default_factory=list)
+    absent: list[AbsentPlugin] = field(default_factory=list)
     clients: list[GuardedClient] = field(default_factory=list)
 
     async def close(self) -> None:
@@ -143,7 +143,7 @@ class LivePlugins:
         await asyncio.gather(*(client.close() for client in self.clients))
 
 
-async def start_providers(configuration: Configuration, maker: Maker) -> LivePlugins:
+async def start_providers(configuration: Configuration, maker: PluginFactory) -> LivePlugins:
     """Return the live providers; one that fails to start is left out with its reason.
 
     Raises ConfigurationError where the configuration is strict and something was left out.
@@ -154,8 +154,8 @@ async def start_providers(configuration: Configuration, maker: Maker) -> LivePlu
     return live
 
 
-async def start_investigating(
-    configuration: Configuration, maker: Maker, live: LivePlugins
+async def start_investigation_plugins(
+    configuration: Configuration, maker: PluginFactory, live: LivePlugins
 ) -> None:
     """Add the live enrichers and the investigator, as `start_providers` does."""
     live.enrichers.update(await _start_all("enrichers", configuration.enrichers, maker, live))
@@ -165,10 +165,10 @@ async def start_investigating(
     await _refuse_absent(configuration, live)
 
 
-async def start_plugins(configuration: Configuration, maker: Maker) -> LivePlugins:
+async def start_plugins(configuration: Configuration, maker: PluginFactory) -> LivePlugins:
     """Return all that the file configures, live, as `start_providers` does."""
     live = await start_providers(configuration, maker)
-    await start_investigating(configuration, maker, live)
+    await start_investigation_plugins(configuration, maker, live)
     live.channels.update(await _start_all("destinations", configuration.destinations, maker, live))
     await _refuse_absent(configuration, live)
     return live
@@ -177,11 +177,16 @@ async def start_plugins(configuration: Configuration, maker: Maker) -> LivePlugi
 async def _refuse_absent(configuration: Configuration, live: LivePlugins) -> None:
     if configuration.strict and live.absent:
         await live.close()
-        raise ConfigurationError([not_strict(configuration.path, absent) for absent in live.absent])
+        raise ConfigurationError(
+            [strict_problem(configuration.path, absent) for absent in live.absent]
+        )
 
 
 async def _start_all(
-    section: str, configured: Sequence[Configured[Kind]], maker: Maker, live: LivePlugins
+    section: str,
+    configured: Sequence[ConfiguredPlugin[Kind]],
+    maker: PluginFactory,
+    live: LivePlugins,
 ) -> Iterable[tuple[str, Kind]]:
     started = []
     for item in configured:
@@ -191,8 +196,8 @@ async def _start_all(
         try:
             made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
-            reason = f"it could not be started: {_words(error)}"
-            live.absent.append(Absent(place(section, item.name), reason))
+            reason = f"it could not be started: {_describe_error(error)}"
+            live.absent.append(AbsentPlugin(table_path(section, item.name), reason))
             _log.warning("left out", section=section, name=item.name, exc_info=True)
         else:
             live.clients.append(made.client)
@@ -200,7 +205,7 @@ async def _start_all(
     return started
 
 
-def _words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     match error:
         case TocsinError():
             return str(error)

@@ -13,22 +13,22 @@ import pluggy
 import structlog
 
 from tocsin import hookspecs
-from tocsin.errors import Problem
+from tocsin.errors import ConfigurationProblem
 from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.registry.file import PluginsFile, is_name
-from tocsin.registry.installed import ON_BY_DEFAULT, InstalledPlugin, by_name
-from tocsin.validation import nearest
+from tocsin.registry.installed import ON_BY_DEFAULT, InstalledPlugin, index_by_name
+from tocsin.validation import suggest_nearest
 
 _HOOK_SECONDS = 10
 _log = structlog.get_logger()
 
 
-class _Unfit(Exception):  # noqa: N818 - a verdict, in words for the plugin's author
+class _InvalidPluginError(Exception):
     """A plugin does not offer what its hooks promise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class AbsentPlugin:
     """Something that was left out, and why."""
 
     name: str
@@ -36,7 +36,7 @@ class Absent:
 
 
 @dataclass(slots=True)
-class Offers:
+class PluginOffers:
     """What the imported plugins offer, under their names, and which could not be imported."""
 
     providers: dict[str, type[Provider]] = field(default_factory=dict)
@@ -47,16 +47,16 @@ class Offers:
     template_paths: list[Path] = field(default_factory=list)
     hooks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Which hooks each plugin implements."""
-    absent: dict[str, Absent] = field(default_factory=dict)
+    absent: dict[str, AbsentPlugin] = field(default_factory=dict)
 
 
-def choose(
+def choose_plugins(
     file: PluginsFile, installed: Iterable[InstalledPlugin], name: str
-) -> tuple[list[InstalledPlugin], list[Problem]]:
+) -> tuple[list[InstalledPlugin], list[ConfigurationProblem]]:
     """Return the plugins to import, and a problem for each name that cannot be chosen."""
-    known = by_name(installed)
+    known = index_by_name(installed)
     chosen: list[InstalledPlugin] = []
-    problems: list[Problem] = []
+    problems: list[ConfigurationProblem] = []
     for wanted in dict.fromkeys((*sorted(ON_BY_DEFAULT - set(file.disabled)), *file.enabled)):
         match known.get(wanted, []):
             case [plugin]:
@@ -66,7 +66,9 @@ def choose(
             case several:
                 names = " and ".join(plugin.distribution for plugin in several)
                 found = f"{wanted!r} is offered by {names}"
-                problems.append(Problem(name, "enabled", found, "uninstall one of them"))
+                problems.append(
+                    ConfigurationProblem(name, "enabled", found, "uninstall one of them")
+                )
     problems += [
         _not_installed(name, "disabled", unwanted, sorted(ON_BY_DEFAULT))
         for unwanted in file.disabled
@@ -75,18 +77,20 @@ def choose(
     return chosen, problems
 
 
-def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> Problem:
+def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> ConfigurationProblem:
     found = f"no plugin {name!r} is installed"
     if key == "disabled":
         found = f"{name!r} is not on by default"
-    return Problem(file, key, found, f"known: {', '.join(known)}{nearest(name, known)}")
+    return ConfigurationProblem(
+        file, key, found, f"known: {', '.join(known)}{suggest_nearest(name, known)}"
+    )
 
 
-async def load(plugins: Iterable[InstalledPlugin]) -> Offers:
+async def load_plugins(plugins: Iterable[InstalledPlugin]) -> PluginOffers:
     """Import each plugin and return what they offer; one that fails is left out with its reason."""
     manager = pluggy.PluginManager("tocsin")
     manager.add_hookspecs(hookspecs)
-    offers = Offers()
+    offers = PluginOffers()
     for plugin in plugins:
         try:
             module = plugin.entry_point.load()
@@ -97,36 +101,36 @@ async def load(plugins: Iterable[InstalledPlugin]) -> Offers:
             manager.register(module, plugin.name)
             _check_names(manager, plugin.name)
             await _collect(manager, plugin.name, offers)
-            offers.hooks[plugin.name] = tuple(_hooks_of(manager, plugin.name))
+            offers.hooks[plugin.name] = tuple(_list_hooks(manager, plugin.name))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
             manager.unregister(name=plugin.name)
-            _leave_out(offers, plugin.name, f"it was imported, but {_words(error)}")
+            _leave_out(offers, plugin.name, f"it was imported, but {_describe_error(error)}")
     return offers
 
 
-def _leave_out(offers: Offers, name: str, reason: str) -> None:
-    offers.absent[name] = Absent(name, reason)
+def _leave_out(offers: PluginOffers, name: str, reason: str) -> None:
+    offers.absent[name] = AbsentPlugin(name, reason)
     _log.warning("plugin left out", plugin=name, exc_info=True)
 
 
 def _check_names(manager: pluggy.PluginManager, name: str) -> None:
-    """Raise `_Unfit` where a plugin marks a function that has not the name of a hook."""
+    """Raise `_InvalidPluginError` where a plugin marks a function that has no hook's name."""
     hooks = vars(manager.hook)
     known = [it for it, caller in hooks.items() if getattr(caller, "spec", None)]
     for hook, caller in hooks.items():
         if hook not in known and list(_implementations(caller, name)):
-            raise _Unfit(f"{hook!r} is no hook{nearest(hook, known)}")
+            raise _InvalidPluginError(f"{hook!r} is no hook{suggest_nearest(hook, known)}")
 
 
-def _hooks_of(manager: pluggy.PluginManager, name: str) -> Iterator[str]:
+def _list_hooks(manager: pluggy.PluginManager, name: str) -> Iterator[str]:
     for hook, caller in vars(manager.hook).items():
         if getattr(caller, "spec", None) and any(_implementations(caller, name)):
             yield hook
 
 
-def _words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     match error:
-        case _Unfit():
+        case _InvalidPluginError():
             return str(error)
         case pluggy.PluginValidationError():
             return f"a hook of it does not fit: {' '.join(str(error).split())}"
@@ -135,7 +139,7 @@ def _words(error: BaseException) -> str:
     return f"a hook of it failed: {error!r}"
 
 
-async def _collect(manager: pluggy.PluginManager, name: str, offers: Offers) -> None:
+async def _collect(manager: pluggy.PluginManager, name: str, offers: PluginOffers) -> None:
     for hook in _implementations(manager.hook.tocsin_providers, name):
         offers.providers[name] = _of_kind(hook, await _call(hook), Provider)
     for hook in _implementations(manager.hook.tocsin_channels, name):
@@ -162,31 +166,41 @@ async def _call(hook: Callable[[], Any]) -> Any:
 
 
 def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:
-    """Return the class that a hook returned; raises `_Unfit` for what is none of this kind."""
+    """Return the class that a hook returned; `_InvalidPluginError` if it is none of this kind."""
     returned = f"its hook `{hook.__name__}` returned"
     if isinstance(offered, kind):
         name = type(offered).__name__
-        raise _Unfit(f"{returned} an instance of {name}; return the class itself: `return {name}`")
+        raise _InvalidPluginError(
+            f"{returned} an instance of {name}; return the class itself: `return {name}`"
+        )
     if not (isinstance(offered, type) and issubclass(offered, kind)):
-        raise _Unfit(f"{returned} {offered!r}, not a subclass of {kind.__name__}")
+        raise _InvalidPluginError(f"{returned} {offered!r}, not a subclass of {kind.__name__}")
     settings: object = getattr(offered, "Settings", None)
     if not (isinstance(settings, type) and issubclass(settings, kind.Settings)):
         base = f"{kind.__name__}.Settings"
-        raise _Unfit(f"the `Settings` of {offered.__name__} do not derive from `{base}`")
+        raise _InvalidPluginError(
+            f"the `Settings` of {offered.__name__} do not derive from `{base}`"
+        )
     return offered
 
 
-def _enrichers(hook: Callable[[], Any], offered: Any, offers: Offers) -> list[type[Enricher]]:
-    """Return the classes that a hook returned; raises `_Unfit` for what is no list of them."""
+def _enrichers(hook: Callable[[], Any], offered: Any, offers: PluginOffers) -> list[type[Enricher]]:
+    """Return the classes that a hook returned; `_InvalidPluginError` if it is no list of them."""
     if isinstance(offered, type) or not isinstance(offered, Sequence):
-        raise _Unfit(f"its hook `{hook.__name__}` returned {offered!r}, not a list of classes")
+        raise _InvalidPluginError(
+            f"its hook `{hook.__name__}` returned {offered!r}, not a list of classes"
+        )
     kinds = [_of_kind(hook, kind, Enricher) for kind in offered]
     taken = {kind.name for known in offers.enrichers.values() for kind in known}
     for kind in kinds:
         name: object = getattr(kind, "name", None)
         if not (isinstance(name, str) and is_name(name)):
-            raise _Unfit(f"`{kind.__name__}.name` is {name!r}; use letters, digits, - and _")
+            raise _InvalidPluginError(
+                f"`{kind.__name__}.name` is {name!r}; use letters, digits, - and _"
+            )
         if name in taken:
-            raise _Unfit(f"there is another enricher {name!r}; give `{kind.__name__}` another name")
+            raise _InvalidPluginError(
+                f"there is another enricher {name!r}; give `{kind.__name__}` another name"
+            )
         taken.add(name)
     return kinds

@@ -18,7 +18,7 @@ class ManagedBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredObject:
     """An object of the database, as far as a plan has to know it."""
 
     managed_by: ManagedBy
@@ -29,7 +29,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedChange:
     """What applying a file does to one object: `create`, `change`, `restore`, `disable`."""
 
     section: str
@@ -37,24 +37,29 @@ class Step:
     action: str
 
 
-def plan(section: str, known: Mapping[str, Known], wanted: Mapping[str, object]) -> list[Step]:
+def plan_changes(
+    section: str, known: Mapping[str, StoredObject], wanted: Mapping[str, object]
+) -> list[PlannedChange]:
     """Return what would make the known objects of a section those of a file, by name.
 
     OperatorError where a name is taken by one that was made over HTTP.
     """
     for name, it in known.items():
         if it.managed_by is ManagedBy.API and name in wanted:
-            raise taken(section, name)
-    steps = [Step(section, name, _action(known.get(name), it)) for name, it in wanted.items()]
+            raise name_taken_error(section, name)
+    steps = [
+        PlannedChange(section, name, _choose_action(known.get(name), it))
+        for name, it in wanted.items()
+    ]
     steps += [
-        Step(section, name, "disable")
+        PlannedChange(section, name, "disable")
         for name, it in known.items()
         if it.managed_by is not ManagedBy.API and name not in wanted and not it.is_removed
     ]
     return sorted((step for step in steps if step.action), key=lambda step: step.name)
 
 
-def taken(section: str, name: str) -> OperatorError:
+def name_taken_error(section: str, name: str) -> OperatorError:
     """Return the error for a name of the file that something made over HTTP has."""
     return OperatorError(
         f"{section}.{name}: a {section.removesuffix('s')} of this name was made over HTTP; "
@@ -62,7 +67,7 @@ def taken(section: str, name: str) -> OperatorError:
     )
 
 
-def _action(known: Known | None, content: object) -> str:
+def _choose_action(known: StoredObject | None, content: object) -> str:
     """Return what makes the known object the wanted one, nothing if it is that."""
     if known is None:
         return "create"

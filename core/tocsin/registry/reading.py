@@ -10,22 +10,22 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from tocsin.errors import Problem
-from tocsin.fields import Origin, PluginSettings
+from tocsin.errors import ConfigurationProblem
+from tocsin.fields import PluginSettings, SettingsOrigin
 from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.file import PluginsFile, is_name
 from tocsin.registry.installed import DEFAULT_INVESTIGATOR
-from tocsin.registry.loading import Absent, Offers
-from tocsin.registry.writing_back import cannot_be_written
-from tocsin.validation import explain, nearest
+from tocsin.registry.loading import AbsentPlugin, PluginOffers
+from tocsin.registry.writing_back import find_unsupported_write_back
+from tocsin.validation import explain_errors, suggest_nearest
 
 Kind = TypeVar("Kind", Provider, Channel, Enricher, Investigator)
 
 
 @dataclass(frozen=True, slots=True)
-class Configured(Generic[Kind]):
+class ConfiguredPlugin(Generic[Kind]):
     """Something whose settings are valid, not yet made.
 
     `kind` is None where its plugin had to be left out; what every plugin can be told is known
@@ -49,25 +49,27 @@ BASES: Mapping[str, type[PluginSettings]] = MappingProxyType(
 )
 
 
-def _common(section: str, table: dict[str, Any]) -> tuple[type[PluginSettings], dict[str, Any]]:
+def _common_settings(
+    section: str, table: dict[str, Any]
+) -> tuple[type[PluginSettings], dict[str, Any]]:
     """Return what can be known of a table whose plugin is absent, and the model of it."""
     model = BASES[section]
     return model, {name: value for name, value in table.items() if name in model.model_fields}
 
 
-def place(section: str, name: str) -> str:
+def table_path(section: str, name: str) -> str:
     """Return where something stands in the file: the investigator is a section by itself."""
     return section if section == name else f"{section}.{name}"
 
 
-class Reading:
+class ConfigurationParser:
     """Collects problems and what is left out while the tables of one file are read."""
 
     def __init__(
         self,
         path: Path,
         file: PluginsFile,
-        offers: Offers,
+        offers: PluginOffers,
         installed: set[str],
         *,
         knows_enabled: bool,
@@ -77,16 +79,16 @@ class Reading:
         self.offers = offers
         self.installed = installed
         self.knows_enabled = knows_enabled
-        self.problems: list[Problem] = []
-        self.absent: list[Absent] = []
+        self.problems: list[ConfigurationProblem] = []
+        self.absent: list[AbsentPlugin] = []
 
     def problem(self, key: str, found: str, expected: str) -> None:
         """Note a problem."""
-        self.problems.append(Problem(self.path.name, key, found, expected))
+        self.problems.append(ConfigurationProblem(self.path.name, key, found, expected))
 
     def objects(
         self, section: str, tables: Mapping[str, dict[str, Any]], kinds: Mapping[str, type[Kind]]
-    ) -> Iterator[Configured[Kind]]:
+    ) -> Iterator[ConfiguredPlugin[Kind]]:
         """Yield what is configured rightly in one section."""
         for name, table in tables.items():
             key = f"{section}.{name}"
@@ -98,24 +100,24 @@ class Reading:
 
     def _configured(
         self, section: str, name: str, table: dict[str, Any], kind: type[Kind] | None
-    ) -> Iterator[Configured[Kind]]:
+    ) -> Iterator[ConfiguredPlugin[Kind]]:
         """Yield it where its settings are valid."""
-        key = place(section, name)
-        model, known = (kind.Settings, table) if kind else _common(section, table)
+        key = table_path(section, name)
+        model, known = (kind.Settings, table) if kind else _common_settings(section, table)
         settings = self._settings(key, known, model)
         if settings is not None and self._can_write_back(key, kind, settings):
-            yield Configured(name, kind, settings, table)
+            yield ConfiguredPlugin(name, kind, settings, table)
 
     def _can_write_back(self, key: str, kind: type[Kind] | None, settings: Any) -> bool:
         """Return False after noting that a provider is told to write what it cannot."""
         if kind is None or not issubclass(kind, Provider):
             return True
-        wrong = list(cannot_be_written(kind, settings))
+        wrong = list(find_unsupported_write_back(kind, settings))
         for name, found, expected in wrong:
             self.problem(f"{key}.{name}", found, expected)
         return not wrong
 
-    def enrichers(self) -> Iterator[Configured[Enricher]]:
+    def enrichers(self) -> Iterator[ConfiguredPlugin[Enricher]]:
         """Yield what the tables configure, and each standing kind that none of them does."""
         offered = {
             plugin: {kind.name: kind for kind in kinds}
@@ -141,7 +143,7 @@ class Reading:
 
     def _enricher(
         self, name: str, table: dict[str, Any], offered: Mapping[str, Mapping[str, type[Enricher]]]
-    ) -> Iterator[Configured[Enricher]]:
+    ) -> Iterator[ConfiguredPlugin[Enricher]]:
         key = f"enrichers.{name}"
         if not is_name(name):
             self.problem(key, f"found the name {name!r}", "use letters, digits, - and _")
@@ -153,12 +155,12 @@ class Reading:
         wanted = str(table.get("kind", only))
         if kinds and wanted not in kinds:
             found = f"{plugin!r} offers no kind {wanted!r}" if wanted else "missing"
-            hint = nearest(wanted, list(kinds)) if wanted else ""
+            hint = suggest_nearest(wanted, list(kinds)) if wanted else ""
             self.problem(f"{key}.kind", found, f"name one of: {', '.join(kinds)}{hint}")
             return
         yield from self._configured("enrichers", name, table, kinds.get(wanted))
 
-    def investigator(self) -> Configured[Investigator] | None:
+    def investigator(self) -> ConfiguredPlugin[Investigator] | None:
         """Return what [investigator] configures, or by default; None where there is none."""
         table, kinds = self.file.investigator, self.offers.investigators
         named = {"plugin": DEFAULT_INVESTIGATOR} | table
@@ -176,7 +178,7 @@ class Reading:
         try:
             return EnvironmentSettings.model_validate(self.file.environment)
         except ValidationError as error:
-            for mistake in explain(error, EnvironmentSettings):
+            for mistake in explain_errors(error, EnvironmentSettings):
                 path = ".".join(("environment", *mistake.path))
                 self.problem(path, mistake.found, mistake.expected)
         return EnvironmentSettings()
@@ -196,7 +198,7 @@ class Reading:
         try:
             definition = ScheduleDefinition.model_validate(table)
         except ValidationError as error:
-            for mistake in explain(error, ScheduleDefinition):
+            for mistake in explain_errors(error, ScheduleDefinition):
                 path = ".".join((key, *mistake.path))
                 self.problem(path, mistake.found, mistake.expected)
             return None
@@ -206,7 +208,7 @@ class Reading:
         return definition
 
     def _no_provider(self, key: str, wanted: str, known: Sequence[str]) -> None:
-        hint = f"name one of: {', '.join(known) or 'none yet'}{nearest(wanted, known)}"
+        hint = f"name one of: {', '.join(known) or 'none yet'}{suggest_nearest(wanted, known)}"
         self.problem(key, f"there is no provider {wanted!r}", hint)
 
     def _plugin(
@@ -220,7 +222,7 @@ class Reading:
             return None
         if plugin in self.offers.absent:
             reason = self.offers.absent[plugin].reason
-            self.absent.append(Absent(key, f"its plugin {plugin!r} was left out: {reason}"))
+            self.absent.append(AbsentPlugin(key, f"its plugin {plugin!r} was left out: {reason}"))
         elif plugin not in kinds:
             if self.knows_enabled or plugin not in self.installed:
                 self.problem(f"{key}.plugin", *self._unusable(section, plugin, kinds))
@@ -235,7 +237,7 @@ class Reading:
             )
         if plugin in self.installed:
             return f"{plugin!r} is installed but not enabled", f"add {plugin!r} to `enabled`"
-        hint = nearest(plugin, [*kinds, *sorted(self.installed)])
+        hint = suggest_nearest(plugin, [*kinds, *sorted(self.installed)])
         return (
             f"no plugin {plugin!r} is installed",
             f"name one of: {', '.join(kinds) or 'none yet'}{hint}",
@@ -246,14 +248,14 @@ class Reading:
     ) -> PluginSettings | None:
         """Return the validated settings, or None after noting what is wrong with them."""
         try:
-            return model.model_validate(table, context=Origin(self.path.parent).context())
+            return model.model_validate(table, context=SettingsOrigin(self.path.parent).context())
         except ValidationError as error:
-            for mistake in explain(error, model, table):
+            for mistake in explain_errors(error, model, table):
                 path = ".".join((key, *mistake.path))
                 self.problem(path, mistake.found, mistake.expected)
             return None
 
-    def check_providers(self, destinations: Sequence[Configured[Channel]]) -> None:
+    def check_providers(self, destinations: Sequence[ConfiguredPlugin[Channel]]) -> None:
         """Note every destination that waits for incidents of a provider that is not there."""
         known = list(self.file.providers)
         for destination in destinations:
@@ -262,13 +264,13 @@ class Reading:
                     self._no_provider(f"destinations.{destination.name}.providers", wanted, known)
 
     def check_templates(
-        self, destinations: Sequence[Configured[Channel]], receivers: Sequence[str]
+        self, destinations: Sequence[ConfiguredPlugin[Channel]], receivers: Sequence[str]
     ) -> None:
         """Note every destination whose template is not there."""
         for destination in destinations:
             wanted = destination.settings.template
             if wanted not in receivers:
-                hint = f"name one of: {', '.join(receivers)}{nearest(wanted, receivers)}"
+                hint = f"name one of: {', '.join(receivers)}{suggest_nearest(wanted, receivers)}"
                 self.problem(
                     f"destinations.{destination.name}.template", f"no template {wanted!r}", hint
                 )

@@ -13,7 +13,7 @@ from tocsin.registry.settings_schema import settings_schema
 _NULL = {"type": "null"}
 
 
-class Shape(StrEnum):
+class SettingShape(StrEnum):
     """What a value is made of."""
 
     TEXT = "text"
@@ -31,64 +31,68 @@ class Shape(StrEnum):
 
 
 _PLAIN = {
-    "string": Shape.TEXT,
-    "integer": Shape.NUMBER,
-    "number": Shape.NUMBER,
-    "boolean": Shape.FLAG,
+    "string": SettingShape.TEXT,
+    "integer": SettingShape.NUMBER,
+    "number": SettingShape.NUMBER,
+    "boolean": SettingShape.FLAG,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class ShapedSetting:
     """The shape of one setting's value."""
 
-    shape: Shape
+    shape: SettingShape
     choices: tuple[str, ...] = ()
 
 
-def shapes_of(model: type[PluginSettings]) -> Mapping[str, Shaped]:
+def list_setting_shapes(model: type[PluginSettings]) -> Mapping[str, ShapedSetting]:
     """Return the shape of each setting, by the name that operators write."""
     schema = settings_schema(model)
     definitions = schema.get("$defs", {})
     properties: Mapping[str, Any] = schema.get("properties", {})
-    return {name: _shaped(it, definitions) for name, it in properties.items()}
+    return {name: _find_shape(it, definitions) for name, it in properties.items()}
 
 
-def _shaped(written: Any, definitions: Mapping[str, Any]) -> Shaped:
-    schema = _resolved(written, definitions)
-    if choices := _choices(schema):
-        return Shaped(Shape.CHOICE, choices)
+def _find_shape(written: Any, definitions: Mapping[str, Any]) -> ShapedSetting:
+    schema = _resolve_schema(written, definitions)
+    if choices := _list_choices(schema):
+        return ShapedSetting(SettingShape.CHOICE, choices)
     match schema.get("type"):
         case "array":
-            return _listed(_resolved(schema.get("items"), definitions))
+            return _find_list_shape(_resolve_schema(schema.get("items"), definitions))
         case "object":
-            member = _resolved(schema.get("additionalProperties"), definitions)
-            return Shaped(Shape.TABLE if member.get("type") == "string" else Shape.ANYTHING)
+            member = _resolve_schema(schema.get("additionalProperties"), definitions)
+            return ShapedSetting(
+                SettingShape.TABLE if member.get("type") == "string" else SettingShape.ANYTHING
+            )
         case kind:
-            return Shaped(_PLAIN.get(str(kind), Shape.ANYTHING))
+            return ShapedSetting(_PLAIN.get(str(kind), SettingShape.ANYTHING))
 
 
-def _listed(member: Mapping[str, Any]) -> Shaped:
-    if choices := _choices(member):
-        return Shaped(Shape.CHOICES, choices)
-    return Shaped(Shape.LIST if member.get("type") == "string" else Shape.ANYTHING)
+def _find_list_shape(member: Mapping[str, Any]) -> ShapedSetting:
+    if choices := _list_choices(member):
+        return ShapedSetting(SettingShape.CHOICES, choices)
+    return ShapedSetting(
+        SettingShape.LIST if member.get("type") == "string" else SettingShape.ANYTHING
+    )
 
 
-def _choices(schema: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_choices(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the words that a value is one of; nothing where it may be another, or is no word."""
     choices = schema.get("enum", [])
     return tuple(choices) if all(isinstance(it, str) for it in choices) else ()
 
 
-def _resolved(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve_schema(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema of a value that is there; `{}` where that may be of several kinds."""
     if not isinstance(schema, Mapping):  # `true` stands for anything
         return {}
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         others = {key: value for key, value in definitions.items() if key != name}  # may be within
-        return _resolved(definitions.get(name), others)
+        return _resolve_schema(definitions.get(name), others)
     if "anyOf" in schema:
         kinds = [it for it in schema["anyOf"] if it != _NULL]
-        return _resolved(kinds[0], definitions) if len(kinds) == 1 else {}
+        return _resolve_schema(kinds[0], definitions) if len(kinds) == 1 else {}
     return schema

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from tocsin.fields import PluginSettings, short_duration
+from tocsin.fields import PluginSettings, format_duration
 
 _SECRET = 'secret: { env = "NAME" } or { file = "path" }'  # noqa: S105 - says how to write one
 _WORDS = {
@@ -26,7 +26,7 @@ _BOUNDS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusive
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingDescription:
     """One key of a table [providers.<name>] or [destinations.<name>]."""
 
     name: str
@@ -60,18 +60,20 @@ def settings_schema(model: type[PluginSettings]) -> dict[str, Any]:
     return model.model_json_schema(schema_generator=_Lenient)
 
 
-def list_settings(model: type[PluginSettings], base: type[PluginSettings]) -> Iterator[Setting]:
+def list_settings(
+    model: type[PluginSettings], base: type[PluginSettings]
+) -> Iterator[SettingDescription]:
     """Yield the settings of `model`: first its own, then those that it has from `base`."""
     schema = settings_schema(model)
     names = sorted(model.model_fields, key=lambda name: name in base.model_fields)
     for name in names:
         field = model.model_fields[name]
         secret = name in model.secret_fields()
-        yield Setting(
+        yield SettingDescription(
             name=name,
-            type=_type(_property(schema, name, field), schema.get("$defs", {})),
+            type=_describe_type(_property(schema, name, field), schema.get("$defs", {})),
             required=field.is_required(),
-            default=_default(field),
+            default=_describe_default(field),
             secret=secret,
             common=name in base.model_fields,
             description=field.description or "",
@@ -84,52 +86,54 @@ def _property(schema: Mapping[str, Any], name: str, field: FieldInfo) -> Any:
     return properties.get(name, properties.get(field.alias, {}))
 
 
-def _type(schema: Any, definitions: Mapping[str, Any]) -> str:
+def _describe_type(schema: Any, definitions: Mapping[str, Any]) -> str:
     if not isinstance(schema, Mapping):  # `true` stands for anything
         return "anything"
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         others = {key: value for key, value in definitions.items() if key != name}  # may be within
-        return _type(definitions.get(name, {}), others)
+        return _describe_type(definitions.get(name, {}), others)
     if schema.get("format") == "password":
         return _SECRET
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
-            kinds = (_type(it, definitions) for it in schema[several] if it != {"type": "null"})
+            kinds = (
+                _describe_type(it, definitions) for it in schema[several] if it != {"type": "null"}
+            )
             return " or ".join(dict.fromkeys(kinds))
     if "enum" in schema or "const" in schema:
-        return "one of " + ", ".join(map(_toml, schema.get("enum", [schema.get("const")])))
-    return _plain_type(schema, definitions)
+        return "one of " + ", ".join(map(_format_toml, schema.get("enum", [schema.get("const")])))
+    return _describe_plain_type(schema, definitions)
 
 
-def _plain_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+def _describe_plain_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     kind = schema.get("type")
     if kind == "array":
-        return f"list of {_type(schema.get('items', {}), definitions)}"
+        return f"list of {_describe_type(schema.get('items', {}), definitions)}"
     if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
-        return f"table of {_type(schema['additionalProperties'], definitions)}"
+        return f"table of {_describe_type(schema['additionalProperties'], definitions)}"
     bounds = "".join(f" {sign} {schema[name]}" for name, sign in _BOUNDS.items() if name in schema)
-    example = f" such as {_toml(schema['examples'][0])}" if schema.get("examples") else ""
+    example = f" such as {_format_toml(schema['examples'][0])}" if schema.get("examples") else ""
     return _WORDS.get(str(kind), "anything") + bounds + example
 
 
-def _default(field: FieldInfo) -> str | None:
+def _describe_default(field: FieldInfo) -> str | None:
     nothing = field.is_required() or field.default_factory or field.default is None
-    return None if nothing else _toml(field.default)
+    return None if nothing else _format_toml(field.default)
 
 
-def _toml(value: object) -> str:
+def _format_toml(value: object) -> str:
     """Return a value as TOML has it; of text, numbers and lists that is what JSON has."""
     try:
-        return json.dumps(value, default=_written, ensure_ascii=False)
+        return json.dumps(value, default=_to_json, ensure_ascii=False)
     except (TypeError, ValueError):  # names that are no text, or a table within itself
         return str(value)
 
 
-def _written(value: object) -> Any:
+def _to_json(value: object) -> Any:
     match value:
         case timedelta():
-            return short_duration(value)
+            return format_duration(value)
         case BaseModel():
             return value.model_dump()
         case set() | frozenset():

@@ -12,7 +12,7 @@ _CAPABILITIES = {
 }
 
 
-def cannot_be_written(
+def find_unsupported_write_back(
     kind: type[Provider], settings: Provider.Settings
 ) -> Iterator[tuple[str, str, str]]:
     """Yield each setting that cannot be as it is, what was found, and what would be right."""

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from tocsin.model import Entity, Statement
-from tocsin.reports.outline import Block, Cited, Column, Items, Paragraph, Phrase, Table, Values
+from tocsin.reports.outline import (
+    Block,
+    Cited,
+    Items,
+    Paragraph,
+    Phrase,
+    Table,
+    TableColumn,
+    Values,
+)
 from tocsin.reports.writing import clock_time, counted
 
 SHOWN = 250  # rows of one table; the report's JSON has them all
@@ -48,7 +57,7 @@ def bullets(phrases: Sequence[Phrase]) -> tuple[Block, ...]:
 
 def table(
     caption: str,
-    columns: tuple[Column, ...],
+    columns: tuple[TableColumn, ...],
     rows: tuple[tuple[Phrase, ...], ...],
     total: int,
 ) -> tuple[Block, ...]:

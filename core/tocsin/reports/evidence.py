@@ -6,25 +6,33 @@ from collections.abc import Iterable, Mapping
 
 from tocsin.model import Section
 from tocsin.reports.blocks import SHOWN, several, table
-from tocsin.reports.outline import Column, Paragraph, Part, Reference, citations
+from tocsin.reports.outline import Paragraph, Reference, ReportPart, TableColumn, list_citations
 
 
-def evidence(cited: Iterable[Part], meanings: Mapping[str, str]) -> Part:
+def build_evidence(cited: Iterable[ReportPart], meanings: Mapping[str, str]) -> ReportPart:
     """Return the part that explains what is cited in others, in the order it is cited."""
     places: dict[str, dict[str, None]] = {}
     for part in cited:
-        for reference, place in citations(part):
+        for reference, place in list_citations(part):
             places.setdefault(reference, {})[place] = None
-    columns = (Column("Reference", narrow=True), Column("What it is"), Column("Cited in"))
+    columns = (
+        TableColumn("Reference", narrow=True),
+        TableColumn("What it is"),
+        TableColumn("Cited in"),
+    )
     rows = tuple(
-        ((Reference(reference),), (_meaning(reference, meanings),), (several(places[reference]),))
+        (
+            (Reference(reference),),
+            (_describe_reference(reference, meanings),),
+            (several(places[reference]),),
+        )
         for reference in list(places)[:SHOWN]
     )
     blocks = table("What the references stand for", columns, rows, len(places))
-    return Part("Evidence", blocks or (Paragraph(("None.",)),), Section.EVIDENCE)
+    return ReportPart("Evidence", blocks or (Paragraph(("None.",)),), Section.EVIDENCE)
 
 
-def _meaning(reference: str, meanings: Mapping[str, str]) -> str:
+def _describe_reference(reference: str, meanings: Mapping[str, str]) -> str:
     if reference in meanings:
         return meanings[reference]
     kind, _, name = reference.partition(":")

@@ -29,7 +29,7 @@ _WORST_FIRST = {disposition: rank for rank, disposition in enumerate(Disposition
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class GraphBox:
     """An entity."""
 
     x: float
@@ -45,7 +45,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrow:
+class GraphArrow:
     """One or more relations of one type between the same two."""
 
     path: str
@@ -65,8 +65,8 @@ class GraphDrawing:
     height: int
     box_width: int
     box_height: int
-    boxes: tuple[Box, ...]
-    arrows: tuple[Arrow, ...]
+    boxes: tuple[GraphBox, ...]
+    arrows: tuple[GraphArrow, ...]
     labelled: bool
     description: str
 
@@ -113,13 +113,13 @@ def _columns(
     columns: list[list[Entity]] = []
     rows: dict[Entity, float] = {}
     for _, group in groupby(chosen, key=lambda each: each.depth):
-        near = _near_their_own([each.entity for each in group], neighbours, rows)
+        near = _order_by_neighbors([each.entity for each in group], neighbours, rows)
         rows |= {entity: row - len(near) / 2 for row, entity in enumerate(near)}
         columns += [near[start : start + _ROWS] for start in range(0, len(near), _ROWS)]
     return columns
 
 
-def _near_their_own(
+def _order_by_neighbors(
     entities: Sequence[Entity],
     neighbours: Mapping[Entity, Sequence[Entity]],
     rows: Mapping[Entity, float],
@@ -152,9 +152,9 @@ def _findings(report: Report) -> Mapping[Entity, list[str]]:
 
 def _box(
     each: EntityAssessment, place: tuple[float, float], findings: Mapping[Entity, list[str]]
-) -> Box:
+) -> GraphBox:
     named = findings.get(each.entity, [])
-    return Box(
+    return GraphBox(
         *place,
         kind=each.entity.kind.value.replace("_", " "),
         disposition=each.disposition.value,
@@ -174,7 +174,7 @@ def _distinct(relations: Sequence[Relation], places: Places) -> Counter[Relation
     )
 
 
-def _arrow(relation: Relation, count: int, places: Places) -> Arrow:
+def _arrow(relation: Relation, count: int, places: Places) -> GraphArrow:
     """Return a curve from the nearer sides of two boxes, and where its words stand."""
     (from_x, from_y), (to_x, to_y) = places[relation.source], places[relation.target]
     backwards, beside = to_x < from_x, to_x == from_x
@@ -184,7 +184,7 @@ def _arrow(relation: Relation, count: int, places: Places) -> Arrow:
     out = -_BEND if backwards else _BEND
     back = out if beside else -out
     words = f"{exact(relation.source.value)} {relation.type} {exact(relation.target.value)}"
-    return Arrow(
+    return GraphArrow(
         path=f"M{start_x:g},{start_y:g} C{start_x + out:g},{start_y:g}"
         f" {end_x + back:g},{end_y:g} {end_x:g},{end_y:g}",
         x=_along(start_x, start_x + out, end_x + back, end_x) + 5 * beside,

@@ -26,13 +26,13 @@ from tocsin.reports.outline import (
     Items,
     Mark,
     Paragraph,
-    Part,
     Reference,
+    ReportPart,
     Strong,
     Table,
     Values,
 )
-from tocsin.reports.parts import facts, parts, standing
+from tocsin.reports.parts import build_facts, build_parts, describe_verdict
 from tocsin.reports.timeline import draw_timeline
 from tocsin.reports.writing import exact, label, number, plain
 
@@ -50,7 +50,7 @@ def to_html(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) 
 
     `meanings` says in words what a reference such as `step:12` stands for, where that is known.
     """
-    every = parts(report, meanings)
+    every = build_parts(report, meanings)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -58,10 +58,10 @@ def to_html(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) 
             report=report,
             policy=CONTENT_SECURITY_POLICY,
             style=Markup(_STYLE),  # noqa: S704 - a file of ours
-            standing=standing(report),
+            standing=describe_verdict(report),
             score=number(report.risk_score),
             share=min(max(report.risk_score, 0), 100),
-            facts=facts(report),
+            facts=build_facts(report),
             parts=every,
             anchors=_anchors(every),
             timeline=draw_timeline(report.timeline),
@@ -70,7 +70,7 @@ def to_html(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) 
     )
 
 
-def _anchors(every: Sequence[Part]) -> dict[str, str]:
+def _anchors(every: Sequence[ReportPart]) -> dict[str, str]:
     """Return the id of each reference that the page explains."""
     tables = [block for part in every for block in part.blocks if isinstance(block, Table)]
     cells = [phrase for table in tables for row in table.rows for phrase in row]

@@ -15,20 +15,20 @@ from tocsin.reports.outline import (
     Block,
     Card,
     Cited,
-    Column,
     Facts,
     Inline,
     Items,
     Mark,
     Paragraph,
-    Part,
     Phrase,
     Reference,
+    ReportPart,
     Strong,
     Table,
+    TableColumn,
     Values,
 )
-from tocsin.reports.parts import facts, parts, standing
+from tocsin.reports.parts import build_facts, build_parts, describe_verdict
 from tocsin.reports.writing import defanged, exact, label, number, plain
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>&#~$^=]|:(?=[a-z+-][\w+-]*:)")  # the last begins an emoji
@@ -41,10 +41,14 @@ def to_markdown(report: Report, meanings: Mapping[str, str] = MappingProxyType({
 
     `meanings` says in words what a reference such as `step:12` stands for, where that is known.
     """
-    verdict = f"**Verdict:** {escaped(standing(report))}"
+    verdict = f"**Verdict:** {escaped(describe_verdict(report))}"
     score = f"**Risk score:** {number(report.risk_score)} of 100"
-    head = [f"# {escaped(report.title)}".rstrip(), f"{verdict}\\\n{score}", _block(facts(report))]
-    return "\n\n".join([*head, *map(_part, parts(report, meanings))]) + "\n"
+    head = [
+        f"# {escaped(report.title)}".rstrip(),
+        f"{verdict}\\\n{score}",
+        _block(build_facts(report)),
+    ]
+    return "\n\n".join([*head, *map(_part, build_parts(report, meanings))]) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -53,7 +57,7 @@ def escaped(text: str) -> str:
     return _FIRST.sub(r"\g<0>\\", line, count=1) if _FIRST.match(line) else line
 
 
-def _part(part: Part) -> str:
+def _part(part: ReportPart) -> str:
     return "\n\n".join([f"## {part.title}", *map(_block, part.blocks)])
 
 
@@ -71,7 +75,7 @@ def _block(block: Block) -> str:
             return "\n\n".join([f"### {escaped(f'{name}: {title}')}", *map(_block, blocks)])
 
 
-def _table(columns: Sequence[Column], rows: Iterable[tuple[Phrase, ...]]) -> str:
+def _table(columns: Sequence[TableColumn], rows: Iterable[tuple[Phrase, ...]]) -> str:
     titles = _row(column.title for column in columns)
     rule = _row("--:" if column.numeric else "---" for column in columns)
     return "\n".join([titles, rule, *(_row(map(_phrase, row)) for row in rows)])

@@ -69,7 +69,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """The head of a column."""
 
     title: str
@@ -83,7 +83,7 @@ class Table:
     """Rows with a phrase for each column."""
 
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[Phrase, ...], ...]
 
 
@@ -100,7 +100,7 @@ Block = Paragraph | Items | Facts | Table | Card
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReportPart:
     """What stands under one heading."""
 
     title: str
@@ -109,7 +109,7 @@ class Part:
     """None for what comes first in any case."""
 
 
-def citations(part: Part) -> Iterator[tuple[str, str]]:
+def list_citations(part: ReportPart) -> Iterator[tuple[str, str]]:
     """Yield what is cited in a part, in its order, each with where: the card or the part."""
     for block in part.blocks:
         place = block.name if isinstance(block, Card) else part.title

@@ -5,45 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from tocsin.model import Action, EntityAssessment, Finding, Moment, Relation, Report, Section
+from tocsin.model import Action, EntityAssessment, Finding, Relation, Report, Section, TimelineEntry
 from tocsin.reports.blocks import SHOWN, bullets, sentences, several, table, values, when, with_rest
-from tocsin.reports.evidence import evidence
+from tocsin.reports.evidence import build_evidence
 from tocsin.reports.outline import (
     Block,
     Card,
-    Column,
     Facts,
     Items,
     Mark,
     Paragraph,
-    Part,
     Phrase,
+    ReportPart,
     Strong,
+    TableColumn,
     Values,
 )
 from tocsin.reports.writing import clock_time, number, signed
 
 
-def parts(report: Report, meanings: Mapping[str, str]) -> list[Part]:
+def build_parts(report: Report, meanings: Mapping[str, str]) -> list[ReportPart]:
     """Return the parts of a report that are shown, in their order.
 
     `meanings` says what a reference such as `step:12` stands for, where the caller knows.
     """
-    opening = [Part("Summary", (Paragraph(sentences(report.summary)),))]
+    opening = [ReportPart("Summary", (Paragraph(sentences(report.summary)),))]
     if report.reply:
-        opening.insert(0, Part("Reply", (Paragraph(sentences(report.reply)),)))
+        opening.insert(0, ReportPart("Reply", (Paragraph(sentences(report.reply)),)))
     shown = [_part(report, section) for section in dict.fromkeys(report.sections)]
     cited = [*opening, *(part for part in shown if part.section is not Section.EVIDENCE)]
-    explained = evidence(cited, meanings)
+    explained = build_evidence(cited, meanings)
     return opening + [explained if each.section is Section.EVIDENCE else each for each in shown]
 
 
-def standing(report: Report) -> str:
+def describe_verdict(report: Report) -> str:
     """Return the verdict and how sure it is: `malicious (high confidence)`."""
     return f"{report.verdict} ({report.confidence} confidence)"
 
 
-def facts(report: Report) -> Facts:
+def build_facts(report: Report) -> Facts:
     """Return what the report is about."""
     window = f"{clock_time(report.window.start)} to {clock_time(report.window.end)}"
     rows: list[tuple[str, Phrase]] = [
@@ -60,13 +60,13 @@ def _numbers(incidents: Sequence[int]) -> str:
     return several(f"#{number}" for number in incidents)
 
 
-def _part(report: Report, section: Section) -> Part:
+def _part(report: Report, section: Section) -> ReportPart:
     title, blocks = _PARTS[section]
-    return Part(title, blocks(report) or (Paragraph(("None.",)),), section)
+    return ReportPart(title, blocks(report) or (Paragraph(("None.",)),), section)
 
 
 def _score(report: Report) -> tuple[Block, ...]:
-    columns = (Column("Contribution"), Column("Points", numeric=True), Column("Why"))
+    columns = (TableColumn("Contribution"), TableColumn("Points", numeric=True), TableColumn("Why"))
     rows = tuple(
         ((each.name,), (signed(each.points),), sentences([each.statement]))
         for each in report.contributions[:SHOWN]
@@ -78,16 +78,16 @@ def _score(report: Report) -> tuple[Block, ...]:
 
 def _timeline(report: Report) -> tuple[Block, ...]:
     columns = (
-        Column("Time", narrow=True),
-        Column("Severity", narrow=True),
-        Column("What happened"),
-        Column("Source"),
+        TableColumn("Time", narrow=True),
+        TableColumn("Severity", narrow=True),
+        TableColumn("What happened"),
+        TableColumn("Source"),
     )
     rows = tuple(map(_moment, report.timeline[:SHOWN]))
     return table("What happened when", columns, rows, len(report.timeline))
 
 
-def _moment(moment: Moment) -> tuple[Phrase, ...]:
+def _moment(moment: TimelineEntry) -> tuple[Phrase, ...]:
     severity: Phrase = (Mark(moment.severity),) if moment.severity else ()
     what = sentences([moment.statement])
     return (clock_time(moment.at),), severity, what, (moment.source,)
@@ -114,14 +114,14 @@ def _finding(finding: Finding) -> Card:
 
 def _entities(report: Report) -> tuple[Block, ...]:
     columns = (
-        Column("Entity"),
-        Column("Kind", narrow=True),
-        Column("Assessment"),
-        Column("Distance", numeric=True),
-        Column("Incidents", numeric=True),
-        Column("First seen", narrow=True),
-        Column("Last seen", narrow=True),
-        Column("What is known"),
+        TableColumn("Entity"),
+        TableColumn("Kind", narrow=True),
+        TableColumn("Assessment"),
+        TableColumn("Distance", numeric=True),
+        TableColumn("Incidents", numeric=True),
+        TableColumn("First seen", narrow=True),
+        TableColumn("Last seen", narrow=True),
+        TableColumn("What is known"),
     )
     rows = tuple(map(_entity, report.entities[:SHOWN]))
     met = table("Entities that were met", columns, rows, len(report.entities))
@@ -149,10 +149,10 @@ def _assessment(each: EntityAssessment) -> Phrase:
 
 def _relations(relations: Sequence[Relation]) -> tuple[Block, ...]:
     columns = (
-        Column("From"),
-        Column("Relation", narrow=True),
-        Column("To"),
-        Column("Time", narrow=True),
+        TableColumn("From"),
+        TableColumn("Relation", narrow=True),
+        TableColumn("To"),
+        TableColumn("Time", narrow=True),
     )
     rows = tuple(
         (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tocsin.model import Finding, Report, Statement
-from tocsin.reports.parts import standing
+from tocsin.reports.parts import describe_verdict
 from tocsin.reports.writing import clipped, defanged, number, plain
 
-MOST = 2_000  # characters of the whole: what fits a comment or a message everywhere
+MAX_LENGTH = 2_000  # characters of the whole: what fits a comment or a message everywhere
 _SUMMARY = 700
 _LINE = 100
 _LINES = 5
@@ -22,12 +22,12 @@ def to_text(report: Report) -> str:
     """
     lines = [
         _line(report.title, 2 * _LINE),
-        f"Verdict: {standing(report)}. Risk score: {number(report.risk_score)} of 100.",
+        f"Verdict: {describe_verdict(report)}. Risk score: {number(report.risk_score)} of 100.",
         _line(" ".join(statement.text for statement in report.summary), _SUMMARY),
         *_list("Findings", [f"{each.severity}: {each.title}" for each in _worst(report.findings)]),
         *_list("Recommended actions", [_urgency(a.urgent) + a.text for a in report.actions]),
     ]
-    return clipped("\n".join(filter(None, lines)), MOST)
+    return clipped("\n".join(filter(None, lines)), MAX_LENGTH)
 
 
 def to_short_text(report: Report, url: str) -> str:
@@ -35,7 +35,9 @@ def to_short_text(report: Report, url: str) -> str:
 
     It quotes nothing of what was looked at, not even the title.
     """
-    verdict = f"Verdict: {standing(report)}. Risk score: {number(report.risk_score)} of 100."
+    verdict = (
+        f"Verdict: {describe_verdict(report)}. Risk score: {number(report.risk_score)} of 100."
+    )
     return f"Tocsin investigated this.\n{verdict}\nThe report: {url}"
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from math import ceil, floor, log2
 
-from tocsin.model import Moment, Severity
+from tocsin.model import Severity, TimelineEntry
 from tocsin.reports.writing import clipped, clock_time, counted, plain
 
 WIDTH = 960
@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class TimelineDot:
     """One or more moments."""
 
     x: float
@@ -46,7 +46,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TimelineLabel:
     """Words at a place."""
 
     x: float
@@ -61,18 +61,18 @@ class TimelineDrawing:
     width: int
     height: int
     top: int
-    legend: tuple[Words, ...]
-    lanes: tuple[Words, ...]
+    legend: tuple[TimelineLabel, ...]
+    lanes: tuple[TimelineLabel, ...]
     stretches: tuple[tuple[float, float], ...]
-    ticks: tuple[Words, ...]
-    days: tuple[Words, ...]
-    gaps: tuple[Words, ...]
-    dots: tuple[Dot, ...]
+    ticks: tuple[TimelineLabel, ...]
+    days: tuple[TimelineLabel, ...]
+    gaps: tuple[TimelineLabel, ...]
+    dots: tuple[TimelineDot, ...]
     description: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _TimelineSegment:
     start: datetime
     end: datetime
     left: float
@@ -86,7 +86,7 @@ class _Stretch:
         return self.left + share * (self.right - self.left)
 
 
-def draw_timeline(moments: Sequence[Moment]) -> TimelineDrawing | None:
+def draw_timeline(moments: Sequence[TimelineEntry]) -> TimelineDrawing | None:
     """Return the drawing; None where there is nothing to draw."""
     if not moments:
         return None
@@ -98,10 +98,14 @@ def draw_timeline(moments: Sequence[Moment]) -> TimelineDrawing | None:
         width=WIDTH,
         height=bottom + _AXIS,
         top=_TOP,
-        legend=tuple(Words(_LEFT + 90 * n, 14, word) for n, word in enumerate(_WORST_FIRST)),
-        lanes=tuple(Words(0, _y(n), clipped(plain(name), 21)) for n, name in enumerate(lanes)),
+        legend=tuple(
+            TimelineLabel(_LEFT + 90 * n, 14, word) for n, word in enumerate(_WORST_FIRST)
+        ),
+        lanes=tuple(
+            TimelineLabel(0, _y(n), clipped(plain(name), 21)) for n, name in enumerate(lanes)
+        ),
         stretches=tuple((stretch.left, stretch.right) for stretch in stretches),
-        ticks=tuple(Words(it.x(at), bottom + 20, _time_of_day(at)) for it, at in ticks),
+        ticks=tuple(TimelineLabel(it.x(at), bottom + 20, _time_of_day(at)) for it, at in ticks),
         days=tuple(_days(ticks, bottom + 36)),
         gaps=tuple(_gaps(stretches, bottom - 4)),
         dots=tuple(_dots(moments, stretches, lanes)),
@@ -113,7 +117,7 @@ def _second(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
-def _stretches(times: Sequence[datetime]) -> list[_Stretch]:
+def _stretches(times: Sequence[datetime]) -> list[_TimelineSegment]:
     """Cut the time at its longest gaps, and share the width out by how much is to be told."""
     pieces = _pieces(times)
     room = WIDTH - _LEFT - _RIGHT - _GAP * (len(pieces) - 1)
@@ -121,7 +125,7 @@ def _stretches(times: Sequence[datetime]) -> list[_Stretch]:
     stretches, left = [], float(_LEFT)
     for piece, weight in zip(pieces, weights, strict=True):
         right = left + room * weight / sum(weights)
-        stretches.append(_Stretch(piece[0], piece[-1], left, right))
+        stretches.append(_TimelineSegment(piece[0], piece[-1], left, right))
         left = right + _GAP
     return stretches
 
@@ -139,7 +143,7 @@ def _pieces(times: Sequence[datetime]) -> list[Sequence[datetime]]:
     return [times[start:end] for start, end in pairwise(edges)]
 
 
-def _ticks(stretch: _Stretch) -> Iterator[datetime]:
+def _ticks(stretch: _TimelineSegment) -> Iterator[datetime]:
     """Yield round times, not too many; the only time of a stretch that has no length."""
     span = stretch.end - stretch.start
     most = max(int((stretch.right - stretch.left) / _TICK), 1)
@@ -158,18 +162,20 @@ def _time_of_day(moment: datetime) -> str:
     return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
 
 
-def _days(ticks: Sequence[tuple[_Stretch, datetime]], y: float) -> Iterator[Words]:
+def _days(ticks: Sequence[tuple[_TimelineSegment, datetime]], y: float) -> Iterator[TimelineLabel]:
     """Yield the day below each tick that begins one, or a stretch."""
-    before: tuple[_Stretch, object] | None = None
+    before: tuple[_TimelineSegment, object] | None = None
     for stretch, at in ticks:
         if (stretch, at.date()) != before:
-            yield Words(stretch.x(at), y, at.date().isoformat())
+            yield TimelineLabel(stretch.x(at), y, at.date().isoformat())
         before = (stretch, at.date())
 
 
-def _gaps(stretches: Sequence[_Stretch], y: float) -> Iterator[Words]:
+def _gaps(stretches: Sequence[_TimelineSegment], y: float) -> Iterator[TimelineLabel]:
     for earlier, later in pairwise(stretches):
-        yield Words((earlier.right + later.left) / 2, y, _duration(later.start - earlier.end))
+        yield TimelineLabel(
+            (earlier.right + later.left) / 2, y, _duration(later.start - earlier.end)
+        )
 
 
 def _duration(length: timedelta) -> str:
@@ -179,7 +185,7 @@ def _duration(length: timedelta) -> str:
     return counted(round(length.total_seconds()), "second")
 
 
-def _lanes(moments: Sequence[Moment]) -> list[str]:
+def _lanes(moments: Sequence[TimelineEntry]) -> list[str]:
     names = list(dict.fromkeys(moment.source for moment in moments))
     return names if len(names) <= _LANES else [*names[: _LANES - 1], "others"]
 
@@ -189,31 +195,31 @@ def _y(lane: int) -> float:
 
 
 def _dots(
-    moments: Sequence[Moment], stretches: Sequence[_Stretch], lanes: Sequence[str]
-) -> Iterator[Dot]:
+    moments: Sequence[TimelineEntry], stretches: Sequence[_TimelineSegment], lanes: Sequence[str]
+) -> Iterator[TimelineDot]:
     order = {name: n for n, name in enumerate(lanes)}
-    cells: dict[tuple[int, int], list[Moment]] = defaultdict(list)
+    cells: dict[tuple[int, int], list[TimelineEntry]] = defaultdict(list)
     for moment in sorted(moments, key=lambda moment: moment.at):
         stretch = next(each for each in reversed(stretches) if each.start <= moment.at)
         lane = order.get(moment.source, len(lanes) - 1)
         cells[lane, round(stretch.x(moment.at) / _CELL)].append(moment)
     for (lane, cell), shared in cells.items():
         radius = min(5 + log2(len(shared)), _CELL)
-        yield Dot(cell * _CELL, _y(lane), radius, _worst(shared), _label(shared))
+        yield TimelineDot(cell * _CELL, _y(lane), radius, _worst(shared), _label(shared))
 
 
-def _worst(moments: Sequence[Moment]) -> str:
+def _worst(moments: Sequence[TimelineEntry]) -> str:
     severities = [moment.severity for moment in moments if moment.severity]
     return max(severities, key=lambda severity: severity.rank).value if severities else ""
 
 
-def _label(moments: Sequence[Moment]) -> str:
+def _label(moments: Sequence[TimelineEntry]) -> str:
     first = f"{clock_time(moments[0].at)} {clipped(plain(moments[0].statement.text), 200)}"
     rest = len(moments) - 1
     return f"{first} And {rest:,} more until {clock_time(moments[-1].at)}." if rest else first
 
 
-def _description(moments: Sequence[Moment], stretches: Sequence[_Stretch]) -> str:
+def _description(moments: Sequence[TimelineEntry], stretches: Sequence[_TimelineSegment]) -> str:
     return (
         f"{counted(len(moments), 'moment')} from {clock_time(stretches[0].start)}"
         f" to {clock_time(stretches[-1].end)}. The table below says what happened."

@@ -4,14 +4,14 @@ Jinja's own sandbox keeps expressions away from Python; it lets them run for eve
 evaluation has an allowance, out of which it pays for whatever it runs, looks at and makes.
 """
 
-from tocsin.sandbox.allowance import Allowance, Exhausted, pause, spend
+from tocsin.sandbox.allowance import Allowance, AllowanceExhausted, pause, spend
 from tocsin.sandbox.environment import BoundedEnvironment
 from tocsin.sandbox.writing import WritingEnvironment, write_json
 
 __all__ = [
     "Allowance",
+    "AllowanceExhausted",
     "BoundedEnvironment",
-    "Exhausted",
     "WritingEnvironment",
     "pause",
     "spend",

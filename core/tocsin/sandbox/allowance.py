@@ -20,7 +20,7 @@ _VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _COLLECTIONS: tuple[type[Collection[Any]], ...] = (dict, list, tuple, set, frozenset, *_VIEWS)
 
 
-class Exhausted(Exception):  # noqa: N818 - it says what the allowance is
+class AllowanceExhausted(Exception):  # noqa: N818 - it says what the allowance is
     """An evaluation wants more than it is allowed."""
 
 
@@ -44,21 +44,23 @@ class Allowance:
         _current.reset(self._token)
 
     def spend(self, units: int) -> None:
-        """Raise `Exhausted` where there are not as many units left, or the time is over."""
+        """Raise `AllowanceExhausted` where fewer units are left, or the time is over."""
         self._units -= units
         if self._units < self._next_look:
             self.look()
 
     def look(self) -> None:
-        """Raise `Exhausted` where units or time are used up."""
+        """Raise `AllowanceExhausted` where units or time are used up."""
         if self._units < 0:
-            raise Exhausted("this goes through more, or makes more, than one evaluation may")
+            raise AllowanceExhausted(
+                "this goes through more, or makes more, than one evaluation may"
+            )
         self._next_look = max(self._units - _UNITS_BETWEEN_LOOKS, 0)
         now = thread_time()
         if self._deadline == inf:
             self._deadline = now + self._seconds
         elif now > self._deadline:
-            raise Exhausted(f"this takes longer than {self._seconds * 1_000:.0f} ms")
+            raise AllowanceExhausted(f"this takes longer than {self._seconds * 1_000:.0f} ms")
 
     def prolong(self, seconds: float) -> None:
         """Move the end of the time."""
@@ -71,8 +73,8 @@ _current: ContextVar[Allowance] = ContextVar("allowance")
 def spend(units: int) -> bool:
     """Take `units` from what the present evaluation has left; return True.
 
-    Raises `Exhausted`, and `LookupError` outside of any evaluation: nothing that costs is done
-    while a template is compiled.
+    Raises `AllowanceExhausted`, and `LookupError` outside of any evaluation: nothing that costs is
+    done     while a template is compiled.
     """
     _current.get().spend(units)
     return True

@@ -11,7 +11,7 @@ from tocsin.sandbox.allowance import spend
 from tocsin.sandbox.environment import BoundedEnvironment
 
 
-class Written(str):
+class RenderedText(str):
     """What a template has rendered already: the result of a macro, a block or a block `set`."""
 
     __slots__ = ()
@@ -24,12 +24,12 @@ class WritingEnvironment(BoundedEnvironment):
     @staticmethod
     def concat(parts: Iterable[str]) -> str:
         """Return the parts as one that is not written again."""
-        return Written(BoundedEnvironment.concat(parts))
+        return RenderedText(BoundedEnvironment.concat(parts))
 
 
 def write_json(value: Any, default: Callable[[Any], Any]) -> str:
     """Return the value as JSON, what is written already as it is; `default` as in orjson."""
-    if isinstance(value, Written):
+    if isinstance(value, RenderedText):
         return value
     text = orjson.dumps(value, default=default).decode()
     spend(len(text))

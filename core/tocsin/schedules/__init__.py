@@ -8,18 +8,18 @@ from tocsin.schedules.changing import (
     disable_schedule,
     enable_schedule,
 )
-from tocsin.schedules.firing import Fired, run_now
-from tocsin.schedules.gauges import Gauges, load_standing
+from tocsin.schedules.firing import FireResult, run_now
+from tocsin.schedules.gauges import ScheduleGauges, load_summary
 from tocsin.schedules.listing import (
     RunPage,
     SchedulePage,
+    list_next_runs,
     list_runs,
     list_schedules,
     list_upcoming,
-    upcoming_of,
 )
-from tocsin.schedules.loop import Scheduling
-from tocsin.schedules.measuring import Meter
+from tocsin.schedules.loop import Scheduler
+from tocsin.schedules.measuring import ScheduleMetrics
 from tocsin.schedules.records import (
     DisabledReason,
     RunState,
@@ -30,20 +30,20 @@ from tocsin.schedules.records import (
     load_schedules,
 )
 from tocsin.schedules.representation import represent_run, represent_schedule
-from tocsin.schedules.settling import Settling
+from tocsin.schedules.settling import RunCompletion
 
 __all__ = [
     "DisabledReason",
-    "Fired",
-    "Gauges",
-    "Meter",
+    "FireResult",
+    "RunCompletion",
     "RunPage",
     "RunState",
     "Schedule",
+    "ScheduleGauges",
+    "ScheduleMetrics",
     "SchedulePage",
     "ScheduleStatus",
-    "Scheduling",
-    "Settling",
+    "Scheduler",
     "Trigger",
     "apply_schedules",
     "change_schedule",
@@ -51,15 +51,15 @@ __all__ = [
     "delete_schedule",
     "disable_schedule",
     "enable_schedule",
+    "list_next_runs",
     "list_runs",
     "list_schedules",
     "list_upcoming",
     "load_schedule",
     "load_schedules",
-    "load_standing",
+    "load_summary",
     "plan_schedules",
     "represent_run",
     "represent_schedule",
     "run_now",
-    "upcoming_of",
 ]

@@ -11,17 +11,17 @@ from tocsin.clock import isoformat
 from tocsin.investigations import cancel_waiting
 from tocsin.model import SessionStatus
 from tocsin.schedules.records import RunState
-from tocsin.schedules.settling import Outcome, Settling
+from tocsin.schedules.settling import RunCompletion, RunOutcome
 from tocsin.store.tables import IS_UNENDED, schedule_runs, sessions
 
-AT_ONCE = 100
+ABANDONED_BATCH = 100
 _r, _s = schedule_runs.c, sessions.c
 _joined = schedule_runs.join(sessions, _r.session_id == _s.id)
 _is_over = or_(_s.status == SessionStatus.CANCELLED, _s.run > 1)
 """The first run of the session ended without a finisher."""
 
 
-def list_abandoned(connection: Connection, now: datetime) -> list[str]:
+def list_abandoned_sessions(connection: Connection, now: datetime) -> list[str]:
     """Return the sessions of so many runs that are to be settled."""
     waits = and_(_s.status == SessionStatus.QUEUED, _s.started_at.is_(None), _r.begin_by <= now)
     query = (
@@ -29,13 +29,13 @@ def list_abandoned(connection: Connection, now: datetime) -> list[str]:
         .select_from(_joined)
         .where(IS_UNENDED, _r.state == RunState.RUNNING, or_(_is_over, waits))
         .order_by(_r.id)
-        .limit(AT_ONCE)
+        .limit(ABANDONED_BATCH)
     )
     return list(connection.scalars(query))
 
 
-def settle_abandoned(
-    connection: Connection, session_id: str, settling: Settling, now: datetime
+def settle_abandoned_run(
+    connection: Connection, session_id: str, settling: RunCompletion, now: datetime
 ) -> Callable[[], None] | None:
     """Settle the run in a session that was cancelled, or that no node has taken up in time.
 
@@ -45,10 +45,10 @@ def settle_abandoned(
     """
     query = select(_r.schedule_id, _r.begin_by, _is_over.label("is_over")).select_from(_joined)
     row = connection.execute(query.where(_r.session_id == session_id)).one()
-    outcome = Outcome(now)
+    outcome = RunOutcome(now)
     if not row.is_over:
         words = f"no node has taken it up by {isoformat(row.begin_by)}"
         if not cancel_waiting(connection, session_id, words, now):
             return None
-        outcome = Outcome(now, missed=words)
+        outcome = RunOutcome(now, missed=words)
     return settling.settle(connection, row.schedule_id, session_id, outcome)

@@ -15,7 +15,7 @@ from apscheduler.triggers.base import BaseTrigger
 from tocsin.recurrence import Recurrence
 
 
-class DueTimes(BaseTrigger):  # type: ignore[misc] # it has no types
+class DueTimeTrigger(BaseTrigger):  # type: ignore[misc] # it has no types
     """Goes off when a schedule is due. What has passed is left to the database."""
 
     def __init__(self, recurrence: Recurrence) -> None:
@@ -27,7 +27,7 @@ class DueTimes(BaseTrigger):  # type: ignore[misc] # it has no types
         return None if following is None else following.due
 
 
-class Alarms:
+class ScheduleTimers:
     """One alarm for each schedule that is enabled, each of which rings the same bell."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
@@ -53,7 +53,7 @@ class Alarms:
         self._revisions[schedule_id] = revision
         self._scheduler.add_job(
             self._go_off,
-            DueTimes(recurrence),
+            DueTimeTrigger(recurrence),
             id=schedule_id,
             replace_existing=True,
             coalesce=True,

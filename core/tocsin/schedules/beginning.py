@@ -14,21 +14,21 @@ from tocsin.investigations import NewSession, create_sessions
 from tocsin.recurrence import FireTime, Overlap, ScheduleDefinition
 from tocsin.schedules.records import RunState, Schedule, Trigger
 from tocsin.schedules.runs import (
-    change_run,
+    build_run_row,
     insert_runs,
-    leave_out_waiting,
-    run_row,
-    unended,
+    load_open_runs,
+    skip_waiting_runs,
+    update_run,
 )
 from tocsin.store.tables import schedules
-from tocsin.validation import explain
+from tocsin.validation import explain_errors
 
-MOST_WAITING = 10
+MAX_WAITING = 10
 """So many runs of one schedule wait at most; what is due then is skipped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunRequest:
     """A run to be begun."""
 
     schedule: Schedule
@@ -38,8 +38,8 @@ class Wanted:
     """Whose its session is."""
 
 
-def begin_runs(
-    connection: Connection, wanted: Sequence[Wanted], now: datetime
+def start_runs(
+    connection: Connection, wanted: Sequence[RunRequest], now: datetime
 ) -> list[dict[str, Any]]:
     """Run different schedules, or have that wait, or skip it, as each is to where runs overlap.
 
@@ -47,66 +47,68 @@ def begin_runs(
     """
     if not wanted:
         return []
-    before = unended(connection, [it.schedule.id for it in wanted])
-    rows = [_admitted(it, before[it.schedule.id], now) for it in wanted]
+    before = load_open_runs(connection, [it.schedule.id for it in wanted])
+    rows = [_admit_run(it, before[it.schedule.id], now) for it in wanted]
     pairs = [
         (it, row) for it, row in zip(wanted, rows, strict=True) if row["state"] is RunState.RUNNING
     ]
-    started = _start(connection, [(it.schedule, it.by) for it, _ in pairs], now)
+    started = _start_sessions(connection, [(it.schedule, it.by) for it, _ in pairs], now)
     for (_, row), members in zip(pairs, started, strict=True):
         row.update(members)
     insert_runs(connection, rows)
     return rows
 
 
-def begin_next(connection: Connection, schedule: Schedule, now: datetime) -> None:
+def start_next_run(connection: Connection, schedule: Schedule, now: datetime) -> None:
     """Run what has waited longest, if nothing is under way and something waits."""
-    waiting = unended(connection, [schedule.id])[schedule.id]
+    waiting = load_open_runs(connection, [schedule.id])[schedule.id]
     if not waiting or waiting[0]["state"] == RunState.RUNNING:
         return
     first = waiting[0]
     try:
-        [started] = _start(connection, [(schedule, first["created_by"])], now)
+        [started] = _start_sessions(connection, [(schedule, first["created_by"])], now)
     except ValueError as error:
-        leave_out_waiting(connection, schedule.id, not_understood(error), now)
+        skip_waiting_runs(connection, schedule.id, describe_invalid_definition(error), now)
         return
-    change_run(connection, first["id"], {"state": RunState.RUNNING} | started)
+    update_run(connection, first["id"], {"state": RunState.RUNNING} | started)
 
 
-def not_understood(error: ValueError) -> str:
+def describe_invalid_definition(error: ValueError) -> str:
     """Return in one line that a stored definition is not understood, and why."""
     why = str(error)
     if isinstance(error, ValidationError):
-        mistakes = explain(error, ScheduleDefinition)
+        mistakes = explain_errors(error, ScheduleDefinition)
         why = ", ".join(f"{'.'.join(it.path)}: {it.found or it.expected}" for it in mistakes)
     return f"its definition is not understood: {why}"
 
 
-def _admitted(wanted: Wanted, before: Sequence[RowMapping], now: datetime) -> dict[str, Any]:
-    state, reason = admit(wanted.schedule, before)
+def _admit_run(wanted: RunRequest, before: Sequence[RowMapping], now: datetime) -> dict[str, Any]:
+    state, reason = decide_admission(wanted.schedule, before)
     members: dict[str, Any] = {"state": state, "reason": reason}
     if state is RunState.SKIPPED:
         members["ended_at"] = now
-    return run_row(wanted.schedule.id, wanted.fire, wanted.trigger, wanted.by, **members)
+    return build_run_row(wanted.schedule.id, wanted.fire, wanted.trigger, wanted.by, **members)
 
 
-def admit(schedule: Schedule, before: Sequence[RowMapping]) -> tuple[RunState, str | None]:
+def decide_admission(
+    schedule: Schedule, before: Sequence[RowMapping]
+) -> tuple[RunState, str | None]:
     """Return what becomes of a run beside those that have not ended, and why it is skipped."""
     if not before:
         return RunState.RUNNING, None
     if schedule.definition.overlap is Overlap.SKIP:
         return RunState.SKIPPED, f"the run before is under way in {before[0]['session_id']}"
     waiting = sum(row["state"] == RunState.WAITING for row in before)
-    if waiting >= MOST_WAITING:
+    if waiting >= MAX_WAITING:
         return RunState.SKIPPED, f"{waiting} runs wait already"
     return RunState.WAITING, None
 
 
-def _start(
+def _start_sessions(
     connection: Connection, wanted: Sequence[tuple[Schedule, str]], now: datetime
 ) -> list[dict[str, Any]]:
     """Have a session of each schedule investigated, and return what its run has of that."""
-    ids = create_sessions(connection, [_session(*it) for it in wanted], now)
+    ids = create_sessions(connection, [_build_session(*it) for it in wanted], now)
     if wanted:
         these = schedules.c.id.in_([schedule.id for schedule, _ in wanted])
         values = {"last_run_at": now, "last_status": RunState.RUNNING}
@@ -121,7 +123,7 @@ def _start(
     ]
 
 
-def _session(schedule: Schedule, by: str) -> NewSession:
+def _build_session(schedule: Schedule, by: str) -> NewSession:
     definition = schedule.definition
     return NewSession(
         query=definition.query,

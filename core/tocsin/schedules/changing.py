@@ -11,16 +11,10 @@ from tocsin.errors import NameTakenError
 from tocsin.events import new_id
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
-from tocsin.schedules.records import (
-    SCHEDULES,
-    DisabledReason,
-    Schedule,
-    ScheduleStatus,
-    columns_of,
-)
-from tocsin.schedules.runs import cut_off, leave_out_waiting, note_missed
+from tocsin.schedules.records import SCHEDULES, DisabledReason, Schedule, ScheduleStatus, to_columns
+from tocsin.schedules.runs import record_missed_runs, skip_waiting_runs, trim_missed_runs
 from tocsin.store import announce
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import schedules
 
 _TIMING = ("cron", "interval", "timezone", "jitter", "starts_at", "ends_at")
@@ -46,8 +40,8 @@ def create_schedule(
         created_at=now,
         updated_at=now,
     )
-    timed = _timed(made, now)
-    statement = insert_into(connection, schedules).values(columns_of(timed))
+    timed = _plan_next_run(made, now)
+    statement = build_insert(connection, schedules).values(to_columns(timed))
     if not connection.execute(statement.on_conflict_do_nothing()).rowcount:
         raise NameTakenError(name)
     announce(connection, SCHEDULES)
@@ -66,11 +60,11 @@ def change_schedule(
         return schedule
     changed = replace(schedule, document=document)
     if any(document[name] != schedule.document.get(name) for name in _TIMING):
-        note_missed(connection, schedule, now, "it was changed before it could be run")
+        record_missed_runs(connection, schedule, now, "it was changed before it could be run")
         if document["interval"] != schedule.document.get("interval"):
             changed = replace(changed, anchor_at=now)
-        changed = _timed(changed, now)
-    return _store(connection, changed, now)
+        changed = _plan_next_run(changed, now)
+    return _store_schedule(connection, changed, now)
 
 
 def enable_schedule(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
@@ -79,15 +73,15 @@ def enable_schedule(connection: Connection, schedule: Schedule, now: datetime) -
     One that is enabled stays as it is, unless its next run is not the one that comes next, as
     after a clock had jumped ahead. It must have been read in this transaction, locked.
     """
-    cut_off(connection, schedule, now)
+    trim_missed_runs(connection, schedule, now)
     if schedule.is_active:
-        planned = _timed(schedule, now)
+        planned = _plan_next_run(schedule, now)
         is_ahead = schedule.next_fire_at != planned.next_fire_at and not _is_due(schedule, now)
-        return _store(connection, planned, now) if is_ahead else schedule
+        return _store_schedule(connection, planned, now) if is_ahead else schedule
     active = replace(
         schedule, status=ScheduleStatus.ACTIVE, disabled_reason=None, consecutive_failures=0
     )
-    return _store(connection, _timed(active, now), now)
+    return _store_schedule(connection, _plan_next_run(active, now), now)
 
 
 def disable_schedule(
@@ -98,19 +92,21 @@ def disable_schedule(
     What is under way ends as it does. It must have been read in this transaction, locked.
     """
     disabled = replace(schedule, status=ScheduleStatus.DISABLED, disabled_reason=reason)
-    return disabled if schedule == disabled else _stop(connection, schedule, disabled, now)
+    return disabled if schedule == disabled else _stop_schedule(connection, schedule, disabled, now)
 
 
 def delete_schedule(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
     """End a schedule and return it; its runs stay. Its name is free."""
     deleted = replace(schedule, status=ScheduleStatus.DELETED, disabled_reason=None)
-    return _stop(connection, schedule, deleted, now)
+    return _stop_schedule(connection, schedule, deleted, now)
 
 
-def _stop(connection: Connection, before: Schedule, after: Schedule, now: datetime) -> Schedule:
-    note_missed(connection, before, now, f"it was {after.status} before it could be run")
-    leave_out_waiting(connection, after.id, f"the schedule was {after.status}", now)
-    return _store(connection, replace(after, next_fire_at=None, next_run_at=None), now)
+def _stop_schedule(
+    connection: Connection, before: Schedule, after: Schedule, now: datetime
+) -> Schedule:
+    record_missed_runs(connection, before, now, f"it was {after.status} before it could be run")
+    skip_waiting_runs(connection, after.id, f"the schedule was {after.status}", now)
+    return _store_schedule(connection, replace(after, next_fire_at=None, next_run_at=None), now)
 
 
 def _is_due(schedule: Schedule, now: datetime) -> bool:
@@ -118,16 +114,16 @@ def _is_due(schedule: Schedule, now: datetime) -> bool:
     return schedule.next_fire_at is not None and schedule.next_fire_at <= now
 
 
-def _timed(schedule: Schedule, now: datetime) -> Schedule:
+def _plan_next_run(schedule: Schedule, now: datetime) -> Schedule:
     """Return the schedule with its next run, if it is to have one."""
     following = schedule.recurrence.next(now) if schedule.is_active else None
     at, due = (following.at, following.due) if following else (None, None)
     return replace(schedule, next_fire_at=at, next_run_at=due)
 
 
-def _store(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
+def _store_schedule(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
     stored = replace(schedule, revision=schedule.revision + 1, updated_at=now)
     row = update(schedules).where(schedules.c.id == stored.id)
-    connection.execute(row.values(columns_of(stored)))
+    connection.execute(row.values(to_columns(stored)))
     announce(connection, SCHEDULES)
     return stored

@@ -11,31 +11,36 @@ import structlog
 from sqlalchemy import Connection, RowMapping, Select, bindparam, select, update
 
 from tocsin.errors import CallerError
-from tocsin.recurrence import FireTime, Past
-from tocsin.schedules.beginning import Wanted, admit, begin_runs, not_understood
-from tocsin.schedules.records import RunState, Schedule, ScheduleStatus, Trigger, schedule_of
+from tocsin.recurrence import FireTime, PastFireTimes
+from tocsin.schedules.beginning import (
+    RunRequest,
+    decide_admission,
+    describe_invalid_definition,
+    start_runs,
+)
+from tocsin.schedules.records import RunState, Schedule, ScheduleStatus, Trigger, parse_schedule_row
 from tocsin.schedules.runs import (
     OWNER,
-    accounted_until,
+    build_missed_row,
+    choose_start,
     insert_runs,
-    missed_row,
-    next_begin,
-    unended,
+    load_open_runs,
+    select_accounted_until,
 )
 from tocsin.store.tables import schedule_runs, schedules
 
-AT_ONCE = 100
+BATCH_SIZE = 100
 """So many schedules are begun in one transaction, which others wait for."""
-PUT_OFF = timedelta(minutes=1)
+RETRY_INTERVAL = timedelta(minutes=1)
 """After so long it is tried again to understand a schedule that was not understood."""
-TOO_LATE = "nobody was there to begin it in time"
-PASSED_OVER = "a later one was due as well"
+REASON_TOO_LATE = "nobody was there to begin it in time"
+REASON_SUPERSEDED = "a later one was due as well"
 _s = schedules.c
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Fired:
+class FireResult:
     """What became of one fire time, or of several that were missed."""
 
     schedule_id: str
@@ -46,11 +51,11 @@ class Fired:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueSchedule:
     """A schedule of which something is due."""
 
     schedule: Schedule
-    past: Past
+    past: PastFireTimes
     now: datetime
 
     @property
@@ -64,8 +69,10 @@ class Due:
     def missed(self) -> dict[str, Any] | None:
         """Return the row of what is not to be run, None where that is nothing."""
         late = self.to_run is None
-        reason = TOO_LATE if late else PASSED_OVER
-        return missed_row(self.schedule, self.past, with_latest=late, reason=reason, now=self.now)
+        reason = REASON_TOO_LATE if late else REASON_SUPERSEDED
+        return build_missed_row(
+            self.schedule, self.past, with_latest=late, reason=reason, now=self.now
+        )
 
 
 def is_anything_due(connection: Connection, now: datetime) -> bool:
@@ -75,50 +82,50 @@ def is_anything_due(connection: Connection, now: datetime) -> bool:
     )
 
 
-def fire_due(connection: Connection, now: datetime, most: int = AT_ONCE) -> list[Fired]:
+def fire_due(connection: Connection, now: datetime, most: int = BATCH_SIZE) -> list[FireResult]:
     """Begin what is due, of so many schedules at most, and return what became of it.
 
     What another node has in hand is left to it.
     """
-    held = _due(now).limit(most).with_for_update(skip_locked=True, of=schedules)
+    held = _select_due(now).limit(most).with_for_update(skip_locked=True, of=schedules)
     rows = connection.execute(held).mappings().all()
-    due = [it for row in rows if (it := _look(connection, row, now)) is not None]
+    due = [it for row in rows if (it := _load_due(connection, row, now)) is not None]
     missed = [row for it in due if (row := it.missed()) is not None]
     insert_runs(connection, missed)
     wanted = [
-        Wanted(it.schedule, fire, Trigger.CLOCK, OWNER)
+        RunRequest(it.schedule, fire, Trigger.CLOCK, OWNER)
         for it in due
         if (fire := it.to_run) is not None
     ]
-    settled = [*missed, *begin_runs(connection, wanted, now)]
-    _advance(connection, due)
+    settled = [*missed, *start_runs(connection, wanted, now)]
+    _store_next_fire_times(connection, due)
     return [
-        Fired(row["schedule_id"], row["state"], row["count"], now - row["due_at"])
+        FireResult(row["schedule_id"], row["state"], row["count"], now - row["due_at"])
         for row in settled
     ]
 
 
-def _due(now: datetime) -> Select[Any]:
+def _select_due(now: datetime) -> Select[Any]:
     """Return the query of what is due; only what is active has a next run."""
-    accounted = accounted_until(_s.id, now).label("accounted_until")
+    accounted = select_accounted_until(_s.id, now).label("accounted_until")
     return select(schedules, accounted).where(_s.next_run_at <= now).order_by(_s.next_run_at)
 
 
-def _look(connection: Connection, row: RowMapping, now: datetime) -> Due | None:
+def _load_due(connection: Connection, row: RowMapping, now: datetime) -> DueSchedule | None:
     """Return what of a schedule is due; None after noting that this cannot be told.
 
     It is then put off: another node, or this one mended, may understand it, and tells what was
     missed.
     """
-    schedule = schedule_of(row)
-    begin = next_begin(row["next_fire_at"], row["accounted_until"])
+    schedule = parse_schedule_row(row)
+    begin = choose_start(row["next_fire_at"], row["accounted_until"])
     try:
-        return Due(schedule, schedule.recurrence.past(begin, now), now)
+        return DueSchedule(schedule, schedule.recurrence.past(begin, now), now)
     except ValueError as error:  # such as of a time zone that there is no more
-        words = not_understood(error)
+        words = describe_invalid_definition(error)
         _log.error("a schedule cannot be run here", schedule=schedule.name, reason=words)
         put_off = update(schedules).where(_s.id == schedule.id)
-        connection.execute(put_off.values(next_run_at=now + PUT_OFF, last_error=words))
+        connection.execute(put_off.values(next_run_at=now + RETRY_INTERVAL, last_error=words))
         return None
 
 
@@ -129,7 +136,7 @@ _next = (
 )
 
 
-def _advance(connection: Connection, looked_at: Sequence[Due]) -> None:
+def _store_next_fire_times(connection: Connection, looked_at: Sequence[DueSchedule]) -> None:
     values = [
         {
             "its_id": it.schedule.id,
@@ -150,10 +157,10 @@ def run_now(connection: Connection, schedule: Schedule, by: str, now: datetime) 
     """
     if schedule.status is ScheduleStatus.DELETED:
         raise CallerError(409, "The schedule was deleted; create it anew.")
-    _, reason = admit(schedule, unended(connection, [schedule.id])[schedule.id])
+    _, reason = decide_admission(schedule, load_open_runs(connection, [schedule.id])[schedule.id])
     if reason is not None:
         raise CallerError(409, f"It is not run now: {reason}.")
-    wanted = Wanted(schedule, FireTime(now, now), Trigger.MANUAL, by)
-    [row] = begin_runs(connection, [wanted], now)
+    wanted = RunRequest(schedule, FireTime(now, now), Trigger.MANUAL, by)
+    [row] = start_runs(connection, [wanted], now)
     stored = select(schedule_runs).where(schedule_runs.c.id == row["id"])
     return connection.execute(stored).mappings().one()

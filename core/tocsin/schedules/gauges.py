@@ -19,7 +19,7 @@ _s = schedules.c
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ScheduleSummary:
     """How schedules are."""
 
     counts: Mapping[str, int]
@@ -28,7 +28,7 @@ class Standing:
     """When the next of them is due, or was."""
 
 
-class Gauges:
+class ScheduleGauges:
     """How many schedules there are, and how late the latest of them is."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
@@ -39,7 +39,7 @@ class Gauges:
             "For how long the schedule that is due longest has been; 0 where none is",
         )
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: ScheduleSummary) -> None:
         """Show this."""
         for status in _STATUSES:
             self._count.labels(status.value).set(standing.counts.get(status, 0))
@@ -53,9 +53,9 @@ class Gauges:
         self._overdue.set(nan)
 
 
-def load_standing(connection: Connection) -> Standing:
+def load_summary(connection: Connection) -> ScheduleSummary:
     """Return how schedules are."""
     counted = select(_s.status, func.count()).where(IS_THERE).group_by(_s.status)
     counts = {row[0]: row[1] for row in connection.execute(counted)}
     first = select(func.min(_s.next_run_at))
-    return Standing(counts, connection.scalars(first).one_or_none())
+    return ScheduleSummary(counts, connection.scalars(first).one_or_none())

@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal, select, tuple_
 
 from tocsin.recurrence import FireTime
-from tocsin.schedules.records import RunState, Schedule, ScheduleStatus, schedule_of
+from tocsin.schedules.records import RunState, Schedule, ScheduleStatus, parse_schedule_row
 from tocsin.store.counting import count_matching
 from tocsin.store.tables import IS_THERE, schedule_runs, schedules
 
@@ -50,18 +50,20 @@ def list_schedules(
     after: tuple[str, str] | None = None,
 ) -> SchedulePage:
     """Return one page of the schedules that match; deleted ones only by their status."""
-    matching = list(_matching(connection, status, tag))
+    matching = list(_build_conditions(connection, status, tag))
     total = connection.scalars(select(func.count()).select_from(schedules).where(*matching)).one()
     place = tuple_(schedules.c.name, schedules.c.id)
     query = select(schedules).where(*matching).order_by(schedules.c.name, schedules.c.id)
     if after is not None:
         query = query.where(place > tuple_(*map(literal, after)))
-    found = [schedule_of(row) for row in connection.execute(query.limit(limit + 1)).mappings()]
+    found = [
+        parse_schedule_row(row) for row in connection.execute(query.limit(limit + 1)).mappings()
+    ]
     last = found[limit - 1] if found[limit:] else None
     return SchedulePage(found[:limit], total, None if last is None else (last.name, last.id))
 
 
-def _matching(
+def _build_conditions(
     connection: Connection, status: ScheduleStatus | None, tag: str | None
 ) -> Iterator[ColumnElement[bool]]:
     yield IS_THERE if status is None else schedules.c.status == status
@@ -92,12 +94,12 @@ def list_runs(
     return RunPage(found[:limit], total.count, total.exact, following)
 
 
-def upcoming_of(schedule: Schedule, count: int = SHOWN_AHEAD) -> list[datetime]:
+def list_next_runs(schedule: Schedule, count: int = SHOWN_AHEAD) -> list[datetime]:
     """Return when a schedule runs next; nothing where it is not enabled or not understood."""
-    return [it.due for it in islice(_upcoming(schedule), count)]
+    return [it.due for it in islice(_iter_upcoming(schedule), count)]
 
 
-def _upcoming(schedule: Schedule) -> Iterator[FireTime]:
+def _iter_upcoming(schedule: Schedule) -> Iterator[FireTime]:
     if schedule.next_fire_at is None or not schedule.is_active:
         return iter(())
     try:
@@ -114,11 +116,11 @@ def list_upcoming(
     # The first of all fire times are among those of the schedules that are due first
     first = select(schedules).where(*due).order_by(schedules.c.next_run_at).limit(limit)
     rows = connection.execute(first).mappings()
-    times = (_times(schedule_of(row), until) for row in rows)
+    times = (_iter_times(parse_schedule_row(row), until) for row in rows)
     in_order = merge(*times, key=lambda it: it[0])
     return list(islice(in_order, limit))
 
 
-def _times(schedule: Schedule, until: datetime) -> Iterator[tuple[datetime, Schedule]]:
-    fires = _upcoming(schedule)
+def _iter_times(schedule: Schedule, until: datetime) -> Iterator[tuple[datetime, Schedule]]:
+    fires = _iter_upcoming(schedule)
     return ((it.due, schedule) for it in takewhile(lambda it: it.due <= until, fires))

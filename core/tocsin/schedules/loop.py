@@ -11,39 +11,50 @@ import structlog
 from sqlalchemy import Connection, select
 
 from tocsin.clock import Clock
-from tocsin.events import Bell, Bells
+from tocsin.events import Notifier, Notifiers
 from tocsin.loops import run_forever
-from tocsin.schedules.abandoned import list_abandoned, settle_abandoned
-from tocsin.schedules.alarms import Alarms
-from tocsin.schedules.firing import Fired, fire_due, is_anything_due
-from tocsin.schedules.measuring import Meter
-from tocsin.schedules.records import SCHEDULES, RunState, Schedule, ScheduleStatus, schedule_of
-from tocsin.schedules.settling import Settling
+from tocsin.schedules.abandoned import list_abandoned_sessions, settle_abandoned_run
+from tocsin.schedules.alarms import ScheduleTimers
+from tocsin.schedules.firing import FireResult, fire_due, is_anything_due
+from tocsin.schedules.measuring import ScheduleMetrics
+from tocsin.schedules.records import (
+    SCHEDULES,
+    RunState,
+    Schedule,
+    ScheduleStatus,
+    parse_schedule_row,
+)
+from tocsin.schedules.settling import RunCompletion
 from tocsin.store import Database, is_unreachable
 from tocsin.store.tables import schedules
 
-POLL = timedelta(seconds=1)
+POLL_INTERVAL = timedelta(seconds=1)
 """So often a node looks by itself: an alarm may be missing, and a clock may be set."""
-FOLLOW = timedelta(seconds=2)
-SWEEP = timedelta(seconds=5)
+FOLLOW_INTERVAL = timedelta(seconds=2)
+SWEEP_INTERVAL = timedelta(seconds=5)
 _READ_AT_ONCE = 500
 _s = schedules.c
 _log = structlog.get_logger()
 
 
-class Scheduling:
+class Scheduler:
     """Runs what is due. Any number of nodes may; each fire time is run by one of them."""
 
     def __init__(
-        self, database: Database, clock: Clock, bells: Bells, settling: Settling, meter: Meter
+        self,
+        database: Database,
+        clock: Clock,
+        bells: Notifiers,
+        settling: RunCompletion,
+        meter: ScheduleMetrics,
     ) -> None:
         self._database = database
         self._clock = clock
         self._changes = bells[SCHEDULES]
         self.settling = settling
         self._meter = meter
-        self._due = Bell()
-        self._alarms = Alarms(self._due.ring)
+        self._due = Notifier()
+        self._alarms = ScheduleTimers(self._due.notify)
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """Return what has to run until it is cancelled."""
@@ -55,9 +66,9 @@ class Scheduling:
 
     async def _step(self) -> None:
         if not await self.fire():
-            await self._due.wait(POLL)
+            await self._due.wait(POLL_INTERVAL)
 
-    async def fire(self) -> Sequence[Fired]:
+    async def fire(self) -> Sequence[FireResult]:
         """Begin what is due now, some at once, and return what became of it; nothing if none is."""
         now = self._clock.now()
         if not await self._database.lookup(is_anything_due, now):
@@ -71,12 +82,12 @@ class Scheduling:
         return fired
 
     async def _sweep(self) -> None:
-        await self._clock.sleep(SWEEP)
+        await self._clock.sleep(SWEEP_INTERVAL)
         await self.settle_abandoned()
 
     async def settle_abandoned(self) -> None:
         """Settle what was cancelled, and what no node takes up."""
-        for session_id in await self._database.read(list_abandoned, self._clock.now()):
+        for session_id in await self._database.read(list_abandoned_sessions, self._clock.now()):
             try:
                 await self._settle(session_id)
             except Exception as error:  # one that fails is not to keep all others waiting
@@ -87,7 +98,7 @@ class Scheduling:
     async def _settle(self, session_id: str) -> None:
         """Each by itself: no transaction holds two schedules, which others may hold in turn."""
         now = self._clock.now()
-        follow = await self._database.write(settle_abandoned, session_id, self.settling, now)
+        follow = await self._database.write(settle_abandoned_run, session_id, self.settling, now)
         if follow is not None:
             follow()
 
@@ -99,16 +110,16 @@ class Scheduling:
             self._alarms.stop()
 
     async def _follow_once(self) -> None:
-        revisions = await self._database.read(_revisions)
+        revisions = await self._database.read(_load_revisions)
         self._alarms.keep(revisions)
         changed = self._alarms.changed(revisions)
         for begin in range(0, len(changed), _READ_AT_ONCE):
             ids = changed[begin : begin + _READ_AT_ONCE]
-            for schedule in await self._database.read(_load, ids):
+            for schedule in await self._database.read(_load_by_ids, ids):
                 self._set_alarm(schedule)
             await asyncio.sleep(0)
-        self._due.ring()
-        await self._changes.wait(FOLLOW)
+        self._due.notify()
+        await self._changes.wait(FOLLOW_INTERVAL)
 
     def _set_alarm(self, schedule: Schedule) -> None:
         try:
@@ -117,11 +128,11 @@ class Scheduling:
             _log.warning("a schedule has no alarm", schedule=schedule.id)
 
 
-def _revisions(connection: Connection) -> dict[str, int]:
+def _load_revisions(connection: Connection) -> dict[str, int]:
     active = select(_s.id, _s.revision).where(_s.status == ScheduleStatus.ACTIVE)
     return {row.id: row.revision for row in connection.execute(active)}
 
 
-def _load(connection: Connection, ids: Sequence[str]) -> list[Schedule]:
+def _load_by_ids(connection: Connection, ids: Sequence[str]) -> list[Schedule]:
     rows = connection.execute(select(schedules).where(_s.id.in_(ids))).mappings()
-    return [schedule_of(row) for row in rows]
+    return [parse_schedule_row(row) for row in rows]

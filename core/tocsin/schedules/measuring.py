@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tocsin.investigations import Failure, FailureCause
+from tocsin.investigations import FailureCause, RunFailure
 from tocsin.metrics import Metrics
-from tocsin.schedules.firing import Fired
+from tocsin.schedules.firing import FireResult
 from tocsin.schedules.records import RunState
 
 _LATENESS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600)
-FIRED = (RunState.RUNNING, RunState.WAITING, RunState.SKIPPED, RunState.MISSED)
+FIRE_OUTCOMES = (RunState.RUNNING, RunState.WAITING, RunState.SKIPPED, RunState.MISSED)
 
 
-class Meter:
+class ScheduleMetrics:
     """Counts what this node runs and ends; for nobody, where there are no metrics."""
 
     def __init__(self, metrics: Metrics | None = None) -> None:
@@ -42,12 +42,12 @@ class Meter:
             "tocsin_schedule_not_taken_up_total",
             "Runs that were begun and no node investigated in time, as this node noticed",
         )
-        for state in FIRED:  # from 0 on, or the first would not show as an increase
+        for state in FIRE_OUTCOMES:  # from 0 on, or the first would not show as an increase
             self._fires.labels(state.value).inc(0)
         for cause in FailureCause:
             self._failures.labels(cause.value).inc(0)
 
-    def count_fires(self, fired: Iterable[Fired]) -> None:
+    def count_fires(self, fired: Iterable[FireResult]) -> None:
         """Count what became of fire times."""
         if not self._is_on:
             return
@@ -61,7 +61,7 @@ class Meter:
         if self._is_on:
             self._not_taken_up.inc()
 
-    def count_ending(self, failure: Failure | None, *, was_disabled: bool) -> None:
+    def count_ending(self, failure: RunFailure | None, *, was_disabled: bool) -> None:
         """Count how a run ended."""
         if self._is_on and failure is not None:
             self._failures.labels(failure.cause.value).inc()

@@ -87,7 +87,7 @@ class Schedule:
     @property
     def definition(self) -> ScheduleDefinition:
         """What it is defined by; ValueError where that is not understood any more."""
-        return _definition(orjson.dumps(self.document))
+        return _parse_definition(orjson.dumps(self.document))
 
     @property
     def recurrence(self) -> Recurrence:
@@ -106,7 +106,7 @@ class Schedule:
 
 
 @lru_cache(maxsize=20_000)
-def _definition(document: bytes) -> ScheduleDefinition:
+def _parse_definition(document: bytes) -> ScheduleDefinition:
     return ScheduleDefinition.model_validate_json(document)
 
 
@@ -119,17 +119,17 @@ def load_schedule(
     """
     query = select(schedules).where(schedules.c.id == schedule_id)
     row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
-    return None if row is None else schedule_of(row)
+    return None if row is None else parse_schedule_row(row)
 
 
 def load_schedules(connection: Connection, *, lock: bool = False) -> list[Schedule]:
     """Return every schedule that was not deleted, by name."""
     query = select(schedules).where(IS_THERE).order_by(schedules.c.name)
     rows = connection.execute(query.with_for_update() if lock else query).mappings()
-    return [schedule_of(row) for row in rows]
+    return [parse_schedule_row(row) for row in rows]
 
 
-def schedule_of(row: RowMapping) -> Schedule:
+def parse_schedule_row(row: RowMapping) -> Schedule:
     """Return the schedule that a row of the table `schedules` holds."""
     members = {name: row[name] for name in Schedule.__dataclass_fields__ if name in row}
     reason, last = row["disabled_reason"], row["last_status"]
@@ -145,7 +145,7 @@ def schedule_of(row: RowMapping) -> Schedule:
     )
 
 
-def columns_of(schedule: Schedule) -> dict[str, Any]:
+def to_columns(schedule: Schedule) -> dict[str, Any]:
     """Return the schedule as the columns of its row."""
     columns = {name: getattr(schedule, name) for name in Schedule.__dataclass_fields__}
     document = dict(columns.pop("document"))

@@ -15,7 +15,7 @@ _RUN = ("id", "schedule_id", "trigger", "state", "count", "session_id", "cause",
 _RUN_MOMENTS = ("fire_at", "due_at", "until", "started_at", "ended_at")
 
 
-def schedule_url(public_url: str, schedule_id: str) -> str:
+def build_schedule_url(public_url: str, schedule_id: str) -> str:
     """Return where the console shows a schedule."""
     return f"{public_url}/schedules/{schedule_id}"
 
@@ -35,7 +35,7 @@ def represent_schedule(schedule: Schedule, public_url: str) -> dict[str, Any]:
         **{name: isoformat_or_none(getattr(schedule, name)) for name in _MOMENTS},
         "revision": schedule.revision,
         "created_by": schedule.created_by,
-        "url": schedule_url(public_url, schedule.id),
+        "url": build_schedule_url(public_url, schedule.id),
     }
 
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from tocsin.events import new_id
-from tocsin.recurrence import FireTime, Past
+from tocsin.recurrence import FireTime, PastFireTimes
 from tocsin.schedules.records import RunState, Schedule, Trigger
 from tocsin.store.tables import IS_BY_CLOCK, IS_UNENDED, schedule_runs
 
@@ -32,7 +32,7 @@ _r = schedule_runs.c
 _log = structlog.get_logger()
 
 
-def run_row(
+def build_run_row(
     schedule_id: str, fire: FireTime, trigger: Trigger, by: str, **members: Any
 ) -> dict[str, Any]:
     """Return a run as its row."""
@@ -50,8 +50,8 @@ def run_row(
     }
 
 
-def missed_row(
-    schedule: Schedule, past: Past, *, with_latest: bool, reason: str, now: datetime
+def build_missed_row(
+    schedule: Schedule, past: PastFireTimes, *, with_latest: bool, reason: str, now: datetime
 ) -> dict[str, Any] | None:
     """Return the row of what was missed, with or without the latest; None where nothing was."""
     first, latest = past.first, past.latest
@@ -60,7 +60,7 @@ def missed_row(
         return None
     until = latest.at if with_latest else past.until
     members = {"state": RunState.MISSED, "reason": reason, "ended_at": now, "count": count}
-    return run_row(
+    return build_run_row(
         schedule.id, first, Trigger.CLOCK, OWNER, until=until if count > 1 else None, **members
     )
 
@@ -71,44 +71,46 @@ def insert_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         connection.execute(insert(schedule_runs), list(rows))
 
 
-def change_run(connection: Connection, run_id: str, values: dict[str, Any]) -> None:
+def update_run(connection: Connection, run_id: str, values: dict[str, Any]) -> None:
     """Store what is new of a run."""
     connection.execute(update(schedule_runs).where(_r.id == run_id).values(values))
 
 
-def leave_out_waiting(connection: Connection, schedule_id: str, reason: str, now: datetime) -> None:
+def skip_waiting_runs(connection: Connection, schedule_id: str, reason: str, now: datetime) -> None:
     """Skip every run of a schedule that waits."""
     waiting = _r.schedule_id == schedule_id, IS_UNENDED, _r.state == RunState.WAITING
     values = {"state": RunState.SKIPPED, "reason": reason, "ended_at": now}
     connection.execute(update(schedule_runs).where(*waiting).values(values))
 
 
-def note_missed(connection: Connection, schedule: Schedule, now: datetime, reason: str) -> None:
+def record_missed_runs(
+    connection: Connection, schedule: Schedule, now: datetime, reason: str
+) -> None:
     """Record what has come and was not run, before that is forgotten; also what waits to be due."""
     if schedule.next_fire_at is None:
         return
-    accounted = connection.scalars(select(accounted_until(schedule.id, now))).one()
+    accounted = connection.scalars(select(select_accounted_until(schedule.id, now))).one()
     try:
         past = schedule.recurrence.without_jitter().past(
-            next_begin(schedule.next_fire_at, accounted), now
+            choose_start(schedule.next_fire_at, accounted), now
         )
     except ValueError:
         _log.exception("what was missed cannot be told", schedule=schedule.id)
         return
-    row = missed_row(schedule, past, with_latest=True, reason=reason, now=now)
+    row = build_missed_row(schedule, past, with_latest=True, reason=reason, now=now)
     insert_runs(connection, [row] if row else [])
 
 
-def cut_off(connection: Connection, schedule: Schedule, now: datetime) -> None:
+def trim_missed_runs(connection: Connection, schedule: Schedule, now: datetime) -> None:
     """Have nothing count as missed that is yet to come: a clock had jumped ahead."""
     ahead = _r.schedule_id == schedule.id, IS_BY_CLOCK, _r.fire_at <= now, _r.until > now
     for row in connection.execute(select(_r.id, _r.fire_at).where(*ahead)).all():
         past = schedule.recurrence.without_jitter().past(row.fire_at, now)
         until = past.latest.at if past.latest and past.earlier else None
-        change_run(connection, row.id, {"count": past.earlier + 1, "until": until})
+        update_run(connection, row.id, {"count": past.earlier + 1, "until": until})
 
 
-def accounted_until(
+def select_accounted_until(
     schedule_id: str | ColumnElement[str], now: datetime
 ) -> ScalarSelect[datetime | None]:
     """Return the query of the last fire time by `now` of which something became already.
@@ -121,20 +123,22 @@ def accounted_until(
     return by_clock.order_by(_r.fire_at.desc()).limit(1).scalar_subquery()
 
 
-def next_begin(next_fire_at: datetime, accounted: datetime | None) -> datetime:
+def choose_start(next_fire_at: datetime, accounted: datetime | None) -> datetime:
     """Return from when on fire times are to be looked at."""
     if accounted is None or accounted < next_fire_at:
         return next_fire_at
     return accounted + timedelta(microseconds=1)
 
 
-def running_of(connection: Connection, session_id: str) -> RowMapping | None:
+def find_running_run(connection: Connection, session_id: str) -> RowMapping | None:
     """Return the run that is under way in a session, None where there is none."""
     query = select(schedule_runs).where(_r.session_id == session_id, _r.state == RunState.RUNNING)
     return connection.execute(query).mappings().one_or_none()
 
 
-def unended(connection: Connection, schedule_ids: Sequence[str]) -> dict[str, list[RowMapping]]:
+def load_open_runs(
+    connection: Connection, schedule_ids: Sequence[str]
+) -> dict[str, list[RowMapping]]:
     """Return the runs of schedules that are under way or wait, the one under way first."""
     query = select(_r.id, _r.schedule_id, _r.state, _r.session_id, _r.created_by)
     these = query.where(_r.schedule_id.in_(schedule_ids), IS_UNENDED).order_by(_r.id)

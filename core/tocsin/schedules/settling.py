@@ -11,15 +11,15 @@ import structlog
 from sqlalchemy import Connection, RowMapping, update
 
 from tocsin import audit
-from tocsin.events import emit
-from tocsin.investigations import Ended, Failure, find_session
+from tocsin.events import emit_events
+from tocsin.investigations import FinishedRun, RunFailure, find_session
 from tocsin.model import Report
-from tocsin.schedules.beginning import begin_next
+from tocsin.schedules.beginning import start_next_run
 from tocsin.schedules.changing import disable_schedule
-from tocsin.schedules.measuring import Meter
+from tocsin.schedules.measuring import ScheduleMetrics
 from tocsin.schedules.records import DisabledReason, RunState, Schedule, load_schedule
-from tocsin.schedules.runs import change_run, running_of
-from tocsin.schedules.telling import completed_event, disabled_event, failed_event
+from tocsin.schedules.runs import find_running_run, update_run
+from tocsin.schedules.telling import build_completed_event, build_disabled_event, build_failed_event
 from tocsin.store.tables import schedules
 
 _FIRST = 1
@@ -27,12 +27,12 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run ended."""
 
     at: datetime
     report: Report | None = None
-    failure: Failure | None = None
+    failure: RunFailure | None = None
     missed: str | None = None
     """Why nobody ran it."""
 
@@ -47,39 +47,39 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Settling:
+class RunCompletion:
     """Counts failures, tells of the end, and disables what fails too often."""
 
     public_url: str
     failure_limit: int
     """After how many failures in a row a schedule is disabled that does not say it itself."""
-    meter: Meter
+    meter: ScheduleMetrics
 
-    def __call__(self, connection: Connection, ended: Ended) -> Callable[[], None] | None:
+    def __call__(self, connection: Connection, ended: FinishedRun) -> Callable[[], None] | None:
         """Settle what ended, where it was a scheduled run's first; a `Finisher`."""
         if ended.schedule_id is None or ended.run != _FIRST:
             return None
-        outcome = Outcome(ended.at, ended.report, ended.failure)
+        outcome = RunOutcome(ended.at, ended.report, ended.failure)
         return self.settle(connection, ended.schedule_id, ended.session_id, outcome)
 
     def settle(
-        self, connection: Connection, schedule_id: str, session_id: str, outcome: Outcome
+        self, connection: Connection, schedule_id: str, session_id: str, outcome: RunOutcome
     ) -> Callable[[], None] | None:
         """Record how the run in a session ended, and all that follows; nothing where that is done.
 
         Returns what is to be called once this transaction is committed.
         """
         schedule = load_schedule(connection, schedule_id, lock=True)
-        run = running_of(connection, session_id)
+        run = find_running_run(connection, session_id)
         if schedule is None or run is None:
             return None
-        _record(connection, run, outcome)
+        _record_outcome(connection, run, outcome)
         after = self._follow(connection, schedule, session_id, outcome)
-        begin_next(connection, after, outcome.at)
+        start_next_run(connection, after, outcome.at)
         was_disabled = schedule.is_active and not after.is_active
         return partial(self._report, after, outcome, was_disabled=was_disabled)
 
-    def _report(self, schedule: Schedule, outcome: Outcome, *, was_disabled: bool) -> None:
+    def _report(self, schedule: Schedule, outcome: RunOutcome, *, was_disabled: bool) -> None:
         self.meter.count_ending(outcome.failure, was_disabled=was_disabled)
         if outcome.missed is not None:
             self.meter.count_not_taken_up()
@@ -89,17 +89,19 @@ class Settling:
             _log.error("a schedule was disabled: it has failed too often in a row", **facts)
 
     def _follow(
-        self, connection: Connection, schedule: Schedule, session_id: str, outcome: Outcome
+        self, connection: Connection, schedule: Schedule, session_id: str, outcome: RunOutcome
     ) -> Schedule:
         if outcome.report is None and outcome.failure is None:
-            return _store(connection, replace(schedule, last_status=outcome.state))
+            return _store_result(connection, replace(schedule, last_status=outcome.state))
         session = find_session(connection, session_id, public_url=self.public_url)
         assert session is not None  # noqa: S101 - it has ended in this transaction
         if outcome.report is not None:
             done = replace(schedule, last_status=RunState.COMPLETED, last_error=None)
-            done = _store(connection, replace(done, consecutive_failures=0))
-            event = completed_event(done, session, outcome.report, self.public_url, outcome.at)
-            emit(connection, [event])
+            done = _store_result(connection, replace(done, consecutive_failures=0))
+            event = build_completed_event(
+                done, session, outcome.report, self.public_url, outcome.at
+            )
+            emit_events(connection, [event])
             return done
         failed = replace(
             schedule,
@@ -107,8 +109,8 @@ class Settling:
             last_error=session["error"],
             consecutive_failures=schedule.consecutive_failures + 1,
         )
-        failed = _store(connection, failed)
-        emit(connection, [failed_event(failed, session, self.public_url, outcome.at)])
+        failed = _store_result(connection, failed)
+        emit_events(connection, [build_failed_event(failed, session, self.public_url, outcome.at)])
         return self._disable_if_hopeless(connection, failed, outcome.at)
 
     def _disable_if_hopeless(
@@ -118,12 +120,12 @@ class Settling:
         if not schedule.is_active or schedule.consecutive_failures < limit:
             return schedule
         disabled = disable_schedule(connection, schedule, DisabledReason.FAILURES, now)
-        emit(connection, [disabled_event(disabled, self.public_url, now)])
-        audit.record(connection, _entry(disabled, now))
+        emit_events(connection, [build_disabled_event(disabled, self.public_url, now)])
+        audit.record(connection, _build_audit_entry(disabled, now))
         return disabled
 
 
-def _record(connection: Connection, run: RowMapping, outcome: Outcome) -> None:
+def _record_outcome(connection: Connection, run: RowMapping, outcome: RunOutcome) -> None:
     failure = outcome.failure
     values = {
         "state": outcome.state,
@@ -131,11 +133,11 @@ def _record(connection: Connection, run: RowMapping, outcome: Outcome) -> None:
         "cause": failure and failure.cause.value,
         "reason": failure.reason if failure else outcome.missed,
     }
-    change_run(connection, run["id"], values)
+    update_run(connection, run["id"], values)
 
 
-def _entry(schedule: Schedule, now: datetime) -> audit.Entry:
-    return audit.Entry(
+def _build_audit_entry(schedule: Schedule, now: datetime) -> audit.AuditRecord:
+    return audit.AuditRecord(
         at=now,
         actor="system",
         action="schedule.disable",
@@ -146,7 +148,7 @@ def _entry(schedule: Schedule, now: datetime) -> audit.Entry:
     )
 
 
-def _store(connection: Connection, schedule: Schedule) -> Schedule:
+def _store_result(connection: Connection, schedule: Schedule) -> Schedule:
     """Store what the end of a run changes; that makes no new revision."""
     names = ("consecutive_failures", "last_status", "last_error")
     values = {name: getattr(schedule, name) for name in names}

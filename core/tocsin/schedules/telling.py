@@ -10,12 +10,12 @@ from tocsin.events import new_id
 from tocsin.model import Event, EventType, Json, Report
 from tocsin.reports import to_json
 from tocsin.schedules.records import Schedule
-from tocsin.schedules.representation import represent_schedule, schedule_url
+from tocsin.schedules.representation import build_schedule_url, represent_schedule
 
 _COMPLETED = ("title", "risk_score", "entity_count", "finding_count", "url")
 
 
-def completed_event(
+def build_completed_event(
     schedule: Schedule, session: Mapping[str, Any], report: Report, public_url: str, now: datetime
 ) -> Event:
     """Return the `investigation-completed` of a run, given its session as lists show it."""
@@ -23,14 +23,14 @@ def completed_event(
         id=new_id("evt"),
         event_type=EventType.INVESTIGATION_COMPLETED,
         timestamp=now,
-        data={**_run(schedule, session), **{name: session[name] for name in _COMPLETED}},
+        data={**_build_run_data(schedule, session), **{name: session[name] for name in _COMPLETED}},
         subject=f"session:{session['id']}",
         related=(f"schedule:{schedule.id}", *(f"incident:{it}" for it in report.about)),
-        context=_context(schedule, public_url, session) | {"report": to_json(report)},
+        context=_build_context(schedule, public_url, session) | {"report": to_json(report)},
     )
 
 
-def failed_event(
+def build_failed_event(
     schedule: Schedule, session: Mapping[str, Any], public_url: str, now: datetime
 ) -> Event:
     """Return the `investigation-failed` of a run, the schedule's failures counted with it."""
@@ -40,18 +40,18 @@ def failed_event(
         event_type=EventType.INVESTIGATION_FAILED,
         timestamp=now,
         data={
-            **_run(schedule, session),
+            **_build_run_data(schedule, session),
             "error": session["error"],
             "consecutive_failures": failures,
-            "url": schedule_url(public_url, schedule.id),
+            "url": build_schedule_url(public_url, schedule.id),
         },
         subject=f"schedule:{schedule.id}",
         related=(f"session:{session['id']}",),
-        context=_context(schedule, public_url, session),
+        context=_build_context(schedule, public_url, session),
     )
 
 
-def disabled_event(schedule: Schedule, public_url: str, now: datetime) -> Event:
+def build_disabled_event(schedule: Schedule, public_url: str, now: datetime) -> Event:
     """Return the `schedule-disabled` of a schedule that failed too often in a row.
 
     It is a millisecond later than the failure that it follows: receivers tell by the time which
@@ -67,14 +67,14 @@ def disabled_event(schedule: Schedule, public_url: str, now: datetime) -> Event:
             "reason": schedule.disabled_reason and schedule.disabled_reason.value,
             "consecutive_failures": schedule.consecutive_failures,
             "last_error": schedule.last_error,
-            "url": schedule_url(public_url, schedule.id),
+            "url": build_schedule_url(public_url, schedule.id),
         },
         subject=f"schedule:{schedule.id}",
-        context=_context(schedule, public_url),
+        context=_build_context(schedule, public_url),
     )
 
 
-def _run(schedule: Schedule, session: Mapping[str, Any]) -> dict[str, Json]:
+def _build_run_data(schedule: Schedule, session: Mapping[str, Any]) -> dict[str, Json]:
     return {
         "session_id": session["id"],
         "schedule_id": schedule.id,
@@ -82,7 +82,7 @@ def _run(schedule: Schedule, session: Mapping[str, Any]) -> dict[str, Json]:
     }
 
 
-def _context(
+def _build_context(
     schedule: Schedule, public_url: str, session: Mapping[str, Any] | None = None
 ) -> dict[str, Json]:
     told = {"schedule": represent_schedule(schedule, public_url)}

@@ -3,7 +3,7 @@
 from tocsin.store.database import Database
 from tocsin.store.folders import make_private_folder
 from tocsin.store.lock import hold_lock
-from tocsin.store.notices import absent, announce, exclude_others
+from tocsin.store.notices import announce, find_absent_nodes, lock_exclusively
 from tocsin.store.opening import (
     check_schema,
     is_sqlite,
@@ -16,13 +16,13 @@ from tocsin.store.opening import (
 
 __all__ = [
     "Database",
-    "absent",
     "announce",
     "check_schema",
-    "exclude_others",
+    "find_absent_nodes",
     "hold_lock",
     "is_sqlite",
     "is_unreachable",
+    "lock_exclusively",
     "make_private_folder",
     "open_database",
     "parse_url",

@@ -15,7 +15,7 @@ Row = tuple[Any, ...]
 Run = Callable[[Connection, Iterable[Row]], None]
 
 
-class Batch:
+class BulkStatement:
     """A statement whose parameters are given as tuples, in the order of `names`."""
 
     def __init__(self, statement: Insert | Update, names: Sequence[str]) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 
 
-def dumps(value: Any) -> str:
+def dump_json(value: Any) -> str:
     """Return `value` as JSON text."""
     return orjson.dumps(value).decode()
 
 
-def loads(text: str | bytes) -> Any:
+def load_json(text: str | bytes) -> Any:
     """Return what the JSON in `text` says."""
     return orjson.loads(text)

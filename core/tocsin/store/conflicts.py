@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 
-def insert_into(connection: Connection, table: Table) -> Any:
+def build_insert(connection: Connection, table: Table) -> Any:
     """Return an insert that has `on_conflict_do_nothing` and `on_conflict_do_update`."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     return dialect.insert(table)

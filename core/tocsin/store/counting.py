@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, literal, select
 
-COUNTED = 10_000
+MAX_COUNTED = 10_000
 """Totals are exact up to here."""
 
 
@@ -22,13 +22,15 @@ class Total:
 
     @classmethod
     def of(cls, counted: int) -> Self:
-        """Return what `bounded_count` comes to."""
-        return cls(min(counted, COUNTED), counted <= COUNTED)
+        """Return what `build_bounded_count` comes to."""
+        return cls(min(counted, MAX_COUNTED), counted <= MAX_COUNTED)
 
 
-def bounded_count(source: FromClause, conditions: Iterable[ColumnElement[bool]]) -> Select[Any]:
+def build_bounded_count(
+    source: FromClause, conditions: Iterable[ColumnElement[bool]]
+) -> Select[Any]:
     """Return the query of how many rows match, or of one more than is counted."""
-    some = select(literal(1)).select_from(source).where(*conditions).limit(COUNTED + 1)
+    some = select(literal(1)).select_from(source).where(*conditions).limit(MAX_COUNTED + 1)
     return select(func.count()).select_from(some.subquery())
 
 
@@ -36,4 +38,4 @@ def count_matching(
     connection: Connection, source: FromClause, conditions: Iterable[ColumnElement[bool]]
 ) -> Total:
     """Return how many rows match, counted up to COUNTED."""
-    return Total.of(connection.scalars(bounded_count(source, conditions)).one())
+    return Total.of(connection.scalars(build_bounded_count(source, conditions)).one())

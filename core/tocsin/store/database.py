@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from tocsin.store.notices import EVERYTHING, Heard
+from tocsin.store.notices import ALL_TOPICS, Listener
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,13 +40,13 @@ class Database(ABC):
         Everything it wrote is one transaction; nothing of it remains if it raises.
         """
 
-    async def attend(self, _node: int, heard: Heard) -> None:
+    async def attend(self, _node: int, heard: Listener) -> None:
         """Be known to other nodes as present, and hear what they announce, until cancelled.
 
         `heard` is called with each topic, and with EVERYTHING as soon as it is so. Raises when it
         cannot go on, for the caller to begin anew. By itself, there are no others.
         """
-        heard(EVERYTHING)
+        heard(ALL_TOPICS)
         await asyncio.get_running_loop().create_future()
 
     @abstractmethod

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import BigInteger, Connection, Select, cast, func, select
 
 CHANNEL = "tocsin"
-EVERYTHING = ""
+ALL_TOPICS = ""
 """The topic of a listener that may have missed something."""
 
-Heard = Callable[[str], None]
+Listener = Callable[[str], None]
 
 
 def announce(connection: Connection, topic: str) -> None:
@@ -22,21 +22,21 @@ def announce(connection: Connection, topic: str) -> None:
         connection.execute(select(func.pg_notify(CHANNEL, topic)))
 
 
-def absent(connection: Connection, nodes: Sequence[int]) -> Sequence[int]:
+def find_absent_nodes(connection: Connection, nodes: Sequence[int]) -> Sequence[int]:
     """Return those of these other nodes that attend no more.
 
     On SQLite it is all of them, since whoever runs is alone.
     """
     if connection.dialect.name != "postgresql":
         return nodes
-    return [node for node in nodes if connection.execute(_try_lock(node)).scalar_one()]
+    return [node for node in nodes if connection.execute(_select_try_lock(node)).scalar_one()]
 
 
-def _try_lock(node: int) -> Select[tuple[bool]]:
+def _select_try_lock(node: int) -> Select[tuple[bool]]:
     return select(func.pg_try_advisory_xact_lock(cast(node, BigInteger)))
 
 
-def exclude_others(connection: Connection, what: str) -> None:
+def lock_exclusively(connection: Connection, what: str) -> None:
     """Return once no other transaction excludes others from `what`; this one does until its end.
 
     SQLite has one transaction that writes in any case.

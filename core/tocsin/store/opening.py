@@ -21,8 +21,8 @@ from tocsin.store.postgres import PostgresDatabase
 from tocsin.store.sqlite import SqliteDatabase
 
 # PostgreSQL's classes of conditions that pass: connection, resources, shutting down or starting
-_AWAY = ("08", "53", "57P")
-_AWAY_CODES = frozenset(
+_TRANSIENT_STATES = ("08", "53", "57P")
+_TRANSIENT_CODES = frozenset(
     {
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
@@ -31,7 +31,7 @@ _AWAY_CODES = frozenset(
         sqlite3.SQLITE_CANTOPEN,
     }
 )
-KINDS = "sqlite:///path or postgresql://user:password@host/name"
+URL_FORMS = "sqlite:///path or postgresql://user:password@host/name"
 
 
 def parse_url(text: str) -> URL:
@@ -39,12 +39,14 @@ def parse_url(text: str) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise OperatorError(f"TOCSIN_DATABASE_URL: this is not a URL; give {KINDS}") from None
+        raise OperatorError(f"TOCSIN_DATABASE_URL: this is not a URL; give {URL_FORMS}") from None
     backend = url.get_backend_name()
     if backend not in {"sqlite", "postgresql", "postgres"}:
-        raise OperatorError(f"TOCSIN_DATABASE_URL: found {backend!r}; give {KINDS}")
+        raise OperatorError(f"TOCSIN_DATABASE_URL: found {backend!r}; give {URL_FORMS}")
     if backend == "sqlite" and url.database in {None, "", ":memory:"}:
-        raise OperatorError(f"TOCSIN_DATABASE_URL: a SQLite database needs a file; give {KINDS}")
+        raise OperatorError(
+            f"TOCSIN_DATABASE_URL: a SQLite database needs a file; give {URL_FORMS}"
+        )
     return url
 
 
@@ -67,7 +69,7 @@ def open_database(url: URL) -> Database:
     return PostgresDatabase(url)
 
 
-def _alembic() -> Config:
+def _configure_alembic() -> Config:
     config = Config()
     config.set_main_option("script_location", "tocsin.store:migrations")
     config.set_main_option("path_separator", "os")
@@ -75,37 +77,38 @@ def _alembic() -> Config:
 
 
 @cache
-def _revisions() -> tuple[str, ...]:
+def _list_revisions() -> tuple[str, ...]:
     """Return the revisions that this version of Tocsin knows, the newest first."""
-    scripts = ScriptDirectory.from_config(_alembic())
+    scripts = ScriptDirectory.from_config(_configure_alembic())
     return tuple(script.revision for script in scripts.walk_revisions())
 
 
-def newest_revision() -> str:
+def get_newest_revision() -> str:
     """Return the revision that this version of Tocsin works with."""
-    return _revisions()[0]
+    return _list_revisions()[0]
 
 
-def _current_revision(connection: Connection) -> str | None:
+def _load_current_revision(connection: Connection) -> str | None:
     """Return the schema's revision, None where there is none; OperatorError for an unknown one."""
     found = MigrationContext.configure(connection).get_current_revision()
-    if found is not None and found not in _revisions():
+    if found is not None and found not in _list_revisions():
         raise OperatorError(
-            f"the database {_shown(connection.engine.url)} has the schema {found}, which this "
-            f"version of Tocsin does not know; it knows up to {newest_revision()}. "
+            f"the database {_format_location(connection.engine.url)} has the schema {found}, "
+            "which this "
+            f"version of Tocsin does not know; it knows up to {get_newest_revision()}. "
             "Run the newer version that made it, or restore a copy"
         )
     return found
 
 
-def _shown(url: URL) -> str:
+def _format_location(url: URL) -> str:
     """Return where a database is, without its password."""
     return str(sqlite_file(url).resolve()) if is_sqlite(url) else url.render_as_string()
 
 
 def _upgrade(connection: Connection) -> None:
-    _current_revision(connection)
-    config = _alembic()
+    _load_current_revision(connection)
+    config = _configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
 
@@ -118,8 +121,8 @@ async def upgrade(database: Database) -> str:
     try:
         await database.write(_upgrade)
     except (SQLAlchemyError, OSError) as error:
-        raise unreachable(error) from error
-    return newest_revision()
+        raise describe_unreachable(error) from error
+    return get_newest_revision()
 
 
 def is_unreachable(error: BaseException) -> bool:
@@ -127,11 +130,15 @@ def is_unreachable(error: BaseException) -> bool:
     if isinstance(error, DBAPIError):
         state = str(getattr(error.orig, "sqlstate", ""))
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without what extends it
-        return error.connection_invalidated or state.startswith(_AWAY) or code in _AWAY_CODES
+        return (
+            error.connection_invalidated
+            or state.startswith(_TRANSIENT_STATES)
+            or code in _TRANSIENT_CODES
+        )
     return isinstance(error, ConnectionError | PoolTimeout)
 
 
-def unreachable(error: Exception) -> OperatorError:
+def describe_unreachable(error: Exception) -> OperatorError:
     """Return what to tell the operator of a database that cannot be used."""
     reason = getattr(error, "orig", None) or error
     return OperatorError(
@@ -142,11 +149,11 @@ def unreachable(error: Exception) -> OperatorError:
 async def check_schema(database: Database) -> None:
     """Return when the schema is the one this version works with; OperatorError where it is not."""
     try:
-        found = await database.read(_current_revision)
+        found = await database.read(_load_current_revision)
     except (SQLAlchemyError, OSError) as error:
-        raise unreachable(error) from error
-    if found != newest_revision():
+        raise describe_unreachable(error) from error
+    if found != get_newest_revision():
         raise OperatorError(
             f"the database's schema is at revision {found or 'none'}, this version of Tocsin works "
-            f"with {newest_revision()}; run `tocsin db upgrade`"
+            f"with {get_newest_revision()}; run `tocsin db upgrade`"
         )

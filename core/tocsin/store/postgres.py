@@ -13,23 +13,28 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from tocsin.errors import OperatorError
-from tocsin.store.codec import dumps, loads
+from tocsin.store.codec import dump_json, load_json
 from tocsin.store.database import Database, Operation, P
-from tocsin.store.notices import CHANNEL, EVERYTHING, Heard
+from tocsin.store.notices import ALL_TOPICS, CHANNEL, Listener
 
 T = TypeVar("T")
 POOL = 10
 # The server notices within half a minute when a node's machine is gone without a word
-_NOTICED = {
+_KEEPALIVE = {
     "server_settings": {
         "tcp_keepalives_idle": "10",
         "tcp_keepalives_interval": "5",
         "tcp_keepalives_count": "4",
     }
 }
-_PATIENCE = 300  # seconds for one statement: no migration takes longer, and no network that works
-_UNDONE = ("40001", "40P01")  # serialization_failure, deadlock_detected (appendix A of its manual)
-_TRIES = 3
+_STATEMENT_TIMEOUT = (
+    300  # seconds for one statement: no migration takes longer, and no network that works
+)
+_RETRIED_STATES = (
+    "40001",
+    "40P01",
+)  # serialization_failure, deadlock_detected (appendix A of its manual)
+_MAX_TRIES = 3
 _HEARTBEAT = 10  # seconds after which a session that the network has lost is noticed
 # What libpq calls a parameter, and what asyncpg does
 _PARAMETERS = {
@@ -56,8 +61,8 @@ def _make_engine(url: URL, **pool: Any) -> AsyncEngine:
             _driver_url(url),
             **pool,
             hide_parameters=True,  # they may be hashes and encrypted keys, and errors are logged
-            json_serializer=dumps,
-            json_deserializer=loads,
+            json_serializer=dump_json,
+            json_deserializer=load_json,
         )
     except ModuleNotFoundError as error:
         raise OperatorError(
@@ -65,7 +70,7 @@ def _make_engine(url: URL, **pool: Any) -> AsyncEngine:
         ) from error
 
 
-async def _happens(event: asyncio.Event, seconds: float) -> bool:
+async def _wait_for_event(event: asyncio.Event, seconds: float) -> bool:
     """Return whether the event happens within so many seconds."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
@@ -77,9 +82,12 @@ class PostgresDatabase(Database):
 
     def __init__(self, url: URL) -> None:
         self._engine = _make_engine(
-            url, pool_size=POOL, max_overflow=0, connect_args={"command_timeout": _PATIENCE}
+            url,
+            pool_size=POOL,
+            max_overflow=0,
+            connect_args={"command_timeout": _STATEMENT_TIMEOUT},
         )
-        self._attending = _make_engine(url, poolclass=NullPool, connect_args=_NOTICED)
+        self._attending = _make_engine(url, poolclass=NullPool, connect_args=_KEEPALIVE)
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._under_way = 0
         self._is_idle = asyncio.Event()
@@ -115,11 +123,11 @@ class PostgresDatabase(Database):
 
         What PostgreSQL undoes since another transaction was in its way is done again.
         """
-        for _ in range(_TRIES - 1):
+        for _ in range(_MAX_TRIES - 1):
             try:
                 return await self._write(operation, *args, **kwargs)
             except DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) not in _UNDONE:
+                if getattr(error.orig, "sqlstate", None) not in _RETRIED_STATES:
                     raise
         return await self._write(operation, *args, **kwargs)
 
@@ -128,7 +136,7 @@ class PostgresDatabase(Database):
             async with self._engine.begin() as connection:
                 return await connection.run_sync(operation, *args, **kwargs)
 
-    async def attend(self, node: int, heard: Heard) -> None:
+    async def attend(self, node: int, heard: Listener) -> None:
         """Hold the advisory lock that is called `node`, and listen, until cancelled.
 
         It ends with the session that holds it, however that ends. Raises ConnectionError then.
@@ -140,8 +148,8 @@ class PostgresDatabase(Database):
             driver.add_termination_listener(lambda _: gone.set())
             await driver.add_listener(CHANNEL, lambda *notice: heard(notice[-1]))
             await driver.execute("SELECT pg_advisory_lock($1)", node)
-            heard(EVERYTHING)
-            while not await _happens(gone, _HEARTBEAT):
+            heard(ALL_TOPICS)
+            while not await _wait_for_event(gone, _HEARTBEAT):
                 await driver.execute("SELECT 1", timeout=_HEARTBEAT)
         raise ConnectionError("the connection that the node was known by has ended")
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, select, update
 
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import EPOCH, sequences
 
 INCIDENT_NUMBER = "incident_number"
@@ -15,7 +15,7 @@ AUDIT_POSITION = "audit_position"
 _EVENTS_KEPT_FROM = "events_kept_from"
 
 
-def allot(connection: Connection, name: str, count: int) -> range:
+def allot_numbers(connection: Connection, name: str, count: int) -> range:
     """Return the next `count` numbers of a sequence, held until this transaction ends."""
     statement = (
         update(sequences)
@@ -27,23 +27,23 @@ def allot(connection: Connection, name: str, count: int) -> range:
     return range(last - count + 1, last + 1)
 
 
-def last_allotted(connection: Connection, name: str) -> int:
+def load_last_allotted(connection: Connection, name: str) -> int:
     """Return the highest number that has been committed, 0 where there is none yet."""
     return int(
         connection.execute(select(sequences.c.value).where(sequences.c.name == name)).scalar_one()
     )
 
 
-def keep_events_from(connection: Connection, moment: datetime) -> None:
+def record_events_kept_from(connection: Connection, moment: datetime) -> None:
     """Note that events of before this moment may have been removed."""
     value = (moment - EPOCH) // timedelta(microseconds=1)
-    statement = insert_into(connection, sequences).values(name=_EVENTS_KEPT_FROM, value=value)
+    statement = build_insert(connection, sequences).values(name=_EVENTS_KEPT_FROM, value=value)
     connection.execute(
         statement.on_conflict_do_update(index_elements=["name"], set_={"value": value})
     )
 
 
-def events_kept_from(connection: Connection) -> datetime:
+def load_events_kept_from(connection: Connection) -> datetime:
     """Return the moment from which on every event is still there."""
     query = select(sequences.c.value).where(sequences.c.name == _EVENTS_KEPT_FROM)
     return EPOCH + timedelta(microseconds=connection.execute(query).scalar() or 0)

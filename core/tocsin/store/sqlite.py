@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from tocsin.store.codec import dumps, loads
+from tocsin.store.codec import dump_json, load_json
 from tocsin.store.database import Database, Operation, P
 
 T = TypeVar("T")
@@ -43,8 +43,8 @@ def make_engine(path: Path) -> Engine:
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
         hide_parameters=True,  # they may be hashes and encrypted keys, and errors are logged
-        json_serializer=dumps,
-        json_deserializer=loads,
+        json_serializer=dump_json,
+        json_deserializer=load_json,
     )
     event.listen(engine, "connect", _prepare)
     return engine
@@ -115,7 +115,7 @@ class _Writer(threading.Thread):
         while (job := self._jobs.get()) is not None:
             group = self._gather(job)
             self._run_group(group)
-            self._loop.call_soon_threadsafe(_answer, group)
+            self._loop.call_soon_threadsafe(_answer_group, group)
         if self._connection is not None:
             self._connection.close()
 
@@ -163,7 +163,7 @@ def _in_transaction(connection: Connection) -> bool:
     return driver is not None and bool(driver.in_transaction)
 
 
-def _answer(group: Sequence[_Job]) -> None:
+def _answer_group(group: Sequence[_Job]) -> None:
     for job in group:
         job.answer()
 

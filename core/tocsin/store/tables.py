@@ -40,7 +40,7 @@ else:
     _MomentBase = TypeDecorator
 
 
-class Moment(_MomentBase):
+class Timestamp(_MomentBase):
     """An aware datetime, kept as microseconds since the epoch."""
 
     impl = BigInteger
@@ -94,10 +94,10 @@ incidents = Table(
     Column("merged_into", String(500)),
     Column("source_url", Text),
     Column("techniques", Document, nullable=False),
-    Column("occurred_at", Moment, nullable=False),
-    Column("source_changed_at", Moment),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("occurred_at", Timestamp, nullable=False),
+    Column("source_changed_at", Timestamp),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
     Column("change", BigInteger, nullable=False, unique=True),
     Column("alert_outcome", String(20), nullable=False),
     Column("alert_count", Integer, nullable=False),
@@ -145,7 +145,7 @@ incident_alerts = Table(
     Column("external_id", String(200), primary_key=True),
     Column("title", Text, nullable=False),
     Column("severity", String(20), nullable=False),
-    Column("occurred_at", Moment, nullable=False),
+    Column("occurred_at", Timestamp, nullable=False),
 )
 
 stream_positions = Table(
@@ -156,8 +156,8 @@ stream_positions = Table(
     Column("position", Document),
     Column("revision", BigInteger, nullable=False),
     Column("first_read_done", Boolean, nullable=False),
-    Column("covered_until", Moment),
-    Column("updated_at", Moment, nullable=False),
+    Column("covered_until", Timestamp),
+    Column("updated_at", Timestamp, nullable=False),
 )
 
 # One row for each provider that a node has read: whose it is, and how it does. Who holds the lease
@@ -170,14 +170,14 @@ providers = Table(
     Column("poll_ms", BigInteger, nullable=False),
     Column("node", BigInteger),
     Column("lease", String(40)),
-    Column("leased_until", Moment),
-    Column("read_at", Moment),
-    Column("succeeded_at", Moment),
-    Column("failing_since", Moment),
+    Column("leased_until", Timestamp),
+    Column("read_at", Timestamp),
+    Column("succeeded_at", Timestamp),
+    Column("failing_since", Timestamp),
     Column("failures", Integer, nullable=False),
     Column("outcome", String(20)),
     Column("reason", Text),
-    Column("next_read_at", Moment),
+    Column("next_read_at", Timestamp),
     Column("clock_skew_ms", BigInteger),
 )
 
@@ -188,8 +188,8 @@ rereads = Table(
     Column("provider", String(100), primary_key=True),
     Column("external_id", String(500), primary_key=True),
     Column("step", Integer, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("due_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
     Index("ix_rereads_provider_due_at", "provider", "due_at"),
 )
 
@@ -199,13 +199,13 @@ backfills = Table(
     metadata,
     Column("id", String(40), primary_key=True),
     Column("provider", String(100), nullable=False),
-    Column("start", Moment, nullable=False),
-    Column("end", Moment, nullable=False),
+    Column("start", Timestamp, nullable=False),
+    Column("end", Timestamp, nullable=False),
     Column("origin", String(20), nullable=False),
     Column("alert", Boolean, nullable=False),
     Column("state", String(20), nullable=False),
     Column("positions", Document, nullable=False),
-    Column("reached", Moment),
+    Column("reached", Timestamp),
     Column("pages", Integer, nullable=False),
     Column("records", BigInteger, nullable=False),
     Column("new", Integer, nullable=False),
@@ -213,11 +213,11 @@ backfills = Table(
     Column("rejected", Integer, nullable=False),
     Column("failures", Integer, nullable=False),
     Column("reason", Text),
-    Column("due_at", Moment, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
     Column("created_by", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    Column("finished_at", Moment),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("finished_at", Timestamp),
     Index("ix_backfills_provider_start", "provider", "start"),
 )
 Index(
@@ -247,8 +247,8 @@ coverage = Table(
     Column("new", Integer, nullable=False),
     Column("changed", Integer, nullable=False),
     Column("rejected", Integer, nullable=False),
-    Column("started_at", Moment, nullable=False),
-    Column("finished_at", Moment, nullable=False),
+    Column("started_at", Timestamp, nullable=False),
+    Column("finished_at", Timestamp, nullable=False),
     Index("ix_coverage_provider_stream_source_id", "provider", "stream", "source", "id"),
     Index("ix_coverage_finished_at", "finished_at"),
 )
@@ -271,7 +271,7 @@ quarantine = Table(
     Column("location", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
 )
 
 events = Table(
@@ -279,7 +279,7 @@ events = Table(
     metadata,
     Column("id", String(40), primary_key=True),
     Column("event_type", String(40), nullable=False),
-    Column("timestamp", Moment, nullable=False),
+    Column("timestamp", Timestamp, nullable=False),
     Column("data", Document, nullable=False),
     Column("subject", String(200), nullable=False),
     Column("related", Document, nullable=False),
@@ -312,14 +312,14 @@ destinations = Table(
     Column("reason", String(40)),
     Column("detail", Text),
     Column("created_by", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
     Column("failures", Integer, nullable=False),
-    Column("failing_since", Moment),
+    Column("failing_since", Timestamp),
     Column("holds", Integer, nullable=False),
-    Column("held_until", Moment),
-    Column("probing_until", Moment),
-    Column("free_at", Moment),
+    Column("held_until", Timestamp),
+    Column("probing_until", Timestamp),
+    Column("free_at", Timestamp),
 )
 
 # `schedule_start` is how many attempts there had been when the present schedule began.
@@ -333,18 +333,18 @@ deliveries = Table(
     Column("state", String(20), nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("schedule_start", Integer, nullable=False),
-    Column("due_at", Moment, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
     Column("lease", String(40)),
     Column("holder", BigInteger),
     Column("remote_id", Text),
     Column("remote_url", Text),
     Column("reason", Text),
-    Column("created_at", Moment, nullable=False),
-    Column("finished_at", Moment),
+    Column("created_at", Timestamp, nullable=False),
+    Column("finished_at", Timestamp),
     # After which no attempt began, and what that was before the present lease: an attempt may leave
     # nothing else behind
-    Column("begun_by", Moment),
-    Column("begun_before", Moment),
+    Column("begun_by", Timestamp),
+    Column("begun_before", Timestamp),
     UniqueConstraint("event_id", "destination"),
 )
 Index(
@@ -388,7 +388,7 @@ remote_objects = Table(
     # Where that is, in the channel's words: what it was told to do there may have changed since
     Column("home", Text, nullable=False),
     Column("event_id", String(40), nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
 )
 
 # Sending many deliveries again, a batch at a time: `position` is the last delivery that was done.
@@ -402,9 +402,9 @@ replays = Table(
     Column("replayed", BigInteger, nullable=False),
     Column("position", String(40), nullable=False),
     Column("created_by", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    Column("finished_at", Moment),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("finished_at", Timestamp),
 )
 Index(
     "ix_replays_running",
@@ -418,7 +418,7 @@ attempts = Table(
     metadata,
     Column("delivery_id", ForeignKey("deliveries.id"), primary_key=True),
     Column("number", Integer, primary_key=True),
-    Column("started_at", Moment, nullable=False),
+    Column("started_at", Timestamp, nullable=False),
     Column("duration_ms", Integer, nullable=False),
     Column("outcome", String(20), nullable=False),
     Column("status", Integer),
@@ -438,14 +438,14 @@ api_keys = Table(
     Column("scopes", Document, nullable=False),
     Column("secret_hash", Text, nullable=False),
     Column("previous_hash", Text),
-    Column("previous_expires_at", Moment),
+    Column("previous_expires_at", Timestamp),
     Column("created_by", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    Column("expires_at", Moment, nullable=False),
-    Column("last_used_at", Moment),
-    Column("last_rotated_at", Moment),
-    Column("disabled_at", Moment),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("last_used_at", Timestamp),
+    Column("last_rotated_at", Timestamp),
+    Column("disabled_at", Timestamp),
     Column("search", Text, nullable=False),
 )
 
@@ -459,10 +459,10 @@ api_clients = Table(
     Column("scopes", Document, nullable=False),
     Column("secret_hash", Text, nullable=False),
     Column("created_by", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    Column("last_used_at", Moment),
-    Column("disabled_at", Moment),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("last_used_at", Timestamp),
+    Column("disabled_at", Timestamp),
     Column("token_generation", Integer, nullable=False),
     Column("search", Text, nullable=False),
 )
@@ -471,7 +471,7 @@ revoked_tokens = Table(
     "revoked_tokens",
     metadata,
     Column("jti", String(40), primary_key=True),
-    Column("expires_at", Moment, nullable=False, index=True),
+    Column("expires_at", Timestamp, nullable=False, index=True),
 )
 
 # A key is published before it signs and after it did, so that others may keep what they read.
@@ -483,9 +483,9 @@ signing_keys = Table(
     Column("algorithm", String(20), nullable=False),
     Column("public_key", Text, nullable=False),
     Column("private_key", LargeBinary, nullable=False),  # encrypted
-    Column("created_at", Moment, nullable=False),
-    Column("signs_from", Moment, nullable=False),
-    Column("retires_at", Moment),
+    Column("created_at", Timestamp, nullable=False),
+    Column("signs_from", Timestamp, nullable=False),
+    Column("retires_at", Timestamp),
     Index("ix_signing_keys_purpose_signs_from", "purpose", "signs_from"),
 )
 
@@ -512,15 +512,15 @@ sessions = Table(
     Column("entity_count", Integer),
     Column("report", Document),
     Column("created_by", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    Column("asked_at", Moment, nullable=False),
-    Column("started_at", Moment),
-    Column("completed_at", Moment),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("asked_at", Timestamp, nullable=False),
+    Column("started_at", Timestamp),
+    Column("completed_at", Timestamp),
     Column("attempts", Integer, nullable=False),  # how many nodes have taken this run up
     Column("node", BigInteger),
     Column("lease", String(40)),
-    Column("leased_until", Moment),
+    Column("leased_until", Timestamp),
     Index("ix_sessions_status_id", "status", "id"),
     Index("ix_sessions_provider_id", "provider", "id"),
     Index("ix_sessions_schedule_id_id", "schedule_id", "id"),
@@ -535,7 +535,7 @@ session_messages = Table(
     Column("role", String(20), nullable=False),  # user or investigator
     Column("text", Text, nullable=False),
     Column("created_by", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
 )
 
 # The ledger: every question of an investigation with its answer, and every conclusion. Numbers go
@@ -555,7 +555,7 @@ session_steps = Table(
     Column("reason", Text),
     Column("conclusion", Text),
     Column("evidence", Document),
-    Column("started_at", Moment, nullable=False),
+    Column("started_at", Timestamp, nullable=False),
     Column("duration_ms", Integer, nullable=False),
     Column("elapsed_ms", BigInteger, nullable=False),  # since the run began, without interruptions
 )
@@ -574,16 +574,16 @@ schedules = Table(
     Column("status", String(20), nullable=False),  # active, disabled or deleted
     Column("disabled_reason", String(30)),
     Column("revision", Integer, nullable=False),
-    Column("anchor_at", Moment, nullable=False),
-    Column("next_fire_at", Moment),
-    Column("next_run_at", Moment),
+    Column("anchor_at", Timestamp, nullable=False),
+    Column("next_fire_at", Timestamp),
+    Column("next_run_at", Timestamp),
     Column("consecutive_failures", Integer, nullable=False),
-    Column("last_run_at", Moment),
+    Column("last_run_at", Timestamp),
     Column("last_status", String(20)),
     Column("last_error", Text),
     Column("created_by", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
     Index("ix_schedules_status_name", "status", "name"),
     Index("ix_schedules_next_run_at", "next_run_at"),
 )
@@ -604,15 +604,15 @@ schedule_runs = Table(
     Column("id", String(40), primary_key=True),
     Column("schedule_id", ForeignKey("schedules.id"), nullable=False),
     Column("trigger", String(10), nullable=False),  # clock or manual
-    Column("fire_at", Moment, nullable=False),
-    Column("due_at", Moment, nullable=False),
+    Column("fire_at", Timestamp, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
     Column("state", String(20), nullable=False),
     Column("count", Integer, nullable=False),
-    Column("until", Moment),
+    Column("until", Timestamp),
     Column("session_id", String(40), unique=True),
-    Column("started_at", Moment),
-    Column("begin_by", Moment),  # when it fails, unless a node has taken its session up
-    Column("ended_at", Moment),
+    Column("started_at", Timestamp),
+    Column("begin_by", Timestamp),  # when it fails, unless a node has taken its session up
+    Column("ended_at", Timestamp),
     Column("cause", String(20)),
     Column("reason", Text),
     Column("created_by", Text, nullable=False),
@@ -651,9 +651,9 @@ write_backs = Table(
     Column("attempts", Integer, nullable=False),
     Column("failures", Integer, nullable=False),  # attempts that count towards giving up
     Column("reason", Text),
-    Column("due_at", Moment, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("finished_at", Moment),
+    Column("due_at", Timestamp, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("finished_at", Timestamp),
 )
 Index(
     "ix_write_backs_due",
@@ -671,9 +671,9 @@ enrichments = Table(
     Column("kind", String(20), primary_key=True),
     Column("value", String(2048), primary_key=True),
     Column("content", Document),  # null where nothing is known
-    Column("fetched_at", Moment, nullable=False),
-    Column("changed_at", Moment, nullable=False),
-    Column("expires_at", Moment),
+    Column("fetched_at", Timestamp, nullable=False),
+    Column("changed_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp),
 )
 
 # The edges of the graph beside those that incidents say by themselves (incident_entities,
@@ -687,8 +687,8 @@ relations = Table(
     Column("type", String(20), nullable=False),
     Column("target_kind", String(20), nullable=False),
     Column("target_value", String(2048), nullable=False),
-    Column("first_seen", Moment, nullable=False),
-    Column("last_seen", Moment, nullable=False),
+    Column("first_seen", Timestamp, nullable=False),
+    Column("last_seen", Timestamp, nullable=False),
     Column("count", BigInteger, nullable=False),
     Column("tlp", Integer, nullable=False),  # the ranks of its marking
     Column("pap", Integer, nullable=False),
@@ -715,7 +715,7 @@ relation_sources = Table(
     metadata,
     Column("relation_id", ForeignKey("relations.id"), primary_key=True),
     Column("source", String(200), primary_key=True),
-    Column("at", Moment, nullable=False),
+    Column("at", Timestamp, nullable=False),
 )
 
 # What can be searched for: one for each incident and each session; a higher id was indexed later.
@@ -727,7 +727,7 @@ documents = Table(
     Column("id", Counter, primary_key=True, autoincrement=False),
     Column("kind", String(20), nullable=False),
     Column("record", String(40), nullable=False),  # an incident's number, a session's id
-    Column("at", Moment, nullable=False),
+    Column("at", Timestamp, nullable=False),
     Column("change", BigInteger),  # the incident's, as it was indexed
     Column("title", Text, nullable=False),
     Column("entities", Text, nullable=False),  # as tokens, for ranking
@@ -749,8 +749,8 @@ entities = Table(
     Column("kind", String(20), primary_key=True),
     Column("value", String(2048), primary_key=True),
     Column("incident_count", BigInteger, nullable=False),
-    Column("first_seen", Moment, nullable=False),
-    Column("last_seen", Moment, nullable=False),
+    Column("first_seen", Timestamp, nullable=False),
+    Column("last_seen", Timestamp, nullable=False),
     Column("last_incident", BigInteger, nullable=False),
 )
 
@@ -779,7 +779,7 @@ audit = Table(
     "audit",
     metadata,
     Column("id", Counter, primary_key=True),
-    Column("at", Moment, nullable=False),
+    Column("at", Timestamp, nullable=False),
     Column("actor", Text, nullable=False),
     Column("action", String(60), nullable=False),
     Column("target", Text),
@@ -807,7 +807,7 @@ idempotency_keys = Table(
     Column("status", Integer, nullable=False),
     Column("content", Document),  # null where the answer carried a secret
     Column("record", Text),
-    Column("created_at", Moment, nullable=False, index=True),
+    Column("created_at", Timestamp, nullable=False, index=True),
 )
 
 # What each node has let through since it started, for the others to count in.
@@ -818,7 +818,7 @@ rate_usage = Table(
     Column("key", String(300), primary_key=True),
     Column("node", String(40), primary_key=True),
     Column("used", BigInteger, nullable=False),
-    Column("updated_at", Moment, nullable=False, index=True),
+    Column("updated_at", Timestamp, nullable=False, index=True),
 )
 
 console_sessions = Table(
@@ -828,6 +828,6 @@ console_sessions = Table(
     Column("principal", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("role", String(10), nullable=False),
-    Column("begun_at", Moment, nullable=False),
-    Column("expires_at", Moment, nullable=False, index=True),
+    Column("begun_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False, index=True),
 )

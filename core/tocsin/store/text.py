@@ -9,10 +9,10 @@ _DIGEST = 64
 
 
 @overload
-def clean(text: str, limit: int) -> str: ...
+def clean_text(text: str, limit: int) -> str: ...
 @overload
-def clean(text: None, limit: int) -> None: ...
-def clean(text: str | None, limit: int) -> str | None:
+def clean_text(text: None, limit: int) -> None: ...
+def clean_text(text: str | None, limit: int) -> str | None:
     """Return `text` shortened visibly to `limit` characters, without NUL and lone surrogates."""
     if text is None:
         return None
@@ -25,6 +25,6 @@ def clean(text: str | None, limit: int) -> str | None:
 def clean_identifier(text: str, limit: int) -> str:
     """Return `text` as `clean` does, but so that different long identifiers stay different."""
     if len(text) <= limit:
-        return clean(text, limit)
+        return clean_text(text, limit)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return clean(text[: limit - _DIGEST - 1], limit) + "…" + digest
+    return clean_text(text[: limit - _DIGEST - 1], limit) + "…" + digest

@@ -43,7 +43,7 @@ _POISONED_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Mishap:
+class ScheduledFault:
     """Something that goes wrong at a moment of the day."""
 
     at: datetime
@@ -55,7 +55,7 @@ class Mishap:
     """Whether the next incident that changes breaks every list, for an hour."""
 
 
-class Day:
+class Scenario:
     """What changes in a SIEM from `start` on, `changes` times in all.
 
     Incidents appear, are updated, escalated, closed and merged; some in bursts of one and the same
@@ -76,9 +76,9 @@ class Day:
         self.settled_at = self.end + LATEST_ENTITIES
         """When everything has become visible."""
         random = Random(seed)  # noqa: S311 - a story, not a secret
-        self.cases = tuple(_Story(random, start, length).tell(changes))
+        self.cases = tuple(_Generator(random, start, length).tell(changes))
         """Every version of every incident, with true times, the oldest first."""
-        self.mishaps = tuple(_plan(random, start, length, changes))
+        self.mishaps = tuple(_plan_faults(random, start, length, changes))
         self._cases = deque(self.cases)
         self._mishaps = deque(self.mishaps)
         self._healing: deque[tuple[datetime, str]] = deque()
@@ -91,7 +91,7 @@ class Day:
             due.append(self._cases.popleft())
         return due
 
-    def unfold(self, simulator: Simulator) -> None:
+    def play(self, simulator: Simulator) -> None:
         """Let happen in a simulator what is due by its clock."""
         now = simulator.siem.clock.now()
         while self._mishaps and self._mishaps[0].at <= now:
@@ -105,7 +105,7 @@ class Day:
         while self._healing and self._healing[0][0] <= now:
             simulator.siem.poisoned.discard(self._healing.popleft()[1])
 
-    def _go_wrong(self, mishap: Mishap, simulator: Simulator) -> None:
+    def _go_wrong(self, mishap: ScheduledFault, simulator: Simulator) -> None:
         if mishap.fault is not None:
             simulator.fail(mishap.fault)
         if mishap.skew is not None:
@@ -113,7 +113,9 @@ class Day:
         self._poisons = self._poisons or mishap.poisons
 
 
-def _plan(random: Random, start: datetime, length: timedelta, changes: int) -> list[Mishap]:
+def _plan_faults(
+    random: Random, start: datetime, length: timedelta, changes: int
+) -> list[ScheduledFault]:
     """Return what goes wrong over the day, leaving its last hour alone."""
     until = length - timedelta(hours=1)
 
@@ -121,16 +123,16 @@ def _plan(random: Random, start: datetime, length: timedelta, changes: int) -> l
         return start + until * random.random()
 
     times = max(2, changes // CHANGES_A_FAULT)
-    faults = [Mishap(moment(), fault=fault) for fault in Fault for _ in range(times)]
+    faults = [ScheduledFault(moment(), fault=fault) for fault in Fault for _ in range(times)]
     skews = [
-        Mishap(start + until * (place + 1) / (len(_SKEWS) + 1), skew=skew)
+        ScheduledFault(start + until * (place + 1) / (len(_SKEWS) + 1), skew=skew)
         for place, skew in enumerate(_SKEWS)
     ]
-    poisons = [Mishap(moment(), poisons=True) for _ in range(4)]
+    poisons = [ScheduledFault(moment(), poisons=True) for _ in range(4)]
     return sorted([*faults, *skews, *poisons], key=lambda mishap: mishap.at)
 
 
-class _Story:
+class _Generator:
     """Makes up what happens, one change after the other."""
 
     def __init__(self, random: Random, start: datetime, length: timedelta) -> None:

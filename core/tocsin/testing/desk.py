@@ -8,15 +8,15 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from tocsin.investigations.citing import incidents_in
-from tocsin.model import Answered, Outcome, Phase, Question
-from tocsin.testing.script import NotThereError, Script, answer_from
+from tocsin.investigations.citing import find_cited_incidents
+from tocsin.model import Phase, QueryOutcome, QueryResult, Question
+from tocsin.testing.script import NotThereError, QueryScript, answer_question
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecordedStep:
     """One step of a run: a question and what came of it, or a conclusion and its evidence."""
 
     reference: str
@@ -24,7 +24,7 @@ class Step:
     phase: Phase | None
     _: KW_ONLY
     question: Question[Any] | None = None
-    answered: Answered[Any] | None = None
+    answered: QueryResult[Any] | None = None
     conclusion: str = ""
     evidence: tuple[str, ...] = ()
 
@@ -35,7 +35,7 @@ class Step:
 
 
 @dataclass(kw_only=True, slots=True)
-class ScriptedDesk(Script):
+class ScriptedQueryClient(QueryScript):
     """Answers questions from what it is given, numbers each step, and keeps it in `steps`.
 
     Windows, limits and orders are as the service has them. What two tasks ask at once raises
@@ -44,10 +44,10 @@ class ScriptedDesk(Script):
 
     steps_before: int = 0
     """How many steps earlier runs of the session took."""
-    steps: list[Step] = field(default_factory=list, init=False)
+    steps: list[RecordedStep] = field(default_factory=list, init=False)
     phases: list[Phase] = field(default_factory=list, init=False)
     """What was entered, in order."""
-    _recorded: Sequence[Step] | None = field(default=None, init=False)
+    _recorded: Sequence[RecordedStep] | None = field(default=None, init=False)
     _trouble: AssertionError | None = field(default=None, init=False)
     _is_asked: bool = field(default=False, init=False)
 
@@ -66,11 +66,13 @@ class ScriptedDesk(Script):
         """Everything that may be cited: the steps, and the incidents that answers have named."""
         steps = {step.reference for step in self.steps}
         contents = (step.answered.content for step in self.steps if step.answered)
-        return steps | {incident for content in contents for incident in incidents_in(content)}
+        return steps | {
+            incident for content in contents for incident in find_cited_incidents(content)
+        }
 
-    def replay(self) -> ScriptedDesk:
+    def replay(self) -> ScriptedQueryClient:
         """Return a desk that says what this one has said, and AssertionError to anything else."""
-        desk = ScriptedDesk(each_takes=self.each_takes, steps_before=self.steps_before)
+        desk = ScriptedQueryClient(each_takes=self.each_takes, steps_before=self.steps_before)
         desk._recorded = tuple(self.steps)
         return desk
 
@@ -89,12 +91,12 @@ class ScriptedDesk(Script):
         """Note that what follows belongs to this phase."""
         self.phases.append(phase)
 
-    async def ask(self, question: Question[T]) -> Answered[T]:
+    async def ask(self, question: Question[T]) -> QueryResult[T]:
         """Return what came of a question."""
         [only] = await self.ask_all([question])
         return only
 
-    async def ask_all(self, questions: Sequence[Question[T]]) -> list[Answered[T]]:
+    async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
         """Return what came of each, in their order."""
         if self._is_asked:
             raise self._stop("it is asked from two tasks at once; `ask_all` asks side by side")
@@ -108,17 +110,21 @@ class ScriptedDesk(Script):
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
         """Note a conclusion, and what it rests on; return its own step."""
         self._next_recorded((text, tuple(evidence)))
-        step = Step(self._reference, self._phase, conclusion=text, evidence=tuple(evidence))
+        step = RecordedStep(self._reference, self._phase, conclusion=text, evidence=tuple(evidence))
         self.steps.append(step)
         return step.reference
 
-    def _take(self, question: Question[T]) -> Answered[T]:
+    def _take(self, question: Question[T]) -> QueryResult[T]:
         recorded = self._next_recorded(question)
         answer = recorded.answered if recorded else self._answer(question)
-        self.steps.append(Step(self._reference, self._phase, question=question, answered=answer))
-        return cast("Answered[T]", answer)
+        self.steps.append(
+            RecordedStep(self._reference, self._phase, question=question, answered=answer)
+        )
+        return cast("QueryResult[T]", answer)
 
-    def _next_recorded(self, said: Question[Any] | tuple[str, tuple[str, ...]]) -> Step | None:
+    def _next_recorded(
+        self, said: Question[Any] | tuple[str, tuple[str, ...]]
+    ) -> RecordedStep | None:
         """Return the step that a replay is at, which must say the same; None without a replay."""
         if self._recorded is None:
             return None
@@ -142,14 +148,14 @@ class ScriptedDesk(Script):
     def _phase(self) -> Phase | None:
         return self.phases[-1] if self.phases else None
 
-    def _answer(self, question: Question[Any]) -> Answered[Any]:
+    def _answer(self, question: Question[Any]) -> QueryResult[Any]:
         step, of = self._reference, question.asked_of
         if of in self.away:
-            return Answered(step=step, outcome=Outcome.UNAVAILABLE, reason=self.away[of])
+            return QueryResult(step=step, outcome=QueryOutcome.UNAVAILABLE, reason=self.away[of])
         try:
-            content = answer_from(self, question)
+            content = answer_question(self, question)
         except NotThereError as error:
-            return Answered(step=step, outcome=Outcome.REFUSED, reason=str(error))
+            return QueryResult(step=step, outcome=QueryOutcome.REFUSED, reason=str(error))
         except TypeError as error:
             raise self._stop(str(error)) from error
-        return Answered(step=step, outcome=Outcome.ANSWERED, content=content)
+        return QueryResult(step=step, outcome=QueryOutcome.ANSWERED, content=content)

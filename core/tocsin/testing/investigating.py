@@ -6,9 +6,9 @@ from dataclasses import fields
 from datetime import UTC, datetime
 
 from tocsin.hookspecs import Investigator
-from tocsin.investigations.citing import citable_after, cited_in
+from tocsin.investigations.citing import collect_citable, collect_citations
 from tocsin.model import Inquiry, Persona, Report
-from tocsin.testing.desk import ScriptedDesk
+from tocsin.testing.desk import ScriptedQueryClient
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 """When a run is asked for, unless a test says otherwise."""
@@ -16,7 +16,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 async def investigate(
     investigator: Investigator,
-    desk: ScriptedDesk,
+    desk: ScriptedQueryClient,
     *messages: str,
     persona: Persona = Persona.ANALYST,
     provider: str | None = None,
@@ -46,7 +46,7 @@ async def investigate(
     return report
 
 
-async def _run(investigator: Investigator, inquiry: Inquiry, desk: ScriptedDesk) -> Report:
+async def _run(investigator: Investigator, inquiry: Inquiry, desk: ScriptedQueryClient) -> Report:
     try:
         return await investigator.investigate(inquiry, desk)
     finally:
@@ -57,10 +57,10 @@ def _differs(name: str, one: Report, other: Report) -> bool:
     return bool(getattr(one, name) != getattr(other, name))
 
 
-def _check(report: Report, desk: ScriptedDesk, previous: Report | None) -> None:
+def _check(report: Report, desk: ScriptedQueryClient, previous: Report | None) -> None:
     concluded = {reference for step in desk.steps for reference in step.evidence}
-    citable = desk.references | (citable_after(previous) if previous else set())
-    if unknown := sorted((cited_in(report) | concluded) - citable):
+    citable = desk.references | (collect_citable(previous) if previous else set())
+    if unknown := sorted((collect_citations(report) | concluded) - citable):
         raise AssertionError(f"it cites {', '.join(unknown)}, which no answer was")
     names = [finding.id for finding in report.findings]
     if names != [f"F{number}" for number in range(1, len(names) + 1)]:

@@ -12,27 +12,27 @@ from tocsin.model import (
     Edge,
     EnricherSource,
     Enrichment,
-    EnrichmentsOf,
     Entity,
     EntityKind,
-    EventsFound,
-    EventsOf,
+    FindEvents,
+    FindIncidents,
+    FindNeighbors,
+    FoundEvents,
+    GetEnrichments,
+    GetIncidents,
+    GetSightings,
     IncidentRecord,
-    IncidentsAbout,
-    IncidentsNumbered,
-    IncidentsWithin,
+    ListIncidents,
+    ListSources,
     Match,
-    Matching,
-    Neighbourhood,
-    NeighboursOf,
+    Neighborhood,
     Node,
     ProviderSource,
     Question,
+    SearchHistory,
     SiemEvent,
     Sighting,
-    SightingsOf,
     Sources,
-    WhoIsThere,
     Window,
 )
 from tocsin.observables import Environment
@@ -46,7 +46,7 @@ class NotThereError(Exception):
 
 
 @dataclass(kw_only=True, slots=True)
-class Script:
+class QueryScript:
     """Everything that there is to be known."""
 
     incidents: Sequence[IncidentRecord] = ()
@@ -56,7 +56,7 @@ class Script:
     """By enricher; each that is named here can be asked."""
     edges: Sequence[Edge] = ()
     matches: Sequence[Match] = ()
-    """What `Matching` finds, where its title holds every word."""
+    """What `SearchHistory` finds, where its title holds every word."""
     environment: Environment = field(default_factory=Environment)
     """Tells what is internal and what is well known."""
     away: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Script:
     """How long each question is said to have taken."""
 
 
-def answer_from(script: Script, question: Question[Any]) -> Any:
+def answer_question(script: QueryScript, question: Question[Any]) -> Any:
     """Return what a script has for a question, as the service orders and limits it.
 
     Raises NotThereError where nobody of the name is there, and TypeError for no question at all.
@@ -78,7 +78,7 @@ def answer_from(script: Script, question: Question[Any]) -> Any:
     return answer(script, question)
 
 
-def _sources(script: Script, _: WhoIsThere) -> Sources:
+def _list_sources(script: QueryScript, _: ListSources) -> Sources:
     if script.sources is not None:
         return script.sources
     names = sorted({*script.events, *(record.provider for record in script.incidents)})
@@ -98,22 +98,22 @@ def _sources(script: Script, _: WhoIsThere) -> Sources:
     )
 
 
-def _numbered(script: Script, question: IncidentsNumbered) -> tuple[IncidentRecord, ...]:
+def _get_incidents(script: QueryScript, question: GetIncidents) -> tuple[IncidentRecord, ...]:
     return tuple(record for record in script.incidents if record.number in question.numbers)
 
 
-def _about(script: Script, question: IncidentsAbout) -> tuple[IncidentRecord, ...]:
+def _find_incidents(script: QueryScript, question: FindIncidents) -> tuple[IncidentRecord, ...]:
     involved = (it for it in script.incidents if not set(question.entities).isdisjoint(it.entities))
-    return _latest(involved, question.window, question.provider)[: question.limit]
+    return _select_latest(involved, question.window, question.provider)[: question.limit]
 
 
-def _within(script: Script, question: IncidentsWithin) -> tuple[IncidentRecord, ...]:
+def _list_incidents(script: QueryScript, question: ListIncidents) -> tuple[IncidentRecord, ...]:
     least = question.min_severity.rank
     severe = (record for record in script.incidents if record.severity.rank >= least)
-    return _latest(severe, question.window, question.provider)[: question.limit]
+    return _select_latest(severe, question.window, question.provider)[: question.limit]
 
 
-def _latest(
+def _select_latest(
     records: Iterable[IncidentRecord], window: Window | None, provider: str | None
 ) -> tuple[IncidentRecord, ...]:
     found = [
@@ -124,12 +124,12 @@ def _latest(
     return tuple(sorted(found, key=lambda it: (it.occurred_at, it.number), reverse=True))
 
 
-def _sightings(script: Script, question: SightingsOf) -> tuple[Sighting, ...]:
-    return tuple(_sighting(script, entity) for entity in question.entities)
+def _get_sightings(script: QueryScript, question: GetSightings) -> tuple[Sighting, ...]:
+    return tuple(_build_sighting(script, entity) for entity in question.entities)
 
 
-def _sighting(script: Script, entity: Entity) -> Sighting:
-    records = _latest((it for it in script.incidents if entity in it.entities), None, None)
+def _build_sighting(script: QueryScript, entity: Entity) -> Sighting:
+    records = _select_latest((it for it in script.incidents if entity in it.entities), None, None)
     return Sighting(
         entity=entity,
         incident_count=len(records),
@@ -141,64 +141,64 @@ def _sighting(script: Script, entity: Entity) -> Sighting:
     )
 
 
-def _neighbours(script: Script, question: NeighboursOf) -> Neighbourhood:
+def _find_neighbors(script: QueryScript, question: FindNeighbors) -> Neighborhood:
     nodes, edges = [Node.of(question.entity)], list[Edge]()
     for _ in range(question.depth):
         reached = set(nodes)
         near = [it for it in script.edges if reached & {it.source, it.target}]
         edges += [edge for edge in near if edge not in edges]
-        nodes = list(dict.fromkeys([*nodes, *_ends(edges)]))
+        nodes = list(dict.fromkeys([*nodes, *_endpoints(edges)]))
     kept = edges[: question.limit]
-    nodes = list(dict.fromkeys([nodes[0], *_ends(kept)]))
-    return Neighbourhood(nodes=tuple(nodes), edges=tuple(kept), complete=kept == edges)
+    nodes = list(dict.fromkeys([nodes[0], *_endpoints(kept)]))
+    return Neighborhood(nodes=tuple(nodes), edges=tuple(kept), complete=kept == edges)
 
 
-def _ends(edges: Iterable[Edge]) -> Iterator[Node]:
+def _endpoints(edges: Iterable[Edge]) -> Iterator[Node]:
     for edge in edges:
         yield edge.source
         yield edge.target
 
 
-def _events(script: Script, question: EventsOf) -> EventsFound:
+def _find_events(script: QueryScript, question: FindEvents) -> FoundEvents:
     found = [
         event
-        for event in _of(script.events, question.provider, "provider that finds events")
+        for event in _get_named(script.events, question.provider, "provider that finds events")
         if question.entity in event.entities and event.occurred_at in question.window
     ]
     found.sort(key=lambda event: (event.occurred_at, event.external_id or ""))
     kept = tuple(found[-question.limit :])
-    return EventsFound(events=kept, complete=len(kept) == len(found))
+    return FoundEvents(events=kept, complete=len(kept) == len(found))
 
 
-def _enrichments(script: Script, question: EnrichmentsOf) -> tuple[Enrichment, ...]:
-    said = _of(script.enrichments, question.enricher, "enricher")
+def _get_enrichments(script: QueryScript, question: GetEnrichments) -> tuple[Enrichment, ...]:
+    said = _get_named(script.enrichments, question.enricher, "enricher")
     return tuple(it for entity in question.entities for it in said if it.entity == entity)
 
 
-def _of(several: Mapping[str, Sequence[T]], name: str, what: str) -> Sequence[T]:
+def _get_named(several: Mapping[str, Sequence[T]], name: str, what: str) -> Sequence[T]:
     if name not in several:
         raise NotThereError(f"there is no such {what}")
     return several[name]
 
 
-def _matching(script: Script, question: Matching) -> tuple[Match, ...]:
-    words = _words(question.text)
-    found = [match for match in script.matches if words <= _words(match.title)]
+def _search_history(script: QueryScript, question: SearchHistory) -> tuple[Match, ...]:
+    words = _split_words(question.text)
+    found = [match for match in script.matches if words <= _split_words(match.title)]
     return tuple(sorted(found, key=lambda match: -match.score)[: question.limit])
 
 
-def _words(text: str) -> set[str]:
+def _split_words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
 
-_ANSWERS: dict[type[Question[Any]], Callable[[Script, Any], Any]] = {
-    WhoIsThere: _sources,
-    IncidentsNumbered: _numbered,
-    IncidentsAbout: _about,
-    IncidentsWithin: _within,
-    SightingsOf: _sightings,
-    NeighboursOf: _neighbours,
-    EventsOf: _events,
-    EnrichmentsOf: _enrichments,
-    Matching: _matching,
+_ANSWERS: dict[type[Question[Any]], Callable[[QueryScript, Any], Any]] = {
+    ListSources: _list_sources,
+    GetIncidents: _get_incidents,
+    FindIncidents: _find_incidents,
+    ListIncidents: _list_incidents,
+    GetSightings: _get_sightings,
+    FindNeighbors: _find_neighbors,
+    FindEvents: _find_events,
+    GetEnrichments: _get_enrichments,
+    SearchHistory: _search_history,
 }

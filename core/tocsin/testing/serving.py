@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from tocsin.clock import SystemClock
-from tocsin.testing.day import Day
+from tocsin.testing.day import Scenario
 from tocsin.testing.siem import Siem
 from tocsin.testing.simulator import Simulator
 
@@ -21,13 +21,13 @@ def run_simulator(kind: type[Simulator], *, port: int = 8099, changes: int = 500
     others are made as the hours pass.
     """
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(kind, port, changes))
+        asyncio.run(_serve_simulator(kind, port, changes))
 
 
-async def _serve(kind: type[Simulator], port: int, changes: int) -> None:
+async def _serve_simulator(kind: type[Simulator], port: int, changes: int) -> None:
     clock = SystemClock()
     simulator = kind(Siem(clock), port=port)
-    day = Day(clock.now() - _HISTORY, changes=changes)
+    day = Scenario(clock.now() - _HISTORY, changes=changes)
 
     def catch_up() -> None:
         for case in day.due(clock.now()):

@@ -39,7 +39,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence:
+class LogEvent:
     """Something that the SIEM has logged, and that is no incident."""
 
     id: str
@@ -56,7 +56,7 @@ class Siem:
     Beside them, it has a log of what occurred, and comments that were written to incidents.
 
     `clock` has the true time. The SIEM's own is ahead of it by `skew`, which may change at any
-    time; `changed_at` and `created_at` are stamped by it.
+    time; `changed_at` and `parse_creation_time` are stamped by it.
     """
 
     def __init__(self, clock: Clock, skew: timedelta = timedelta(0)) -> None:
@@ -67,7 +67,7 @@ class Siem:
         self._versions: dict[str, list[Case]] = {}
         self._timeline: list[tuple[datetime, str]] = []
         self._births: list[tuple[datetime, str]] = []
-        self._log: list[Occurrence] = []
+        self._log: list[LogEvent] = []
         self._comments: dict[str, list[str]] = {}
 
     def now(self) -> datetime:
@@ -133,16 +133,16 @@ class Siem:
         shown = (it for it in stamped if it.visible_at is None or it.visible_at <= now)
         return [self._as_shown(it, now) for it in shown]
 
-    def log(self, occurrence: Occurrence) -> Occurrence:
+    def log(self, occurrence: LogEvent) -> LogEvent:
         """Keep what occurred, given with the true time, and return it with the SIEM's."""
         kept = replace(occurrence, occurred_at=occurrence.occurred_at + self.skew)
-        insort(self._log, kept, key=_time_of)
+        insort(self._log, kept, key=_occurred_at)
         return kept
 
-    def logged(self, window: Window, entity: Entity) -> list[Occurrence]:
+    def logged(self, window: Window, entity: Entity) -> list[LogEvent]:
         """Return what occurred in a window and has to do with an entity, the latest first."""
         ends = (window.start, window.end)
-        first, last = (bisect_left(self._log, end, key=_time_of) for end in ends)
+        first, last = (bisect_left(self._log, end, key=_occurred_at) for end in ends)
         return [it for it in reversed(self._log[first:last]) if entity in it.entities]
 
     def comment(self, identifier: str, text: str) -> None:
@@ -172,5 +172,5 @@ class Siem:
         return replace(case, entities=()) if is_late else case
 
 
-def _time_of(occurrence: Occurrence) -> datetime:
+def _occurred_at(occurrence: LogEvent) -> datetime:
     return occurrence.occurred_at

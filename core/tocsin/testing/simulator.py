@@ -17,14 +17,14 @@ from aiohttp import web
 
 from tocsin.model import Entity, Window
 from tocsin.testing.faults import OF_PAGES, Fault
-from tocsin.testing.siem import Case, Occurrence, Siem
-from tocsin.testing.vendor_api import Handler, Refusal, VendorApi
+from tocsin.testing.siem import Case, LogEvent, Siem
+from tocsin.testing.vendor_api import ErrorResponse, Handler, VendorApi
 
 _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ListedPage:
     """A page of what the vendor lists."""
 
     cases: Sequence[Case]
@@ -33,7 +33,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PageToken:
     """Where a page token leads to, and until when."""
 
     key: tuple[datetime, str]
@@ -58,7 +58,7 @@ class Simulator(VendorApi):
         self.before_each: Callable[[], None] = lambda: None
         """Called before each request is answered, so that things happen while pages are read."""
         self._sessions: dict[str, datetime] = {}
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _PageToken] = {}
         self._faults: list[tuple[Fault, str]] = []
         self._page_fault: Fault | None = None
 
@@ -68,7 +68,7 @@ class Simulator(VendorApi):
     def render(self, case: Case) -> dict[str, Any]:
         """Return an incident in the vendor's shape."""
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         """Return what was logged in the vendor's shape; needed where the provider has `events`."""
         raise NotImplementedError
 
@@ -86,7 +86,7 @@ class Simulator(VendorApi):
         self._sessions[token] = self.siem.clock.now() + self.session_lifetime
         return token
 
-    def page(self, window: Window, *, limit: int, token: str | None = None) -> Shown:
+    def page(self, window: Window, *, limit: int, token: str | None = None) -> ListedPage:
         """Return the page that a token leads to, or the first one, of what changed in a window.
 
         A token leads to behind the last incident of the page before, so that what changes
@@ -98,48 +98,48 @@ class Simulator(VendorApi):
         end = start + min(limit, self.most_per_page)
         page, more = cases[start:end], end < len(cases)
         if any(case.id in self.siem.poisoned for case in page):
-            raise Refusal(500, "an incident cannot be shown")
+            raise ErrorResponse(500, "an incident cannot be shown")
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
         elif token is not None and self._takes(Fault.REPEATED_PAGE):
-            return Shown(page, token)
-        return Shown(page, self._token(_key(cases[end - 1])) if more else None)
+            return ListedPage(page, token)
+        return ListedPage(page, self._token(_sort_key(cases[end - 1])) if more else None)
 
     def slice(self, window: Window, *, limit: int, offset: int = 0) -> Sequence[Case]:
         """Return the incidents from `offset` on of what changed in a window, for other paging."""
         cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
         page = cases[offset : offset + min(limit, self.most_per_page)]
         if any(case.id in self.siem.poisoned for case in page):
-            raise Refusal(500, "an incident cannot be shown")
+            raise ErrorResponse(500, "an incident cannot be shown")
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
-    def leads_on(self, text: str) -> bool:
+    def has_page_token(self, text: str) -> bool:
         """Return whether a text holds a page token that was given out, such as a link does."""
         return any(token in text for token in self._places)
 
     def get(self, identifier: str) -> Case:
         """Return the incident as the API shows it now; `Refusal` 404 where it shows none."""
         if (case := self.siem.get(identifier)) is None:
-            raise Refusal(404, "there is no such incident")
+            raise ErrorResponse(404, "there is no such incident")
         return case
 
     def show(self, case: Case) -> dict[str, Any]:
         """Return what the API shows of an incident: its shape, or nonsense for a malformed one."""
         record = self.render(case)
-        return _nonsense(record) if case.malformed else record
+        return _corrupt(record) if case.malformed else record
 
     def logged(
         self, window: Window, entity: Entity, *, limit: int, offset: int = 0
-    ) -> Sequence[Occurrence]:
+    ) -> Sequence[LogEvent]:
         """Return what was logged in a window with an entity, the latest first, from `offset` on."""
         found = self.siem.logged(window, entity)
         page = found[offset : offset + min(limit, self.most_per_page)]
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
-    def show_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def show_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         """Return what the API shows of something logged; nonsense for what is malformed."""
-        record = self.render_occurrence(occurrence)
-        return _nonsense(record) if occurrence.malformed else record
+        record = self.render_log_event(occurrence)
+        return _corrupt(record) if occurrence.malformed else record
 
     # what a test uses
 
@@ -197,7 +197,7 @@ class Simulator(VendorApi):
         if self.most_per_minute is not None:
             first = bisect_right(self.requests, since, key=lambda asked: asked.at)
             if len(self.requests) - first > self.most_per_minute:
-                raise Refusal(429, "too many requests", {"Retry-After": "60"})
+                raise ErrorResponse(429, "too many requests", {"Retry-After": "60"})
         super()._admit(request)
 
     def _next_fault(self, request: web.Request) -> Fault | None:
@@ -220,7 +220,7 @@ class Simulator(VendorApi):
 
     def _token(self, key: tuple[datetime, str]) -> str:
         token = f"page-{next(self._numbers)}"
-        self._places[token] = _Place(key, self.siem.clock.now() + self.page_token_lifetime)
+        self._places[token] = _PageToken(key, self.siem.clock.now() + self.page_token_lifetime)
         return token
 
     def _place(self, cases: Sequence[Case], token: str) -> int:
@@ -228,15 +228,15 @@ class Simulator(VendorApi):
         place = self._places.get(token)
         expired = place is None or place.expires_at <= self.siem.clock.now()
         if place is None or expired or self._takes(Fault.EXPIRED_PAGE):
-            raise Refusal(400, "the page token has expired")
+            raise ErrorResponse(400, "the page token has expired")
         if self.newest_first:
-            return len(cases) - bisect_left(cases[::-1], place.key, key=_key)
-        return bisect_right(cases, place.key, key=_key)
+            return len(cases) - bisect_left(cases[::-1], place.key, key=_sort_key)
+        return bisect_right(cases, place.key, key=_sort_key)
 
 
-def _key(case: Case) -> tuple[datetime, str]:
+def _sort_key(case: Case) -> tuple[datetime, str]:
     return case.changed_at, case.id
 
 
-def _nonsense(record: dict[str, Any]) -> dict[str, Any]:
+def _corrupt(record: dict[str, Any]) -> dict[str, Any]:
     return {name: {"unexpected": value} for name, value in record.items()}

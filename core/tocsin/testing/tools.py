@@ -12,7 +12,7 @@ import structlog
 
 from tocsin.clock import Clock
 from tocsin.errors import Misconfigured
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import (
     AttemptLog,
     Channel,
@@ -21,9 +21,9 @@ from tocsin.hookspecs import (
     HttpResponse,
     Investigator,
     Knowledge,
+    NoAttempts,
+    NoKnowledge,
     NoSockets,
-    NothingKnown,
-    NothingTried,
     Provider,
     Sockets,
     Tools,
@@ -74,9 +74,9 @@ def make_tools(
         clock=clock or ManualClock(),
         log=structlog.get_logger().bind(plugin=name),
         environment=environment or Environment(),
-        knowledge=knowledge or NothingKnown(),
+        knowledge=knowledge or NoKnowledge(),
         sockets=sockets or NoSockets(),
-        attempts=attempts or NothingTried(),
+        attempts=attempts or NoAttempts(),
     )
 
 
@@ -126,15 +126,15 @@ def make_settings(kind: Kind, name: str = "test", **settings: Any) -> Any:
     with TemporaryDirectory() as folder:
         secrets = (part for part in settings if part in kind.Settings.secret_fields())
         given = {"plugin": name, **settings}
-        given |= {part: _referred(settings[part], Path(folder)) for part in secrets}
-        origin = Origin(Path(folder))
+        given |= {part: _to_reference(settings[part], Path(folder)) for part in secrets}
+        origin = SettingsOrigin(Path(folder))
         return kind.Settings.model_validate(given, context=origin.context())
 
 
-def _referred(value: Any, folder: Path) -> Any:
+def _to_reference(value: Any, folder: Path) -> Any:
     """Return the reference to a file that holds a secret; of a table, one for each member."""
     if isinstance(value, Mapping):
-        return {name: _referred(member, folder) for name, member in value.items()}
+        return {name: _to_reference(member, folder) for name, member in value.items()}
     if not isinstance(value, str):
         return value
     path = folder / str(len(list(folder.iterdir())))
@@ -146,14 +146,14 @@ class _NoNetwork:
     """The client of what was handed none."""
 
     def check_url(self, url: str) -> None:
-        raise _unreachable(url)
+        raise _raise_unreachable(url)
 
     async def vet_url(self, url: str) -> None:
-        raise _unreachable(url)
+        raise _raise_unreachable(url)
 
     async def request(self, method: str, url: str, **_options: Any) -> HttpResponse:  # noqa: ARG002
-        raise _unreachable(url)
+        raise _raise_unreachable(url)
 
 
-def _unreachable(url: str) -> Misconfigured:
+def _raise_unreachable(url: str) -> Misconfigured:
     return Misconfigured(f"{url}: there is no network here; hand `make_tools` a client")

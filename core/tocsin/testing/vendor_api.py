@@ -20,7 +20,7 @@ from tocsin.testing.server import LoopbackServer
 Handler = Callable[[web.Request], Awaitable[Any]]
 
 
-class Refusal(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
+class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
     """Raise it for a request that the vendor answers with an error."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
@@ -30,7 +30,7 @@ class Refusal(Exception):  # noqa: N818 - what the vendor answers, not a mistake
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedRequest:
     """A request that came."""
 
     at: datetime
@@ -51,7 +51,7 @@ class VendorApi(ABC):
     def __init__(self, clock: Clock, *, port: int = 0) -> None:
         """Serve at a port; at one that is free, unless it is given."""
         self.clock = clock
-        self.requests: list[Asked] = []
+        self.requests: list[RecordedRequest] = []
         """Every request that came, in order."""
         self.retry_after = timedelta(seconds=30)
         """What the faults ask for that name a delay."""
@@ -100,7 +100,7 @@ class VendorApi(ABC):
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         fault = self._fault_of(request)
         query, headers = dict(request.query), dict(request.headers)
-        asked = Asked(self.clock.now(), request.method, request.path, query, headers)
+        asked = RecordedRequest(self.clock.now(), request.method, request.path, query, headers)
         self.requests.append(asked)
 
         async def answer() -> web.Response:
@@ -118,7 +118,7 @@ class VendorApi(ABC):
         try:
             self._admit(request)
             response: web.Response = await handler(request)
-        except Refusal as refusal:
+        except ErrorResponse as refusal:
             response = self.json({self._reason: str(refusal)}, refusal.status)
             response.headers.update(refusal.headers)
         except web.HTTPException as error:
@@ -130,4 +130,4 @@ class VendorApi(ABC):
 
     def _admit(self, request: web.Request) -> None:
         if request.path not in self.open_paths and not self.is_signed(request):
-            raise Refusal(401, "the session has ended, or never began")
+            raise ErrorResponse(401, "the session has ended, or never began")

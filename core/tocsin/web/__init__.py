@@ -1,7 +1,7 @@
 """The HTTP API."""
 
 from tocsin.web.app import make_app
-from tocsin.web.door import Door, open_door
-from tocsin.web.server import Runner
+from tocsin.web.door import ApiRuntime, open_api_runtime
+from tocsin.web.server import ApiRunner
 
-__all__ = ["Door", "Runner", "make_app", "open_door"]
+__all__ = ["ApiRunner", "ApiRuntime", "make_app", "open_api_runtime"]

@@ -10,14 +10,14 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from aiohttp import web
 
 FORWARDED = "X-Forwarded-For"
-UNKNOWN = "unknown"
+UNKNOWN_ADDRESS = "unknown"
 _Address = IPv4Address | IPv6Address
 # Some proxies write `192.0.2.1:5555` or `[2001:db8::1]:5555`
 _PORT = re.compile(r"^(\[[^]]*\]|[0-9.]+):[0-9]+$")
-_SITE = 64  # an IPv6 site holds at least so many bits of addresses, all its own
+_SITE_BITS = 64  # an IPv6 site holds at least so many bits of addresses, all its own
 
 
-class Addresses:
+class ClientAddresses:
     """Tells the source address of a request."""
 
     def __init__(self, trusted: Sequence[IPv4Network | IPv6Network] = ()) -> None:
@@ -29,29 +29,29 @@ class Addresses:
         A trusted proxy's `X-Forwarded-For` is followed from its end to the first address that is
         not a trusted proxy's: what stands before that anyone could have written.
         """
-        address = _parse(request.remote or "")
+        address = _parse_address(request.remote or "")
         hops = ",".join(request.headers.getall(FORWARDED, [])).split(",")
         for hop in reversed(hops):
-            before = _parse(_PORT.sub(r"\1", hop.strip()).strip("[]"))
+            before = _parse_address(_PORT.sub(r"\1", hop.strip()).strip("[]"))
             if before is None or not self._is_trusted(address):
                 break
             address = before
-        return UNKNOWN if address is None else str(address)
+        return UNKNOWN_ADDRESS if address is None else str(address)
 
     def _is_trusted(self, address: _Address | None) -> bool:
         return address is not None and any(address in network for network in self._trusted)
 
 
-def limited_as(address: str) -> str:
+def address_key(address: str) -> str:
     """Return what an address is limited under: an IPv6 address counts as its whole /64."""
-    parsed = _parse(address) if ":" in address else None
+    parsed = _parse_address(address) if ":" in address else None
     if not isinstance(parsed, IPv6Address):
         return address
-    return f"{IPv6Address(int(parsed) >> _SITE << _SITE)}/{_SITE}"
+    return f"{IPv6Address(int(parsed) >> _SITE_BITS << _SITE_BITS)}/{_SITE_BITS}"
 
 
 @lru_cache(maxsize=4096)
-def _parse(text: str) -> _Address | None:
+def _parse_address(text: str) -> _Address | None:
     try:
         address = ip_address(text)
     except ValueError:

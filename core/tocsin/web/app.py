@@ -10,35 +10,35 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from structlog.contextvars import bind_contextvars
 
-from tocsin.web.addresses import limited_as
-from tocsin.web.calls import Services
+from tocsin.web.addresses import address_key
+from tocsin.web.calls import ApiServices
 from tocsin.web.console import add_console
-from tocsin.web.endpoints import ABOUT_THE_NODE, ENDPOINTS
-from tocsin.web.gate import FIELDS, Gate
+from tocsin.web.endpoints import ENDPOINTS, NODE_ENDPOINTS
+from tocsin.web.gate import RATE_LIMIT_FIELDS, AccessControl
 from tocsin.web.handlers import make_handler
-from tocsin.web.headers import REQUEST_ID, REQUEST_ID_KEY, Headers
+from tocsin.web.headers import REQUEST_ID, REQUEST_ID_KEY, ResponseHeaders
 from tocsin.web.problems import BODY_LIMIT, problem_response
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _REFUSED = {401: "credential refused", 403: "not permitted", 429: "too many requests"}
 
-HEADERS = web.AppKey("headers", Headers)
+HEADERS = web.AppKey("headers", ResponseHeaders)
 """Where an application keeps what completes its answers."""
 
 
-def make_app(services: Services, *, has_api: bool = True) -> web.Application:
+def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
     """Return the application; whoever runs it closes what is in `services`.
 
     Without the API, it answers what is asked of every node alone: how it is.
     """
     https = services.public_url.startswith("https://")
-    headers = Headers(https=https, cors_origins=services.cors_origins)
-    middlewares = [_envelope(services, headers)]
+    headers = ResponseHeaders(https=https, cors_origins=services.cors_origins)
+    middlewares = [_make_envelope(services, headers)]
     app = web.Application(middlewares=middlewares, client_max_size=BODY_LIMIT)
     app[HEADERS] = headers
-    gate = Gate(services)
+    gate = AccessControl(services)
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
-    for endpoint in ENDPOINTS if has_api else ABOUT_THE_NODE:
+    for endpoint in ENDPOINTS if has_api else NODE_ENDPOINTS:
         handler = make_handler(endpoint, services, gate)
         methods[endpoint.path].add(endpoint.method)
         app.router.add_route(endpoint.method, endpoint.path, handler)
@@ -48,28 +48,28 @@ def make_app(services: Services, *, has_api: bool = True) -> web.Application:
     if has_api:
         add_console(app, services, gate)
     for path, taken in methods.items():
-        app.router.add_route("OPTIONS", path, _options(headers, taken))
+        app.router.add_route("OPTIONS", path, _make_options_handler(headers, taken))
     return app
 
 
-def _options(headers: Headers, methods: set[str]) -> Handler:
+def _make_options_handler(headers: ResponseHeaders, methods: set[str]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         return headers.options(request, methods)
 
     return handle
 
 
-def request_id_of(request: web.BaseRequest) -> str:
+def read_request_id(request: web.BaseRequest) -> str:
     """Return the request's own id, if it is well formed, else a new one."""
     request_id = request.headers.get(REQUEST_ID, "")
     return request_id if _WELL_FORMED.fullmatch(request_id) else secrets.token_hex(16)
 
 
-def _envelope(services: Services, headers: Headers) -> Middleware:
+def _make_envelope(services: ApiServices, headers: ResponseHeaders) -> Middleware:
     @web.middleware
     async def envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
         """Give every answer its request id, and every error the form of a problem document."""
-        request_id = request[REQUEST_ID_KEY] = request_id_of(request)
+        request_id = request[REQUEST_ID_KEY] = read_request_id(request)
         bind_contextvars(request_id=request_id)
         try:
             response = await handler(request)
@@ -77,9 +77,9 @@ def _envelope(services: Services, headers: Headers) -> Middleware:
             response = problem_response(request, error)
             if response.status in _REFUSED:
                 address = services.addresses.of(request)
-                services.refusals.count(limited_as(address), _REFUSED[response.status])
-        if FIELDS in request:
-            response.headers.update(request[FIELDS])
+                services.refusals.count(address_key(address), _REFUSED[response.status])
+        if RATE_LIMIT_FIELDS in request:
+            response.headers.update(request[RATE_LIMIT_FIELDS])
         headers.complete(request, response, request_id)
         return response
 

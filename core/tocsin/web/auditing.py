@@ -9,12 +9,12 @@ from aiohttp import web
 
 from tocsin import audit
 from tocsin.model import Json
-from tocsin.web.calls import Services
+from tocsin.web.calls import ApiServices
 from tocsin.web.headers import REQUEST_ID_KEY
 
 
-def entry_of(
-    services: Services,
+def build_audit_entry(
+    services: ApiServices,
     request: web.Request,
     at: datetime,
     *,
@@ -22,9 +22,9 @@ def entry_of(
     action: str,
     target: str | None,
     details: Mapping[str, Json],
-) -> audit.Entry:
+) -> audit.AuditRecord:
     """Return the entry of what is done by a request, with its address and its id."""
-    return audit.Entry(
+    return audit.AuditRecord(
         at=at,
         actor=actor,
         action=action,

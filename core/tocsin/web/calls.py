@@ -25,20 +25,20 @@ from tocsin.credentials import (
     Principal,
     Scope,
 )
-from tocsin.delivery import Registrar, Samples
-from tocsin.enrichment import IncidentEnriching
-from tocsin.incidents import Inbox, ProviderFacts
+from tocsin.delivery import DestinationValidator, SampleSender
+from tocsin.enrichment import IncidentEnricher
+from tocsin.incidents import ProviderFacts, PushInbox
 from tocsin.metrics import Metrics
 from tocsin.model import Json, Marking
-from tocsin.registry import Absent, Inventory
+from tocsin.registry import AbsentPlugin, PluginInventory
 from tocsin.store import Database
-from tocsin.web.addresses import Addresses
-from tocsin.web.parsing import Body, Query
-from tocsin.web.senders import Senders
-from tocsin.web.throttle import Throttle
+from tocsin.web.addresses import ClientAddresses
+from tocsin.web.parsing import BodyModel, QueryModel
+from tocsin.web.senders import PushAuthentication
+from tocsin.web.throttle import ApiRateLimits
 
 
-class Role(Enum):
+class AccessRole(Enum):
     """Who may call an endpoint that asks for no scope."""
 
     ADMIN = "admin"
@@ -49,13 +49,13 @@ class Role(Enum):
     PUBLIC = "public"
 
 
-Access = Scope | Role
-ENRICHED_AT_ONCE = 4
+Access = Scope | AccessRole
+MAX_CONCURRENT_ENRICHMENTS = 4
 """So many incidents are enriched at once on a node, since each asks many others for much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class ApiServices:
     """What the API stands on; made by whoever starts it."""
 
     database: Database
@@ -64,18 +64,18 @@ class Services:
     admins: Admins
     access_tokens: AccessTokens
     authenticator: Authenticator
-    throttle: Throttle
+    throttle: ApiRateLimits
     refusals: Refusals
-    addresses: Addresses
-    registrar: Registrar
-    samples: Samples
-    inbox: Callable[[], Inbox]
+    addresses: ClientAddresses
+    registrar: DestinationValidator
+    samples: SampleSender
+    inbox: Callable[[], PushInbox]
     """Returns what takes pushes on this node."""
-    enriching: Callable[[], IncidentEnriching]
+    enriching: Callable[[], IncidentEnricher]
     """Returns what enriches incidents on this node."""
-    enrichments: Semaphore = field(default_factory=partial(Semaphore, ENRICHED_AT_ONCE))
+    enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
     """What an incident has to have a place in to be enriched here."""
-    senders: Senders
+    senders: PushAuthentication
     metrics: Metrics
     metrics_token: str | None
     """What admits to the metrics; None where only callers on this machine are."""
@@ -91,9 +91,9 @@ class Services:
     """Returns the roles that this node has, and whether each was started."""
     providers: Sequence[ProviderFacts] = ()
     """What this node's `plugins.toml` says of its providers."""
-    inventory: Inventory = field(default_factory=Inventory)
+    inventory: PluginInventory = field(default_factory=PluginInventory)
     """What this node has of the plugins that are installed."""
-    left_out: Callable[[], Sequence[Absent]] = tuple
+    left_out: Callable[[], Sequence[AbsentPlugin]] = tuple
     """Returns what its `plugins.toml` configures and it does without."""
     markings: Mapping[str, Marking] = field(default_factory=dict)
     """How each provider's incidents are marked."""
@@ -104,10 +104,10 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RequestContext:
     """One request that was let in, its parts validated against the endpoint's models."""
 
-    services: Services
+    services: ApiServices
     principal: Principal
     request: web.Request
     path: Mapping[str, str]
@@ -129,7 +129,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class AuditedChange:
     """What a handler changed, for the audit log."""
 
     target: str
@@ -139,19 +139,19 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What is sent back; `status` only where it is not the endpoint's own."""
 
     content: Json | bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int | None = None
-    change: Change | None = None
+    change: AuditedChange | None = None
 
 
-Serving = Callable[[Connection, Call], Answer]
+TransactionHandler = Callable[[Connection, RequestContext], Response]
 """A plain function. For GET it runs in the same read that identified the caller; for any other
 method in a write, one transaction with the audit row and the stored answer."""
-Answering = Callable[[Call], Awaitable[Answer]]
+AsyncHandler = Callable[[RequestContext], Awaitable[Response]]
 """A coroutine function, which sees to the database by itself."""
 
 
@@ -163,16 +163,16 @@ class Endpoint:
     path: str
     access: Access
     summary: str
-    handler: Serving | Answering
+    handler: TransactionHandler | AsyncHandler
     answer: type[BaseModel] | None = None
     """None where the answer is not JSON."""
     media_type: str = "application/json"
-    query: type[Query] = Query
-    body: type[Body] | None = None
+    query: type[QueryModel] = QueryModel
+    body: type[BodyModel] | None = None
     body_required: bool = True
     is_brief: bool = False
     """Whether its handler finds a few rows by their keys, and is not worth a thread."""
-    prepare: Callable[[Call], Awaitable[Any]] | None = None
+    prepare: Callable[[RequestContext], Awaitable[Any]] | None = None
     """Work that has to be done before the transaction, such as hashing."""
     action: str | None = None
     """What the audit log calls it."""

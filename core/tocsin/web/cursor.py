@@ -17,10 +17,10 @@ _PLAIN = re.compile(rb"(?:a(%b)|d(%b)\.(%b))" % (_NUMBER, _NUMBER, _NUMBER))
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class ChangeCursor:
     """A place in the sequence of changes, and the direction to go on in."""
 
-    START: ClassVar[Cursor]
+    START: ClassVar[ChangeCursor]
 
     change: int
     resume: int | None = None
@@ -37,15 +37,15 @@ class Cursor:
         return urlsafe_b64encode(plain.encode()).decode().rstrip("=")
 
     @classmethod
-    def decode(cls, text: str) -> Cursor:
+    def decode(cls, text: str) -> ChangeCursor:
         """Return what `encode` made a text of; ValueError where it did not."""
-        match = _PLAIN.fullmatch(_decoded(text))
+        match = _PLAIN.fullmatch(_decode(text))
         if match is None:
             raise ValueError("give a cursor from an earlier answer, as it was")
         return cls(int(match[1])) if match[1] else cls(int(match[2]), int(match[3]))
 
     @classmethod
-    def decode_resume(cls, text: str) -> Cursor:
+    def decode_resume(cls, text: str) -> ChangeCursor:
         """Return the place after which changes are wanted, in order; the beginning if empty."""
         cursor = cls.decode(text) if text else cls.START
         if not cursor.ascending:
@@ -53,14 +53,14 @@ class Cursor:
         return cursor
 
 
-Cursor.START = Cursor(0)
+ChangeCursor.START = ChangeCursor(0)
 
 # A record is told by a number, by a ULID, or by a name behind a tilde
-_PLACE = re.compile(rb"([a-z]):([0-9]{1,18}|[0-9A-Z]{26}|~[0-9A-Za-z:._-]{1,100})")
+_PAGE = re.compile(rb"([a-z]):([0-9]{1,18}|[0-9A-Z]{26}|~[0-9A-Za-z:._-]{1,100})")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageCursor:
     """Where a list of records goes on: before the record of this identifier, or after its name."""
 
     kind: str
@@ -78,7 +78,7 @@ class Place:
         return self.before.removeprefix("~")
 
     @classmethod
-    def at_name(cls, kind: str, name: str) -> Place:
+    def at_name(cls, kind: str, name: str) -> PageCursor:
         """Return the place of a record that is told by its name."""
         return cls(kind, f"~{name}")
 
@@ -87,16 +87,16 @@ class Place:
         return urlsafe_b64encode(f"{self.kind}:{self.before}".encode()).decode().rstrip("=")
 
     @classmethod
-    def decode(cls, kind: str, text: str) -> Place:
+    def decode(cls, kind: str, text: str) -> PageCursor:
         """Return what `encode` made a text of; ValueError where it did not, or for another list."""
-        match = _PLACE.fullmatch(_decoded(text))
+        match = _PAGE.fullmatch(_decode(text))
         if match is None or match[1].decode() != kind:
             raise ValueError("give the next_cursor of an earlier answer, as it was")
         return cls(kind, match[2].decode())
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class CompositeCursor:
     """Where a list goes on that takes more than one identifier to say: words and numbers."""
 
     kind: str
@@ -108,30 +108,30 @@ class Spot:
         return urlsafe_b64encode(orjson.dumps([self.kind, *self.parts])).decode().rstrip("=")
 
     @classmethod
-    def decode(cls, kind: str, wanted: Sequence[type[str] | range], text: str) -> Spot:
+    def decode(cls, kind: str, wanted: Sequence[type[str] | range], text: str) -> CompositeCursor:
         """Return what `encode` made a text of, with such parts; ValueError elsewhere.
 
         `wanted` has `str` for each part that is a text, and for a number, which it may be.
         """
         try:
-            found, *parts = orjson.loads(_decoded(text, _LONGEST_SPOT))
+            found, *parts = orjson.loads(_decode(text, _LONGEST_COMPOSITE))
         except (ValueError, TypeError):
             found, parts = None, []
-        if found != kind or len(parts) != len(wanted) or not all(map(_is_meant, parts, wanted)):
+        if found != kind or len(parts) != len(wanted) or not all(map(_fits, parts, wanted)):
             raise ValueError("give the next_cursor of an earlier answer, as it was")
         return cls(kind, tuple(parts))
 
 
-_LONGEST_SPOT = 8_000
+_LONGEST_COMPOSITE = 8_000
 
 
-def _is_meant(part: object, wanted: type[str] | range) -> bool:
+def _fits(part: object, wanted: type[str] | range) -> bool:
     if isinstance(wanted, range):
         return type(part) is int and part in wanted
     return isinstance(part, str) and "\0" not in part  # which PostgreSQL does not take
 
 
-def _decoded(text: str, longest: int = _LONGEST) -> bytes:
+def _decode(text: str, longest: int = _LONGEST) -> bytes:
     if len(text) > longest or not text.isascii():
         return b""
     try:

@@ -21,39 +21,39 @@ from tocsin.credentials import (
     Oidc,
     Usage,
     Vault,
-    end_sessions_of,
+    end_sessions_by_kind,
     open_oidc,
     open_tokens,
 )
-from tocsin.delivery import Registrar, Samples
-from tocsin.enrichment import IncidentEnriching
-from tocsin.incidents import Inbox, ProviderFacts
-from tocsin.limits import Quota, Sharing
+from tocsin.delivery import DestinationValidator, SampleSender
+from tocsin.enrichment import IncidentEnricher
+from tocsin.incidents import ProviderFacts, PushInbox
+from tocsin.limits import BucketSynchronizer, Quota
 from tocsin.loops import run_forever
 from tocsin.metrics import Metrics
 from tocsin.model import Marking
-from tocsin.registry import Absent, Inventory
+from tocsin.registry import AbsentPlugin, PluginInventory
 from tocsin.settings import Settings
 from tocsin.store import Database
-from tocsin.web.addresses import Addresses
-from tocsin.web.calls import Services
+from tocsin.web.addresses import ClientAddresses
+from tocsin.web.calls import ApiServices
 from tocsin.web.routes.metrics import read_token
-from tocsin.web.senders import Senders
-from tocsin.web.throttle import Throttle
+from tocsin.web.senders import PushAuthentication
+from tocsin.web.throttle import ApiRateLimits
 
 _log = structlog.get_logger()
 _HOUR = timedelta(hours=1)
 
 
-class Offered(TypedDict):
-    """What the API hands out of the rest of the service, as `Services` has it."""
+class NodeServices(TypedDict):
+    """What the API hands out of the rest of the service, as `ApiServices` has it."""
 
-    registrar: Registrar
-    samples: Samples
-    inbox: Callable[[], Inbox]
-    enriching: Callable[[], IncidentEnriching]
-    inventory: NotRequired[Inventory]
-    left_out: NotRequired[Callable[[], Sequence[Absent]]]
+    registrar: DestinationValidator
+    samples: SampleSender
+    inbox: Callable[[], PushInbox]
+    enriching: Callable[[], IncidentEnricher]
+    inventory: NotRequired[PluginInventory]
+    left_out: NotRequired[Callable[[], Sequence[AbsentPlugin]]]
     markings: NotRequired[Mapping[str, Marking]]
     no_investigator: NotRequired[str | None]
     roles: Callable[[], Mapping[str, bool]]
@@ -62,13 +62,13 @@ class Offered(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ApiRuntime:
     """The services of the API, and their upkeep."""
 
-    services: Services
+    services: ApiServices
     usage: Usage
     sealer: Sealer
-    sharing: Sharing | None
+    sharing: BucketSynchronizer | None
     """None where no other node can share the database."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
@@ -86,15 +86,15 @@ class Door:
         """Write what is still in memory; where one part fails, the others are written."""
         refusals = self.services.refusals
         for write in (self.usage.flush, partial(refusals.flush, self.services.database)):
-            await _attempt(write)
-        await _attempt(self.sealer.seal)
+            await _flush_safely(write)
+        await _flush_safely(self.sealer.seal)
 
     async def _renew_keys(self) -> None:
         await self.services.clock.sleep(_HOUR)
         await self.services.database.write(self.services.access_tokens.prepare)
 
 
-async def _attempt(write: Callable[[], Awaitable[object]]) -> None:
+async def _flush_safely(write: Callable[[], Awaitable[object]]) -> None:
     try:
         await write()
     except Exception:  # noqa: BLE001 - the end goes on, and the log has it
@@ -102,15 +102,15 @@ async def _attempt(write: Callable[[], Awaitable[object]]) -> None:
 
 
 @asynccontextmanager
-async def open_door(
+async def open_api_runtime(
     settings: Settings,
     database: Database,
     vault: Vault,
     clock: Clock,
     *,
     is_shared: bool,
-    **offered: Unpack[Offered],
-) -> AsyncIterator[Door]:
+    **offered: Unpack[NodeServices],
+) -> AsyncIterator[ApiRuntime]:
     """Return the services, ready to issue tokens, and close what they hold afterwards.
 
     `is_shared` says whether other nodes may share the database.
@@ -120,7 +120,7 @@ async def open_door(
         stack.callback(hasher.close)
         oidc = open_oidc(settings, vault, clock, stack)
         usage = Usage(database, clock)
-        services = _make_services(
+        services = _build_services(
             settings=settings,
             database=database,
             vault=vault,
@@ -132,13 +132,15 @@ async def open_door(
         )
         await database.write(services.access_tokens.prepare)
         if oidc.sign_in is None:  # whoever came from an issuer before
-            await database.write(end_sessions_of, "oidc")
+            await database.write(end_sessions_by_kind, "oidc")
         buckets = services.throttle.buckets
-        sharing = Sharing(buckets, database, clock, node=str(ULID())) if is_shared else None
-        yield Door(services, usage, Sealer(database, vault.derive(SEAL), clock), sharing)
+        sharing = (
+            BucketSynchronizer(buckets, database, clock, node=str(ULID())) if is_shared else None
+        )
+        yield ApiRuntime(services, usage, Sealer(database, vault.derive(SEAL), clock), sharing)
 
 
-def _make_services(
+def _build_services(
     *,
     settings: Settings,
     database: Database,
@@ -147,14 +149,14 @@ def _make_services(
     hasher: Hasher,
     usage: Usage,
     oidc: Oidc,
-    offered: Offered,
-) -> Services:
+    offered: NodeServices,
+) -> ApiServices:
     admins = Admins(vault, clock)
     tokens = open_tokens(settings, vault, clock)
     failures = Quota(settings.auth_failure_limit, burst=settings.auth_failure_limit)
-    throttle = Throttle(Quota(settings.rate_limit, settings.rate_burst), failures, clock)
-    addresses = Addresses(settings.trusted_proxies)
-    return Services(
+    throttle = ApiRateLimits(Quota(settings.rate_limit, settings.rate_burst), failures, clock)
+    addresses = ClientAddresses(settings.trusted_proxies)
+    return ApiServices(
         database=database,
         clock=clock,
         hasher=hasher,
@@ -172,7 +174,7 @@ def _make_services(
         throttle=throttle,
         refusals=Refusals(clock),
         addresses=addresses,
-        senders=Senders(throttle, addresses, clock),
+        senders=PushAuthentication(throttle, addresses, clock),
         metrics=Metrics(clock),
         metrics_token=read_token(settings),
         public_url=settings.public_url,

@@ -7,8 +7,8 @@ from typing import Any
 
 from tocsin.credentials import Scope
 from tocsin.metrics import MEDIA_TYPE
-from tocsin.web.calls import Answer, Call, Endpoint, Role
-from tocsin.web.openapi import OpenApi, build
+from tocsin.web.calls import AccessRole, Endpoint, RequestContext, Response
+from tocsin.web.openapi import OpenApiDocument, build
 from tocsin.web.routes import (
     accounting,
     api_clients,
@@ -37,9 +37,9 @@ from tocsin.web.routes.docs import make_page
 from tocsin.web.routes.metrics import get_metrics
 
 
-async def get_openapi(call: Call) -> Answer:
+async def get_openapi(call: RequestContext) -> Response:
     """Answer the description of this API."""
-    return Answer(_document(call.services.public_url, call.services.issuer_url))
+    return Response(_document(call.services.public_url, call.services.issuer_url))
 
 
 @cache
@@ -47,13 +47,13 @@ def _document(public_url: str, issuer_url: str) -> dict[str, Any]:
     return build(ENDPOINTS, public_url=public_url, issuer_url=issuer_url)
 
 
-async def get_docs(call: Call) -> Answer:
+async def get_docs(call: RequestContext) -> Response:
     """Answer the description of this API as a page for people."""
     return _page(call.services.public_url, call.services.issuer_url)
 
 
 @cache
-def _page(public_url: str, issuer_url: str) -> Answer:
+def _page(public_url: str, issuer_url: str) -> Response:
     return make_page(_document(public_url, issuer_url))
 
 
@@ -79,7 +79,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=_KEYS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Create an API key; its value is shown this once",
         handler=api_keys.create_api_key,
         prepare=api_keys.mint_key,
@@ -93,7 +93,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_KEYS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List API keys, the newest first",
         handler=api_keys.list_keys,
         query=api_keys.ApiKeyQuery,
@@ -102,7 +102,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_KEY,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read one API key",
         handler=api_keys.get_api_key,
         is_brief=True,
@@ -112,7 +112,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_KEY}/rotate",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Give an API key a new value, which is shown this once",
         handler=api_keys.rotate_key,
         prepare=api_keys.mint_value,
@@ -127,7 +127,7 @@ ENDPOINTS = (
     Endpoint(
         method="DELETE",
         path=_KEY,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Disable an API key for good",
         handler=api_keys.disable_key,
         answer=api_keys.ApiKeyItem,
@@ -137,7 +137,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=_CLIENTS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Create an API client; its secret is shown this once",
         handler=api_clients.create_api_client,
         prepare=api_clients.mint_client,
@@ -151,7 +151,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_CLIENTS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List API clients, the newest first",
         handler=api_clients.list_clients,
         query=api_clients.ApiClientQuery,
@@ -160,7 +160,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_CLIENT,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read one API client",
         handler=api_clients.get_api_client,
         is_brief=True,
@@ -170,9 +170,9 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_CLIENT}/regenerate-secret",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Give an API client a new secret, which is shown this once; the old one ends",
-        handler=api_clients.regenerate_client_secret,
+        handler=api_clients.regenerate_api_client_secret,
         prepare=api_clients.mint_secret,
         answer=api_clients.RegeneratedSecret,
         action="api-client.regenerate-secret",
@@ -183,9 +183,9 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_CLIENT}/revoke-tokens",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="End every token that an API client was issued",
-        handler=api_clients.revoke_client_tokens,
+        handler=api_clients.revoke_api_client_tokens,
         answer=api_clients.ApiClientItem,
         action="api-client.revoke-tokens",
         errors=(404,),
@@ -193,7 +193,7 @@ ENDPOINTS = (
     Endpoint(
         method="DELETE",
         path=_CLIENT,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Disable an API client for good; its tokens live until they expire",
         handler=api_clients.disable_client,
         answer=api_clients.ApiClientItem,
@@ -203,10 +203,10 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=_DESTINATIONS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Create a destination",
         handler=destinations.create_destination,
-        prepare=destinations.judge_new,
+        prepare=destinations.validate_new,
         body=destinations.NewDestination,
         answer=destinations.DestinationItem,
         action="destination.create",
@@ -217,7 +217,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_DESTINATIONS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List destinations, by name",
         handler=destinations.list_destinations,
         query=destinations.DestinationQuery,
@@ -226,7 +226,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_DESTINATION,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read one destination, and how much waits for it",
         handler=destinations.get_destination,
         answer=destinations.DestinationDetail,
@@ -235,10 +235,10 @@ ENDPOINTS = (
     Endpoint(
         method="PATCH",
         path=_DESTINATION,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Change a destination, stop it or let it go on",
-        handler=destinations.change_destination,
-        prepare=destinations.judge_change,
+        handler=destinations.update_destination,
+        prepare=destinations.validate_change,
         body=destinations.DestinationChange,
         answer=destinations.DestinationItem,
         action="destination.change",
@@ -247,7 +247,7 @@ ENDPOINTS = (
     Endpoint(
         method="DELETE",
         path=_DESTINATION,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Delete a destination; what waits for it is not sent",
         handler=destinations.delete_destination,
         answer=destinations.DestinationItem,
@@ -257,7 +257,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_DESTINATION}/resume",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="End a stop that came by itself, and send what is parked",
         handler=destinations.resume_destination,
         answer=destinations.DestinationItem,
@@ -267,9 +267,9 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_DESTINATION}/test",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Send a test event to a destination now, once",
-        handler=destinations.try_destination,
+        handler=destinations.send_test_event,
         prepare=destinations.send_sample,
         body=destinations.SampleRequest,
         body_required=False,
@@ -280,7 +280,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/api/admin/channels",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List what destinations can be made of",
         handler=channels.list_channels,
         answer=channels.ChannelList,
@@ -288,7 +288,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_DELIVERIES,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List deliveries, the newest first",
         handler=deliveries.list_deliveries,
         query=deliveries.DeliveryQuery,
@@ -297,7 +297,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_DELIVERY,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read one delivery, with every attempt",
         handler=deliveries.get_delivery,
         is_brief=True,
@@ -307,7 +307,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=f"{_DELIVERY}/body",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read what a receiver would be sent for a delivery",
         handler=rendered.get_delivery_body,
         answer=rendered.DeliveryBody,
@@ -316,7 +316,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_DELIVERY}/replay",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Send one delivery again",
         handler=deliveries.replay_delivery,
         answer=deliveries.DeliveryDetail,
@@ -328,10 +328,10 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=_REPLAYS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Send many deliveries again, in the background",
         handler=replays.create_replay,
-        prepare=replays.measure,
+        prepare=replays.measure_replay,
         body=replays.NewReplay,
         answer=replays.Replay,
         action="deliveries.replay",
@@ -341,7 +341,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_REPLAYS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List replays, the newest first",
         handler=replays.list_replays,
         query=replays.ReplayQuery,
@@ -350,7 +350,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_REPLAY,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read one replay, with how far it has come",
         handler=replays.get_replay,
         is_brief=True,
@@ -360,7 +360,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_REPLAY}/cancel",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="End a replay where it is",
         handler=replays.cancel_replay,
         answer=replays.Replay,
@@ -370,7 +370,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/api/admin/providers",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List the providers, and how each does",
         handler=providers.list_providers,
         answer=providers.ProviderList,
@@ -378,7 +378,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/api/admin/plugins",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List the plugins, and what this node has of each",
         handler=plugins.list_plugins,
         answer=plugins.PluginList,
@@ -386,7 +386,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/api/admin/plugins/{plugin}",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read what one plugin offers and takes",
         handler=plugins.get_plugin,
         answer=plugins.PluginDetail,
@@ -395,7 +395,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=_BACKFILLS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Have a stretch of a provider's past read, in the background",
         handler=backfills.create_backfill,
         body=backfills.NewBackfill,
@@ -407,7 +407,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_BACKFILLS,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List backfills, the newest first",
         handler=backfills.list_backfills,
         query=backfills.BackfillQuery,
@@ -416,7 +416,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_BACKFILL,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read one backfill, with how far it has come",
         handler=backfills.get_backfill,
         is_brief=True,
@@ -426,7 +426,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_BACKFILL}/cancel",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="End a backfill where it is",
         handler=backfills.cancel_backfill,
         answer=backfills.BackfillItem,
@@ -436,7 +436,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=_SCHEDULES,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Create a schedule, and read when it runs next",
         handler=schedules.create_schedule,
         body=schedules.NewSchedule,
@@ -449,7 +449,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=_SCHEDULES,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List schedules, by name",
         handler=schedules.list_schedules,
         query=schedules.ScheduleQuery,
@@ -458,16 +458,16 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=f"{_SCHEDULES}/upcoming",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List what is due next, of all schedules",
-        handler=schedules.list_upcoming,
+        handler=schedules.list_upcoming_runs,
         query=schedules.UpcomingQuery,
         answer=schedules.UpcomingList,
     ),
     Endpoint(
         method="GET",
         path=_SCHEDULE,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Read one schedule, and when it runs next",
         handler=schedules.get_schedule,
         answer=schedules.ScheduleDetail,
@@ -476,9 +476,9 @@ ENDPOINTS = (
     Endpoint(
         method="PATCH",
         path=_SCHEDULE,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Change what a schedule is defined by",
-        handler=schedules.change_schedule,
+        handler=schedules.update_schedule,
         body=schedules.ScheduleChange,
         answer=schedules.ScheduleDetail,
         action="schedule.change",
@@ -487,7 +487,7 @@ ENDPOINTS = (
     Endpoint(
         method="DELETE",
         path=_SCHEDULE,
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Delete a schedule; its runs can still be read",
         handler=schedules.delete_schedule,
         answer=schedules.ScheduleDetail,
@@ -497,7 +497,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_SCHEDULE}/run",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Run a schedule once more, now, also a disabled one",
         handler=schedules.run_schedule,
         answer=schedules.ScheduleRun,
@@ -509,7 +509,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_SCHEDULE}/enable",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Have a schedule run again, its failures forgotten",
         handler=schedules.enable_schedule,
         answer=schedules.ScheduleDetail,
@@ -519,7 +519,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=f"{_SCHEDULE}/disable",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Have a schedule run no more until it is enabled",
         handler=schedules.disable_schedule,
         answer=schedules.ScheduleDetail,
@@ -529,9 +529,9 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path=f"{_SCHEDULE}/runs",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List what became of a schedule's fire times, the newest first",
-        handler=schedules.list_runs,
+        handler=schedules.list_schedule_runs,
         query=schedules.RunQuery,
         answer=schedules.RunList,
         errors=(404,),
@@ -539,25 +539,25 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/api/admin/audit",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="List what admins did and how often callers were refused, the newest first",
-        handler=audit.list_audit,
+        handler=audit.list_audit_entries,
         query=audit.AuditQuery,
         answer=audit.AuditList,
     ),
     Endpoint(
         method="GET",
         path="/api/admin/trace/{number}",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Trace one incident: what brought it, and each attempt to tell of it",
-        handler=accounting.get_trace,
+        handler=accounting.get_incident_trace,
         answer=accounting.Trace,
         errors=(404,),
     ),
     Endpoint(
         method="GET",
         path="/api/admin/proof",
-        access=Role.ADMIN,
+        access=AccessRole.ADMIN,
         summary="Account for a period: what was read, what arrived, what nothing explains",
         handler=accounting.get_proof,
         query=accounting.ProofQuery,
@@ -566,50 +566,50 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path=oauth.TOKEN_PATH,
-        access=Role.CLIENT,
+        access=AccessRole.CLIENT,
         summary="Obtain an access token",
         handler=oauth.issue_token,
-        prepare=oauth.judge_token_request,
+        prepare=oauth.validate_token_request,
         body=oauth.TokenRequest,
-        answer=oauth.TokenAnswer,
+        answer=oauth.TokenResponse,
     ),
     Endpoint(
         method="POST",
         path=oauth.INTROSPECTION_PATH,
-        access=Role.CLIENT,
+        access=AccessRole.CLIENT,
         summary="Say what one of the client's own tokens is worth",
         handler=oauth.introspect_token,
         is_brief=True,
-        prepare=oauth.judge_token,
+        prepare=oauth.validate_token_form,
         body=oauth.PresentedToken,
         answer=oauth.Introspection,
     ),
     Endpoint(
         method="POST",
         path=oauth.REVOCATION_PATH,
-        access=Role.CLIENT,
+        access=AccessRole.CLIENT,
         summary="End one of the client's own tokens at once",
         handler=oauth.revoke_presented_token,
-        prepare=oauth.judge_token,
+        prepare=oauth.validate_token_form,
         body=oauth.PresentedToken,
-        answer=oauth.Revoked,
+        answer=oauth.RevokedToken,
     ),
     Endpoint(
         method="GET",
         path=oauth.JWKS_PATH,
-        access=Role.PUBLIC,
+        access=AccessRole.PUBLIC,
         summary="Publish the keys that verify access tokens",
         handler=oauth.get_key_set,
-        answer=oauth.KeySet,
+        answer=oauth.PublicKeySet,
         errors=(503,),
     ),
     Endpoint(
         method="GET",
         path=oauth.METADATA_PATH,
-        access=Role.PUBLIC,
+        access=AccessRole.PUBLIC,
         summary="Describe the token endpoint (RFC 8414)",
-        handler=oauth.get_metadata,
-        answer=oauth.Metadata,
+        handler=oauth.get_authorization_server_metadata,
+        answer=oauth.AuthorizationServerMetadata,
     ),
     Endpoint(
         method="GET",
@@ -627,7 +627,7 @@ ENDPOINTS = (
         summary="Read one incident",
         handler=incidents.get_incident,
         is_brief=True,
-        answer=incidents.Incident,
+        answer=incidents.IncidentItem,
         errors=(404,),
     ),
     Endpoint(
@@ -675,7 +675,7 @@ ENDPOINTS = (
         path=f"{_INVESTIGATION}/report.json",
         access=Scope.INVESTIGATIONS_READ,
         summary="Read the report as JSON",
-        handler=investigations.get_report,
+        handler=investigations.get_investigation_report,
         answer=investigations.InvestigationReport,
         errors=(404,),
     ),
@@ -684,7 +684,7 @@ ENDPOINTS = (
         path=f"{_INVESTIGATION}/report.md",
         access=Scope.INVESTIGATIONS_READ,
         summary="Read the report as Markdown",
-        handler=investigations.get_report_markdown,
+        handler=investigations.get_investigation_report_markdown,
         media_type="text/markdown",
         errors=(404,),
     ),
@@ -693,7 +693,7 @@ ENDPOINTS = (
         path=f"{_INVESTIGATION}/report.html",
         access=Scope.INVESTIGATIONS_READ,
         summary="Read the report as a page that needs nothing else",
-        handler=investigations.get_report_html,
+        handler=investigations.get_investigation_report_html,
         media_type="text/html",
         errors=(404,),
     ),
@@ -702,7 +702,7 @@ ENDPOINTS = (
         path=f"{_INVESTIGATION}/findings",
         access=Scope.INVESTIGATIONS_READ,
         summary="Read what was found out",
-        handler=investigations.get_findings,
+        handler=investigations.list_investigation_findings,
         answer=investigations.InvestigationFindings,
         errors=(404,),
     ),
@@ -711,7 +711,7 @@ ENDPOINTS = (
         path=f"{_INVESTIGATION}/entities",
         access=Scope.INVESTIGATIONS_READ,
         summary="Read which entities were met, and what they are taken for",
-        handler=investigations.get_assessed_entities,
+        handler=investigations.list_investigation_entities,
         answer=investigations.InvestigationEntities,
         errors=(404,),
     ),
@@ -720,7 +720,7 @@ ENDPOINTS = (
         path=f"{_INVESTIGATION}/timeline",
         access=Scope.INVESTIGATIONS_READ,
         summary="Read what happened when",
-        handler=investigations.get_timeline,
+        handler=investigations.get_investigation_timeline,
         answer=investigations.InvestigationTimeline,
         errors=(404,),
     ),
@@ -729,7 +729,7 @@ ENDPOINTS = (
         path=f"{_INVESTIGATION}/steps",
         access=Scope.INVESTIGATIONS_READ,
         summary="List the ledger: what was asked of whom, and what came of it",
-        handler=investigations.list_steps,
+        handler=investigations.list_investigation_steps,
         query=investigations.StepQuery,
         answer=investigations.SessionSteps,
         errors=(404,),
@@ -739,7 +739,7 @@ ENDPOINTS = (
         path=f"{_INVESTIGATION}/steps/{{step}}",
         access=Scope.INVESTIGATIONS_READ,
         summary="Read one step of the ledger, with what was answered",
-        handler=investigations.get_step,
+        handler=investigations.get_investigation_step,
         answer=investigations.SessionStepDetail,
         errors=(404,),
     ),
@@ -757,7 +757,7 @@ ENDPOINTS = (
         path=f"{_SESSION}/message",
         access=Scope.INVESTIGATIONS_WRITE,
         summary="Have a session go on with a follow-up",
-        handler=sessions.send_message,
+        handler=sessions.send_session_message,
         body=sessions.NewMessage,
         answer=sessions.StartedSession,
         action="session.message",
@@ -800,7 +800,7 @@ ENDPOINTS = (
         summary="Read what is known around an entity",
         handler=graph.get_graph_entity,
         query=graph.GraphEntityQuery,
-        answer=graph.GraphNeighbourhood,
+        answer=graph.GraphNeighborhood,
         errors=(404,),
     ),
     Endpoint(
@@ -818,8 +818,8 @@ ENDPOINTS = (
         path="/api/v1/graph/stats",
         access=Scope.GRAPH_READ,
         summary="Say how large the graph is",
-        handler=graph.get_graph_stats,
-        answer=graph.GraphStats,
+        handler=graph.get_graph_statistics,
+        answer=graph.GraphStatistics,
     ),
     Endpoint(
         method="GET",
@@ -835,25 +835,25 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/api/push/{provider}",
-        access=Role.SENDER,
+        access=AccessRole.SENDER,
         summary="Push incidents to a provider",
-        handler=push.push,
-        body=push.Pushed,
-        answer=push.Taken,
+        handler=push.push_incidents,
+        body=push.PushBody,
+        answer=push.PushResult,
         errors=(404,),
     ),
     Endpoint(
         method="GET",
         path="/healthz",
-        access=Role.PUBLIC,
+        access=AccessRole.PUBLIC,
         summary="Say that the process is alive",
         handler=service.get_health,
-        answer=service.Health,
+        answer=service.Liveness,
     ),
     Endpoint(
         method="GET",
         path="/readyz",
-        access=Role.PUBLIC,
+        access=AccessRole.PUBLIC,
         summary="Say whether the database, its schema and the node's roles are ready",
         handler=service.get_readiness,
         answer=service.Readiness,
@@ -862,7 +862,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/metrics",
-        access=Role.PUBLIC,
+        access=AccessRole.PUBLIC,
         summary="Say what this node counts and measures, for Prometheus",
         handler=get_metrics,
         media_type=MEDIA_TYPE,
@@ -870,15 +870,15 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/openapi.json",
-        access=Role.PUBLIC,
+        access=AccessRole.PUBLIC,
         summary="Describe this API (OpenAPI 3.1)",
         handler=get_openapi,
-        answer=OpenApi,
+        answer=OpenApiDocument,
     ),
     Endpoint(
         method="GET",
         path="/docs",
-        access=Role.PUBLIC,
+        access=AccessRole.PUBLIC,
         summary="Describe this API for people",
         handler=get_docs,
         media_type="text/html",
@@ -886,5 +886,5 @@ ENDPOINTS = (
 )
 
 _OF_THE_NODE = (service.get_health, service.get_readiness, get_metrics)
-ABOUT_THE_NODE = tuple(it for it in ENDPOINTS if it.handler in _OF_THE_NODE)
+NODE_ENDPOINTS = tuple(it for it in ENDPOINTS if it.handler in _OF_THE_NODE)
 """What a node answers that has no part in the API."""

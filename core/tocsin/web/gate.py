@@ -16,15 +16,15 @@ from tocsin.credentials import (
     IssuerUnavailable,
     KeyValue,
     Principal,
-    Unproven,
+    ProofRequired,
 )
 from tocsin.errors import CallerError
-from tocsin.web.calls import Access, Role, Services
-from tocsin.web.problems import Kind, refusal
-from tocsin.web.throttle import too_many
+from tocsin.web.calls import Access, AccessRole, ApiServices
+from tocsin.web.problems import ProblemType, refusal
+from tocsin.web.throttle import too_many_requests
 
-API_KEY = "X-API-Key"
-FIELDS = web.RequestKey("rate-limit-fields", Mapping)
+API_KEY_HEADER = "X-API-Key"
+RATE_LIMIT_FIELDS = web.RequestKey("rate-limit-fields", Mapping)
 """Where a request keeps the header fields that its answer says about limits."""
 
 _ADMITTED = web.RequestKey("admitted", tuple)
@@ -33,10 +33,10 @@ Result = TypeVar("Result")
 Work = Callable[[Connection, Principal], Result]
 
 
-class Gate:
+class AccessControl:
     """Runs work for those who may have it done, and for nobody else."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: ApiServices) -> None:
         self._database = services.database
         self._authenticator = services.authenticator
         self._throttle = services.throttle
@@ -60,7 +60,7 @@ class Gate:
             return await self.authenticate(request, credential, authorized, is_brief=is_brief)
         except AuthenticationError as error:
             await self._throttle.count_failure(self._addresses.of(request))
-            raise _refused(request, access, error) from None
+            raise _unauthorized(request, access, error) from None
 
     def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
         """Return where whoever was admitted still may go on; CallerError (401, 403) elsewhere.
@@ -71,14 +71,14 @@ class Gate:
         try:
             authorize(self.reidentify(connection, request), access)
         except AuthenticationError as error:
-            raise _refused(request, access, error) from None
+            raise _unauthorized(request, access, error) from None
 
     def reidentify(self, connection: Connection, request: web.Request) -> Principal:
         """Return who was admitted, by the record as it is now; raises AuthenticationError."""
         credential, proven = request[_ADMITTED]
         try:
             return self._authenticator.identify(connection, credential, proven)
-        except Unproven:  # the hash is another one by now
+        except ProofRequired:  # the hash is another one by now
             raise AuthenticationError("The credential is not valid any more.") from None
 
     async def authenticate(
@@ -105,13 +105,13 @@ class Gate:
         def enter(connection: Connection, proven: str | None) -> Result:
             principal = self._authenticator.identify(connection, credential, proven)
             request[_ADMITTED] = credential, proven
-            request[FIELDS] = self._throttle.count_request(principal.id)
+            request[RATE_LIMIT_FIELDS] = self._throttle.count_request(principal.id)
             return work(connection, principal)
 
         read = self._database.lookup if is_brief else self._database.read
         try:
             return await read(enter, None)
-        except Unproven as unproven:
+        except ProofRequired as unproven:
             assert isinstance(credential, KeyValue | ClientSecret)  # noqa: S101 - others need none
             proven = await self._prove(request, credential, unproven)
         except AuthenticationError:
@@ -122,7 +122,7 @@ class Gate:
         return await read(enter, proven)
 
     async def _prove(
-        self, request: web.Request, secret: KeyValue | ClientSecret, unproven: Unproven
+        self, request: web.Request, secret: KeyValue | ClientSecret, unproven: ProofRequired
     ) -> str:
         """Return the hash that the secret matches, at the cost of an Argon2id or two."""
         address = self._addresses.of(request)
@@ -134,7 +134,7 @@ class Gate:
         except BusyError:
             if charged:
                 self._throttle.give_back_secret(secret.identifier, address)
-            raise too_many("Too many secrets wait to be verified; try again.", 1) from None
+            raise too_many_requests("Too many secrets wait to be verified; try again.", 1) from None
         if charged:
             self._throttle.give_back_secret(secret.identifier, address)
         return proven
@@ -144,18 +144,20 @@ class Gate:
         return is_secret and not self._authenticator.is_familiar(credential)
 
     def _presented(self, request: web.Request, access: Access) -> Credential:
-        keys = request.headers.getall(API_KEY, [])
+        keys = request.headers.getall(API_KEY_HEADER, [])
         authorizations = request.headers.getall(hdrs.AUTHORIZATION, [])
         match [*keys, *authorizations]:
             case []:
                 # nothing was guessed, so it does not count as a failure
-                words = f"Send an API key in {API_KEY}, or a bearer token; the URL is not read."
-                raise _refused(request, access, AuthenticationError(words))
+                words = (
+                    f"Send an API key in {API_KEY_HEADER}, or a bearer token; the URL is not read."
+                )
+                raise _unauthorized(request, access, AuthenticationError(words))
             case [text] if keys:
                 return self._authenticator.present_key(text)
             case [text]:
                 return self._bearer(text)
-        raise CallerError(400, f"Send one credential: {API_KEY} or Authorization, once.")
+        raise CallerError(400, f"Send one credential: {API_KEY_HEADER} or Authorization, once.")
 
     def _bearer(self, authorization: str) -> Credential:
         scheme, _, token = authorization.partition(" ")
@@ -166,19 +168,19 @@ class Gate:
 
 def authorize(principal: Principal, access: Access) -> None:
     """Return where the principal may do what the endpoint does; CallerError (403) elsewhere."""
-    if access is Role.ADMIN:
+    if access is AccessRole.ADMIN:
         if not principal.is_admin:
             raise CallerError(403, "This endpoint is for callers with the admin role.")
     elif access not in principal.scopes:
         raise refusal(
-            Kind.MISSING_SCOPE,
+            ProblemType.MISSING_SCOPE,
             403,
             f"API key does not have the required scope: {access}",
             required_scope=access,
         )
 
 
-def _refused(request: web.Request, access: Access, error: AuthenticationError) -> CallerError:
+def _unauthorized(request: web.Request, access: Access, error: AuthenticationError) -> CallerError:
     headers = {"WWW-Authenticate": _challenge(request, access)}
     return CallerError(401, str(error), headers=headers)
 
@@ -188,4 +190,4 @@ def _challenge(request: web.Request, access: Access) -> str:
     # RFC 6750 section 3.1: an error code only where a token was sent
     error = ', error="invalid_token"' if hdrs.AUTHORIZATION in request.headers else ""
     bearer = f'Bearer realm="tocsin"{error}'
-    return bearer if access is Role.ADMIN else f'ApiKey realm="tocsin", {bearer}'
+    return bearer if access is AccessRole.ADMIN else f'ApiKey realm="tocsin", {bearer}'

@@ -12,39 +12,47 @@ from aiohttp import web
 from sqlalchemy import Connection
 
 from tocsin.credentials import AuthenticationError, Principal
-from tocsin.web.calls import Answer, Answering, Call, Endpoint, Role, Services, Serving
-from tocsin.web.changing import Changing
-from tocsin.web.client_authentication import present_client, read_form
-from tocsin.web.conditional import with_etag
-from tocsin.web.gate import Gate
+from tocsin.web.calls import (
+    AccessRole,
+    ApiServices,
+    AsyncHandler,
+    Endpoint,
+    RequestContext,
+    Response,
+    TransactionHandler,
+)
+from tocsin.web.changing import MutationHandler
+from tocsin.web.client_authentication import read_client_credentials, read_form
+from tocsin.web.conditional import apply_etag
+from tocsin.web.gate import AccessControl
 from tocsin.web.idempotency import (
-    Attempt,
-    InFlight,
-    fingerprint,
-    presented_key,
+    IdempotentRequest,
+    InFlightRequests,
+    compute_fingerprint,
+    read_idempotency_key,
 )
 from tocsin.web.parsing import parse_body, parse_query, require_acceptable
-from tocsin.web.problems import Fault, OAuthError, fault_of
+from tocsin.web.problems import ErrorResponse, OAuthError, describe_error
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+HttpHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _NOBODY = Principal("", "")
 
 
-def make_handler(endpoint: Endpoint, services: Services, gate: Gate) -> Handler:
+def make_handler(endpoint: Endpoint, services: ApiServices, gate: AccessControl) -> HttpHandler:
     """Return what answers the endpoint's requests."""
-    if endpoint.access is Role.CLIENT:
-        return _ClientServed(endpoint, services, gate).handle
+    if endpoint.access is AccessRole.CLIENT:
+        return _OAuthEndpoint(endpoint, services, gate).handle
     if iscoroutinefunction(endpoint.handler):
-        return _Answered(endpoint, services, gate).handle
-    kind = _Read if endpoint.method == "GET" else _Changed
+        return _AsyncEndpoint(endpoint, services, gate).handle
+    kind = _ReadEndpoint if endpoint.method == "GET" else _MutationEndpoint
     return kind(endpoint, services, gate).handle
 
 
-class _Handler:
+class _EndpointHandler:
     """What the kinds have in common."""
 
-    def __init__(self, endpoint: Endpoint, services: Services, gate: Gate) -> None:
+    def __init__(self, endpoint: Endpoint, services: ApiServices, gate: AccessControl) -> None:
         self._endpoint = endpoint
         self._services = services
         self._gate = gate
@@ -53,18 +61,18 @@ class _Handler:
         """Return the answer to a request."""
         raise NotImplementedError
 
-    def _call(self, request: web.Request, principal: Principal) -> Call:
+    def _call(self, request: web.Request, principal: Principal) -> RequestContext:
         endpoint = self._endpoint
         path = request.match_info
         if not all(part.isprintable() for part in path.values()):
             raise web.HTTPNotFound
         require_acceptable(request, endpoint.media_type)
         query = parse_query(request.rel_url, endpoint.query)
-        return Call(
+        return RequestContext(
             services=self._services, principal=principal, request=request, path=path, query=query
         )
 
-    def _respond(self, request: web.Request, answer: Answer) -> web.Response:
+    def _respond(self, request: web.Request, answer: Response) -> web.Response:
         content, media_type = answer.content, self._endpoint.media_type
         response = web.Response(
             body=content if isinstance(content, bytes) else orjson.dumps(content),
@@ -74,16 +82,16 @@ class _Handler:
             charset="utf-8" if media_type.startswith("text/") else None,
         )
         if self._endpoint.method == "GET" and response.status == self._endpoint.status:
-            return with_etag(request, response)
+            return apply_etag(request, response)
         return response
 
 
-class _Read(_Handler):
+class _ReadEndpoint(_EndpointHandler):
     """Work that is done in the same read that identifies the caller."""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Return what the handler read."""
-        serve = cast("Serving", self._endpoint.handler)
+        serve = cast("TransactionHandler", self._endpoint.handler)
 
         def work(connection: Connection, principal: Principal) -> web.Response:
             return self._respond(request, serve(connection, self._call(request, principal)))
@@ -92,38 +100,38 @@ class _Read(_Handler):
         return await self._gate.admit(request, endpoint.access, work, is_brief=endpoint.is_brief)
 
 
-class _Answered(_Handler):
+class _AsyncEndpoint(_EndpointHandler):
     """Work that sees to the database by itself."""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Return what the handler answers."""
-        answer = cast("Answering", self._endpoint.handler)
+        answer = cast("AsyncHandler", self._endpoint.handler)
         principal = _NOBODY
-        if self._endpoint.access not in {Role.PUBLIC, Role.SENDER}:
-            principal = await self._gate.admit(request, self._endpoint.access, _itself)
+        if self._endpoint.access not in {AccessRole.PUBLIC, AccessRole.SENDER}:
+            principal = await self._gate.admit(request, self._endpoint.access, _keep_principal)
         return self._respond(request, await answer(self._call(request, principal)))
 
 
-class _Changed(_Handler):
+class _MutationEndpoint(_EndpointHandler):
     """Work that is done in one transaction with its audit row and its stored answer."""
 
-    def __init__(self, endpoint: Endpoint, services: Services, gate: Gate) -> None:
+    def __init__(self, endpoint: Endpoint, services: ApiServices, gate: AccessControl) -> None:
         super().__init__(endpoint, services, gate)
-        self._in_flight = InFlight()
-        self._changing = Changing(endpoint, services, self._confirm)
+        self._in_flight = InFlightRequests()
+        self._changing = MutationHandler(endpoint, services, self._confirm)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Return what the handler answered, now or to an earlier request with the same key."""
         endpoint = self._endpoint
-        principal = await self._gate.admit(request, endpoint.access, _itself)
-        key = presented_key(request) if endpoint.idempotent else None
+        principal = await self._gate.admit(request, endpoint.access, _keep_principal)
+        key = read_idempotency_key(request) if endpoint.idempotent else None
         call = self._call(request, principal)
         if endpoint.body is not None:
             body = await parse_body(request, endpoint.body, required=endpoint.body_required)
             call = replace(call, body=body)
         if key is None:
             return self._respond(request, await self._changing.change(call))
-        attempt = Attempt(principal.id, key, fingerprint(request, call.body))
+        attempt = IdempotentRequest(principal.id, key, compute_fingerprint(request, call.body))
         with self._in_flight.hold(attempt):
             return self._respond(request, await self._changing.change_once(call, attempt))
 
@@ -131,7 +139,7 @@ class _Changed(_Handler):
         self._gate.confirm(connection, request, self._endpoint.access)
 
 
-class _ClientServed(_Changed):
+class _OAuthEndpoint(_MutationEndpoint):
     """What OAuth 2.0 clients ask for: judged by its shape, then by its credentials."""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -141,7 +149,7 @@ class _ClientServed(_Changed):
         except OAuthError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is answered in one form
-            raise _as_oauth(fault_of(request, error)) from None
+            raise _to_oauth_error(describe_error(request, error)) from None
 
     async def _admit(self, request: web.Request) -> web.Response:
         try:
@@ -156,8 +164,8 @@ class _ClientServed(_Changed):
         call = replace(self._call(request, _NOBODY), body=form)
         if self._endpoint.prepare is not None:
             await self._endpoint.prepare(call)
-        credential = present_client(request, call.body)
-        principal = await self._gate.authenticate(request, credential, _itself)
+        credential = read_client_credentials(request, call.body)
+        principal = await self._gate.authenticate(request, credential, _keep_principal)
         call = replace(call, principal=principal)
         database = self._services.database
         run = database.lookup if self._endpoint.is_brief else database.write
@@ -167,7 +175,7 @@ class _ClientServed(_Changed):
         self._gate.reidentify(connection, request)
 
 
-def _as_oauth(fault: Fault) -> OAuthError:
+def _to_oauth_error(fault: ErrorResponse) -> OAuthError:
     """Return an error in the form of RFC 6749 section 5.2, which knows few statuses."""
     match fault.status:
         case 429 | 503:
@@ -181,5 +189,5 @@ def _as_oauth(fault: Fault) -> OAuthError:
     return OAuthError(code, fault.detail, status=fault.status, headers=dict(fault.headers))
 
 
-def _itself(_connection: Connection, principal: Principal) -> Principal:
+def _keep_principal(_connection: Connection, principal: Principal) -> Principal:
     return principal

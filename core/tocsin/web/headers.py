@@ -20,11 +20,15 @@ _ALWAYS = {
 _POLICY = "default-src 'none'; frame-ancestors 'none'"
 _YEAR = 31_536_000
 
-_TAKEN = f"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-API-Key, {REQUEST_ID}"
-_SHOWN = f"ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, {REQUEST_ID}"
+_ALLOWED_FIELDS = (
+    f"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-API-Key, {REQUEST_ID}"
+)
+_EXPOSED_FIELDS = (
+    f"ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, {REQUEST_ID}"
+)
 
 
-class Headers:
+class ResponseHeaders:
     """Completes the header of each answer."""
 
     def __init__(self, *, https: bool, cors_origins: Collection[str]) -> None:
@@ -51,7 +55,7 @@ class Headers:
         if origin not in self._origins or origin is None:
             return
         response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
-        response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = _SHOWN
+        response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = _EXPOSED_FIELDS
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
 
     def options(self, request: web.Request, methods: Collection[str]) -> web.Response:
@@ -60,6 +64,6 @@ class Headers:
         headers = {hdrs.ALLOW: allowed}
         if request.headers.get(hdrs.ORIGIN) in self._origins:
             headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = allowed
-            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = _TAKEN
+            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = _ALLOWED_FIELDS
             headers[hdrs.ACCESS_CONTROL_MAX_AGE] = "600"
         return web.Response(status=204, headers=headers)

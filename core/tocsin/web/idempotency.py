@@ -19,25 +19,25 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from tocsin.errors import CallerError, TocsinError
 from tocsin.model import Json
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import idempotency_keys
-from tocsin.web.calls import Answer
-from tocsin.web.problems import Kind, refusal
+from tocsin.web.calls import Response
+from tocsin.web.problems import ProblemType, refusal
 
-HEADER = "Idempotency-Key"
-REPLAYED = "Idempotency-Replayed"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+IDEMPOTENCY_REPLAYED = "Idempotency-Replayed"
 LIFETIME = timedelta(hours=24)
 
 # A structured-field string (RFC 8941), or what most callers send: the same without its quotes.
 _KEY = re.compile(r'"([\x20-\x21\x23-\x5b\x5d-\x7e]{1,255})"|([\x21\x23-\x2b\x2d-\x7e]{1,255})')
 
 
-class AlreadyDone(TocsinError):  # noqa: N818 - a state, not an error
+class AlreadyApplied(TocsinError):  # noqa: N818 - a state, not an error
     """Another request with this key has taken effect meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredResponse:
     """The answer that the first request with a key was given."""
 
     fingerprint: str
@@ -45,27 +45,27 @@ class Stored:
     content: Json
     record: str | None
 
-    def replay(self, fingerprint: str) -> Answer:
+    def replay(self, fingerprint: str) -> Response:
         """Return the answer again; CallerError (409, 422) where that cannot be."""
         if fingerprint != self.fingerprint:
             raise refusal(
-                Kind.IDEMPOTENCY_KEY_REUSED,
+                ProblemType.IDEMPOTENCY_KEY_REUSED,
                 422,
-                f"This {HEADER} came with another request before; take a new one.",
+                f"This {IDEMPOTENCY_KEY} came with another request before; take a new one.",
             )
         if self.content is None:
             raise refusal(
-                Kind.SECRET_SHOWN,
+                ProblemType.SECRET_SHOWN,
                 409,
                 f"This request has taken effect before, for {self.record}; its answer held a "
                 "secret, which is shown once. Where that was lost, make a new one.",
                 record=self.record,
             )
-        return Answer(self.content, {REPLAYED: "true"}, self.status)
+        return Response(self.content, {IDEMPOTENCY_REPLAYED: "true"}, self.status)
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class IdempotentRequest:
     """One request with a key."""
 
     caller: str
@@ -73,39 +73,39 @@ class Attempt:
     fingerprint: str = ""
 
 
-def presented_key(request: web.Request) -> str | None:
+def read_idempotency_key(request: web.Request) -> str | None:
     """Return the key that the request names, None without one; CallerError (400) if malformed."""
-    values = request.headers.getall(HEADER, [])
+    values = request.headers.getall(IDEMPOTENCY_KEY, [])
     if not values:
         return None
     match = _KEY.fullmatch(values[0].strip())
     if match is None or len(values) > 1:
-        raise CallerError(400, f"{HEADER} takes one key of 1 to 255 printable characters.")
+        raise CallerError(400, f"{IDEMPOTENCY_KEY} takes one key of 1 to 255 printable characters.")
     return match[1] or match[2]
 
 
-def fingerprint(request: web.Request, body: BaseModel | None) -> str:
+def compute_fingerprint(request: web.Request, body: BaseModel | None) -> str:
     """Return what tells the request from another one: its method, its path and its body."""
     content = b"" if body is None else orjson.dumps(body.model_dump(mode="json"), option=_SORTED)
     parts = (request.method.encode(), request.rel_url.raw_path.encode(), content)
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
-class InFlight:
+class InFlightRequests:
     """The requests that are under way on this node."""
 
     def __init__(self) -> None:
         self._attempts: set[tuple[str, str]] = set()
 
     @contextmanager
-    def hold(self, attempt: Attempt) -> Iterator[None]:
+    def hold(self, attempt: IdempotentRequest) -> Iterator[None]:
         """Hold the key while the request is under way; CallerError (409) where it is held."""
         name = attempt.caller, attempt.key
         if name in self._attempts:
             raise refusal(
-                Kind.IDEMPOTENCY_KEY_IN_FLIGHT,
+                ProblemType.IDEMPOTENCY_KEY_IN_FLIGHT,
                 409,
-                f"The first request with this {HEADER} is still under way; try again.",
+                f"The first request with this {IDEMPOTENCY_KEY} is still under way; try again.",
             )
         self._attempts.add(name)
         try:
@@ -114,17 +114,19 @@ class InFlight:
             self._attempts.discard(name)
 
 
-def find_stored(connection: Connection, attempt: Attempt, now: datetime) -> Stored | None:
+def find_stored_response(
+    connection: Connection, attempt: IdempotentRequest, now: datetime
+) -> StoredResponse | None:
     """Return the answer to an earlier request with the key, None where there is none."""
     values = {"caller": attempt.caller, "key": attempt.key, "oldest": now - LIFETIME}
     row = connection.execute(_find, values).one_or_none()
-    return None if row is None else Stored(*row)
+    return None if row is None else StoredResponse(*row)
 
 
-def store_answer(
+def store_response(
     connection: Connection,
-    attempt: Attempt,
-    answer: Answer,
+    attempt: IdempotentRequest,
+    answer: Response,
     status: int,
     *,
     now: datetime,
@@ -141,9 +143,9 @@ def store_answer(
         "record": answer.change.target if answer.change else None,
         "created_at": now,
     }
-    statement = insert_into(connection, idempotency_keys).values(row).on_conflict_do_nothing()
+    statement = build_insert(connection, idempotency_keys).values(row).on_conflict_do_nothing()
     if not connection.execute(statement).rowcount:
-        raise AlreadyDone
+        raise AlreadyApplied
 
 
 _SORTED = orjson.OPT_SORT_KEYS

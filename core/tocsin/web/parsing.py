@@ -12,25 +12,25 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from yarl import URL
 
 from tocsin.errors import CallerError
-from tocsin.validation import explain
-from tocsin.web.problems import Kind, refusal
+from tocsin.validation import explain_errors
+from tocsin.web.problems import ProblemType, refusal
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Query(BaseModel):
+class QueryModel(BaseModel):
     """The base of every endpoint's query parameters; by itself, none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Body(BaseModel):
+class BodyModel(BaseModel):
     """The base of every endpoint's JSON body."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Shown(BaseModel):
+class ResponseModel(BaseModel):
     """The base of what answers hold: nothing that its model does not tell of."""
 
     model_config = ConfigDict(extra="forbid")
@@ -55,9 +55,9 @@ def parse_query(url: URL, model: type[Model]) -> Model:
     try:
         parsed = model.model_validate(dict(url.query))
     except ValidationError as error:
-        errors += mistakes_of(error, model)
+        errors += list_field_errors(error, model)
     if errors:
-        raise invalid("query parameters", errors)
+        raise invalid_request("query parameters", errors)
     return parsed
 
 
@@ -76,7 +76,7 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
         first = error.errors(include_url=False)[0]
         if first["type"] == "json_invalid":
             raise CallerError(400, f"The body is not JSON: {first['ctx']['error']}.") from None
-        raise invalid("body", mistakes_of(error, model)) from None
+        raise invalid_request("body", list_field_errors(error, model)) from None
 
 
 def validate(members: dict[str, Any], model: type[Model]) -> Model:
@@ -84,7 +84,7 @@ def validate(members: dict[str, Any], model: type[Model]) -> Model:
     try:
         return model.model_validate(members)
     except ValidationError as error:
-        raise invalid("body", mistakes_of(error, model)) from None
+        raise invalid_request("body", list_field_errors(error, model)) from None
 
 
 def require_json(request: web.Request) -> None:
@@ -98,10 +98,10 @@ def require_json(request: web.Request) -> None:
 async def read_body(request: web.Request) -> bytes:
     """Return the body; CallerError (408) where it does not come within half a minute."""
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_BODY_TIMEOUT):
             return await request.read()
     except TimeoutError:
-        raise CallerError(408, f"The body did not come within {_PATIENCE} seconds.") from None
+        raise CallerError(408, f"The body did not come within {_BODY_TIMEOUT} seconds.") from None
 
 
 def require_acceptable(request: web.Request, media_type: str) -> None:
@@ -113,7 +113,7 @@ def require_acceptable(request: web.Request, media_type: str) -> None:
     if accept in {"", "*/*"}:
         return
     kind = media_type.partition("/")[0]
-    ranges = dict(map(_range, accept.split(",")))
+    ranges = dict(map(_parse_media_range, accept.split(",")))
     for wanted in (media_type, f"{kind}/*", "*/*"):
         if wanted in ranges:
             if ranges[wanted] > 0:
@@ -125,25 +125,25 @@ def require_acceptable(request: web.Request, media_type: str) -> None:
 _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
 # RFC 9110 section 12.5.1: in an answer, Accept names what the next request may contain.
 _ACCEPT = {"Accept": "application/json"}
-_PATIENCE = 30
+_BODY_TIMEOUT = 30
 _QUALITY = re.compile(r";\s*q=([01](?:\.[0-9]{0,3})?)", re.IGNORECASE)
 
 
-def _range(text: str) -> tuple[str, float]:
+def _parse_media_range(text: str) -> tuple[str, float]:
     """Return a media range, and how welcome it is."""
     quality = _QUALITY.search(text)
     return text.partition(";")[0].strip().lower(), float(quality[1]) if quality else 1
 
 
-def invalid(where: str, errors: list[dict[str, str]]) -> CallerError:
+def invalid_request(where: str, errors: list[dict[str, str]]) -> CallerError:
     """Return the error for these mistakes, each a `path` and a `detail`."""
     count = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
-    return refusal(Kind.INVALID_REQUEST, 422, f"{count} in the {where}.", errors=errors)
+    return refusal(ProblemType.INVALID_REQUEST, 422, f"{count} in the {where}.", errors=errors)
 
 
-def mistakes_of(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
+def list_field_errors(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
     """Return what is wrong, each a `path` and a `detail`."""
     return [
         {"path": ".".join(mistake.path), "detail": mistake.words}
-        for mistake in explain(error, model)
+        for mistake in explain_errors(error, model)
     ]

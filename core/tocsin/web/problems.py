@@ -21,14 +21,14 @@ BODY_LIMIT = 64 * 1024
 _log = structlog.get_logger()
 
 
-class Mistake(BaseModel):
+class FieldError(BaseModel):
     """One wrong field of a request."""
 
     path: str = Field(description="Where it is: a parameter, or keys of the body joined by dots.")
     detail: str
 
 
-class Problem(BaseModel):
+class ProblemDocument(BaseModel):
     """What went wrong (RFC 9457)."""
 
     model_config = ConfigDict(extra="forbid")
@@ -39,13 +39,13 @@ class Problem(BaseModel):
     detail: str
     instance: str = Field(description="The path that was asked for.")
     required_scope: str | None = Field(default=None, description="The scope that is missing.")
-    errors: list[Mistake] | None = Field(default=None, description="Every wrong field.")
+    errors: list[FieldError] | None = Field(default=None, description="Every wrong field.")
     record: str | None = Field(
         default=None, description="What an earlier request with the same Idempotency-Key made."
     )
 
 
-class OAuthProblem(BaseModel):
+class OAuthErrorDocument(BaseModel):
     """What went wrong, as OAuth 2.0 has it (RFC 6749 section 5.2)."""
 
     model_config = ConfigDict(extra="forbid")
@@ -54,7 +54,7 @@ class OAuthProblem(BaseModel):
     error_description: str
 
 
-class Kind(Enum):
+class ProblemType(Enum):
     """The problems that a program may want to tell apart beyond their status."""
 
     MISSING_SCOPE = "/problems/missing-scope", "The credential lacks a scope"
@@ -69,7 +69,7 @@ class Kind(Enum):
     SECRET_SHOWN = "/problems/secret-shown", "The answer held a secret, which is shown once"
 
 
-def refusal(kind: Kind, status: int, detail: str, **members: object) -> CallerError:
+def refusal(kind: ProblemType, status: int, detail: str, **members: object) -> CallerError:
     """Return the error to raise for a problem of this kind."""
     type_, title = kind.value
     return CallerError(status, detail, members={"type": type_, "title": title, **members})
@@ -93,7 +93,7 @@ class OAuthError(TocsinError):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ErrorResponse:
     """What an error means to whoever called."""
 
     status: int
@@ -102,23 +102,25 @@ class Fault:
     members: Mapping[str, object] = field(default_factory=dict)
 
 
-def fault_of(request: web.BaseRequest, error: Exception) -> Fault:
+def describe_error(request: web.BaseRequest, error: Exception) -> ErrorResponse:
     """Return what to tell of any error; a bug is logged and told to nobody."""
     match error:
         case CallerError():
-            return Fault(error.status, error.detail, error.headers, error.members)
+            return ErrorResponse(error.status, error.detail, error.headers, error.members)
         case web.HTTPException():
-            return Fault(error.status, *_of_aiohttp(error))
+            return ErrorResponse(error.status, *_describe_http_exception(error))
         case web.RequestPayloadError():
-            return Fault(400, "The body does not arrive as its headers say.")
+            return ErrorResponse(400, "The body does not arrive as its headers say.")
         case _ if is_unreachable(error):
             reason = str(getattr(error, "orig", None) or error)
             _log.warning("the database cannot be reached", path=request.path, reason=reason)
             words = "The database cannot be reached for now; try again."
-            return Fault(503, words, {"Retry-After": "5"})
+            return ErrorResponse(503, words, {"Retry-After": "5"})
         case _:
             _log.error("request failed", method=request.method, path=request.path, exc_info=error)
-            return Fault(500, "This is a bug or a fault of ours; the log has it by X-Request-Id.")
+            return ErrorResponse(
+                500, "This is a bug or a fault of ours; the log has it by X-Request-Id."
+            )
 
 
 def problem_response(request: web.BaseRequest, error: Exception) -> web.Response:
@@ -126,11 +128,11 @@ def problem_response(request: web.BaseRequest, error: Exception) -> web.Response
     if isinstance(error, OAuthError):
         headers = {**error.headers, "Cache-Control": "no-store", "Pragma": "no-cache"}
         return _json(error.content, error.status, headers, "application/json")
-    fault = fault_of(request, error)
-    return respond(request, fault.status, fault.detail, fault.headers, fault.members)
+    fault = describe_error(request, error)
+    return problem_document(request, fault.status, fault.detail, fault.headers, fault.members)
 
 
-def _of_aiohttp(error: web.HTTPException) -> tuple[str, Mapping[str, str]]:
+def _describe_http_exception(error: web.HTTPException) -> tuple[str, Mapping[str, str]]:
     match error:
         case web.HTTPMethodNotAllowed():
             allowed = ", ".join(sorted(error.allowed_methods))
@@ -143,7 +145,7 @@ def _of_aiohttp(error: web.HTTPException) -> tuple[str, Mapping[str, str]]:
             return error.reason, {}
 
 
-def respond(
+def problem_document(
     request: web.BaseRequest,
     status: int,
     detail: str,

@@ -5,26 +5,26 @@ from __future__ import annotations
 from aiohttp import hdrs, web
 
 from tocsin.clock import Clock
-from tocsin.credentials import Memo
+from tocsin.credentials import VerificationCache
 from tocsin.errors import CallerError
-from tocsin.web.addresses import Addresses
-from tocsin.web.throttle import Throttle
+from tocsin.web.addresses import ClientAddresses
+from tocsin.web.throttle import ApiRateLimits
 
-CHALLENGE = 'Bearer realm="tocsin", Basic realm="tocsin"'
-REFUSED = "The request does not prove that it may push here."
+PUSH_CHALLENGE = 'Bearer realm="tocsin", Basic realm="tocsin"'
+PUSH_REFUSED = "The request does not prove that it may push here."
 
 
-class Senders:
+class PushAuthentication:
     """Lets senders try as often as their address may fail.
 
     Neither who was let in lately waits for others behind the same address, nor who sends nothing
     in `Authorization`: a signature's key is too long to be guessed.
     """
 
-    def __init__(self, throttle: Throttle, addresses: Addresses, clock: Clock) -> None:
+    def __init__(self, throttle: ApiRateLimits, addresses: ClientAddresses, clock: Clock) -> None:
         self._throttle = throttle
         self._addresses = addresses
-        self._let_in: Memo[bool] = Memo(clock)
+        self._let_in: VerificationCache[bool] = VerificationCache(clock)
 
     async def judge(self, request: web.Request, provider: str) -> None:
         """Return where the sender may try; CallerError (429) where its address failed too often."""
@@ -43,7 +43,7 @@ class Senders:
         CallerError (429) where that is one failure too many.
         """
         await self._throttle.count_failure(self._addresses.of(request))
-        return CallerError(401, REFUSED, headers={"WWW-Authenticate": CHALLENGE})
+        return CallerError(401, PUSH_REFUSED, headers={"WWW-Authenticate": PUSH_CHALLENGE})
 
     def _is_guess(self, request: web.Request, provider: str) -> bool:
         if hdrs.AUTHORIZATION not in request.headers:

@@ -9,9 +9,9 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
-from tocsin.web.app import HEADERS, request_id_of
-from tocsin.web.headers import Headers
-from tocsin.web.problems import problem_response, respond
+from tocsin.web.app import HEADERS, read_request_id
+from tocsin.web.headers import ResponseHeaders
+from tocsin.web.problems import problem_document, problem_response
 
 # The parser tells which line was too long only by the limit that it names, so these two differ
 _LONGEST_URL = 8000  # RFC 9112 section 3 asks for at least so much
@@ -22,7 +22,7 @@ _KEEPALIVE_SECONDS = 75
 _FINISHING_SECONDS = 10  # for answers under way, where the node ends
 
 
-class Runner(web.AppRunner):
+class ApiRunner(web.AppRunner):
     """Runs the application; what cannot be parsed never reaches it."""
 
     def __init__(self, app: web.Application) -> None:
@@ -44,7 +44,7 @@ class Runner(web.AppRunner):
 class _Server(web.Server):
     """What `server` is, but for its connections."""
 
-    def __init__(self, headers: Headers, server: web.Server) -> None:
+    def __init__(self, headers: ResponseHeaders, server: web.Server) -> None:
         factory = server.request_factory
         super().__init__(server.request_handler, request_factory=factory, **server._kwargs)  # noqa: SLF001
         self.headers = headers
@@ -68,7 +68,7 @@ class _Connection(RequestHandler):
         """Return the answer to what never reached the application; the connection ends with it."""
         if request.writer.output_size > 0:
             raise ConnectionError("the answer is under way already")
-        response = self._complete(request, _refuse(request, status, exc))
+        response = self._complete(request, _reject(request, status, exc))
         response.force_close()
         return response
 
@@ -87,21 +87,25 @@ class _Connection(RequestHandler):
 
     def _complete(self, request: web.BaseRequest, response: web.Response) -> web.Response:
         assert isinstance(self._manager, _Server)  # noqa: S101 - whose connection this is
-        self._manager.headers.complete(request, response, request_id_of(request))
+        self._manager.headers.complete(request, response, read_request_id(request))
         return response
 
 
-def _refuse(request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
+def _reject(request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
     match error:
         case LineTooLong() if error.args[1] == _LONGEST_URL:
-            return respond(request, 414, f"A URL holds {_LONGEST_URL} bytes at most.")
+            return problem_document(request, 414, f"A URL holds {_LONGEST_URL} bytes at most.")
         case LineTooLong():
-            return respond(request, 431, f"A header field holds {_LONGEST_FIELD} bytes at most.")
+            return problem_document(
+                request, 431, f"A header field holds {_LONGEST_FIELD} bytes at most."
+            )
         case HttpProcessingError(message=message) if message == _TOO_MANY_FIELDS:
-            return respond(request, 431, f"A request has {_MOST_FIELDS} header fields at most.")
+            return problem_document(
+                request, 431, f"A request has {_MOST_FIELDS} header fields at most."
+            )
         case HttpProcessingError():
-            return respond(request, status, "This is not a well-formed HTTP request.")
+            return problem_document(request, status, "This is not a well-formed HTTP request.")
         case Exception():
             return problem_response(request, error)
         case _:
-            return respond(request, status, HTTPStatus(status).phrase)
+            return problem_document(request, status, HTTPStatus(status).phrase)

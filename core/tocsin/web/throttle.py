@@ -7,17 +7,17 @@ from datetime import timedelta
 
 from tocsin.clock import Clock
 from tocsin.errors import CallerError
-from tocsin.limits import Buckets, Quota, Standing, rate_limit_fields
-from tocsin.web.addresses import limited_as
-from tocsin.web.problems import Kind, refusal
+from tocsin.limits import Quota, QuotaStatus, TokenBuckets, build_rate_limit_headers
+from tocsin.web.addresses import address_key
+from tocsin.web.problems import ProblemType, refusal
 
-DELAY = timedelta(seconds=1)
+FAILURE_DELAY = timedelta(seconds=1)
 """How long the answer to an address that fails too often is held back."""
-PARKED = 1_000
+MAX_DELAYED_RESPONSES = 1_000
 """How many answers are held back at once; beyond that they are given at once."""
-SECRETS = Quota(per_minute=20, burst=20)
+SECRET_QUOTA = Quota(per_minute=20, burst=20)
 """Secrets tried for one identifier by one address; each costs an Argon2id."""
-PUSHES = Quota(per_minute=6_000, burst=1_000)
+PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
 """Requests to one provider. Many senders give up what is refused, so it only keeps floods away."""
 
 _TOO_MANY_REQUESTS = "Too many requests; try again in {seconds} s."
@@ -25,19 +25,19 @@ _TOO_MANY_FAILURES = "Too many failed authentications from this address; try aga
 _TOO_MANY_PUSHES = "Too much is pushed to this provider; try again in {seconds} s."
 
 
-class Throttle:
+class ApiRateLimits:
     """The limits of the API, each by token bucket."""
 
     def __init__(self, requests: Quota, failures: Quota, clock: Clock) -> None:
-        self._requests = Buckets("credential", requests, clock)
-        self._failures = Buckets("authentication", failures, clock)
-        self._secrets = Buckets("secrets-tried", SECRETS, clock)
-        self._pushes = Buckets("push", PUSHES, clock)
+        self._requests = TokenBuckets("credential", requests, clock)
+        self._failures = TokenBuckets("authentication", failures, clock)
+        self._secrets = TokenBuckets("secrets-tried", SECRET_QUOTA, clock)
+        self._pushes = TokenBuckets("push", PUSH_QUOTA, clock)
         self._clock = clock
         self._parked = 0
 
     @property
-    def buckets(self) -> tuple[Buckets, ...]:
+    def buckets(self) -> tuple[TokenBuckets, ...]:
         """Every limit, for nodes to share."""
         return self._requests, self._failures, self._secrets, self._pushes
 
@@ -45,12 +45,12 @@ class Throttle:
         """Return the header fields that say where the caller stands; CallerError (429)."""
         standing = self._requests.take(principal_id)
         if not standing.allowed:
-            raise _exceeded(self._requests, standing, _TOO_MANY_REQUESTS)
-        return rate_limit_fields(self._requests.name, self._requests.quota, standing)
+            raise _limit_exceeded(self._requests, standing, _TOO_MANY_REQUESTS)
+        return build_rate_limit_headers(self._requests.name, self._requests.quota, standing)
 
     def is_failing(self, address: str) -> bool:
         """Return whether so many authentications failed lately that a new one is not tried."""
-        return not self._failures.look(limited_as(address)).allowed
+        return not self._failures.look(address_key(address)).allowed
 
     async def count_failure(self, address: str) -> None:
         """Count a failed authentication; CallerError (429), after a while, for one too many.
@@ -58,20 +58,20 @@ class Throttle:
         Holding the answer back is what keeps one address from having the service do nothing but
         refuse it.
         """
-        standing = self._failures.take(limited_as(address))
+        standing = self._failures.take(address_key(address))
         if not standing.allowed:
             await self._hold_back()
-            raise _exceeded(self._failures, standing, _TOO_MANY_FAILURES)
+            raise _limit_exceeded(self._failures, standing, _TOO_MANY_FAILURES)
 
     def try_secret(self, identifier: str, address: str) -> None:
         """Take what a run of Argon2id costs; CallerError (429) where too many were run lately."""
-        standing = self._secrets.take(f"{identifier} {limited_as(address)}")
+        standing = self._secrets.take(f"{identifier} {address_key(address)}")
         if not standing.allowed:
-            raise _exceeded(self._secrets, standing, _TOO_MANY_FAILURES)
+            raise _limit_exceeded(self._secrets, standing, _TOO_MANY_FAILURES)
 
     def give_back_secret(self, identifier: str, address: str) -> None:
         """Take nothing for a secret that was right."""
-        self._secrets.give_back(f"{identifier} {limited_as(address)}")
+        self._secrets.give_back(f"{identifier} {address_key(address)}")
 
     def count_push(self, provider: str) -> Mapping[str, str]:
         """Return the header fields that say how many more the provider takes; CallerError (503).
@@ -79,7 +79,7 @@ class Throttle:
         Not 429: Alertmanager and Datadog send again what was answered 5xx, and nothing else.
         """
         standing = self._pushes.take(provider)
-        fields = rate_limit_fields(self._pushes.name, self._pushes.quota, standing)
+        fields = build_rate_limit_headers(self._pushes.name, self._pushes.quota, standing)
         if not standing.allowed:
             words = _TOO_MANY_PUSHES.format(seconds=standing.retry_after)
             raise CallerError(503, words, headers=fields)
@@ -90,22 +90,24 @@ class Throttle:
         self._pushes.give_back(provider)
 
     async def _hold_back(self) -> None:
-        if self._parked >= PARKED:
+        if self._parked >= MAX_DELAYED_RESPONSES:
             return
         self._parked += 1
         try:
-            await self._clock.sleep(DELAY)
+            await self._clock.sleep(FAILURE_DELAY)
         finally:
             self._parked -= 1
 
 
-def _exceeded(buckets: Buckets, standing: Standing, words: str) -> CallerError:
-    fields = rate_limit_fields(buckets.name, buckets.quota, standing)
-    return too_many(words, standing.retry_after, fields)
+def _limit_exceeded(buckets: TokenBuckets, standing: QuotaStatus, words: str) -> CallerError:
+    fields = build_rate_limit_headers(buckets.name, buckets.quota, standing)
+    return too_many_requests(words, standing.retry_after, fields)
 
 
-def too_many(words: str, seconds: int, fields: Mapping[str, str] | None = None) -> CallerError:
+def too_many_requests(
+    words: str, seconds: int, fields: Mapping[str, str] | None = None
+) -> CallerError:
     """Return the error that tells a caller to come back later (RFC 6585 section 4)."""
-    error = refusal(Kind.TOO_MANY_REQUESTS, 429, words.format(seconds=seconds))
+    error = refusal(ProblemType.TOO_MANY_REQUESTS, 429, words.format(seconds=seconds))
     error.headers |= {**(fields or {}), "Retry-After": str(seconds)}
     return error

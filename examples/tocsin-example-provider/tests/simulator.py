@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
-from tocsin.testing import Case, Occurrence, Refusal, Simulator, run_simulator
+from tocsin.testing import Case, ErrorResponse, LogEvent, Simulator, run_simulator
 
 SEVERITIES = {Severity.INFORMATIONAL: "info"}
 STATUSES = {"New": "open", "Active": "in_progress", "Closed": "closed"}
@@ -37,7 +37,7 @@ class ExampleSimulator(Simulator):
         """Answer a token to the client that is known."""
         form = await request.post()
         if (form["client_id"], form["client_secret"]) != self.client:
-            raise Refusal(401, "invalid_client")
+            raise ErrorResponse(401, "invalid_client")
         seconds = int(self.session_lifetime.total_seconds())
         return self.json({"access_token": self.begin_session(), "expires_in": seconds})
 
@@ -91,11 +91,11 @@ class ExampleSimulator(Simulator):
             limit=int(query["limit"]),
             offset=offset,
         )
-        entries = [self.show_occurrence(occurrence) for occurrence in page]
+        entries = [self.show_log_event(occurrence) for occurrence in page]
         token = str(offset + len(page)) if page else None
         return self.json({"entries": entries, "next_page_token": token})
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         """Return an entry of the log as Example writes it."""
         return {
             "id": occurrence.id,

@@ -20,7 +20,14 @@ from tocsin import (
     ServerUrl,
     Tools,
 )
-from tocsin_plugins.lookups import child, is_address, look_up, number, text, texts
+from tocsin_plugins.lookups import (
+    is_address,
+    look_up,
+    number_field,
+    object_field,
+    text_field,
+    text_list,
+)
 
 _CHECKED = "8.8.8.8"
 _WORST = 100
@@ -80,13 +87,13 @@ class AbuseIpDb(Enricher):
         )
         if answer is None:
             return None
-        report = child(answer, "data")
-        if number(report, "abuseConfidenceScore") is None:
+        report = object_field(answer, "data")
+        if number_field(report, "abuseConfidenceScore") is None:
             raise Broken("GET /check answered without a confidence of abuse")
         return report
 
     def _told(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
-        score = min(max(number(report, "abuseConfidenceScore") or 0, 0), _WORST)
+        score = min(max(number_field(report, "abuseConfidenceScore") or 0, 0), _WORST)
         marks = {"tor": "isTor", "whitelisted": "isWhitelisted"}
         return Enrichment(
             entity=entity,
@@ -95,14 +102,14 @@ class AbuseIpDb(Enricher):
             score=score,
             tags=tuple(tag for tag, key in marks.items() if report.get(key) is True),
             facts={
-                "reports": number(report, "totalReports"),
-                "reporters": number(report, "numDistinctUsers"),
-                "last_reported_at": text(report, "lastReportedAt"),
-                "country": text(report, "countryCode"),
-                "isp": text(report, "isp"),
-                "usage": text(report, "usageType"),
-                "domain": text(report, "domain"),
-                "hostnames": texts(report, "hostnames"),
+                "reports": number_field(report, "totalReports"),
+                "reporters": number_field(report, "numDistinctUsers"),
+                "last_reported_at": text_field(report, "lastReportedAt"),
+                "country": text_field(report, "countryCode"),
+                "isp": text_field(report, "isp"),
+                "usage": text_field(report, "usageType"),
+                "domain": text_field(report, "domain"),
+                "hostnames": text_list(report, "hostnames"),
             },
             link=f"https://www.abuseipdb.com/check/{entity.value}",
         )
@@ -117,8 +124,10 @@ class AbuseIpDb(Enricher):
 
     def _summary(self, report: Mapping[str, Any], score: int) -> str:
         days = self.settings.max_age_days
-        reports = number(report, "totalReports") or 0
+        reports = number_field(report, "totalReports") or 0
         said = f"Reported {reports:,} times" if reports else "Not reported"
-        network = ", ".join(filter(None, (text(report, "isp"), text(report, "countryCode"))))
+        network = ", ".join(
+            filter(None, (text_field(report, "isp"), text_field(report, "countryCode")))
+        )
         of = f" ({network})" if network else ""
         return f"{said} in {days} days, with {score}% confidence of abuse{of}"

@@ -12,7 +12,14 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["TACTICS", "VERSION", "Technique", "name_of", "tactics_of", "techniques"]
+__all__ = [
+    "TACTICS",
+    "VERSION",
+    "Technique",
+    "find_tactics",
+    "find_technique_name",
+    "load_techniques",
+]
 
 VERSION = "17.0"
 TACTICS = (
@@ -43,7 +50,7 @@ class Technique(NamedTuple):
 
 
 @cache
-def techniques() -> Mapping[str, Technique]:
+def load_techniques() -> Mapping[str, Technique]:
     """Return every technique by its id."""
     text = (files(__name__) / "techniques.csv").read_text(encoding="utf-8")
     return MappingProxyType(
@@ -54,17 +61,17 @@ def techniques() -> Mapping[str, Technique]:
     )
 
 
-def name_of(technique: str) -> str | None:
+def find_technique_name(technique: str) -> str | None:
     """Return a technique's name, as `PowerShell` for T1059.001; None where the id is unknown."""
-    known = techniques().get(technique.upper())
+    known = load_techniques().get(technique.upper())
     return known and known.name
 
 
-def tactics_of(technique: str) -> tuple[str, ...]:
+def find_tactics(technique: str) -> tuple[str, ...]:
     """Return the tactics that a technique serves, in their order; none where the id is unknown.
 
     A sub-technique that is unknown serves what its technique serves.
     """
     identifier = technique.upper()
-    known = techniques().get(identifier) or techniques().get(identifier.partition(".")[0])
+    known = load_techniques().get(identifier) or load_techniques().get(identifier.partition(".")[0])
     return known.tactics if known else ()

@@ -44,8 +44,8 @@ class Mailbox:
         is_well = all(isinstance(defect, _HARMLESS) for defect in header.defects)
         match header.groups, header.addresses:
             case [Group(display_name=None)], [Address() as found] if is_well:
-                domain = ascii_name(found.domain)
-                return cls(found.display_name, _checked(found.username, domain), domain)
+                domain = to_ascii_name(found.domain)
+                return cls(found.display_name, _check_local_part(found.username, domain), domain)
         raise ValueError(_RIGHT)
 
     @property
@@ -63,7 +63,7 @@ class Mailbox:
         return Address(self.name, self.local_part, self.domain)
 
 
-def ascii_name(name: str) -> str:
+def to_ascii_name(name: str) -> str:
     """Return a host's or domain's name as DNS has it; ValueError where it is none."""
     try:
         return idna.encode(name, uts46=True).decode()
@@ -71,7 +71,7 @@ def ascii_name(name: str) -> str:
         raise ValueError(f"{name!r} is not the name of a domain; {_RIGHT}") from None
 
 
-def _checked(local_part: str, domain: str) -> str:
+def _check_local_part(local_part: str, domain: str) -> str:
     size = len(local_part.encode())
     if not _LOCAL_PART.fullmatch(local_part) or size > _LONGEST_LOCAL_PART:
         raise ValueError(f"{local_part!r} cannot stand before the @; {_RIGHT}")

@@ -10,10 +10,10 @@ from pydantic import Field, SecretStr, model_validator
 
 from tocsin import Channel, Delivery, Duration, Health, Receipt, Tools
 from tocsin_plugins.email.addresses import Mailbox, MailboxText
-from tocsin_plugins.email.checking import examine
-from tocsin_plugins.email.fields import PORTS, Addressing, Host, Server, Tls
-from tocsin_plugins.email.gathering import Gathering
-from tocsin_plugins.email.posting import Post
+from tocsin_plugins.email.checking import check_server
+from tocsin_plugins.email.fields import PORTS, Host, MailEnvelope, SmtpServer, Tls
+from tocsin_plugins.email.gathering import DigestBatcher
+from tocsin_plugins.email.posting import Mailer
 
 MOST_TOGETHER = 64
 """How many events a digest holds, unless `concurrency` says otherwise."""
@@ -99,8 +99,8 @@ class Email(Channel):
         super().__init__(settings, tools)
         self._server = _server(settings)
         self._addressing = _addressing(settings)
-        self._post = Post(self._server, self._addressing, tools)
-        self._gathering = Gathering(self._post.bring, tools.clock)
+        self._post = Mailer(self._server, self._addressing, tools)
+        self._gathering = DigestBatcher(self._post.bring, tools.clock)
 
     @property
     def gathering(self) -> timedelta | None:
@@ -109,7 +109,7 @@ class Email(Channel):
 
     async def check(self) -> Health:
         """Return whether the server takes mail of this sender for everybody; nothing is sent."""
-        return await examine(self._server, self._addressing, self.tools)
+        return await check_server(self._server, self._addressing, self.tools)
 
     async def deliver(self, delivery: Delivery) -> Receipt:
         """Mail the event to everybody who has not got it by an earlier attempt."""
@@ -121,8 +121,8 @@ class Email(Channel):
         raise result
 
 
-def _server(settings: Email.Settings) -> Server:
-    return Server(
+def _server(settings: Email.Settings) -> SmtpServer:
+    return SmtpServer(
         host=settings.host,
         port=settings.port or PORTS[settings.tls],
         tls=settings.tls,
@@ -132,8 +132,8 @@ def _server(settings: Email.Settings) -> Server:
     )
 
 
-def _addressing(settings: Email.Settings) -> Addressing:
-    return Addressing(
+def _addressing(settings: Email.Settings) -> MailEnvelope:
+    return MailEnvelope(
         sender=Mailbox.parse(settings.sender),
         to=tuple(map(Mailbox.parse, settings.to)),
         cc=tuple(map(Mailbox.parse, settings.cc)),

@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from tocsin import CredentialsRefused, Health, Misconfigured, Tools, TryLater
-from tocsin_plugins.email.conversation import Conversation
-from tocsin_plugins.email.fields import Addressing, Server
-from tocsin_plugins.email.outcomes import Outcome
+from tocsin_plugins.email.conversation import SmtpSession
+from tocsin_plugins.email.fields import MailEnvelope, SmtpServer
+from tocsin_plugins.email.outcomes import RecipientOutcome
 
 _ENCRYPTION = {"starttls": "with STARTTLS", "implicit": "over TLS", "none": "without TLS"}
 
 
-async def examine(server: Server, addressing: Addressing, tools: Tools) -> Health:
+async def check_server(server: SmtpServer, addressing: MailEnvelope, tools: Tools) -> Health:
     """Return what the server says of sender and recipients, before any mail is handed over.
 
     Every recipient is asked for. Raises `TryLater` where the server cannot be reached, or has no
     time; whom it puts off is told, and no problem.
     """
-    conversation = Conversation(server, tools)
+    conversation = SmtpSession(server, tools)
     try:
         async with asyncio.timeout(server.timeout.total_seconds()), conversation:
             outcomes = await _ask(conversation, addressing)
@@ -33,15 +33,15 @@ async def examine(server: Server, addressing: Addressing, tools: Tools) -> Healt
     return Health(detail=_detail(server, outcomes), problems=tuple(_problems(addressing, outcomes)))
 
 
-async def _ask(conversation: Conversation, addressing: Addressing) -> dict[str, Outcome]:
-    outcomes: dict[str, Outcome] = {}
+async def _ask(conversation: SmtpSession, addressing: MailEnvelope) -> dict[str, RecipientOutcome]:
+    outcomes: dict[str, RecipientOutcome] = {}
     for utf8, addresses in addressing.groups():
         outcomes |= await conversation.address(addressing.sender.address, addresses, utf8=utf8)
         await conversation.reset()
     return outcomes
 
 
-def _problems(addressing: Addressing, outcomes: Mapping[str, Outcome]) -> Sequence[str]:
+def _problems(addressing: MailEnvelope, outcomes: Mapping[str, RecipientOutcome]) -> Sequence[str]:
     copied = {it.address for it in addressing.cc} - {it.address for it in addressing.to}
     return [
         f"{'cc' if address in copied else 'to'}: {address}: {outcome}"
@@ -50,7 +50,7 @@ def _problems(addressing: Addressing, outcomes: Mapping[str, Outcome]) -> Sequen
     ]
 
 
-def _detail(server: Server, outcomes: Mapping[str, Outcome]) -> str:
+def _detail(server: SmtpServer, outcomes: Mapping[str, RecipientOutcome]) -> str:
     accepted = sum(outcome.has_it for outcome in outcomes.values())
     put_off = [f"{it}: {outcome}" for it, outcome in outcomes.items() if not outcome.is_final]
     signed_in = f", signed in as {server.username}" if server.username else ""

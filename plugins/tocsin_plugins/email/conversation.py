@@ -24,24 +24,24 @@ from tocsin import Misconfigured, Refused, Tools
 from tocsin_plugins.email.failures import (
     CLOSING,
     ERRORS,
-    auth_failure,
-    failure_of,
-    sender_failure,
+    build_auth_failure,
+    build_failure,
+    build_sender_failure,
 )
-from tocsin_plugins.email.fields import Server
-from tocsin_plugins.email.outcomes import Outcome
+from tocsin_plugins.email.fields import SmtpServer
+from tocsin_plugins.email.outcomes import RecipientOutcome
 
 _GOODBYE_SECONDS = 2.0
 # Each is tried alone: several with the same wrong password would lock an account sooner
 _METHODS = ("plain", "login", "cram-md5")
 _NAME = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
-NO_UTF8 = Outcome(553, "5.6.7 the server takes no addresses beyond ASCII (SMTPUTF8)")
+NO_UTF8 = RecipientOutcome(553, "5.6.7 the server takes no addresses beyond ASCII (SMTPUTF8)")
 
 
-class Conversation:
+class SmtpSession:
     """Says one thing at a time; what goes wrong is told with the step that it happened in."""
 
-    def __init__(self, server: Server, tools: Tools) -> None:
+    def __init__(self, server: SmtpServer, tools: Tools) -> None:
         self._server = server
         self._tools = tools
         self._smtp = SMTP()
@@ -111,7 +111,7 @@ class Conversation:
             try:
                 await sign_in(username, password)
             except SMTPException as error:
-                raise auth_failure(error, self._server.host) from None
+                raise build_auth_failure(error, self._server.host) from None
 
     @contextmanager
     def _saying(self, step: str) -> Iterator[None]:
@@ -119,11 +119,11 @@ class Conversation:
         try:
             yield
         except ERRORS as error:
-            raise failure_of(error, self._server.host, step) from None
+            raise build_failure(error, self._server.host, step) from None
 
     async def send(
         self, sender: str, recipients: Sequence[str], content: bytes, *, utf8: bool
-    ) -> dict[str, Outcome]:
+    ) -> dict[str, RecipientOutcome]:
         """Return what the server said of each recipient of a mail that was handed over once.
 
         Raises `TryLater`, `Misconfigured` or `Refused` where it was not handed over to any, or
@@ -147,7 +147,7 @@ class Conversation:
 
     async def address(
         self, sender: str, recipients: Sequence[str], *, size: int = 0, utf8: bool = False
-    ) -> dict[str, Outcome]:
+    ) -> dict[str, RecipientOutcome]:
         """Return what the server says of each recipient, before anything is handed over."""
         if utf8 and not self._smtp.supports_extension("smtputf8"):
             return dict.fromkeys(recipients, NO_UTF8)
@@ -159,28 +159,28 @@ class Conversation:
             try:
                 await self._smtp.mail(sender, options=options, encoding=encoding)
             except SMTPSenderRefused as error:
-                raise sender_failure(error) from None
+                raise build_sender_failure(error) from None
         return {it: await self._address(it, encoding) for it in recipients}
 
-    async def _address(self, recipient: str, encoding: str) -> Outcome:
+    async def _address(self, recipient: str, encoding: str) -> RecipientOutcome:
         with self._saying("RCPT TO"):
             try:
                 answer = await self._smtp.rcpt(recipient, encoding=encoding)
             except SMTPRecipientRefused as error:
                 if error.code == CLOSING:
                     raise
-                return Outcome.of(error.code, error.message)
-        return Outcome.of(answer.code, answer.message)
+                return RecipientOutcome.of(error.code, error.message)
+        return RecipientOutcome.of(answer.code, answer.message)
 
-    async def _hand_over(self, content: bytes) -> Outcome:
+    async def _hand_over(self, content: bytes) -> RecipientOutcome:
         with self._saying("DATA"):
             try:
                 answer = await self._smtp.data(content)
             except SMTPDataError as error:
                 if error.code == CLOSING:
                     raise
-                return Outcome.of(error.code, error.message, of_content=True)
-        return Outcome.of(answer.code, answer.message)
+                return RecipientOutcome.of(error.code, error.message, of_content=True)
+        return RecipientOutcome.of(answer.code, answer.message)
 
     async def reset(self) -> None:
         """Forget the recipients; a server that does not answer shows it at the next step."""

@@ -10,18 +10,18 @@ from markupsafe import escape
 
 from tocsin import Misconfigured
 from tocsin_plugins.email.message import LONGEST_SUBJECT
-from tocsin_plugins.email.words import one_line
+from tocsin_plugins.email.words import to_one_line
 
 BEGIN, END = "<!-- event -->", "<!-- /event -->"
 """What a template of HTML puts around what it tells of its event."""
-LARGEST = 96 * 1024
+MAX_DIGEST_SIZE = 96 * 1024
 """How much text and HTML a digest holds; some mail readers cut what is longer than 102 KB."""
 _RULE = "\n\n" + "-" * 60 + "\n\n"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DigestEntry:
     """What is told of an event, or of several."""
 
     subject: str
@@ -34,32 +34,32 @@ class Entry:
         return len(self.text.encode()) + len(self.html.encode())
 
 
-def together(entries: Sequence[Entry]) -> Entry:
+def join_entries(entries: Sequence[DigestEntry]) -> DigestEntry:
     """Return all of it as one; raises `Misconfigured` where a template does not show how."""
     count = f"{len(entries)} events"
     first, rest = entries[0].subject, len(entries) - 1
-    return Entry(
-        subject=one_line(f"{count}: {first}, and {rest} more", LONGEST_SUBJECT),
-        text=_text(count, entries),
-        html=_html(count, entries),
+    return DigestEntry(
+        subject=to_one_line(f"{count}: {first}, and {rest} more", LONGEST_SUBJECT),
+        text=_join_text(count, entries),
+        html=_join_html(count, entries),
     )
 
 
-def _text(count: str, entries: Sequence[Entry]) -> str:
+def _join_text(count: str, entries: Sequence[DigestEntry]) -> str:
     contents = "\n".join(f"{place}. {it.subject}" for place, it in enumerate(entries, 1))
     told = (f"{place}. {it.text.strip()}" for place, it in enumerate(entries, 1))
     return _RULE.join([f"{count}\n\n{contents}", *told]) + "\n"
 
 
-def _html(count: str, entries: Sequence[Entry]) -> str:
-    before, _, after = _parts(entries[0].html)
+def _join_html(count: str, entries: Sequence[DigestEntry]) -> str:
+    before, _, after = _split_html(entries[0].html)
     contents = "".join(f"<li>{escape(it.subject)}</li>" for it in entries)
-    told = (_parts(it.html)[1] for it in entries)
+    told = (_split_html(it.html)[1] for it in entries)
     listed = f"<p><strong>{count}</strong></p><ol>{contents}</ol>"
     return f'{before}<div style="padding:8px 28px;">{listed}</div>{"".join(told)}{after}'
 
 
-def _parts(html: str) -> tuple[str, str, str]:
+def _split_html(html: str) -> tuple[str, str, str]:
     """Return what stands before an event's part, that part, and what stands behind it."""
     before, begin, rest = html.partition(BEGIN)
     part, end, after = rest.rpartition(END)
@@ -68,12 +68,14 @@ def _parts(html: str) -> tuple[str, str, str]:
     return before, part, after
 
 
-def chunks(items: Sequence[tuple[T, Entry]]) -> Iterator[list[tuple[T, Entry]]]:
+def split_into_mails(
+    items: Sequence[tuple[T, DigestEntry]],
+) -> Iterator[list[tuple[T, DigestEntry]]]:
     """Yield them in their order, as many at a time as one mail holds."""
-    chunk: list[tuple[T, Entry]] = []
+    chunk: list[tuple[T, DigestEntry]] = []
     size = 0
     for item in items:
-        if chunk and size + item[1].size > LARGEST:
+        if chunk and size + item[1].size > MAX_DIGEST_SIZE:
             yield chunk
             chunk, size = [], 0
         chunk.append(item)

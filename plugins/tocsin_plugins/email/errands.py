@@ -7,24 +7,24 @@ from copy import copy
 from dataclasses import dataclass, field
 
 from tocsin import Delivery, Misconfigured, PluginFailure, Receipt, Refused, TryLater
-from tocsin_plugins.email.digests import Entry
-from tocsin_plugins.email.outcomes import Outcome, write
-from tocsin_plugins.email.threads import Thread
-from tocsin_plugins.email.words import one_line
+from tocsin_plugins.email.digests import DigestEntry
+from tocsin_plugins.email.outcomes import RecipientOutcome, format_outcomes
+from tocsin_plugins.email.threads import MailThread
+from tocsin_plugins.email.words import to_one_line
 
 _ACCEPTED = 250
 _LONGEST = 700  # of the thousand characters that are kept of a reason
 
 
 @dataclass(slots=True)
-class Errand:
+class SendTask:
     """One delivery, for as long as an attempt lasts."""
 
     delivery: Delivery
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, RecipientOutcome] = field(default_factory=dict)
     """Who has the mail by earlier attempts, and what this one came to."""
-    entry: Entry | None = None
-    thread: Thread | None = None
+    entry: DigestEntry | None = None
+    thread: MailThread | None = None
     failure: PluginFailure | None = None
     """What ended it before every recipient was asked for."""
     has_arrived: bool = False
@@ -34,7 +34,7 @@ class Errand:
         """Return whether a recipient has the mail."""
         return address in self.outcomes and self.outcomes[address].has_it
 
-    def learn(self, outcomes: dict[str, Outcome]) -> None:
+    def learn(self, outcomes: dict[str, RecipientOutcome]) -> None:
         """Take in what became of recipients."""
         self.outcomes |= outcomes
         self.has_arrived |= any(it.has_it for it in outcomes.values())
@@ -48,21 +48,21 @@ class Errand:
         if not self._those(lambda it: it.has_it):
             return self._refused()
         told = self.thread.told() if self.thread else None
-        return Receipt(status=_ACCEPTED, response=write(self.outcomes), remote_id=told)
+        return Receipt(status=_ACCEPTED, response=format_outcomes(self.outcomes), remote_id=told)
 
     @property
     def refused(self) -> str:
         """Who was refused for good, and why; empty where nobody was."""
-        return _told(self._those(lambda it: it.is_final and not it.has_it))
+        return _format_outcomes(self._those(lambda it: it.is_final and not it.has_it))
 
-    def _those(self, wanted: Callable[[Outcome], bool]) -> dict[str, Outcome]:
+    def _those(self, wanted: Callable[[RecipientOutcome], bool]) -> dict[str, RecipientOutcome]:
         return {address: it for address, it in self.outcomes.items() if wanted(it)}
 
     def _failed(self, failure: PluginFailure) -> PluginFailure:
         """Return the failure, which may be that of other errands too, with what is known here."""
         own = copy(failure)
         if isinstance(own, TryLater | Refused):
-            own.response = write(self.outcomes)
+            own.response = format_outcomes(self.outcomes)
         if isinstance(own, TryLater):
             own.partly = self.has_arrived
         return own
@@ -71,13 +71,16 @@ class Errand:
         """Return that the others are not to wait for good, and that who has it gets it once."""
         waiting = self._those(lambda it: not it.is_final)
         having = self._those(lambda it: it.has_it)
-        words = [f"put off: {_told(waiting)}", f"refused: {self.refused}" if self.refused else ""]
+        words = [
+            f"put off: {_format_outcomes(waiting)}",
+            f"refused: {self.refused}" if self.refused else "",
+        ]
         words += [f"{len(having)} of {len(self.outcomes)} have it, and are not sent it again"]
         return TryLater(
             "; ".join(filter(None, words if having else words[:2])),
             partly=bool(having),
             status=next(iter(waiting.values())).status,
-            response=write(self.outcomes),
+            response=format_outcomes(self.outcomes),
         )
 
     def _refused(self) -> Refused:
@@ -85,8 +88,8 @@ class Errand:
         last = next(iter(self.outcomes.values()))
         is_content = any(it.of_content for it in self.outcomes.values())
         kind = Refused if is_content else Misconfigured
-        return kind(self.refused, status=last.status, response=write(self.outcomes))
+        return kind(self.refused, status=last.status, response=format_outcomes(self.outcomes))
 
 
-def _told(outcomes: dict[str, Outcome]) -> str:
-    return one_line("; ".join(f"{address}: {it}" for address, it in outcomes.items()), _LONGEST)
+def _format_outcomes(outcomes: dict[str, RecipientOutcome]) -> str:
+    return to_one_line("; ".join(f"{address}: {it}" for address, it in outcomes.items()), _LONGEST)

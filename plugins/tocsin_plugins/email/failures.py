@@ -12,7 +12,7 @@ from aiosmtplib import (
 )
 
 from tocsin import CredentialsRefused, Misconfigured, PluginFailure, Refused, TryLater
-from tocsin_plugins.email.words import one_line
+from tocsin_plugins.email.words import to_one_line
 
 ERRORS = (SMTPException, OSError, ValueError)
 """What aiosmtplib raises: its own, those of sockets and TLS, and those of nonsense it reads."""
@@ -32,27 +32,27 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
 _ABOUT_SIZE = re.compile(r"5\.(2\.3|3\.4)\b")  # RFC 3463: a mailbox's limit, the system's
 
 
-def failure_of(error: Exception, host: str, step: str) -> PluginFailure:
+def build_failure(error: Exception, host: str, step: str) -> PluginFailure:
     """Return what an error in a step means: whatever it is, it passes."""
     code = error.code if isinstance(error, SMTPResponseException) else 0
-    words = f"{host}: {step}: {_reason(error)}"
+    words = f"{host}: {step}: {_describe_error(error)}"
     if step == "DATA" and not code:
         words += "; whether it arrived is not known, so it is sent again with the same Message-ID"
     return TryLater(words, throttled=code == CLOSING, status=code if code > 0 else None)
 
 
-def auth_failure(error: SMTPException, host: str) -> PluginFailure | SMTPException:
+def build_auth_failure(error: SMTPException, host: str) -> PluginFailure | SMTPException:
     """Return what it means that signing in failed; the error where the answer was no refusal."""
     if isinstance(error, SMTPResponseException) and error.code in _PERMANENT:
-        return CredentialsRefused(f"{host}: AUTH: {_reason(error)}", status=error.code)
+        return CredentialsRefused(f"{host}: AUTH: {_describe_error(error)}", status=error.code)
     return error
 
 
-def sender_failure(error: SMTPSenderRefused) -> PluginFailure | SMTPException:
+def build_sender_failure(error: SMTPSenderRefused) -> PluginFailure | SMTPException:
     """Return what it means that the server takes no mail of this sender; the error if it passes."""
     if error.code not in _PERMANENT:
         return error
-    reason = _reason(error)
+    reason = _describe_error(error)
     if error.code == _TOO_LARGE or _ABOUT_SIZE.search(error.message):
         return Refused(f"the mail is too large: {reason}", status=error.code)
     if error.code == _SIGN_IN_FIRST:
@@ -60,18 +60,18 @@ def sender_failure(error: SMTPSenderRefused) -> PluginFailure | SMTPException:
     return Misconfigured(f"sender {error.sender}: {reason}", status=error.code)
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Return what happened, in one line."""
     if isinstance(error, SMTPResponseException) and error.code > 0:
-        return f"{error.code} {one_line(error.message, _LONGEST)}".rstrip()
+        return f"{error.code} {to_one_line(error.message, _LONGEST)}".rstrip()
     for cause in (error, error.__cause__):
         if isinstance(cause, ssl.SSLError):
-            return _tls_reason(cause)
+            return _describe_tls_error(cause)
     found = (words for kind, words in _REASONS if isinstance(error, kind))
-    return next(found, one_line(str(error), _LONGEST))
+    return next(found, to_one_line(str(error), _LONGEST))
 
 
-def _tls_reason(error: ssl.SSLError) -> str:
+def _describe_tls_error(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS certificate not valid ({error.verify_message})"
     reason = (error.reason or "without a reason").replace("_", " ").lower()

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from tocsin_plugins.email.addresses import Mailbox, ascii_name
+from tocsin_plugins.email.addresses import Mailbox, to_ascii_name
 
 Tls = Literal["starttls", "implicit", "none"]
 PORTS = MappingProxyType({"starttls": 587, "implicit": 465, "none": 25})
@@ -19,7 +19,7 @@ PORTS = MappingProxyType({"starttls": 587, "implicit": 465, "none": 25})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class SmtpServer:
     """Where mail is handed over, and how."""
 
     host: str
@@ -31,7 +31,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addressing:
+class MailEnvelope:
     """Who writes to whom."""
 
     sender: Mailbox
@@ -65,7 +65,7 @@ def _host(value: str) -> str:
     if value.isascii() and value.replace(".", "").replace("-", "").replace("_", "").isalnum():
         return value.lower()
     try:
-        return ascii_name(value)
+        return to_ascii_name(value)
     except ValueError:
         raise ValueError("give the name of the mail server, such as mail.example.com") from None
 

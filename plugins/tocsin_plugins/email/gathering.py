@@ -13,30 +13,30 @@ LINGER = timedelta(seconds=1)
 Bring = Callable[[Sequence[Delivery]], Awaitable[list[Receipt | PluginFailure]]]
 
 
-class Gathering:
+class DigestBatcher:
     """Waits a moment for more, and brings all of them at once."""
 
     def __init__(self, bring: Bring, clock: Clock) -> None:
         self._bring = bring
         self._clock = clock
-        self._open: _Batch | None = None
+        self._open: _DigestBatch | None = None
 
     async def bring(self, delivery: Delivery) -> Receipt:
         """Return the receipt of this one, or raise what became of it."""
         if self._open is None:
-            self._open = _Batch(self._bring_all)
+            self._open = _DigestBatch(self._bring_all)
         return await self._open.join(delivery)
 
-    async def _bring_all(self, batch: _Batch) -> None:
+    async def _bring_all(self, batch: _DigestBatch) -> None:
         await self._clock.sleep(LINGER)
         self._open = None
         await batch.settle(self._bring)
 
 
-class _Batch:
+class _DigestBatch:
     """Deliveries that go together, each with somebody who waits for what becomes of it."""
 
-    def __init__(self, run: Callable[[_Batch], Awaitable[None]]) -> None:
+    def __init__(self, run: Callable[[_DigestBatch], Awaitable[None]]) -> None:
         self._waiting: dict[asyncio.Future[Receipt], Delivery] = {}
         self._task = asyncio.ensure_future(run(self))
 
@@ -57,16 +57,16 @@ class _Batch:
         try:
             results = await bring(list(wanted.values()))
             for outcome, result in zip(wanted, results, strict=True):
-                _tell(outcome, result)
+                _settle_future(outcome, result)
         except Exception as error:  # noqa: BLE001 - whatever it is, each is to hear of it
             for outcome in wanted:
-                _tell(outcome, error)
+                _settle_future(outcome, error)
         finally:
             for outcome in wanted:
                 outcome.cancel()
 
 
-def _tell(outcome: asyncio.Future[Receipt], result: Receipt | Exception) -> None:
+def _settle_future(outcome: asyncio.Future[Receipt], result: Receipt | Exception) -> None:
     if outcome.done():  # nobody waits for it any more
         return
     if isinstance(result, Receipt):

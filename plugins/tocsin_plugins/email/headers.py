@@ -9,7 +9,7 @@ from __future__ import annotations
 from email.header import Header
 from email.policy import EmailPolicy
 
-_LINE = 76
+_LINE_LENGTH = 76
 _IDENTIFIERS = ("message-id", "in-reply-to", "references", "list-id")
 
 
@@ -25,16 +25,16 @@ class HeaderPolicy(EmailPolicy):
     def fold_binary(self, name: str, value: str) -> bytes:
         """Return the lines of a header."""
         if name.lower() == "subject":
-            return f"{name}: {_words(name, value)}{self.linesep}".encode()
+            return f"{name}: {_encode_words(name, value)}{self.linesep}".encode()
         if name.lower() in _IDENTIFIERS:
             return f"{name}: {f'{self.linesep} '.join(value.split())}{self.linesep}".encode()
         return super().fold_binary(name, value)
 
 
-def _words(name: str, value: str) -> str:
+def _encode_words(name: str, value: str) -> str:
     """Return the value by RFC 2047; ASCII as it is, unless it pretends to be encoded already."""
     charset = "us-ascii" if value.isascii() and "=?" not in value else "utf-8"
-    header = Header(str(value), charset, maxlinelen=_LINE, header_name=name)
+    header = Header(str(value), charset, maxlinelen=_LINE_LENGTH, header_name=name)
     return header.encode(linesep="\r\n")
 
 

@@ -9,14 +9,14 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 
 from tocsin_plugins.email.addresses import Mailbox
-from tocsin_plugins.email.fields import Addressing
+from tocsin_plugins.email.fields import MailEnvelope
 from tocsin_plugins.email.headers import SEVEN_BITS
 
 LONGEST_SUBJECT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class OutgoingMail:
     """What a mail says, whoever gets it."""
 
     message_id: str
@@ -31,7 +31,7 @@ class Letter:
     extra: tuple[tuple[str, str], ...] = field(default=())
     """More headers, by name."""
 
-    def write(self, to: Addressing, *, utf8: bool) -> bytes:
+    def write(self, to: MailEnvelope, *, utf8: bool) -> bytes:
         """Return the mail as bytes of 7 bits; with `utf8` its headers are UTF-8 (RFC 6532).
 
         Without, who can only be written in UTF-8 is left out of the headers.
@@ -40,7 +40,11 @@ class Letter:
         for name, value in self._headers():
             message[name] = value
         message["From"] = to.sender.as_header()
-        for name, mailboxes in (("To", to.to), ("Cc", to.cc), ("Reply-To", _some(to.reply_to))):
+        for name, mailboxes in (
+            ("To", to.to),
+            ("Cc", to.cc),
+            ("Reply-To", _format_mailbox(to.reply_to)),
+        ):
             if shown := [it.as_header() for it in mailboxes if utf8 or not it.needs_utf8]:
                 message[name] = shown
         message.set_content(self.text)
@@ -64,5 +68,5 @@ class Letter:
         )
 
 
-def _some(mailbox: Mailbox | None) -> tuple[Mailbox, ...]:
+def _format_mailbox(mailbox: Mailbox | None) -> tuple[Mailbox, ...]:
     return () if mailbox is None else (mailbox,)

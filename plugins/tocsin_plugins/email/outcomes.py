@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from tocsin_plugins.email.words import one_line
+from tocsin_plugins.email.words import to_one_line
 
-LARGEST = 16_000  # of the 16 KiB that are kept of an answer
+MAX_RESPONSE_SIZE = 16_000  # of the 16 KiB that are kept of an answer
 _SHORTEST = 20
 _LINE = re.compile(r"(\S+@\S+): ([0-9]{3}) ?(.*)")
 _LONGEST = 300
@@ -22,7 +22,7 @@ _TRY_AGAIN = 451
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecipientOutcome:
     """What the server said of one recipient last."""
 
     status: int
@@ -34,7 +34,7 @@ class Outcome:
     def of(cls, code: int, text: str, *, of_content: bool = False) -> Self:
         """Return what was said; an answer of no known class is one to try again after."""
         known = code if code // _HUNDRED in (2, 4, 5) else _TRY_AGAIN
-        return cls(known, one_line(text, _LONGEST), of_content)
+        return cls(known, to_one_line(text, _LONGEST), of_content)
 
     @property
     def has_it(self) -> bool:
@@ -51,24 +51,26 @@ class Outcome:
         return f"{self.status} {self.text}".rstrip()
 
 
-Outcomes = Mapping[str, Outcome]
+RecipientOutcomes = Mapping[str, RecipientOutcome]
 """By the recipients' addresses."""
 
 
-def write(outcomes: Outcomes) -> bytes:
+def format_outcomes(outcomes: RecipientOutcomes) -> bytes:
     """Return a line for each recipient, within what is kept of an answer."""
     return "\n".join(_lines(outcomes)).encode()
 
 
-def _lines(outcomes: Outcomes) -> Iterator[str]:
+def _lines(outcomes: RecipientOutcomes) -> Iterator[str]:
     names = sum(len(f"{address}: 250 \n".encode()) for address in outcomes)
-    room = max(_SHORTEST, (LARGEST - names) // max(1, 4 * len(outcomes)))  # characters of 4 bytes
+    room = max(
+        _SHORTEST, (MAX_RESPONSE_SIZE - names) // max(1, 4 * len(outcomes))
+    )  # characters of 4 bytes
     for address, outcome in outcomes.items():
-        yield f"{address}: {outcome.status} {one_line(outcome.text, room)}".rstrip()
+        yield f"{address}: {outcome.status} {to_one_line(outcome.text, room)}".rstrip()
 
 
-def who_has_it(answer: bytes) -> dict[str, Outcome]:
+def parse_accepted(answer: bytes) -> dict[str, RecipientOutcome]:
     """Return who got the mail by an answer that `write` wrote; who did not is asked for again."""
     found = map(_LINE.fullmatch, answer.decode("utf-8", "replace").splitlines())
-    told = {line[1]: Outcome(int(line[2]), line[3]) for line in found if line}
+    told = {line[1]: RecipientOutcome(int(line[2]), line[3]) for line in found if line}
     return {address: outcome for address, outcome in told.items() if outcome.has_it}

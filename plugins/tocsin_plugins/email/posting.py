@@ -8,31 +8,31 @@ from dataclasses import dataclass
 
 from tocsin import Delivery, Misconfigured, PluginFailure, Receipt, Refused, Tools, TryLater
 from tocsin_plugins.email.addresses import Mailbox
-from tocsin_plugins.email.conversation import Conversation
-from tocsin_plugins.email.digests import chunks
-from tocsin_plugins.email.errands import Errand
-from tocsin_plugins.email.fields import Addressing, Server
-from tocsin_plugins.email.letters import Writer, Written
-from tocsin_plugins.email.outcomes import Outcome, who_has_it
+from tocsin_plugins.email.conversation import SmtpSession
+from tocsin_plugins.email.digests import split_into_mails
+from tocsin_plugins.email.errands import SendTask
+from tocsin_plugins.email.fields import MailEnvelope, SmtpServer
+from tocsin_plugins.email.letters import ComposedMail, MailComposer
+from tocsin_plugins.email.outcomes import RecipientOutcome, parse_accepted
 
 
 @dataclass(frozen=True, slots=True)
-class _Round:
+class _Mailing:
     """One mail, and who is to get it."""
 
-    written: Written
-    errands: Sequence[Errand]
+    written: ComposedMail
+    errands: Sequence[SendTask]
     recipients: tuple[Mailbox, ...]
 
 
-class Post:
+class Mailer:
     """Makes the attempts of one destination."""
 
-    def __init__(self, server: Server, addressing: Addressing, tools: Tools) -> None:
+    def __init__(self, server: SmtpServer, addressing: MailEnvelope, tools: Tools) -> None:
         self._server = server
         self._addressing = addressing
         self._tools = tools
-        self._writer = Writer(tools, addressing.sender.domain)
+        self._writer = MailComposer(tools, addressing.sender.domain)
 
     async def bring(self, deliveries: Sequence[Delivery]) -> list[Receipt | PluginFailure]:
         """Return what became of each delivery; several are told of in one mail."""
@@ -42,17 +42,17 @@ class Post:
             await self._send_all(rounds)
         return [self._result(errand) for errand in errands]
 
-    def _result(self, errand: Errand) -> Receipt | PluginFailure:
+    def _result(self, errand: SendTask) -> Receipt | PluginFailure:
         result = errand.result()
         if isinstance(result, Receipt) and errand.refused:
             event_id = errand.delivery.event.id
             self._tools.log.warning("not for all", event_id=event_id, refused=errand.refused)
         return result
 
-    async def _errand(self, delivery: Delivery) -> Errand:
-        errand = Errand(delivery)
+    async def _errand(self, delivery: Delivery) -> SendTask:
+        errand = SendTask(delivery)
         if delivery.attempt > 1:
-            found = who_has_it(await self._tools.attempts.last_answer(delivery.id))
+            found = parse_accepted(await self._tools.attempts.last_answer(delivery.id))
             addresses = {it.address for it in self._addressing.recipients}
             errand.outcomes = {it: found[it] for it in found if it in addresses}
         try:
@@ -61,19 +61,19 @@ class Post:
             errand.failure = failure
         return errand
 
-    def _rounds(self, errands: Sequence[Errand]) -> Iterator[_Round]:
+    def _rounds(self, errands: Sequence[SendTask]) -> Iterator[_Mailing]:
         """Yield the mails to send: one for all errands of which the same recipients wait."""
-        waiting: dict[tuple[Mailbox, ...], list[Errand]] = {}
+        waiting: dict[tuple[Mailbox, ...], list[SendTask]] = {}
         for errand in sorted(errands, key=lambda it: it.delivery.event.id):
             missing = (it for it in self._addressing.recipients if not errand.has(it.address))
             waiting.setdefault(tuple(missing), []).append(errand)
         for recipients, those in waiting.items():
-            for chunk in chunks([(it, it.entry) for it in those if it.entry]):
+            for chunk in split_into_mails([(it, it.entry) for it in those if it.entry]):
                 yield from self._round([errand for errand, _ in chunk], recipients)
 
     def _round(
-        self, errands: Sequence[Errand], recipients: tuple[Mailbox, ...]
-    ) -> Iterator[_Round]:
+        self, errands: Sequence[SendTask], recipients: tuple[Mailbox, ...]
+    ) -> Iterator[_Mailing]:
         entries = [it.entry for it in errands if it.entry]
         deliveries = [it.delivery for it in errands]
         try:
@@ -86,11 +86,11 @@ class Post:
             return
         for errand in errands:
             errand.thread = written.thread
-        yield _Round(written, errands, recipients)
+        yield _Mailing(written, errands, recipients)
 
-    async def _send_all(self, rounds: Sequence[_Round]) -> None:
+    async def _send_all(self, rounds: Sequence[_Mailing]) -> None:
         """Send each mail; what ends the connection is the failure of all that had to follow."""
-        conversation = Conversation(self._server, self._tools)
+        conversation = SmtpSession(self._server, self._tools)
         left = [each for each in rounds if each.recipients]
         try:
             async with asyncio.timeout(self._server.timeout.total_seconds()), conversation:
@@ -102,7 +102,7 @@ class Post:
         except TimeoutError:
             _fail_all(left, TryLater(f"{self._server.host}: {conversation.step}: time-out"))
 
-    async def _send(self, conversation: Conversation, each: _Round) -> None:
+    async def _send(self, conversation: SmtpSession, each: _Mailing) -> None:
         """Send one mail: separately to those whose addresses need more of a server than others'."""
         for utf8, addresses in self._addressing.groups(each.recipients):
             content = each.written.letter.write(self._addressing, utf8=utf8)
@@ -113,8 +113,8 @@ class Post:
 
     async def _hand_over(
         self,
-        conversation: Conversation,
-        each: _Round,
+        conversation: SmtpSession,
+        each: _Mailing,
         addresses: list[str],
         content: bytes,
         *,
@@ -129,20 +129,20 @@ class Post:
             outcomes = await conversation.send(sender, addresses, content, utf8=utf8)
             for errand in each.errands:
                 errand.learn(outcomes)
-            addresses = _put_off(outcomes)
+            addresses = _list_deferred(outcomes)
 
 
-def _put_off(outcomes: dict[str, Outcome]) -> list[str]:
+def _list_deferred(outcomes: dict[str, RecipientOutcome]) -> list[str]:
     """Return whom to try again at once: nobody, where this time nobody got it."""
     if not any(it.has_it for it in outcomes.values()):
         return []
     return [address for address, it in outcomes.items() if not it.is_final]
 
 
-def _fail_all(rounds: Sequence[_Round], failure: PluginFailure) -> None:
+def _fail_all(rounds: Sequence[_Mailing], failure: PluginFailure) -> None:
     _fail([errand for each in rounds for errand in each.errands], failure)
 
 
-def _fail(errands: Sequence[Errand], failure: PluginFailure) -> None:
+def _fail(errands: Sequence[SendTask], failure: PluginFailure) -> None:
     for errand in errands:
         errand.failure = failure

@@ -16,7 +16,7 @@ _DIGITS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class MailThread:
     """What the mails that follow the first one need to know of it."""
 
     first: str
@@ -47,7 +47,7 @@ class Thread:
         return next((found for remote in remotes if (found := cls.of(remote))), None)
 
 
-def identifier(name: str, domain: str) -> str:
+def build_message_id(name: str, domain: str) -> str:
     """Return a Message-ID that is always the same for this name: `<incident.7f3a@example.com>`."""
     dotted = name.replace(":", ".")
     if not _ATOMS.fullmatch(dotted) or len(dotted) > _LONGEST:
@@ -55,7 +55,7 @@ def identifier(name: str, domain: str) -> str:
     return f"<{dotted}@{domain}>"
 
 
-def shared_identifier(names: list[str], domain: str) -> str:
+def build_shared_message_id(names: list[str], domain: str) -> str:
     """Return a Message-ID that is always the same for these names, in whichever order."""
     digest = sha256("\n".join(sorted(names)).encode(errors="replace")).hexdigest()
-    return identifier(f"digest.{digest[:_DIGITS]}", domain)
+    return build_message_id(f"digest.{digest[:_DIGITS]}", domain)

@@ -11,7 +11,7 @@ _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _SEPARATE = ("Cc", "Cs", "Zl", "Zp", "Zs")
 
 
-def one_line(text: str, longest: int) -> str:
+def to_one_line(text: str, longest: int) -> str:
     """Return the text as one line of so many characters at most, with nothing that hides or moves.
 
     What is cut ends with `…`. Nothing in it can begin another header.
@@ -22,6 +22,6 @@ def one_line(text: str, longest: int) -> str:
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
-def lines(text: str) -> str:
+def clean_lines(text: str) -> str:
     """Return the text without what hides or moves; its lines end with a line feed."""
     return _CONTROLS.sub("", _REORDERING.sub("", _LINE_ENDS.sub("\n", text)))

@@ -8,18 +8,18 @@ from tocsin import Enricher, hookimpl
 from tocsin_plugins.enrichers.attack import Attack
 from tocsin_plugins.enrichers.cve import Cve
 from tocsin_plugins.enrichers.domains import Domains
-from tocsin_plugins.enrichers.history import History
+from tocsin_plugins.enrichers.history import HistoryEnricher
 from tocsin_plugins.enrichers.lists import Lists
-from tocsin_plugins.enrichers.neighbourhood import Neighbourhood
+from tocsin_plugins.enrichers.neighbourhood import NeighborhoodEnricher
 from tocsin_plugins.enrichers.networks import Networks
 
 __all__ = [
     "Attack",
     "Cve",
     "Domains",
-    "History",
+    "HistoryEnricher",
     "Lists",
-    "Neighbourhood",
+    "NeighborhoodEnricher",
     "Networks",
     "tocsin_enrichers",
 ]
@@ -28,4 +28,4 @@ __all__ = [
 @hookimpl
 def tocsin_enrichers() -> Sequence[type[Enricher]]:
     """Return the kinds of enricher."""
-    return (Attack, Cve, Domains, History, Lists, Neighbourhood, Networks)
+    return (Attack, Cve, Domains, HistoryEnricher, Lists, NeighborhoodEnricher, Networks)

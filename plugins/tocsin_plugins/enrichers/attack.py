@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tocsin import Enricher, Enrichment, Entity, EntityKind
-from tocsin_plugins.attack import TACTICS, name_of, tactics_of
+from tocsin_plugins.attack import TACTICS, find_tactics, find_technique_name
 
 _INCIDENTS = 50
-_NAMED = 3
+_SHOWN_TECHNIQUES = 3
 
 
 class Attack(Enricher):
@@ -27,7 +27,9 @@ class Attack(Enricher):
         """Return the techniques of those that were in incidents with any."""
         found = [await self._techniques(entity) for entity in entities]
         return [
-            _told(entity, counts) for entity, counts in zip(entities, found, strict=True) if counts
+            _build_enrichment(entity, counts)
+            for entity, counts in zip(entities, found, strict=True)
+            if counts
         ]
 
     async def _techniques(self, entity: Entity) -> Counter[str]:
@@ -36,15 +38,15 @@ class Attack(Enricher):
         return Counter(name for record in records for name in dict.fromkeys(record.techniques))
 
 
-def _told(entity: Entity, counts: Counter[str]) -> Enrichment:
+def _build_enrichment(entity: Entity, counts: Counter[str]) -> Enrichment:
     techniques = sorted(counts, key=lambda name: (-counts[name], name))
-    served = {tactic for name in techniques for tactic in tactics_of(name)}
+    served = {tactic for name in techniques for tactic in find_tactics(name)}
     tactics = [tactic for tactic in TACTICS if tactic in served]
-    named = [f"{name} {name_of(name) or ''}".strip() for name in techniques]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    named = [f"{name} {find_technique_name(name) or ''}".strip() for name in techniques]
+    more = f" and {len(named) - _SHOWN_TECHNIQUES} more" if len(named) > _SHOWN_TECHNIQUES else ""
     return Enrichment(
         entity=entity,
-        summary=f"Its incidents show {', '.join(named[:_NAMED])}{more}",
+        summary=f"Its incidents show {', '.join(named[:_SHOWN_TECHNIQUES])}{more}",
         tags=tuple(tactics),
         techniques=tuple(techniques),
         facts={

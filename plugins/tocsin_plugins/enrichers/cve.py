@@ -51,7 +51,7 @@ class Cve(Enricher):
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
         path = settings.path
-        self._file = WatchedFile(path, read_catalogue, tools) if path else None
+        self._file = WatchedFile(path, parse_catalog, tools) if path else None
 
     async def start(self) -> None:
         """Read the file, if there is one; raises Misconfigured where it cannot be read."""
@@ -65,18 +65,22 @@ class Cve(Enricher):
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return those that are known to be exploited."""
         catalogue = await self._catalogue()
-        return [_told(entity, row) for entity in entities if (row := catalogue.get(entity.value))]
+        return [
+            _build_enrichment(entity, row)
+            for entity in entities
+            if (row := catalogue.get(entity.value))
+        ]
 
     async def _catalogue(self) -> Mapping[str, _Row]:
-        return await self._file.content() if self._file else _shipped()
+        return await self._file.content() if self._file else _shipped_catalogue()
 
 
 @cache
-def _shipped() -> Mapping[str, _Row]:
-    return read_catalogue((files(__package__) / "exploited.csv").read_bytes())
+def _shipped_catalogue() -> Mapping[str, _Row]:
+    return parse_catalog((files(__package__) / "exploited.csv").read_bytes())
 
 
-def read_catalogue(content: bytes) -> Mapping[str, _Row]:
+def parse_catalog(content: bytes) -> Mapping[str, _Row]:
     """Return the rows of a catalogue by CVE id; ValueError where it has no column of ids."""
     reader = csv.DictReader(content.decode("utf-8-sig").splitlines())
     if "cveID" not in (reader.fieldnames or ()):
@@ -84,7 +88,7 @@ def read_catalogue(content: bytes) -> Mapping[str, _Row]:
     return {row["cveID"].strip().upper(): row for row in reader if row["cveID"]}
 
 
-def _told(entity: Entity, row: _Row) -> Enrichment:
+def _build_enrichment(entity: Entity, row: _Row) -> Enrichment:
     vendor, product, title = (row.get(name) or "" for name in _NAMES)
     by_ransomware = (row.get("knownRansomwareCampaignUse") or "").strip().lower() == "known"
     added = row.get("dateAdded") or None

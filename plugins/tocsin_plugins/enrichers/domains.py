@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from tocsin import Disposition, Enricher, Enrichment, Entity, EntityKind, Tools
-from tocsin_plugins.enrichers.names import Name, Sign, lookalikes, signs
-from tocsin_plugins.enrichers.values import host_of
+from tocsin_plugins.enrichers.names import DomainName, DomainSign, find_lookalikes, find_signs
+from tocsin_plugins.enrichers.values import extract_host
 
 SUSPICIOUS_FROM = 50
 _WORST = 100
@@ -41,25 +41,25 @@ class Domains(Enricher):
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
         own = (*settings.own_domains, *tools.environment.settings.internal_domains)
-        self._own = [name for text in dict.fromkeys(own) if (name := Name.parse(text))]
+        self._own = [name for text in dict.fromkeys(own) if (name := DomainName.parse(text))]
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return the signs of those that have any."""
         return [told for entity in entities if (told := self._told(entity))]
 
     def _told(self, entity: Entity) -> Enrichment | None:
-        name = Name.parse(host_of(entity) or "")
+        name = DomainName.parse(extract_host(entity) or "")
         if name is None or any(name.is_below(own) for own in self._own):
             return None
         found = sorted(self._signs(name), key=lambda sign: (-sign.points, sign.tag))
         return _enrichment(entity, found) if found else None
 
-    def _signs(self, name: Name) -> Iterator[Sign]:
-        yield from lookalikes(name, self._own)
-        yield from signs(name)
+    def _signs(self, name: DomainName) -> Iterator[DomainSign]:
+        yield from find_lookalikes(name, self._own)
+        yield from find_signs(name)
 
 
-def _enrichment(entity: Entity, found: Sequence[Sign]) -> Enrichment:
+def _enrichment(entity: Entity, found: Sequence[DomainSign]) -> Enrichment:
     score = min(sum(sign.points for sign in found), _WORST)
     bad = score >= SUSPICIOUS_FROM
     return Enrichment(

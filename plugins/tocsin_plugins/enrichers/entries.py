@@ -11,7 +11,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TypeAlias
 
 from tocsin import Entity, EntityKind
-from tocsin_plugins.enrichers.values import address_of, host_of, parents
+from tocsin_plugins.enrichers.values import extract_address, extract_host, parent_domains
 
 _Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -23,7 +23,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ListEntry:
     """One value on a list."""
 
     kind: EntityKind
@@ -36,7 +36,7 @@ class Entry:
     """From when on it says nothing any more."""
 
 
-def kind_of(value: str) -> EntityKind:
+def detect_kind(value: str) -> EntityKind:
     """Return what kind of entity a value looks like; ValueError where that cannot be told."""
     with suppress(ValueError):
         ip_network(value)
@@ -53,14 +53,14 @@ def kind_of(value: str) -> EntityKind:
     raise ValueError(f"what kind of thing is {value!r:.80}? Say so in a column `kind`")
 
 
-class Entries:
+class ListIndex:
     """A list that is quick to look into, however long it is."""
 
-    def __init__(self, entries: Iterable[Entry], skipped: int = 0) -> None:
+    def __init__(self, entries: Iterable[ListEntry], skipped: int = 0) -> None:
         self.skipped = skipped
         """How many lines or indicators cannot be used: they are no value, or not understood."""
-        self._exact: dict[Entity, Entry] = {}
-        self._networks: dict[_Network, Entry] = {}
+        self._exact: dict[Entity, ListEntry] = {}
+        self._networks: dict[_Network, ListEntry] = {}
         for entry in entries:
             self._add(entry)
         self._lengths = sorted(
@@ -75,11 +75,11 @@ class Entries:
         entries = (*self._exact.values(), *self._networks.values())
         return sum(not _is_valid(entry, now) for entry in entries)
 
-    def find(self, entity: Entity, now: datetime) -> Entry | None:
+    def find(self, entity: Entity, now: datetime) -> ListEntry | None:
         """Return the entry that fits best: the value, its address or host, what these are in."""
         return next((it for it in self._fitting(entity) if _is_valid(it, now)), None)
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: ListEntry) -> None:
         if entry.kind is EntityKind.IP:
             network = ip_network(entry.value, strict=False)
             self._networks.setdefault(network, entry)
@@ -89,20 +89,20 @@ class Entries:
             value = value.removeprefix("*").removeprefix(".")
         self._exact.setdefault(Entity(entry.kind, value), entry)
 
-    def _fitting(self, entity: Entity) -> Iterator[Entry]:
+    def _fitting(self, entity: Entity) -> Iterator[ListEntry]:
         if found := self._exact.get(entity):
             yield found
-        if address := address_of(entity):
+        if address := extract_address(entity):
             for version, length in self._lengths:
                 if version == address.version:
                     network = ip_network((address.packed, length), strict=False)
                     if found := self._networks.get(network):
                         yield found
-        elif host := host_of(entity):
-            for name in parents(host):
+        elif host := extract_host(entity):
+            for name in parent_domains(host):
                 if found := self._exact.get(Entity(EntityKind.DOMAIN, name)):
                     yield found
 
 
-def _is_valid(entry: Entry, now: datetime) -> bool:
+def _is_valid(entry: ListEntry, now: datetime) -> bool:
     return entry.valid_until is None or entry.valid_until > now

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tocsin import Enricher, Enrichment, Entity, EntityKind, Sighting
 
 
-class History(Enricher):
+class HistoryEnricher(Enricher):
     """In how many incidents an entity was, and in which of late."""
 
     name = "history"
@@ -19,14 +19,14 @@ class History(Enricher):
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return what is known of those that were seen in an incident."""
         sightings = await self.tools.knowledge.sightings(entities)
-        return [_told(sighting) for sighting in sightings if sighting.incident_count]
+        return [_build_enrichment(sighting) for sighting in sightings if sighting.incident_count]
 
 
-def _told(sighting: Sighting) -> Enrichment:
+def _build_enrichment(sighting: Sighting) -> Enrichment:
     marks = {"internal": sighting.internal, "well-known": sighting.well_known}
     return Enrichment(
         entity=sighting.entity,
-        summary=_summary(sighting),
+        summary=_summarize(sighting),
         tags=tuple(mark for mark, holds in marks.items() if holds),
         facts={
             "incident_count": sighting.incident_count,
@@ -37,7 +37,7 @@ def _told(sighting: Sighting) -> Enrichment:
     )
 
 
-def _summary(sighting: Sighting) -> str:
+def _summarize(sighting: Sighting) -> str:
     count = sighting.incident_count
     words = ["Seen in one incident" if count == 1 else f"Seen in {count:,} incidents"]
     if sighting.first_seen and sighting.last_seen:

@@ -18,7 +18,7 @@ from tocsin import (
     Tools,
 )
 from tocsin_plugins.enrichers.csv_lists import read_csv
-from tocsin_plugins.enrichers.entries import Entries, Entry
+from tocsin_plugins.enrichers.entries import ListEntry, ListIndex
 from tocsin_plugins.enrichers.files import WatchedFile
 from tocsin_plugins.enrichers.stix_lists import read_stix
 
@@ -55,7 +55,7 @@ class Lists(Enricher):
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
         is_stix = settings.path.lower().endswith((".json", ".stix"))
-        self._file: WatchedFile[Entries] = WatchedFile(
+        self._file: WatchedFile[ListIndex] = WatchedFile(
             settings.path, read_stix if is_stix else read_csv, tools
         )
 
@@ -82,7 +82,7 @@ class Lists(Enricher):
             self._told(entity, entry) for entity in entities if (entry := entries.find(entity, now))
         ]
 
-    def _told(self, entity: Entity, entry: Entry) -> Enrichment:
+    def _told(self, entity: Entity, entry: ListEntry) -> Enrichment:
         through = "" if entry.value == entity.value else f", through {entry.value}"
         said = f": {entry.description}" if entry.description else ""
         return Enrichment(

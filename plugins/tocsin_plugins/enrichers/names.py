@@ -34,7 +34,7 @@ _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class DomainSign:
     """One thing that a name gives away."""
 
     tag: str
@@ -44,7 +44,7 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class DomainName:
     """The name of a domain, taken apart."""
 
     text: str
@@ -57,7 +57,11 @@ class Name:
         text = text.strip().lower().strip(".")
         labels = text.split(".")
         is_name = len(labels) > 1 and all(map(_LABEL.fullmatch, labels)) and len(text) <= _LONGEST
-        return cls(text, tuple(map(_written_out, labels))) if is_name and not _is_ip(text) else None
+        return (
+            cls(text, tuple(map(_decode_punycode, labels)))
+            if is_name and not _is_ip(text)
+            else None
+        )
 
     @property
     def registered(self) -> int:
@@ -70,7 +74,7 @@ class Name:
         """The label that was registered."""
         return self.labels[self.registered]
 
-    def is_below(self, other: Name) -> bool:
+    def is_below(self, other: DomainName) -> bool:
         """Return whether it is the other, or below it."""
         return self.labels[-len(other.labels) :] == other.labels
 
@@ -83,7 +87,7 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-def _written_out(label: str) -> str:
+def _decode_punycode(label: str) -> str:
     """Return what a label in Punycode stands for (RFC 3492); as it is, where it is none."""
     if not label.startswith("xn--"):
         return label
@@ -93,15 +97,15 @@ def _written_out(label: str) -> str:
         return label
 
 
-def lookalikes(name: Name, own: Iterable[Name]) -> Iterator[Sign]:
+def find_lookalikes(name: DomainName, own: Iterable[DomainName]) -> Iterator[DomainSign]:
     """Yield that the name looks like one of ours; the name itself is none of them."""
     for ours in own:
-        if words := _resemblance(name, ours):
-            yield Sign("lookalike", 60, f"{words} {ours.text}")
+        if words := _describe_resemblance(name, ours):
+            yield DomainSign("lookalike", 60, f"{words} {ours.text}")
             return
 
 
-def _resemblance(name: Name, ours: Name) -> str | None:
+def _describe_resemblance(name: DomainName, ours: DomainName) -> str | None:
     theirs, label = name.label, ours.label
     if theirs == label:
         return "has another ending than"
@@ -137,30 +141,30 @@ def _is_one_slip(one: str, other: str) -> bool:
     return swapped or dropped or rest[1:] == other_rest[1:]
 
 
-def signs(name: Name) -> Iterator[Sign]:
+def find_signs(name: DomainName) -> Iterator[DomainSign]:
     """Yield what the name gives away by itself."""
-    yield from _scripts(name)
-    yield from _randomness(name.label)
-    yield from _shape(name)
+    yield from _script_signs(name)
+    yield from _randomness_signs(name.label)
+    yield from _shape_signs(name)
     if name.labels[-1] in _UNUSUAL:
-        yield Sign("unusual-tld", 15, f"ends in .{name.labels[-1]}, which is much abused")
+        yield DomainSign("unusual-tld", 15, f"ends in .{name.labels[-1]}, which is much abused")
 
 
-def _scripts(name: Name) -> Iterator[Sign]:
+def _script_signs(name: DomainName) -> Iterator[DomainSign]:
     if name.text.isascii() and "xn--" not in name.text:
         return
-    yield Sign("punycode", 15, f"is written {'.'.join(name.labels)} in other letters")
-    if any(len(_scripts_of(label)) > 1 for label in name.labels):
-        yield Sign("mixed-scripts", 35, "mixes letters of different scripts")
+    yield DomainSign("punycode", 15, f"is written {'.'.join(name.labels)} in other letters")
+    if any(len(_character_scripts(label)) > 1 for label in name.labels):
+        yield DomainSign("mixed-scripts", 35, "mixes letters of different scripts")
 
 
-def _scripts_of(label: str) -> set[str]:
+def _character_scripts(label: str) -> set[str]:
     """Return the scripts of a label's letters, by the first word of each letter's Unicode name."""
     names = (unicodedata.name(letter, "") for letter in label if letter.isalpha())
     return {name.split(" ")[0].split("-")[0] for name in names}
 
 
-def _randomness(label: str) -> Iterator[Sign]:
+def _randomness_signs(label: str) -> Iterator[DomainSign]:
     """Yield that a label seems made by a machine: long, even, and nothing that can be spoken."""
     letters = label.replace("-", "")
     if len(letters) < 10 or not letters.isascii():  # noqa: PLR2004 - shorter ones say too little
@@ -172,7 +176,7 @@ def _randomness(label: str) -> Iterator[Sign]:
     switches = sum(a.isdigit() != b.isdigit() for a, b in pairwise(letters))
     unspeakable = (vowels < 0.2) + (run >= 5) + (switches >= 4)  # noqa: PLR2004 - calibrated
     if entropy >= 3 and unspeakable:  # noqa: PLR2004 - of words this long some 2.8
-        yield Sign(
+        yield DomainSign(
             "random-looking",
             (0, 25, 50, 60)[unspeakable],
             f"looks random ({entropy:.1f} bits a letter, {vowels:.0%} vowels, {digits:.0%} digits, "
@@ -186,13 +190,13 @@ def _entropy(letters: str) -> float:
     return -sum(share * math.log2(share) for share in shares)
 
 
-def _shape(name: Name) -> Iterator[Sign]:
+def _shape_signs(name: DomainName) -> Iterator[DomainSign]:
     digits = sum(map(str.isdigit, name.label))
     if digits >= 4 and digits * 3 >= len(name.label):  # noqa: PLR2004 - a year is nothing
-        yield Sign("digits", 10, f"has {digits} digits in {name.label}")
+        yield DomainSign("digits", 10, f"has {digits} digits in {name.label}")
     if len(name.label) > 30:  # noqa: PLR2004 - hardly anybody types more
-        yield Sign("long", 10, f"has a label of {len(name.label)} characters")
+        yield DomainSign("long", 10, f"has a label of {len(name.label)} characters")
     if len(name.labels) > 5:  # noqa: PLR2004 - services of clouds have that many
-        yield Sign("deep", 10, f"has {len(name.labels)} labels")
+        yield DomainSign("deep", 10, f"has {len(name.labels)} labels")
     if name.label.count("-") >= 3:  # noqa: PLR2004 - beyond what a name needs
-        yield Sign("hyphens", 10, f"has {name.label.count('-')} hyphens in {name.label}")
+        yield DomainSign("hyphens", 10, f"has {name.label.count('-')} hyphens in {name.label}")

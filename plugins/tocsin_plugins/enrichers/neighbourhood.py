@@ -17,16 +17,14 @@ from tocsin import (
     NodeKind,
     RelationType,
 )
-from tocsin import (
-    Neighbourhood as Surroundings,
-)
+from tocsin import Neighborhood as Surroundings
 
 _DEPTH = 2
 _NODES = 150
 _SHOWN = 20
 
 
-class Neighbourhood(Enricher):
+class NeighborhoodEnricher(Enricher):
     """Which other entities one is related to, and in which other incidents those were."""
 
     name = "neighbourhood"
@@ -39,14 +37,14 @@ class Neighbourhood(Enricher):
         told = []
         for entity in entities:
             found = await self.tools.knowledge.neighbours(entity, _DEPTH, _NODES)
-            company = _company(Node.of(entity), found)
+            company = _collect_neighbors(Node.of(entity), found)
             if company.related:
-                told.append(_told(entity, company))
+                told.append(_build_enrichment(entity, company))
         return told
 
 
 @dataclass(frozen=True, slots=True)
-class _Company:
+class _Neighbors:
     related: Mapping[Node, frozenset[RelationType]]
     """Other entities, and how they have to do with it."""
     own: frozenset[str]
@@ -56,26 +54,26 @@ class _Company:
     complete: bool
 
 
-def _company(center: Node, found: Surroundings) -> _Company:
+def _collect_neighbors(center: Node, found: Surroundings) -> _Neighbors:
     related: dict[Node, set[RelationType]] = defaultdict(set)
     involved: dict[Node, set[str]] = defaultdict(set)
     for edge in found.edges:
         if edge.type is RelationType.INVOLVES:
             involved[edge.target].add(edge.source.value)
-        elif center in (edge.source, edge.target) and not _is_taught(edge):
+        elif center in (edge.source, edge.target) and not _is_informative(edge):
             other = edge.target if edge.source == center else edge.source
             if _is_entity(other) and other != center:
                 related[other].add(edge.type)
     own = frozenset(involved[center])
-    return _Company(
-        {node: frozenset(types) for node, types in sorted(related.items(), key=_place)},
+    return _Neighbors(
+        {node: frozenset(types) for node, types in sorted(related.items(), key=_sort_place)},
         own,
-        {node: _latest_first(involved[node] - own) for node in related},
+        {node: _sort_latest(involved[node] - own) for node in related},
         found.complete,
     )
 
 
-def _is_taught(edge: Edge) -> bool:
+def _is_informative(edge: Edge) -> bool:
     """Return whether only investigations tell of an edge: what they ask must not change it."""
     return all(source.startswith("session:") for source in edge.known_from)
 
@@ -84,40 +82,42 @@ def _is_entity(node: Node) -> bool:
     return node.kind not in set(NodeKind)
 
 
-def _place(item: tuple[Node, object]) -> tuple[str, str]:
+def _sort_place(item: tuple[Node, object]) -> tuple[str, str]:
     return item[0].kind, item[0].value
 
 
-def _latest_first(incidents: set[str]) -> list[str]:
+def _sort_latest(incidents: set[str]) -> list[str]:
     return sorted(incidents, key=lambda number: (len(number), number), reverse=True)
 
 
-def _told(entity: Entity, company: _Company) -> Enrichment:
-    others = _latest_first({number for several in company.incidents.values() for number in several})
+def _build_enrichment(entity: Entity, company: _Neighbors) -> Enrichment:
+    others = _sort_latest({number for several in company.incidents.values() for number in several})
     with_others = [node for node in company.related if company.incidents[node]]
     count = len(company.related)
     words = ["Related to one other entity" if count == 1 else f"Related to {count} other entities"]
     if with_others:
         were = "was" if len(with_others) == 1 else "were"
-        words.append(f"of which {len(with_others)} {were} in other incidents ({_some(others)})")
+        words.append(
+            f"of which {len(with_others)} {were} in other incidents ({_list_some(others)})"
+        )
     return Enrichment(
         entity=entity,
         summary=", ".join(words) + ("" if company.complete else "; there may be more"),
         tags=("known-by-association",) if with_others else (),
         facts={
-            "incidents": _latest_first(set(company.own))[:_SHOWN],
+            "incidents": _sort_latest(set(company.own))[:_SHOWN],
             "incidents_of_related": others[:_SHOWN],
-            "related": [_shown(node, company) for node in list(company.related)[:_SHOWN]],
+            "related": [_show_entity(node, company) for node in list(company.related)[:_SHOWN]],
             "complete": company.complete,
         },
     )
 
 
-def _some(numbers: Sequence[str]) -> str:
+def _list_some(numbers: Sequence[str]) -> str:
     return ", ".join(numbers[:3]) + (" …" if len(numbers) > 3 else "")  # noqa: PLR2004 - see above
 
 
-def _shown(node: Node, company: _Company) -> dict[str, object]:
+def _show_entity(node: Node, company: _Neighbors) -> dict[str, object]:
     return {
         "kind": node.kind,
         "value": node.value,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 
 from tocsin import Enricher, Enrichment, Entity, EntityKind, Tools
-from tocsin_plugins.enrichers.values import address_of
+from tocsin_plugins.enrichers.values import extract_address
 
 _Network = IPv4Network | IPv6Network
 
@@ -50,7 +50,7 @@ SPECIAL: dict[_Network, tuple[str, str]] = {
 }
 
 
-def _network(text: str) -> str:
+def _parse_range(text: str) -> str:
     try:
         ip_network(text)
     except ValueError:
@@ -64,7 +64,7 @@ class Networks(Enricher):
     class Settings(Enricher.Settings):
         """What an enricher of networks can be told."""
 
-        owners: dict[Annotated[str, AfterValidator(_network)], str] = Field(
+        owners: dict[Annotated[str, AfterValidator(_parse_range)], str] = Field(
             default={},
             description='Whose networks are, such as { "10.1.0.0/16" = "Berlin office" }.',
         )
@@ -78,17 +78,17 @@ class Networks(Enricher):
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
         self._owner_of = {ip_network(key): owner for key, owner in settings.owners.items()}
-        self._owned = _specific_first(self._owner_of)
+        self._owned = _most_specific_first(self._owner_of)
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return what is known of those in a network that is somebody's or reserved."""
         return [told for entity in entities if (told := self._told(entity))]
 
     def _told(self, entity: Entity) -> Enrichment | None:
-        address = address_of(entity)
+        address = extract_address(entity)
         if address is None:
             return None
-        owned, special = _first(self._owned, address), _first(_SPECIAL_FIRST, address)
+        owned, special = _find_first(self._owned, address), _find_first(_SPECIAL_FIRST, address)
         words: list[str] = []
         facts: dict[str, str] = {}
         if owned:
@@ -99,20 +99,22 @@ class Networks(Enricher):
             purpose, rfc = SPECIAL[special]
             words.append(f"is reserved for {purpose} ({special}, {rfc})")
             facts |= {"reserved_for": purpose, "reserved_range": str(special), "rfc": rfc}
-        return _enrichment(entity, words, facts) if words else None
+        return _build_enrichment(entity, words, facts) if words else None
 
 
-def _enrichment(entity: Entity, words: list[str], facts: dict[str, str]) -> Enrichment:
+def _build_enrichment(entity: Entity, words: list[str], facts: dict[str, str]) -> Enrichment:
     tags = (("owned",) if "owner" in facts else ()) + (("reserved",) if "rfc" in facts else ())
     return Enrichment(entity=entity, summary=f"It {' and '.join(words)}", tags=tags, facts=facts)
 
 
-def _specific_first(networks: Iterable[_Network]) -> list[_Network]:
+def _most_specific_first(networks: Iterable[_Network]) -> list[_Network]:
     return sorted(networks, key=lambda network: (-network.prefixlen, str(network)))
 
 
-def _first(networks: Sequence[_Network], address: IPv4Address | IPv6Address) -> _Network | None:
+def _find_first(
+    networks: Sequence[_Network], address: IPv4Address | IPv6Address
+) -> _Network | None:
     return next((network for network in networks if address in network), None)
 
 
-_SPECIAL_FIRST = _specific_first(SPECIAL)
+_SPECIAL_FIRST = _most_specific_first(SPECIAL)

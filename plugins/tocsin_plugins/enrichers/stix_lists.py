@@ -14,7 +14,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from tocsin import EntityKind, parse_json
-from tocsin_plugins.enrichers.entries import Entries, Entry
+from tocsin_plugins.enrichers.entries import ListEntry, ListIndex
 
 _STRING = r"'((?:[^'\\]|\\.)*)'"
 _COMPARISON = re.compile(rf"([a-z0-9-]+):([\w.'\"-]+)\s*(=|ISSUBSET)\s*{_STRING}")
@@ -35,11 +35,11 @@ _PROPERTIES = {
 }
 
 
-def read_stix(content: bytes) -> Entries:
+def read_stix(content: bytes) -> ListIndex:
     """Return the entries of a bundle, or of one indicator; ValueError where it is neither."""
     found = parse_json(content)
     objects = _objects(found)
-    entries: list[Entry] = []
+    entries: list[ListEntry] = []
     skipped = 0
     for item in objects:
         if item.get("type") != "indicator" or item.get("revoked") is True:
@@ -48,7 +48,7 @@ def read_stix(content: bytes) -> Entries:
             entries += _entries(item)
         except ValueError:
             skipped += 1
-    return Entries(entries, skipped)
+    return ListIndex(entries, skipped)
 
 
 def _objects(found: Any) -> list[dict[str, Any]]:
@@ -60,26 +60,26 @@ def _objects(found: Any) -> list[dict[str, Any]]:
     raise ValueError("it is no STIX bundle, and no indicator")
 
 
-def _entries(indicator: dict[str, Any]) -> Iterator[Entry]:
+def _entries(indicator: dict[str, Any]) -> Iterator[ListEntry]:
     """Yield an entry for each value of an indicator; ValueError where its pattern is not simple."""
     if indicator.get("pattern_type", "stix") != "stix":
         raise ValueError("it is a pattern of another language")
-    for kind, value in list(comparisons(str(indicator.get("pattern", "")))):
-        yield Entry(
+    for kind, value in list(parse_comparisons(str(indicator.get("pattern", "")))):
+        yield ListEntry(
             kind=kind,
             value=value,
             description=str(indicator.get("name") or indicator.get("description") or ""),
-            tags=_tags(indicator),
-            score=_score(indicator.get("confidence")),
-            valid_until=_moment(indicator.get("valid_until")),
+            tags=_indicator_tags(indicator),
+            score=_confidence_score(indicator.get("confidence")),
+            valid_until=_parse_time(indicator.get("valid_until")),
         )
 
 
-def comparisons(pattern: str) -> Iterator[tuple[EntityKind, str]]:
+def parse_comparisons(pattern: str) -> Iterator[tuple[EntityKind, str]]:
     """Yield what a simple pattern compares with; ValueError for any other."""
     position = 0
     while match := _OBSERVATION.match(pattern, position):
-        yield from _compared(match[1])
+        yield from _read_comparison(match[1])
         position = match.end()
         if position == len(pattern):
             return
@@ -90,11 +90,11 @@ def comparisons(pattern: str) -> Iterator[tuple[EntityKind, str]]:
     raise ValueError(f"it is no simple pattern: {pattern!r:.100}")
 
 
-def _compared(expression: str) -> Iterator[tuple[EntityKind, str]]:
+def _read_comparison(expression: str) -> Iterator[tuple[EntityKind, str]]:
     position = len(expression) - len(expression.lstrip())
     end = len(expression.rstrip())
     while match := _COMPARISON.match(expression, position, end):
-        yield _kind(match[1], match[2]), _checked(match)
+        yield _kind(match[1], match[2]), _validate_comparison(match)
         if match.end() == end:
             return
         joined = _OR.match(expression, match.end(), end)
@@ -112,7 +112,7 @@ def _kind(kind: str, path: str) -> EntityKind:
     raise ValueError(f"{kind}:{path} is nothing that is looked for here")
 
 
-def _checked(match: re.Match[str]) -> str:
+def _validate_comparison(match: re.Match[str]) -> str:
     value = _ESCAPED.sub(r"\1", match[4])
     is_address = match[1] in ("ipv4-addr", "ipv6-addr")
     if is_address:
@@ -122,18 +122,18 @@ def _checked(match: re.Match[str]) -> str:
     return value
 
 
-def _tags(indicator: dict[str, Any]) -> tuple[str, ...]:
+def _indicator_tags(indicator: dict[str, Any]) -> tuple[str, ...]:
     several = (indicator.get("indicator_types"), indicator.get("labels"))
     return tuple(
         dict.fromkeys(str(tag) for tags in several if isinstance(tags, list) for tag in tags)
     )
 
 
-def _score(confidence: Any) -> int | None:
+def _confidence_score(confidence: Any) -> int | None:
     return confidence if type(confidence) is int and 0 <= confidence <= 100 else None  # noqa: PLR2004 - section 3.2
 
 
-def _moment(text: Any) -> datetime | None:
+def _parse_time(text: Any) -> datetime | None:
     """Return a timestamp; ValueError for what is none."""
     if text is None:
         return None

@@ -12,7 +12,7 @@ _MAIL = (EntityKind.EMAIL, EntityKind.MAILBOX)
 _NAMES = (EntityKind.DOMAIN, EntityKind.HOST)
 
 
-def host_of(entity: Entity) -> str | None:
+def extract_host(entity: Entity) -> str | None:
     """Return the host or domain that an entity names, in lower case; None where it names none.
 
     Of a URL that is its host, of a mail address what stands behind the @.
@@ -27,16 +27,16 @@ def host_of(entity: Entity) -> str | None:
     return value.lower().rstrip(".") or None if entity.kind in _NAMES else None
 
 
-def address_of(entity: Entity) -> IPv4Address | IPv6Address | None:
+def extract_address(entity: Entity) -> IPv4Address | IPv6Address | None:
     """Return the address that an entity is, or that its host is; None where there is none."""
-    text = entity.value if entity.kind is EntityKind.IP else host_of(entity)
+    text = entity.value if entity.kind is EntityKind.IP else extract_host(entity)
     with suppress(ValueError):
         address = ip_address(text or "")
         return getattr(address, "ipv4_mapped", None) or address
     return None
 
 
-def parents(name: str) -> list[str]:
+def parent_domains(name: str) -> list[str]:
     """Return a domain's name and those that it is below, the most specific first."""
     labels = name.split(".")
     return [".".join(labels[start:]) for start in range(len(labels))]

@@ -21,7 +21,7 @@ from tocsin import (
     ServerUrl,
     Tools,
 )
-from tocsin_plugins.lookups import look_up, text
+from tocsin_plugins.lookups import look_up, text_field
 
 _DISPOSITIONS = {
     "malicious": Disposition.MALICIOUS,
@@ -64,12 +64,12 @@ class GreyNoise(Enricher):
     async def check(self) -> Health:
         """Return that the API answers, and takes the key."""
         answer = await look_up(self._api, "/ping", self._headers) or {}
-        return Health(detail=f"{self.settings.url} answers {text(answer, 'message')}")
+        return Health(detail=f"{self.settings.url} answers {text_field(answer, 'message')}")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return what is known of those that scan or serve."""
         answers = [(it, await self._answer(it.value)) for it in entities if _is_ipv4(it.value)]
-        return [_told(entity, answer) for entity, answer in answers if answer]
+        return [_build_enrichment(entity, answer) for entity, answer in answers if answer]
 
     async def _answer(self, address: str) -> dict[str, Any] | None:
         answer = await look_up(self._api, f"/v3/community/{address}", self._headers)
@@ -86,14 +86,14 @@ def _is_ipv4(value: str) -> bool:
     return True
 
 
-def _told(entity: Entity, answer: Mapping[str, Any]) -> Enrichment:
+def _build_enrichment(entity: Entity, answer: Mapping[str, Any]) -> Enrichment:
     noise, riot = answer.get("noise") is True, answer.get("riot") is True
-    classification = (text(answer, "classification") or "unknown").lower()
+    classification = (text_field(answer, "classification") or "unknown").lower()
     found = _DISPOSITIONS.get(classification, Disposition.UNKNOWN)
-    name = text(answer, "name")
+    name = text_field(answer, "name")
     return Enrichment(
         entity=entity,
-        summary=_summary(noise, riot, classification, name),
+        summary=_summarize(noise, riot, classification, name),
         disposition=Disposition.BENIGN if riot and not noise else found,
         tags=(("internet-scanner",) if noise else ()) + (("common-service",) if riot else ()),
         facts={
@@ -101,13 +101,13 @@ def _told(entity: Entity, answer: Mapping[str, Any]) -> Enrichment:
             "riot": riot,
             "classification": classification,
             "name": name,
-            "last_seen": text(answer, "last_seen"),
+            "last_seen": text_field(answer, "last_seen"),
         },
         link=f"https://viz.greynoise.io/ip/{entity.value}",
     )
 
 
-def _summary(noise: bool, riot: bool, classification: str, name: str | None) -> str:
+def _summarize(noise: bool, riot: bool, classification: str, name: str | None) -> str:
     said = []
     if noise:
         said.append(f"scans the Internet, classified as {classification}")

@@ -27,12 +27,12 @@ from tocsin_plugins.investigator.seen import (
     Opinion,
     SeenEvent,
     SeenRelation,
-    order,
-    relation_order,
+    entity_sort_key,
+    relation_sort_key,
 )
-from tocsin_plugins.investigator.understanding import Scope
+from tocsin_plugins.investigator.understanding import InvestigationScope
 
-BAD = (Disposition.MALICIOUS, Disposition.SUSPICIOUS)
+BAD_DISPOSITIONS = (Disposition.MALICIOUS, Disposition.SUSPICIOUS)
 _OF_OUTSIDE = frozenset(
     {EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL, EntityKind.FILE_HASH, EntityKind.EMAIL}
 )
@@ -46,7 +46,7 @@ _OF_OURS = frozenset({EntityKind.HOST, EntityKind.MAILBOX, EntityKind.CLOUD_RESO
 class Case:
     """Everything that is known of what was asked. Rules only read it."""
 
-    scope: Scope
+    scope: InvestigationScope
     window: Window
     everywhere: int
     """In so many incidents, what is internal connects nothing."""
@@ -85,7 +85,7 @@ class Case:
         """Take an incident to be examined."""
         self.mark(record)
         self.incidents.setdefault(record.number, record)
-        self._reported.update(_names(record))
+        self._reported.update(_record_keys(record))
         for entity in record.entities:
             self._incidents_with[entity].add(record.number)
 
@@ -138,7 +138,7 @@ class Case:
     @property
     def entities(self) -> list[Entity]:
         """The entities that are examined, the nearest first."""
-        return sorted(self.depths, key=lambda it: (self.depths[it], *order(it)))
+        return sorted(self.depths, key=lambda it: (self.depths[it], *entity_sort_key(it)))
 
     @property
     def records(self) -> list[IncidentRecord]:
@@ -181,12 +181,12 @@ class Case:
     @property
     def relations(self) -> list[SeenRelation]:
         """The relations, in an order of their own."""
-        return sorted(self._relations.values(), key=relation_order)
+        return sorted(self._relations.values(), key=relation_sort_key)
 
     @property
     def opinions(self) -> list[Opinion]:
         """What enrichers say of the entities that are examined."""
-        return [opinion for entity in self.entities for opinion in self.opinions_of(entity)]
+        return [opinion for entity in self.entities for opinion in self.find_opinions(entity)]
 
     def incidents_with(self, entity: Entity) -> list[IncidentRecord]:
         """Return the examined incidents that involve an entity, the earliest first."""
@@ -197,9 +197,9 @@ class Case:
         """Return the events with an entity, as `events` has them."""
         return sorted(filter(self._stands_alone, self._events_with.get(entity, ())), key=_PLACE)
 
-    def accounts_of(self, record: IncidentRecord) -> list[SeenEvent]:
+    def find_own_events(self, record: IncidentRecord) -> list[SeenEvent]:
         """Return the events that are an incident or one of its alerts, the earliest first."""
-        own = (self._events.get(name) for name in _names(record))
+        own = (self._events.get(name) for name in _record_keys(record))
         return sorted((seen for seen in own if seen), key=_PLACE)
 
     def _stands_alone(self, seen: SeenEvent) -> bool:
@@ -207,51 +207,51 @@ class Case:
 
     def relations_from(self, entity: Entity) -> list[SeenRelation]:
         """Return the relations of which an entity is the source."""
-        return sorted(self._relations_from.get(entity, ()), key=relation_order)
+        return sorted(self._relations_from.get(entity, ()), key=relation_sort_key)
 
     def relations_to(self, entity: Entity) -> list[SeenRelation]:
         """Return the relations of which an entity is the target."""
-        return sorted(self._relations_to.get(entity, ()), key=relation_order)
+        return sorted(self._relations_to.get(entity, ()), key=relation_sort_key)
 
-    def opinions_of(self, entity: Entity) -> list[Opinion]:
+    def find_opinions(self, entity: Entity) -> list[Opinion]:
         """Return what enrichers say of an entity, by their names."""
         return sorted(
             self._opinions.get(entity, ()), key=lambda it: (it.source, it.enrichment.summary)
         )
 
-    def disposition_of(self, entity: Entity) -> Disposition:
+    def find_disposition(self, entity: Entity) -> Disposition:
         """Return the worst that is said of an entity; benign only where nobody says worse."""
         said = {opinion.enrichment.disposition for opinion in self._opinions.get(entity, ())}
-        ranked = (*BAD, Disposition.BENIGN)
+        ranked = (*BAD_DISPOSITIONS, Disposition.BENIGN)
         return next((it for it in ranked if it in said), Disposition.UNKNOWN)
 
     def marking_of(self, entity: Entity) -> Marking:
         """Return the strictest marking of what an entity comes from."""
         return Marking.strictest(self._markings.get(entity, ()))
 
-    def sighting_of(self, entity: Entity) -> Sighting:
+    def find_sighting(self, entity: Entity) -> Sighting:
         """Return what is known of an entity here; that it was never seen, where nobody said."""
         found = self.sightings.get(entity)
         return found[0] if found else Sighting(entity=entity, incident_count=0)
 
     def is_infrastructure(self, entity: Entity) -> bool:
         """Return whether an entity is ours and in so many incidents that it connects nothing."""
-        sighting = self.sighting_of(entity)
+        sighting = self.find_sighting(entity)
         return sighting.internal and sighting.incident_count >= self.everywhere
 
     def connects(self, entity: Entity) -> bool:
         """Return whether an entity can connect incidents: it is neither well known nor
         infrastructure.
         """
-        return not self.sighting_of(entity).well_known and not self.is_infrastructure(entity)
+        return not self.find_sighting(entity).well_known and not self.is_infrastructure(entity)
 
     def is_ours(self, entity: Entity) -> bool:
         """Return whether an entity is the organisation's own."""
-        return entity.kind in _OF_OURS or self.sighting_of(entity).internal
+        return entity.kind in _OF_OURS or self.find_sighting(entity).internal
 
     def is_outside(self, entity: Entity) -> bool:
         """Return whether an entity is somebody else's, and says something."""
-        sighting = self.sighting_of(entity)
+        sighting = self.find_sighting(entity)
         is_plain = not sighting.internal and not sighting.well_known
         return entity.kind in _OF_OUTSIDE and is_plain
 
@@ -260,15 +260,15 @@ class Case:
         met = {*self._incidents_with, *self._events_with}
         for relation in self._relations:
             met |= {relation.source, relation.target}
-        yield from sorted(met, key=order)
+        yield from sorted(met, key=entity_sort_key)
 
 
-def _names(record: IncidentRecord) -> dict[tuple[object, ...], None]:
+def _record_keys(record: IncidentRecord) -> dict[tuple[object, ...], None]:
     """Return what its SIEM calls an incident and its alerts, as events are kept by."""
     names = (record.external_id, *(alert.external_id for alert in record.alerts))
     return dict.fromkeys((record.provider, name) for name in names if name)
 
 
-def of_incidents(records: Iterable[IncidentRecord]) -> list[str]:
+def cite_incidents(records: Iterable[IncidentRecord]) -> list[str]:
     """Return the references of incidents."""
     return [f"incident:{record.number}" for record in records]

@@ -29,6 +29,6 @@ class Conclusion:
     scored: str
     """The step that says what the score is."""
 
-    def findings_of(self, *kinds: str) -> list[Finding]:
+    def select_findings(self, *kinds: str) -> list[Finding]:
         """Return the findings of these kinds."""
         return [finding for finding in self.findings if finding.kind in kinds]

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tocsin import Contribution, Desk, Inquiry, Investigator, Phase, Report, Statement, WhoIsThere
+from tocsin import (
+    Contribution,
+    Inquiry,
+    Investigator,
+    ListSources,
+    Phase,
+    QueryClient,
+    Report,
+    Statement,
+)
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.correlating import Weighed, correlate
+from tocsin_plugins.investigator.correlating import WeightedFinding, correlate
 from tocsin_plugins.investigator.gathering import (
-    Asking,
-    Examiner,
+    BoundedQueryClient,
+    EntityExaminer,
     check_availability,
-    follow,
+    follow_pivots,
     gather,
     needed_sources,
-    note_what_is_not_known,
+    note_gaps,
     silent_sources,
 )
-from tocsin_plugins.investigator.reporting import compose
-from tocsin_plugins.investigator.scoring import confidence_in, contributions, total, verdict_of
+from tocsin_plugins.investigator.reporting import build_report
+from tocsin_plugins.investigator.scoring import (
+    judge_confidence,
+    judge_verdict,
+    score_findings,
+    total_score,
+)
 from tocsin_plugins.investigator.settings import Settings as InvestigatorSettings
-from tocsin_plugins.investigator.understanding import Scope, understand
+from tocsin_plugins.investigator.understanding import InvestigationScope, interpret_messages
 from tocsin_plugins.investigator.wording import asked_called, cited, say, sentence, together
 
 _NOTHING = "nothing to hold on to was found in the query"
@@ -35,7 +49,7 @@ class DefaultInvestigator(Investigator):
 
     settings: InvestigatorSettings
 
-    async def investigate(self, inquiry: Inquiry, desk: Desk) -> Report:
+    async def investigate(self, inquiry: Inquiry, desk: QueryClient) -> Report:
         """Return what there is to say.
 
         Raises InvestigationFailed where an incident that is named does not exist, or all providers
@@ -43,10 +57,10 @@ class DefaultInvestigator(Investigator):
         """
         desk.enter(Phase.UNDERSTAND)
         bounds = self.settings.bounds[inquiry.persona]
-        asking = Asking(desk, bounds)
-        sources = await asking.ask(WhoIsThere())
+        asking = BoundedQueryClient(desk, bounds)
+        sources = await asking.ask(ListSources())
         providers = [it.name for it in sources.content.providers] if sources.content else []
-        scope = understand(inquiry.messages, inquiry.asked_at, providers)
+        scope = interpret_messages(inquiry.messages, inquiry.asked_at, providers)
         understood = [await desk.conclude(sentence(note), ()) for note in _notes(scope)]
         desk.enter(Phase.GATHER)
         asking.bounds = bounds.deepened(scope.deeper)
@@ -54,31 +68,31 @@ class DefaultInvestigator(Investigator):
         if not examiner.case.scope.is_empty:
             check_availability(examiner)
         desk.enter(Phase.PIVOT)
-        await follow(examiner)
-        note_what_is_not_known(examiner)
+        await follow_pivots(examiner)
+        note_gaps(examiner)
         desk.enter(Phase.CORRELATE)
         findings = correlate(examiner.case)
         for weighed in findings:
-            await desk.conclude(sentence(weighed.finding.title), _evidence_of(weighed))
+            await desk.conclude(sentence(weighed.finding.title), _finding_evidence(weighed))
         conclusion = await self._judge(inquiry, desk, examiner, findings, understood)
         desk.enter(Phase.REPORT)
-        return compose(conclusion)
+        return build_report(conclusion)
 
     async def _judge(
         self,
         inquiry: Inquiry,
-        desk: Desk,
-        examiner: Examiner,
-        findings: Sequence[Weighed],
+        desk: QueryClient,
+        examiner: EntityExaminer,
+        findings: Sequence[WeightedFinding],
         understood: Sequence[str],
     ) -> Conclusion:
         desk.enter(Phase.SCORE)
         case, asking = examiner.case, examiner.asking
-        parts = contributions(findings, self.settings)
-        score = total(parts)
-        verdict = verdict_of(score, findings)
+        parts = score_findings(findings, self.settings)
+        score = total_score(parts)
+        verdict = judge_verdict(score, findings)
         silent, needed = silent_sources(examiner), needed_sources(examiner)
-        confidence = confidence_in(verdict, case, findings, silent=silent, needed=needed)
+        confidence = judge_confidence(verdict, case, findings, silent=silent, needed=needed)
         text = (
             f"The risk score is {score:g} of 100: {verdict.value}, {confidence.value} confidence."
         )
@@ -94,24 +108,26 @@ class DefaultInvestigator(Investigator):
             confidence=confidence,
             gaps=_gaps(case, asking, understood),
             understood=tuple(understood),
-            scored=await desk.conclude(text, _evidence_for(parts)),
+            scored=await desk.conclude(text, _score_evidence(parts)),
         )
 
 
-def _notes(scope: Scope) -> tuple[str, ...]:
+def _notes(scope: InvestigationScope) -> tuple[str, ...]:
     notes = (*scope.notes, *scope.doubts)
     return (*notes, _NOTHING) if scope.is_empty else notes or ("incidents in general are meant",)
 
 
-def _evidence_of(weighed: Weighed) -> list[str]:
+def _finding_evidence(weighed: WeightedFinding) -> list[str]:
     return cited(it for statement in weighed.finding.statements for it in statement.evidence)
 
 
-def _evidence_for(parts: Sequence[Contribution]) -> list[str]:
+def _score_evidence(parts: Sequence[Contribution]) -> list[str]:
     return cited(it for part in parts for it in part.statement.evidence)
 
 
-def _gaps(case: Case, asking: Asking, understood: Sequence[str]) -> tuple[Statement, ...]:
+def _gaps(
+    case: Case, asking: BoundedQueryClient, understood: Sequence[str]
+) -> tuple[Statement, ...]:
     """Return what was not understood, not asked, not answered, and not told in full."""
     doubts = [say(doubt, *understood) for doubt in case.scope.doubts]
     truncated = [

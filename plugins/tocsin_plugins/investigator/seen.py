@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tocsin import Enrichment, Entity, Relation, SiemEvent
-from tocsin_plugins.investigator.signs import Sign, signs_of_event
+from tocsin_plugins.investigator.signs import AttackSign, find_event_signs
 from tocsin_plugins.investigator.wording import source_called
 
 
@@ -17,16 +17,16 @@ class SeenEvent:
     provider: str
     event: SiemEvent
     step: str
-    signs: frozenset[Sign]
+    signs: frozenset[AttackSign]
     place: tuple[object, ...]
     """What events are sorted by."""
 
     @classmethod
     def of(cls, provider: str, event: SiemEvent, step: str) -> SeenEvent:
         """Return an event with what it shows, which is asked for often."""
-        entities = tuple(sorted(map(order, event.entities)))
+        entities = tuple(sorted(map(entity_sort_key, event.entities)))
         place = (event.occurred_at, provider, event.external_id or "", event.summary, entities)
-        return cls(provider, event, step, signs_of_event(event), place)
+        return cls(provider, event, step, find_event_signs(event), place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,23 @@ class SeenRelation:
     step: str
 
 
-def order(entity: Entity) -> tuple[str, str]:
+def entity_sort_key(entity: Entity) -> tuple[str, str]:
     """Return what entities are sorted by where nothing else tells them apart."""
     return entity.kind.value, entity.value
 
 
-def of_steps(seen: Iterable[SeenEvent | SeenRelation | Opinion]) -> list[str]:
+def cite_steps(seen: Iterable[SeenEvent | SeenRelation | Opinion]) -> list[str]:
     """Return the references of the steps in which something was told."""
     return [it.step for it in seen]
 
 
-def relation_order(seen: SeenRelation) -> tuple[object, ...]:
+def relation_sort_key(seen: SeenRelation) -> tuple[object, ...]:
     """Return what relations are sorted by."""
     relation = seen.relation
     moment = relation.at.isoformat() if relation.at else ""
-    return order(relation.source), relation.type.value, order(relation.target), moment
+    return (
+        entity_sort_key(relation.source),
+        relation.type.value,
+        entity_sort_key(relation.target),
+        moment,
+    )

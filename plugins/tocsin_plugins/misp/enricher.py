@@ -21,7 +21,7 @@ from tocsin import (
     ServerUrl,
     Tools,
 )
-from tocsin_plugins.lookups import child, children, look_up, text
+from tocsin_plugins.lookups import look_up, object_field, object_list, text_field
 
 _MOST = 1_000
 _SHOWN = 20
@@ -76,13 +76,15 @@ class Misp(Enricher):
     async def check(self) -> Health:
         """Return that the key is taken, and which version of MISP it is."""
         answer = await look_up(self._api, "/servers/getVersion", self._headers) or {}
-        return Health(detail=f"{self.settings.url} is MISP {text(answer, 'version')}")
+        return Health(detail=f"{self.settings.url} is MISP {text_field(answer, 'version')}")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return what the attributes say of those that are in any."""
-        asked = [entity for entity in entities if _can_be_searched(entity.value)]
+        asked = [entity for entity in entities if _is_searchable(entity.value)]
         found = await self._search([entity.value for entity in asked]) if asked else []
-        holding = [(entity, [it for it in found if _holds(it, entity)]) for entity in asked]
+        holding = [
+            (entity, [it for it in found if _matches_entity(it, entity)]) for entity in asked
+        ]
         return [self._told(entity, attributes) for entity, attributes in holding if attributes]
 
     async def _search(self, values: Sequence[str]) -> list[dict[str, Any]]:
@@ -100,17 +102,17 @@ class Misp(Enricher):
         response = answer.json.get("response") if isinstance(answer.json, dict) else None
         if not isinstance(response, dict):
             raise Broken(f"POST {path} answered something else than attributes")
-        found = children(response, "Attribute")
+        found = object_list(response, "Attribute")
         if len(found) < _MOST or len(values) == 1:
             return found
         middle = len(values) // 2  # one value with very many must not hide those of the others
         return [*await self._search(values[:middle]), *await self._search(values[middle:])]
 
     def _told(self, entity: Entity, attributes: Sequence[_Attribute]) -> Enrichment:
-        ordered = sorted(attributes, key=_newest_first)
-        events = {event["id"]: event for it in ordered if (event := _event(it))["id"]}
+        ordered = sorted(attributes, key=_sort_newest)
+        events = {event["id"]: event for it in ordered if (event := _event_info(it))["id"]}
         detects = any(it.get("to_ids") is True for it in ordered)
-        tags = list(dict.fromkeys(tag for it in ordered for tag in _tags(it)))
+        tags = list(dict.fromkeys(tag for it in ordered for tag in _tag_names(it)))
         first = next(iter(events.values()), {"info": None, "id": None})
         count = len(events)
         words = "In one event" if count == 1 else f"In {count} events"
@@ -124,9 +126,11 @@ class Misp(Enricher):
             techniques=tuple(found[1] for tag in tags if (found := _TECHNIQUE.fullmatch(tag))),
             facts={
                 "events": list(events.values())[:_SHOWN],
-                "categories": sorted({text(it, "category") or "" for it in ordered}),
-                "types": sorted({text(it, "type") or "" for it in ordered}),
-                "comments": [said for it in ordered if (said := text(it, "comment"))][:_SHOWN],
+                "categories": sorted({text_field(it, "category") or "" for it in ordered}),
+                "types": sorted({text_field(it, "type") or "" for it in ordered}),
+                "comments": [said for it in ordered if (said := text_field(it, "comment"))][
+                    :_SHOWN
+                ],
             },
             link=self._link(first["id"]),
         )
@@ -135,34 +139,34 @@ class Misp(Enricher):
         return f"{self.settings.url}/events/view/{event}" if event and event.isdecimal() else None
 
 
-def _can_be_searched(value: str) -> bool:
+def _is_searchable(value: str) -> bool:
     """Return whether a value finds itself: a leading ! negates, and % stands for anything."""
     says_enough = "%" not in value or len(value.replace("%", "")) >= _SPECIFIC
     return bool(value) and not value.startswith("!") and says_enough
 
 
-def _holds(attribute: _Attribute, entity: Entity) -> bool:
+def _matches_entity(attribute: _Attribute, entity: Entity) -> bool:
     """Return whether a part of an attribute's value is the entity's, as in `domain|ip`."""
     value = attribute.get("value")
     parts = [value, *value.split("|")] if isinstance(value, str) else []
     return any(Entity(entity.kind, part) == entity for part in parts)
 
 
-def _newest_first(attribute: _Attribute) -> tuple[int, str]:
+def _sort_newest(attribute: _Attribute) -> tuple[int, str]:
     seconds = str(attribute.get("timestamp"))
     is_number = seconds.isascii() and seconds.isdecimal() and len(seconds) < 20  # noqa: PLR2004 - 64 bits
     return -int(seconds) if is_number else 0, str(attribute.get("uuid"))
 
 
-def _event(attribute: _Attribute) -> dict[str, str | None]:
-    event = child(attribute, "Event")
+def _event_info(attribute: _Attribute) -> dict[str, str | None]:
+    event = object_field(attribute, "Event")
     return {
-        "id": text(attribute, "event_id") or text(event, "id"),
-        "info": text(event, "info"),
-        "threat_level": _LEVELS.get(text(event, "threat_level_id") or ""),
-        "date": text(event, "date"),
+        "id": text_field(attribute, "event_id") or text_field(event, "id"),
+        "info": text_field(event, "info"),
+        "threat_level": _LEVELS.get(text_field(event, "threat_level_id") or ""),
+        "date": text_field(event, "date"),
     }
 
 
-def _tags(attribute: _Attribute) -> list[str]:
-    return [name for tag in children(attribute, "Tag") if (name := text(tag, "name"))]
+def _tag_names(attribute: _Attribute) -> list[str]:
+    return [name for tag in object_list(attribute, "Tag") if (name := text_field(tag, "name"))]

@@ -23,7 +23,7 @@ from tocsin import (
 )
 from tocsin_plugins.rdap.bootstrap import Bootstrap
 from tocsin_plugins.rdap.client import RdapClient
-from tocsin_plugins.rdap.records import of_domain, of_network, registered_name
+from tocsin_plugins.rdap.records import registered_name, summarize_domain, summarize_network
 
 _CHECKED = "example.com"
 
@@ -90,7 +90,7 @@ class Rdap(Enricher):
             return None
         found = await self._client.get(f"{server}/domain/{quote(name, safe='')}")
         now, new_for = self.tools.clock.now(), self.settings.new_for
-        return of_domain(entity, name, found, now - new_for) if found else None
+        return summarize_domain(entity, name, found, now - new_for) if found else None
 
     async def _network(self, entity: Entity) -> Enrichment | None:
         try:
@@ -101,7 +101,7 @@ class Rdap(Enricher):
         if not server:
             return None
         found = await self._client.get(f"{server}/ip/{quote(str(address), safe=':')}")
-        return of_network(entity, found) if found else None
+        return summarize_network(entity, found) if found else None
 
     async def _server(self, of: str | IPv4Address | IPv6Address) -> str | None:
         if self.settings.url:

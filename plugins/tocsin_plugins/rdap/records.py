@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tocsin import Disposition, Enrichment, Entity, EntityKind, Relation, RelationType
-from tocsin_plugins.lookups import children, text, texts
+from tocsin_plugins.lookups import object_list, text_field, text_list
 
 _LABEL = re.compile(r"[\w-]{1,63}")
 _LONGEST = 253
@@ -33,14 +33,14 @@ def registered_name(name: str) -> str:
     return ascii_name if len(ascii_name) <= _LONGEST else ""
 
 
-def of_domain(
+def summarize_domain(
     entity: Entity, name: str, found: Mapping[str, Any], new_since: datetime
 ) -> Enrichment:
     """Return what a domain's record says; one registered after `new_since` is new."""
     events = _events(found)
     registered = _moment(events.get("registration"))
     is_new = registered is not None and registered > new_since
-    registrar = _holder(found, "registrar")
+    registrar = _registrant_name(found, "registrar")
     words = [f"{name} was registered"]
     words += [f"on {registered.date()}"] if registered else []
     words += [f"through {registrar}"] if registrar else []
@@ -49,42 +49,42 @@ def of_domain(
         summary=" ".join(words),
         disposition=Disposition.SUSPICIOUS if is_new else Disposition.UNKNOWN,
         tags=("newly-registered",) if is_new else (),
-        relations=_part_of(entity, name),
+        relations=_object_with_class(entity, name),
         facts={
             "registered_name": name,
             "registrar": registrar,
             "registered_at": events.get("registration"),
             "expires_at": events.get("expiration"),
             "changed_at": events.get("last changed"),
-            "status": texts(found, "status"),
+            "status": text_list(found, "status"),
             "nameservers": _nameservers(found),
         },
     )
 
 
-def of_network(entity: Entity, found: Mapping[str, Any]) -> Enrichment:
+def summarize_network(entity: Entity, found: Mapping[str, Any]) -> Enrichment:
     """Return what the record of a network says."""
-    name, country = text(found, "name"), text(found, "country")
-    start, end = text(found, "startAddress"), text(found, "endAddress")
-    holder = _holder(found, "registrant")
+    name, country = text_field(found, "name"), text_field(found, "country")
+    start, end = text_field(found, "startAddress"), text_field(found, "endAddress")
+    holder = _registrant_name(found, "registrant")
     described = ", ".join(filter(None, (name, holder, country)))
     return Enrichment(
         entity=entity,
         summary=f"In {start} to {end}" + (f": {described}" if described else ""),
         facts={
-            "handle": text(found, "handle"),
+            "handle": text_field(found, "handle"),
             "name": name,
             "holder": holder,
             "country": country,
             "start": start,
             "end": end,
             "registered_at": _events(found).get("registration"),
-            "abuse_contact": _mail(found, "abuse"),
+            "abuse_contact": _abuse_contact(found, "abuse"),
         },
     )
 
 
-def _part_of(entity: Entity, name: str) -> tuple[Relation, ...]:
+def _object_with_class(entity: Entity, name: str) -> tuple[Relation, ...]:
     parent = Entity(EntityKind.DOMAIN, name)
     if parent == entity:
         return ()
@@ -95,8 +95,8 @@ def _events(found: Mapping[str, Any]) -> dict[str, str]:
     """Return when what happened (section 4.5)."""
     return {
         action: date
-        for event in children(found, "events")
-        if (action := text(event, "eventAction")) and (date := text(event, "eventDate"))
+        for event in object_list(found, "events")
+        if (action := text_field(event, "eventAction")) and (date := text_field(event, "eventDate"))
     }
 
 
@@ -109,27 +109,27 @@ def _moment(date: str | None) -> datetime | None:
 
 
 def _nameservers(found: Mapping[str, Any]) -> list[str]:
-    names = (text(server, "ldhName") for server in children(found, "nameservers"))
+    names = (text_field(server, "ldhName") for server in object_list(found, "nameservers"))
     return sorted({name.lower().rstrip(".") for name in names if name})[:20]
 
 
-def _holder(found: Mapping[str, Any], role: str) -> str | None:
-    return _card(found, role).get("fn") or _card(found, role).get("org")
+def _registrant_name(found: Mapping[str, Any], role: str) -> str | None:
+    return _vcard_field(found, role).get("fn") or _vcard_field(found, role).get("org")
 
 
-def _mail(found: Mapping[str, Any], role: str) -> str | None:
-    return _card(found, role).get("email")
+def _abuse_contact(found: Mapping[str, Any], role: str) -> str | None:
+    return _vcard_field(found, role).get("email")
 
 
-def _card(found: Mapping[str, Any], role: str) -> dict[str, str]:
+def _vcard_field(found: Mapping[str, Any], role: str) -> dict[str, str]:
     """Return the text properties of the first entity with a role, also of one inside another.
 
     They are those of a jCard (RFC 7095): lists of name, parameters, type and value.
     """
-    entities = children(found, "entities")
+    entities = object_list(found, "entities")
     for entity in [
         *entities,
-        *(inner for outer in entities for inner in children(outer, "entities")),
+        *(inner for outer in entities for inner in object_list(outer, "entities")),
     ]:
         match entity:
             case {"roles": list(roles), "vcardArray": [_, list(properties), *_]} if role in roles:

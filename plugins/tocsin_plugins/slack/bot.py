@@ -20,9 +20,16 @@ from tocsin import (
     Tools,
     TryLater,
 )
-from tocsin_plugins.slack.checking import examine
-from tocsin_plugins.slack.earlier import find_earlier
-from tocsin_plugins.slack.messages import PLAINLY, Message, Thread, content, mark, thread_of
+from tocsin_plugins.slack.checking import check_bot
+from tocsin_plugins.slack.earlier import find_posted_message
+from tocsin_plugins.slack.messages import (
+    PLAIN_TEXT_OPTIONS,
+    SlackMessage,
+    SlackThread,
+    build_metadata,
+    find_thread,
+    render_content,
+)
 from tocsin_plugins.slack.settings import Settings
 from tocsin_plugins.slack.web_api import WebApi
 
@@ -54,7 +61,7 @@ class Bot:
 
     async def check(self) -> Health:
         """Return what the bot may do and see; nothing is posted."""
-        return await examine(self._api, self._channel)
+        return await check_bot(self._api, self._channel)
 
     async def deliver(self, delivery: Delivery) -> Receipt:
         """Post what is not there yet, and return what Slack calls its thread."""
@@ -66,15 +73,15 @@ class Bot:
             raise TryLater("Slack did not answer everything within the time-out") from None
 
     async def _deliver(self, delivery: Delivery) -> Receipt:
-        body = content(delivery)
-        thread = thread_of(delivery, self._channel)
+        body = render_content(delivery)
+        thread = find_thread(delivery, self._channel)
         workspace = await self._address()
         said = await self._found(delivery, thread)
         if said is None:
             if thread and thread.is_own:
                 await self._update(thread, body)
             said = await self._post(delivery, body, thread)
-        message = Message.of(said)
+        message = SlackMessage.of(said)
         if message is None:
             raise Broken("chat.postMessage answered without what it posted")
         return Receipt(
@@ -92,13 +99,15 @@ class Bot:
         if timedelta(0) <= passed < _SETTLING:
             await self._tools.clock.sleep(_SETTLING - passed)
 
-    async def _found(self, delivery: Delivery, thread: Thread | None) -> Mapping[str, Any] | None:
+    async def _found(
+        self, delivery: Delivery, thread: SlackThread | None
+    ) -> Mapping[str, Any] | None:
         if delivery.tried_at is None:
             return None
         thread_ts = thread.ts if thread else None
-        return await find_earlier(self._api, self._channel, delivery.event, thread_ts)
+        return await find_posted_message(self._api, self._channel, delivery.event, thread_ts)
 
-    async def _update(self, thread: Thread, body: Mapping[str, Any]) -> None:
+    async def _update(self, thread: SlackThread, body: Mapping[str, Any]) -> None:
         """Have the first message say what is true now, unless it may not be changed any more.
 
         That comes before the reply, since it can be done again. Its metadata stays: it is of the
@@ -115,13 +124,18 @@ class Bot:
             self._tools.log.warning("a message was not updated", ts=thread.ts, reason=str(error))
 
     async def _post(
-        self, delivery: Delivery, body: Mapping[str, Any], thread: Thread | None
+        self, delivery: Delivery, body: Mapping[str, Any], thread: SlackThread | None
     ) -> Mapping[str, Any]:
         """Return the new message as Slack shows it.
 
         Where its thread is gone it is a message of its own, which shows in nothing but the answer.
         """
-        arguments = {**body, **PLAINLY, "channel": self._channel, "metadata": mark(delivery.event)}
+        arguments = {
+            **body,
+            **PLAIN_TEXT_OPTIONS,
+            "channel": self._channel,
+            "metadata": build_metadata(delivery.event),
+        }
         if thread:
             arguments["thread_ts"] = thread.ts
             arguments["reply_broadcast"] = delivery.event.event_type in self._settings.broadcast

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from tocsin import Event, Refused
-from tocsin_plugins.slack.messages import is_of
+from tocsin_plugins.slack.messages import is_message_of_event
 from tocsin_plugins.slack.web_api import WebApi
 
 _PER_PAGE = 200  # as many as Slack recommends
@@ -15,7 +15,7 @@ _MOST_PAGES = 5
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
 
-async def find_earlier(
+async def find_posted_message(
     api: WebApi, channel: str, event: Event, thread_ts: str | None
 ) -> Mapping[str, Any] | None:
     """Return the message of this event that is there already, as Slack shows it.
@@ -28,12 +28,12 @@ async def find_earlier(
     place = {"channel": channel, "oldest": since}
     if thread_ts:
         replies = {**place, "ts": thread_ts}
-        if found := await _search(api, "conversations.replies", replies, event):
+        if found := await _search_messages(api, "conversations.replies", replies, event):
             return found
-    return await _search(api, "conversations.history", place, event)
+    return await _search_messages(api, "conversations.history", place, event)
 
 
-async def _search(
+async def _search_messages(
     api: WebApi, method: str, place: Mapping[str, str], event: Event
 ) -> Mapping[str, Any] | None:
     query: dict[str, Any] = {**place, "include_all_metadata": "true", "limit": _PER_PAGE}
@@ -43,7 +43,9 @@ async def _search(
         except Refused:  # where that is all that the bot may not do, it goes on without
             return None
         messages = reply.said.get("messages") or ()
-        found: Mapping[str, Any] | None = next((it for it in messages if is_of(it, event)), None)
+        found: Mapping[str, Any] | None = next(
+            (it for it in messages if is_message_of_event(it, event)), None
+        )
         query["cursor"] = reply.part("response_metadata").get("next_cursor")
         if found or not query["cursor"]:
             return found

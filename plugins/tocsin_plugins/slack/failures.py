@@ -90,7 +90,7 @@ _PERMANENT = frozenset(
 )
 
 
-def failure_of(
+def build_failure(
     error: str,
     said: Mapping[str, Any],
     *,
@@ -106,7 +106,7 @@ def failure_of(
     if error in _CREDENTIALS:
         remedy = _CREDENTIALS[error]
         return CredentialsRefused(f"{words}: {remedy}", status=status, response=response)
-    if needed := remedy_for(error, said):
+    if needed := find_remedy(error, said):
         return Misconfigured(f"{words}: {needed}", status=status, response=response)
     if error in _PERMANENT:
         return Refused(f"{words}{_details(said)}", status=status, response=response)
@@ -114,14 +114,14 @@ def failure_of(
     return TryLater(words, after=after, throttled=throttled, status=status, response=response)
 
 
-def remedy_for(error: str, said: Mapping[str, Any]) -> str | None:
+def find_remedy(error: str, said: Mapping[str, Any]) -> str | None:
     """Return what the operator can do about an error; None where it is not the configuration's."""
     if error == "missing_scope":
-        return lacks_scope(str(said.get("needed") or "it does not name")[:_SHOWN])
+        return describe_missing_scope(str(said.get("needed") or "it does not name")[:_SHOWN])
     return _CONFIGURATION.get(error)
 
 
-def lacks_scope(scope: str) -> str:
+def describe_missing_scope(scope: str) -> str:
     """Return what the operator can do about a scope that the bot has not been given."""
     return (
         f"the bot lacks the scope {scope}; add it on the app's page OAuth & Permissions, and "

@@ -20,8 +20,8 @@ from tocsin import (
     Tools,
     retry_after,
 )
-from tocsin_plugins.slack.failures import failure_of
-from tocsin_plugins.slack.messages import PLAINLY, content
+from tocsin_plugins.slack.failures import build_failure
+from tocsin_plugins.slack.messages import PLAIN_TEXT_OPTIONS, render_content
 from tocsin_plugins.slack.settings import Settings
 
 _ERRORS: Mapping[int, str] = {
@@ -64,7 +64,7 @@ class IncomingWebhook:
             "POST",
             self._url.get_secret_value(),
             headers={"Content-Type": "application/json; charset=utf-8"},
-            content=orjson.dumps(content(delivery) | PLAINLY),
+            content=orjson.dumps(render_content(delivery) | PLAIN_TEXT_OPTIONS),
             timeout=self._settings.timeout,
         )
         return self._judge(response)
@@ -74,7 +74,7 @@ class IncomingWebhook:
         if response.status == HTTPStatus.OK and answer == "ok":
             return Receipt(status=response.status, response=response.body)
         error = answer if answer.isidentifier() and answer != "ok" else str(response.status)
-        raise failure_of(
+        raise build_failure(
             _ERRORS.get(response.status, error),
             {},
             status=response.status,

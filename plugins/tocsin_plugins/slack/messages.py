@@ -11,12 +11,12 @@ from tocsin import Delivery, Event, Misconfigured, parse_json
 
 _TS = re.compile(r"\d{1,12}\.\d{1,9}")
 _MARK = "tocsin_event"
-PLAINLY = {"link_names": False, "unfurl_links": False, "unfurl_media": False}
+PLAIN_TEXT_OPTIONS = {"link_names": False, "unfurl_links": False, "unfurl_media": False}
 """Keeps Slack from making mentions and previews of what others wrote."""
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SlackMessage:
     """A message of a channel, by its time, which is its name there."""
 
     ts: str
@@ -24,12 +24,12 @@ class Message:
     """The time of the first message of its thread; None where it is in none."""
 
     @staticmethod
-    def of(said: Mapping[str, Any]) -> Message | None:
+    def of(said: Mapping[str, Any]) -> SlackMessage | None:
         """Return the message that Slack shows; None for what is no message."""
         ts, thread_ts = said.get("ts"), said.get("thread_ts")
         if not isinstance(ts, str) or not _TS.fullmatch(ts):
             return None
-        return Message(ts, thread_ts if isinstance(thread_ts, str) else None)
+        return SlackMessage(ts, thread_ts if isinstance(thread_ts, str) else None)
 
     def remote_id(self, channel: str) -> str:
         """Return what a receipt calls the thread that it is in, or begins."""
@@ -47,7 +47,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class SlackThread:
     """The thread that an event belongs to."""
 
     ts: str
@@ -55,17 +55,17 @@ class Thread:
     """Whether its first message tells of the event's own subject, and not of a related one."""
 
 
-def thread_of(delivery: Delivery, channel: str) -> Thread | None:
+def find_thread(delivery: Delivery, channel: str) -> SlackThread | None:
     """Return the thread of the event's subject, or of the one incident that it is about.
 
     None where it begins one: there is none in this channel, or it is about several incidents, of
     which none has more right to it than the others.
     """
     if ts := _in(channel, delivery.remote):
-        return Thread(ts, is_own=delivery.remote not in delivery.related.values())
+        return SlackThread(ts, is_own=delivery.remote not in delivery.related.values())
     incidents = [it for it in delivery.event.related if it.startswith("incident:")]
     if len(incidents) == 1 and (ts := _in(channel, delivery.related.get(incidents[0]))):
-        return Thread(ts, is_own=False)
+        return SlackThread(ts, is_own=False)
     return None
 
 
@@ -75,7 +75,7 @@ def _in(channel: str, remote_id: str | None) -> str | None:
     return ts if there == channel and _TS.fullmatch(ts) else None
 
 
-def content(delivery: Delivery) -> dict[str, Any]:
+def render_content(delivery: Delivery) -> dict[str, Any]:
     """Return what the template makes of the event; `Misconfigured` where that is no message."""
     body = parse_json(delivery.render("body"))
     if not isinstance(body, dict):
@@ -83,7 +83,7 @@ def content(delivery: Delivery) -> dict[str, Any]:
     return body
 
 
-def mark(event: Event) -> dict[str, Any]:
+def build_metadata(event: Event) -> dict[str, Any]:
     """Return the metadata that tells which event a message is of.
 
     https://docs.slack.dev/messaging/message-metadata
@@ -91,9 +91,9 @@ def mark(event: Event) -> dict[str, Any]:
     return {"event_type": _MARK, "event_payload": {"event_id": event.id}}
 
 
-def is_of(said: Any, event: Event) -> bool:
+def is_message_of_event(said: Any, event: Event) -> bool:
     """Return whether what Slack shows is the message of this event."""
     metadata = said.get("metadata") if isinstance(said, Mapping) else None
     return isinstance(metadata, Mapping) and all(
-        metadata.get(name) == value for name, value in mark(event).items()
+        metadata.get(name) == value for name, value in build_metadata(event).items()
     )

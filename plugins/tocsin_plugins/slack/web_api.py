@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from tocsin import Answer, Api, ApiSettings, Broken, Tools, retry_after
-from tocsin_plugins.slack.failures import failure_of
+from tocsin import Api, ApiResponse, ApiSettings, Broken, Tools, retry_after
+from tocsin_plugins.slack.failures import build_failure
 from tocsin_plugins.slack.settings import Settings
 
 # Without the character set, Slack answers with a warning
@@ -17,7 +17,7 @@ _JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SlackReply:
     """What a method answered: a success, or an error that whoever asked wanted to know of."""
 
     said: Mapping[str, Any]
@@ -52,14 +52,14 @@ class WebApi:
 
     async def read(
         self, method: str, query: Mapping[str, Any], *, unless: Container[str] = ()
-    ) -> Reply:
+    ) -> SlackReply:
         """Return what a method says that changes nothing; raises as `write` does."""
         answer = await self._api.request("GET", f"/{method}", query=query, headers=self._headers)
         return self._judge(method, answer, unless)
 
     async def write(
         self, method: str, arguments: Mapping[str, Any], *, unless: Container[str] = ()
-    ) -> Reply:
+    ) -> SlackReply:
         """Return what a method says, which is a success or one of the errors in `unless`.
 
         Raises `TryLater` for what passes, `CredentialsRefused` and `Misconfigured` for what needs
@@ -71,15 +71,15 @@ class WebApi:
         answer = await self._api.request("POST", path, json=sent, headers=headers)
         return self._judge(method, answer, unless)
 
-    def _judge(self, method: str, answer: Answer, unless: Container[str]) -> Reply:
+    def _judge(self, method: str, answer: ApiResponse, unless: Container[str]) -> SlackReply:
         said = answer.json
         if not isinstance(said, Mapping) or not isinstance(said.get("ok"), bool):
             raise Broken(f"{method} answered something else than Slack does")
-        reply = Reply(said, answer.status, _scopes(answer.headers))
+        reply = SlackReply(said, answer.status, _scopes(answer.headers))
         if reply.error is None or reply.error in unless:
             return reply
         after = retry_after(answer.headers, self._clock.now())
-        raise failure_of(reply.error, said, status=reply.status, response=reply.raw, after=after)
+        raise build_failure(reply.error, said, status=reply.status, response=reply.raw, after=after)
 
 
 def _scopes(headers: Mapping[str, str]) -> frozenset[str] | None:

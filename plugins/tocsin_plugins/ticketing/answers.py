@@ -7,17 +7,9 @@ from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from tocsin import (
-    Answer,
-    Broken,
-    Json,
-    Misconfigured,
-    Refused,
-    Tracker,
-    TryLater,
-)
+from tocsin import ApiResponse, Broken, Json, Misconfigured, Refused, Tracker, TryLater
 
-_MENDABLE = (
+_CONFIGURATION_ERRORS = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
     HTTPStatus.CONFLICT,
@@ -27,7 +19,7 @@ _MENDABLE = (
 )
 
 
-class ExplainingTracker(Tracker):
+class HttpTracker(Tracker):
     """A tracker of which every refusal is the error that says who has to do something.
 
     What it does not take waits for the operator: projects, fields and labels are for them to mend.
@@ -41,7 +33,7 @@ class ExplainingTracker(Tracker):
         """Return the body of what the tracker answers."""
         return (await self.answer(method, path, **options)).json
 
-    async def answer(self, method: str, path: str, **options: Any) -> Answer:
+    async def answer(self, method: str, path: str, **options: Any) -> ApiResponse:
         """Return what the tracker answers.
 
         Raises `TryLater` with its status for a conflict, `Misconfigured` for what is not taken or
@@ -59,21 +51,21 @@ class ExplainingTracker(Tracker):
         if status in self.conflicts:
             words = f"it was changed meanwhile: {words}"
             return TryLater(words, partly=True, status=status, response=response)
-        kind = Misconfigured if status in _MENDABLE else Refused
+        kind = Misconfigured if status in _CONFIGURATION_ERRORS else Refused
         return kind(words, status=status, response=response)
 
 
-async def read_anew(change: Callable[[], Awaitable[None]]) -> None:
+async def retry_on_conflict(change: Callable[[], Awaitable[None]]) -> None:
     """Make a change that reads first what it changes; once more if it was changed in between."""
     try:
         await change()
     except TryLater as conflict:
-        if conflict.status not in ExplainingTracker.conflicts:
+        if conflict.status not in HttpTracker.conflicts:
             raise
         await change()
 
 
-def record(answer: Json, *names: str) -> dict[str, Any]:
+def expect_object(answer: Json, *names: str) -> dict[str, Any]:
     """Return the object that stands at these names, one in another; `Broken` where none does."""
     found = answer
     for name in names:
@@ -83,17 +75,17 @@ def record(answer: Json, *names: str) -> dict[str, Any]:
     raise Broken(f"the tracker answered without {'/'.join(names) or 'an object'}")
 
 
-def records(answer: Json, *names: str) -> list[dict[str, Any]]:
+def expect_objects(answer: Json, *names: str) -> list[dict[str, Any]]:
     """Return the objects of the list that stands there; `Broken` where none does."""
-    found = record(answer, *names[:-1]).get(names[-1]) if names else answer
+    found = expect_object(answer, *names[:-1]).get(names[-1]) if names else answer
     if isinstance(found, list):
         return [it for it in found if isinstance(it, dict)]
     raise Broken(f"the tracker answered without {'/'.join(names) or 'a list'}")
 
 
-def identifier_of(found: Json, name: str = "id") -> str:
+def expect_identifier(found: Json, name: str = "id") -> str:
     """Return the number that the tracker has given to something; `Broken` where it says none."""
-    match record(found).get(name):
+    match expect_object(found).get(name):
         case int(number):
             return str(number)
         case str(number) if number.isascii() and number.isdigit():
@@ -101,6 +93,6 @@ def identifier_of(found: Json, name: str = "id") -> str:
     raise Broken(f"the tracker answered something without its {name}")
 
 
-def mark_of(key: str) -> str:
+def hash_key(key: str) -> str:
     """Return a key as one word, which every search finds however it takes texts apart."""
     return f"tocsin{sha256(key.encode()).hexdigest()[:32]}"

@@ -43,7 +43,7 @@ class Ticketing(CaseChannel):
             try:
                 kind.Options.model_validate(dict(self.options))
             except ValidationError as error:
-                raise ValueError(_in_words(error, kind)) from None
+                raise ValueError(_explain_refusal(error, kind)) from None
             return self
 
         @model_validator(mode="after")
@@ -77,7 +77,7 @@ class Ticketing(CaseChannel):
         """Return what is missing at the tracker."""
         return await self.tracker.check()
 
-    def body_of(self, delivery: Delivery) -> dict[str, Any]:
+    def render_body(self, delivery: Delivery) -> dict[str, Any]:
         """Return the ticket that an event makes, as its parts."""
         body: dict[str, Any] = orjson.loads(delivery.render(self.tracker.part))
         event = delivery.event
@@ -98,14 +98,14 @@ class Ticketing(CaseChannel):
 
     async def update(self, identifier: str, delivery: Delivery) -> None:
         """Bring a ticket's priority and fields up to date."""
-        ticket = Ticket(key=delivery.event.key, **self.body_of(delivery))
+        ticket = Ticket(key=delivery.event.key, **self.render_body(delivery))
         await self.tracker.update(identifier, ticket)
 
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether a ticket is open."""
         return await self.tracker.is_open(identifier)
 
-    def note_of(self, delivery: Delivery) -> str | None:
+    def render_note(self, delivery: Delivery) -> str | None:
         """Return the comment that an event makes, if it makes one."""
         if delivery.event.event_type not in self.settings.comment_on:
             return None
@@ -149,16 +149,16 @@ class Ticketing(CaseChannel):
         return {name: value for name, value in found.items() if value not in (None, "")}
 
 
-def _in_words(error: ValidationError, kind: type[Tracker]) -> str:
+def _explain_refusal(error: ValidationError, kind: type[Tracker]) -> str:
     """Return what is wrong with the options of a tracker."""
     known = ", ".join(kind.Options.model_fields) or "none"
     return "; ".join(
-        f"options.{'.'.join(map(str, it['loc']))}: {_told(it, known)}"
+        f"options.{'.'.join(map(str, it['loc']))}: {_render_note(it, known)}"
         for it in error.errors(include_url=False, include_input=False, include_context=False)
     )
 
 
-def _told(mistake: Mapping[str, Any], known: str) -> str:
+def _render_note(mistake: Mapping[str, Any], known: str) -> str:
     if mistake["type"] == "extra_forbidden":
         return f"there is no such option; name one of: {known}"
     return str(mistake["msg"])

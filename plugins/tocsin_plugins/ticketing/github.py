@@ -11,7 +11,12 @@ from urllib.parse import quote, urlsplit
 from pydantic import Field
 
 from tocsin import CredentialsRefused, Health, Idempotency, Json, Refused, Ticket, TryLater
-from tocsin_plugins.ticketing.answers import ExplainingTracker, identifier_of, record, records
+from tocsin_plugins.ticketing.answers import (
+    HttpTracker,
+    expect_identifier,
+    expect_object,
+    expect_objects,
+)
 
 _VERSION = "2022-11-28"
 _MOST = 100
@@ -20,10 +25,10 @@ _LIMITED = timedelta(minutes=1)
 _PUBLIC_API, _PUBLIC_WEB = "api.github.com", "https://github.com"
 
 
-class GitHub(ExplainingTracker):
+class GitHub(HttpTracker):
     """Issues of one repository; the key of each is a comment in its text, which nobody sees."""
 
-    class Options(ExplainingTracker.Options):
+    class Options(HttpTracker.Options):
         """What only GitHub can be told."""
 
         closed_as: Literal["completed", "not_planned"] = Field(
@@ -58,7 +63,7 @@ class GitHub(ExplainingTracker):
 
     async def check(self) -> Health:
         """Return whether the repository takes issues of this token, for this assignee."""
-        repository = record(await self.ask("GET", self._repository))
+        repository = expect_object(await self.ask("GET", self._repository))
         name, rights = self.settings.project, repository.get("permissions") or {}
         problems = {
             f"{name} has its issues turned off": not repository.get("has_issues", True),
@@ -82,30 +87,32 @@ class GitHub(ExplainingTracker):
         listed = await self.ask("GET", f"{self._repository}/issues", query=latest)
         wanted = {"q": f'repo:{self.settings.project} is:issue in:body "{key}"', "per_page": _MOST}
         found = await self.ask("GET", "/search/issues", query=wanted)
-        issues = [*records(listed), *records(found, "items")]
-        return next((_number_of(it) for it in issues if _mark(key) in str(it.get("body"))), None)
+        issues = [*expect_objects(listed), *expect_objects(found, "items")]
+        return next(
+            (_issue_number(it) for it in issues if _marker_text(key) in str(it.get("body"))), None
+        )
 
     async def create(self, ticket: Ticket) -> str:
         """Make an issue."""
-        body = {**ticket.body, "body": f"{ticket.body['body']}\n\n{_mark(ticket.key)}"}
+        body = {**ticket.body, "body": f"{ticket.body['body']}\n\n{_marker_text(ticket.key)}"}
         assigned = [self.settings.assignee] if self.settings.assignee else []
         more: dict[str, Json] = {"labels": self._labels(ticket)}
         more |= {"assignees": assigned} if assigned else {}
         made = await self.ask(
             "POST", f"{self._repository}/issues", json={**body, **more, **ticket.fields}
         )
-        return _number_of(made)
+        return _issue_number(made)
 
     async def comments(self, identifier: str) -> Sequence[str]:
         """Return the latest comments, of which there are two pages at least."""
-        issue = record(await self.ask("GET", self._issue(identifier)))
+        issue = expect_object(await self.ask("GET", self._issue(identifier)))
         count = issue.get("comments")
         last = (count if isinstance(count, int) else 0) // _MOST + 1
         texts: list[str] = []
         for page in range(max(last - 1, 1), last + 1):
             query = {"per_page": _MOST, "page": page}
             found = await self.ask("GET", f"{self._issue(identifier)}/comments", query=query)
-            texts += [str(it.get("body")) for it in records(found)]
+            texts += [str(it.get("body")) for it in expect_objects(found)]
         return texts
 
     async def comment(self, identifier: str, text: str) -> None:
@@ -114,8 +121,8 @@ class GitHub(ExplainingTracker):
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Put the present priority in place of the one before, and set the operator's fields."""
-        issue = record(await self.ask("GET", self._issue(identifier)))
-        there = [str(it.get("name")) for it in records(issue, "labels")]
+        issue = expect_object(await self.ask("GET", self._issue(identifier)))
+        there = [str(it.get("name")) for it in expect_objects(issue, "labels")]
         kept = [it for it in there if not self._is_priority(it)]
         labels = list(dict.fromkeys([*kept, *self._labels(ticket)]))
         change: dict[str, Json] = {**ticket.fields, "labels": labels}
@@ -124,7 +131,7 @@ class GitHub(ExplainingTracker):
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether an issue is open; one that was moved or deleted is none."""
         try:
-            issue = record(await self.ask("GET", self._issue(identifier)))
+            issue = expect_object(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
             if refused.status in (
                 HTTPStatus.NOT_FOUND,
@@ -177,9 +184,9 @@ class GitHub(ExplainingTracker):
         return True
 
 
-def _mark(key: str) -> str:
+def _marker_text(key: str) -> str:
     return f"<!-- tocsin {key} -->"
 
 
-def _number_of(issue: Json) -> str:
-    return identifier_of(issue, "number")
+def _issue_number(issue: Json) -> str:
+    return expect_identifier(issue, "number")

@@ -23,8 +23,14 @@ from tocsin import (
     ServerUrl,
     Tools,
 )
-from tocsin_plugins.lookups import child, look_up
-from tocsin_plugins.virustotal.reports import Verdicts, facts_of, labels_of, link_to, path_of
+from tocsin_plugins.lookups import look_up, object_field
+from tocsin_plugins.virustotal.reports import (
+    ScanVerdicts,
+    collect_facts,
+    collect_labels,
+    report_link,
+    report_path,
+)
 
 _CHECKED = "/ip_addresses/8.8.8.8"
 
@@ -74,7 +80,7 @@ class VirusTotal(Enricher):
         """Return the reports that there are."""
         told = []
         for entity in entities:
-            path = path_of(entity)
+            path = report_path(entity)
             report = await self._report(path) if path else None
             if report is not None:
                 told.append(self._told(entity, report))
@@ -85,14 +91,14 @@ class VirusTotal(Enricher):
         answer = await look_up(self._api, path, {"x-apikey": key})
         if answer is None:
             return None
-        report = child(child(answer, "data"), "attributes")
+        report = object_field(object_field(answer, "data"), "attributes")
         if not isinstance(report.get("last_analysis_stats"), dict):
             raise Broken(f"GET {path} answered without the verdicts of scanners")
         return report
 
     def _told(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
-        verdicts = Verdicts.of(child(report, "last_analysis_stats"))
-        label, *others = labels_of(report) or [""]
+        verdicts = ScanVerdicts.of(object_field(report, "last_analysis_stats"))
+        label, *others = collect_labels(report) or [""]
         named = f"; called {label}" if label else ""
         return Enrichment(
             entity=entity,
@@ -100,11 +106,11 @@ class VirusTotal(Enricher):
             disposition=self._disposition(verdicts),
             score=verdicts.share,
             tags=tuple(filter(None, (label, *others))),
-            facts=facts_of(report, verdicts),
-            link=link_to(entity),
+            facts=collect_facts(report, verdicts),
+            link=report_link(entity),
         )
 
-    def _disposition(self, verdicts: Verdicts) -> Disposition:
+    def _disposition(self, verdicts: ScanVerdicts) -> Disposition:
         if verdicts.malicious >= self.settings.malicious_from:
             return Disposition.MALICIOUS
         return Disposition.SUSPICIOUS if verdicts.bad else Disposition.UNKNOWN

@@ -12,13 +12,20 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from tocsin import Entity, EntityKind
-from tocsin_plugins.lookups import child, is_address, is_domain, number, text, texts
+from tocsin_plugins.lookups import (
+    is_address,
+    is_domain,
+    number_field,
+    object_field,
+    text_field,
+    text_list,
+)
 
 _HASH = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}")
 _GUI = "https://www.virustotal.com/gui"
 
 
-def path_of(entity: Entity) -> str | None:
+def report_path(entity: Entity) -> str | None:
     """Return the path of an entity's report; None for what it cannot have one of.
 
     That is what is no address or domain, and a hash that is no MD5, SHA-1 or SHA-256.
@@ -36,7 +43,7 @@ def path_of(entity: Entity) -> str | None:
     return f"/files/{value}" if _HASH.fullmatch(value) else None
 
 
-def link_to(entity: Entity) -> str:
+def report_link(entity: Entity) -> str:
     """Return where a person can see the report."""
     match entity.kind:
         case EntityKind.IP:
@@ -51,7 +58,7 @@ def link_to(entity: Entity) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class ScanVerdicts:
     """How many scanners say what."""
 
     malicious: int
@@ -63,7 +70,7 @@ class Verdicts:
     def of(cls, stats: Mapping[str, Any]) -> Self:
         """Return what `last_analysis_stats` says; what is no number there counts as none."""
         counts = {
-            name: max(number(stats, name) or 0, 0)
+            name: max(number_field(stats, name) or 0, 0)
             for name in ("malicious", "suspicious", "harmless", "undetected")
         }
         return cls(counts["malicious"], counts["suspicious"], sum(counts.values()))
@@ -79,33 +86,35 @@ class Verdicts:
         return round(100 * self.bad / self.total) if self.total else None
 
 
-def labels_of(report: Mapping[str, Any]) -> list[str]:
+def collect_labels(report: Mapping[str, Any]) -> list[str]:
     """Return what the thing is called: the label of the threat first, then VirusTotal's tags."""
-    label = text(child(report, "popular_threat_classification"), "suggested_threat_label")
-    return ([label] if label else []) + texts(report, "tags")
+    label = text_field(
+        object_field(report, "popular_threat_classification"), "suggested_threat_label"
+    )
+    return ([label] if label else []) + text_list(report, "tags")
 
 
-def facts_of(report: Mapping[str, Any], verdicts: Verdicts) -> dict[str, Any]:
+def collect_facts(report: Mapping[str, Any], verdicts: ScanVerdicts) -> dict[str, Any]:
     """Return what else a report says that an analyst would look at."""
     facts: dict[str, Any] = {
         "malicious": verdicts.malicious,
         "suspicious": verdicts.suspicious,
         "scanners": verdicts.total,
-        "analysed_at": _moment(number(report, "last_analysis_date")),
-        "reputation": number(report, "reputation"),
-        "network_owner": text(report, "as_owner"),
-        "asn": number(report, "asn"),
-        "country": text(report, "country"),
-        "registrar": text(report, "registrar"),
-        "created_at": _moment(number(report, "creation_date")),
-        "file_name": text(report, "meaningful_name"),
-        "file_type": text(report, "type_description"),
-        "title": text(report, "title"),
+        "analysed_at": _format_time(number_field(report, "last_analysis_date")),
+        "reputation": number_field(report, "reputation"),
+        "network_owner": text_field(report, "as_owner"),
+        "asn": number_field(report, "asn"),
+        "country": text_field(report, "country"),
+        "registrar": text_field(report, "registrar"),
+        "created_at": _format_time(number_field(report, "creation_date")),
+        "file_name": text_field(report, "meaningful_name"),
+        "file_type": text_field(report, "type_description"),
+        "title": text_field(report, "title"),
     }
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def _moment(seconds: int | None) -> str | None:
+def _format_time(seconds: int | None) -> str | None:
     """Return seconds since the epoch as ISO 8601; None where no calendar holds them."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()

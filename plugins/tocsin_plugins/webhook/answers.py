@@ -27,56 +27,56 @@ _NO_RULES = AnswerRules()
 _NOTHING = object()
 
 
-def receipt(response: HttpResponse, now: datetime, rules: AnswerRules = _NO_RULES) -> Receipt:
+def read_receipt(response: HttpResponse, now: datetime, rules: AnswerRules = _NO_RULES) -> Receipt:
     """Return the receipt that a 2xx answer is, or one that says that the event is known already.
 
     Raises `Refused` for 410 Gone, where the header `webhook-delivery` says that it is no use to
     come again, and for what the rules call permanent; `TryLater` for every other answer, redirects
     and a 2xx that does not say what the rules want included.
     """
-    said = _said(response.body)
-    if rules.known is not None and _holds(rules.known, said):
-        return _receipt(response, rules.known.pointer, said)
+    said = _parse_body(response.body)
+    if rules.known is not None and _matches_rule(rules.known, said):
+        return _build_receipt(response, rules.known.pointer, said)
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        raise _refusal(response, rules) or _later(response, now)
+        raise _build_refusal(response, rules) or _build_retry(response, now)
     for saying in rules.success:
-        if not _holds(saying, said):
+        if not _matches_rule(saying, said):
             raise TryLater(
                 f"the receiver answered {response.status}, but {saying.pointer} does not say that "
                 "it succeeded",
                 status=response.status,
                 response=response.body,
             )
-    return _receipt(response, rules.remote_id, said)
+    return _build_receipt(response, rules.remote_id, said)
 
 
-def _receipt(response: HttpResponse, pointer: str | None, said: Any) -> Receipt:
-    found = None if pointer is None else _at(pointer, said)
+def _build_receipt(response: HttpResponse, pointer: str | None, said: Any) -> Receipt:
+    found = None if pointer is None else _resolve_pointer(pointer, said)
     remote_id = str(found) if isinstance(found, str | int) else None
     return Receipt(status=response.status, response=response.body, remote_id=remote_id)
 
 
-def _said(body: bytes) -> Any:
+def _parse_body(body: bytes) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
 
 
-def _holds(saying: AnswerCondition, said: Any) -> bool:
-    found = _at(saying.pointer, said)
+def _matches_rule(saying: AnswerCondition, said: Any) -> bool:
+    found = _resolve_pointer(saying.pointer, said)
     if saying.equals is None:
         return found is not _NOTHING and found is not None
     return type(found) is type(saying.equals) and found == saying.equals
 
 
-def _at(pointer: str, said: Any) -> Any:
+def _resolve_pointer(pointer: str, said: Any) -> Any:
     """Return what a JSON Pointer (RFC 6901) leads to."""
     parts = (it.replace("~1", "/").replace("~0", "~") for it in pointer.split("/")[1:])
-    return reduce(_member, parts, said)
+    return reduce(_find_member, parts, said)
 
 
-def _member(value: Any, name: str) -> Any:
+def _find_member(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return value.get(name, _NOTHING)
     if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
@@ -84,7 +84,7 @@ def _member(value: Any, name: str) -> Any:
     return _NOTHING
 
 
-def _later(response: HttpResponse, now: datetime) -> TryLater:
+def _build_retry(response: HttpResponse, now: datetime) -> TryLater:
     return TryLater(
         f"the receiver answered {response.status}",
         after=retry_after(response.headers, now),
@@ -94,7 +94,7 @@ def _later(response: HttpResponse, now: datetime) -> TryLater:
     )
 
 
-def _refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None:
+def _build_refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None:
     """Return what a receiver that wants no retry has said; None if it has not.
 
     The header is a proposal to the standard, https://github.com/standard-webhooks/standard-webhooks/pull/291.

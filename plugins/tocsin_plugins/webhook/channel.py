@@ -7,10 +7,10 @@ from functools import cached_property
 from pydantic import SecretStr
 
 from tocsin import AnswerRules, Channel, Delivery, Event, Health, Misconfigured, Receipt
-from tocsin_plugins.webhook.answers import receipt
-from tocsin_plugins.webhook.cloudevents import binary, structured
+from tocsin_plugins.webhook.answers import read_receipt
+from tocsin_plugins.webhook.cloudevents import to_binary, to_structured
 from tocsin_plugins.webhook.fields import Headers, split_url
-from tocsin_plugins.webhook.secrets import secret_parts, with_secrets, without_secrets
+from tocsin_plugins.webhook.secrets import insert_secrets, list_secret_parts, redact_secrets
 from tocsin_plugins.webhook.settings import Settings as WebhookSettings
 from tocsin_plugins.webhook.signing import SharedSecret, Signer, SigningKey, signature_headers
 
@@ -42,28 +42,28 @@ class Webhook(Channel):
 
     async def deliver(self, delivery: Delivery) -> Receipt:
         """Post the event, and return the receipt or raise what `receipt` reads in the answer."""
-        body = with_secrets(delivery.render("body"), self.settings.body_secrets)
+        body = insert_secrets(delivery.render("body"), self.settings.body_secrets)
         headers, content = self._message(delivery.event, body)
         now = self.tools.clock.now()
         signature = signature_headers(self._signers, delivery.event.id, now, content)
         response = await self.tools.http.request(
             "POST",
             self.settings.address,
-            headers={**_plain(self.settings.headers), **headers, **signature},
+            headers={**_reveal_headers(self.settings.headers), **headers, **signature},
             content=content,
             timeout=self.settings.timeout,
         )
         rules = delivery.contract.answer if delivery.contract else AnswerRules()
-        kept = without_secrets(response, self._unspoken)
-        return receipt(kept, self.tools.clock.now(), rules)
+        kept = redact_secrets(response, self._unspoken)
+        return read_receipt(kept, self.tools.clock.now(), rules)
 
     def _message(self, event: Event, body: bytes) -> tuple[dict[str, str], bytes]:
         source = self.tools.public_url or "tocsin"
         match self.settings.cloudevents:
             case "binary":
-                return binary(event, source, body)
+                return to_binary(event, source, body)
             case "structured":
-                return structured(event, source, body)
+                return to_structured(event, source, body)
             case None:
                 return {"content-type": "application/json"}, body
 
@@ -71,7 +71,9 @@ class Webhook(Channel):
     def _unspoken(self) -> tuple[str, ...]:
         """What is not kept of an answer that repeats it."""
         texts = (text.get_secret_value() for text in self.settings.body_secrets.values())
-        of_url = secret_parts(split_url(self.settings.address)) if self.settings.secret_url else ()
+        of_url = (
+            list_secret_parts(split_url(self.settings.address)) if self.settings.secret_url else ()
+        )
         return (*texts, *of_url)
 
     @cached_property
@@ -86,5 +88,5 @@ class Webhook(Channel):
         return tuple(kind.decode(text.get_secret_value()) for kind, text in given if text)
 
 
-def _plain(headers: Headers) -> dict[str, str]:
+def _reveal_headers(headers: Headers) -> dict[str, str]:
     return {name: text.get_secret_value() for name, text in headers.items()}

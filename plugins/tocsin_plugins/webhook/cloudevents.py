@@ -13,14 +13,14 @@ from tocsin.clock import isoformat
 _PLAIN = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
 
 
-def binary(event: Event, source: str, body: bytes) -> tuple[dict[str, str], bytes]:
+def to_binary(event: Event, source: str, body: bytes) -> tuple[dict[str, str], bytes]:
     """Return the headers and the body of `event` in binary content mode (section 3.1)."""
     attributes = _attributes(event, source)
     headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in attributes.items()}
     return {"content-type": "application/json", **headers}, body
 
 
-def structured(event: Event, source: str, body: bytes) -> tuple[dict[str, str], bytes]:
+def to_structured(event: Event, source: str, body: bytes) -> tuple[dict[str, str], bytes]:
     """Return the headers and the body of `event` in structured content mode (section 3.2).
 
     Raises `Misconfigured` if `body`, which becomes the member `data`, is not JSON.

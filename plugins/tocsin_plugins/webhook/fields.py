@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
-from tocsin_plugins.webhook.secrets import SHORTEST
+from tocsin_plugins.webhook.secrets import MIN_SECRET_LENGTH
 from tocsin_plugins.webhook.signing import SharedSecret, SigningKey
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
@@ -81,8 +81,8 @@ def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
 
 
 def _body_secrets(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
-    if any(len(text.get_secret_value()) < SHORTEST for text in value.values()):
-        raise ValueError(f"a secret in the body has {SHORTEST} characters or more")
+    if any(len(text.get_secret_value()) < MIN_SECRET_LENGTH for text in value.values()):
+        raise ValueError(f"a secret in the body has {MIN_SECRET_LENGTH} characters or more")
     return value
 
 

@@ -12,11 +12,11 @@ from pydantic import SecretStr
 from tocsin import HttpResponse, Misconfigured
 
 _HIDDEN = b"[secret]"
-SHORTEST = 8
+MIN_SECRET_LENGTH = 8
 """Characters of a secret at least: a shorter one could not be told from other text of an answer."""
 
 
-def with_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
+def insert_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
     """Return `body` with these members in it, in place of those that it has by these names.
 
     Raises `Misconfigured` where there are some, and the body is no JSON object.
@@ -32,13 +32,13 @@ def with_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
     return orjson.dumps(document | {it: text.get_secret_value() for it, text in secrets.items()})
 
 
-def secret_parts(parts: SplitResult) -> list[str]:
+def list_secret_parts(parts: SplitResult) -> list[str]:
     """Return what may be secret of a URL: its path, and the values of its query."""
     values = (pair.partition("=")[2] for pair in parts.query.split("&"))
-    return [it for it in (parts.path, *values) if len(it) >= SHORTEST]
+    return [it for it in (parts.path, *values) if len(it) >= MIN_SECRET_LENGTH]
 
 
-def without_secrets(response: HttpResponse, secrets: Iterable[str]) -> HttpResponse:
+def redact_secrets(response: HttpResponse, secrets: Iterable[str]) -> HttpResponse:
     """Return the answer, which is kept and shown, without any of these that it repeats."""
     body = response.body
     for secret in secrets:

@@ -16,7 +16,7 @@ from tocsin_plugins.webhook.fields import (
     Url,
     split_url,
 )
-from tocsin_plugins.webhook.mistakes import renamed
+from tocsin_plugins.webhook.mistakes import rename_fields
 
 
 class Settings(Channel.Settings):
@@ -35,7 +35,7 @@ class Settings(Channel.Settings):
     secret: SecretText | None = Field(
         default=None,
         description="Signs every delivery; receivers hold it too: whsec_ and base64. "
-        "This, `signing_key` or both are needed.",
+        "This, `decode_secret` or both are needed.",
     )
     previous_secret: SecretText | None = Field(
         default=None, description="Signs as well, until receivers have changed to `secret`."
@@ -46,7 +46,7 @@ class Settings(Channel.Settings):
     )
     previous_signing_key: KeyText | None = Field(
         default=None,
-        description="Signs as well, until receivers have changed to that of `signing_key`.",
+        description="Signs as well, until receivers have changed to that of `decode_secret`.",
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,
@@ -75,7 +75,7 @@ class Settings(Channel.Settings):
                 try:
                     return handler({**given, "url": None, "secret_url": reference})
                 except ValidationError as error:
-                    raise renamed(error, {"secret_url": "url"}) from None
+                    raise rename_fields(error, {"secret_url": "url"}) from None
         return handler(given)
 
     @model_validator(mode="after")

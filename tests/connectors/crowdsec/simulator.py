@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
-from tocsin.testing import Case, Occurrence, Refusal, Simulator
+from tocsin.testing import Case, ErrorResponse, LogEvent, Simulator
 
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 FILTERS = {"limit", "created_before", "since", "until", "sort", "value", "ip", "include_capi"}
@@ -35,7 +35,7 @@ def parse_duration(text: str) -> timedelta:
     """Return the length of what Go reads as a duration."""
     match = _DURATION.fullmatch(text)
     if not text or match is None:
-        raise Refusal(500, f"while parsing duration: time: invalid duration {text!r}")
+        raise ErrorResponse(500, f"while parsing duration: time: invalid duration {text!r}")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
@@ -73,14 +73,16 @@ class LocalApiSimulator(Simulator):
 
     async def sign_in(self, request: web.Request) -> web.Response:
         if await request.json() != self.machine or not self._is_known(request):
-            raise Refusal(401, "incorrect Username or Password")
+            raise ErrorResponse(401, "incorrect Username or Password")
         ends = self.siem.now() + self.session_lifetime
         expire = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
         return self.json({"code": 200, "expire": expire, "token": self.begin_session()})
 
     async def list_alerts(self, request: web.Request) -> web.Response:
         if unknown := request.query.keys() - FILTERS:
-            raise Refusal(500, f"Filter parameter {min(unknown)!r} is unknown: invalid filter")
+            raise ErrorResponse(
+                500, f"Filter parameter {min(unknown)!r} is unknown: invalid filter"
+            )
         if named := request.query.get("value") or request.query.get("ip"):
             return self._search(named, request.query)
         age = parse_duration(request.query.get("created_before", "0s"))
@@ -93,12 +95,12 @@ class LocalApiSimulator(Simulator):
         since, until = (self.siem.now() - parse_duration(query[key]) for key in ("since", "until"))
         kind = EntityKind.IP if named.count(".") == 3 else EntityKind.USER
         window, entity = Window(since, until + _TICK), Entity(kind, named)
-        limit, found = int(query["limit"]), list[Occurrence]()
+        limit, found = int(query["limit"]), list[LogEvent]()
         while chunk := self.logged(window, entity, limit=limit - len(found), offset=len(found)):
             found += chunk
-        return self.json([self.show_occurrence(occurrence) for occurrence in found] or None)
+        return self.json([self.show_log_event(occurrence) for occurrence in found] or None)
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         case = Case(
             id=occurrence.id,
             number=int(occurrence.id),
@@ -125,11 +127,11 @@ class LocalApiSimulator(Simulator):
     async def get_alert(self, request: web.Request) -> web.Response:
         number = request.match_info["number"]
         if not number.isdecimal():
-            raise Refusal(400, "alert_id must be valid integer")
+            raise ErrorResponse(400, "alert_id must be valid integer")
         for case in self.siem.changed(Window(BEGINNING, self.siem.now() + timedelta(days=1))):
             if number_of(case) == int(number):
                 return self.json(self.show(case))
-        raise Refusal(404, "object not found")
+        raise ErrorResponse(404, "object not found")
 
     def render(self, case: Case) -> dict[str, Any]:
         created = case.changed_at.strftime("%Y-%m-%dT%H:%M:%SZ")

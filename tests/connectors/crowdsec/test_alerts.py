@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.crowdsec.alerts import incident_of, is_blocklist, settled
-from tocsin_connectors.siem.crowdsec.times import go_duration, parse_time
+from tocsin_connectors.siem.crowdsec.alerts import build_incident, is_blocklist, stabilize_decisions
+from tocsin_connectors.siem.crowdsec.times import format_duration, parse_time
 
 from .simulator import go_time, parse_duration
 
@@ -40,7 +40,7 @@ def ban(duration: str = "3h59m59.391815714s", **changes: Any) -> dict[str, Any]:
 
 
 def read(**changes: Any) -> Incident:
-    return incident_of(settled(alert(**changes)))
+    return build_incident(stabilize_decisions(alert(**changes)))
 
 
 def entities(**changes: Any) -> set[tuple[str, str]]:
@@ -99,8 +99,10 @@ def test_an_incident_is_closed_when_all_its_decisions_have_ended(durations, stat
 
 
 def test_an_alert_is_the_same_while_its_decision_lasts():
-    earlier, later = (settled(alert(decisions=[ban(left)])) for left in ("4h0m0s", "3h59m0s"))
-    ended = settled(alert(decisions=[ban("-1s")]))
+    earlier, later = (
+        stabilize_decisions(alert(decisions=[ban(left)])) for left in ("4h0m0s", "3h59m0s")
+    )
+    ended = stabilize_decisions(alert(decisions=[ban("-1s")]))
     assert earlier == later != ended
 
 
@@ -172,7 +174,9 @@ def test_any_field_may_have_any_type(changes):
     record = alert(**changes)
     assert is_blocklist(record) in (True, False)
     with contextlib.suppress(ValueError):  # a record may be rejected, and nothing else
-        assert incident_of(settled(record)) == incident_of(settled(record))
+        assert build_incident(stabilize_decisions(record)) == build_incident(
+            stabilize_decisions(record)
+        )
 
 
 @given(
@@ -210,4 +214,4 @@ def test_what_is_no_time_is_a_value_error(text):
 
 @given(length=st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=36_500)))
 def test_durations_are_written_as_go_reads_them(length):
-    assert abs(parse_duration(go_duration(length)) - length) <= timedelta(microseconds=1)
+    assert abs(parse_duration(format_duration(length)) - length) <= timedelta(microseconds=1)

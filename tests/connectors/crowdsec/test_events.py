@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, RelationType
-from tocsin_connectors.siem.crowdsec.decisions import decisions_of
-from tocsin_connectors.siem.crowdsec.events import lines_of
-from tocsin_connectors.siem.crowdsec.times import go_duration, in_short, parse_duration
+from tocsin_connectors.siem.crowdsec.decisions import find_decisions
+from tocsin_connectors.siem.crowdsec.events import find_lines
+from tocsin_connectors.siem.crowdsec.times import format_duration, format_short, parse_duration
 
 from .test_alerts import JSON, alert, ban
 
@@ -36,12 +36,12 @@ def line(second: int = 50, /, **meta: str) -> dict:
 
 
 def lines(*events, entity=ATTACKER, **changes):
-    return list(lines_of(alert(events=list(events), **changes), entity))
+    return list(find_lines(alert(events=list(events), **changes), entity))
 
 
 def decisions(*found, entity=ATTACKER, after=timedelta(0), **changes):
     record = alert(decisions=list(found), **changes)
-    return list(decisions_of(record, entity, CREATED_AT + after))
+    return list(find_decisions(record, entity, CREATED_AT + after))
 
 
 def test_a_line_is_an_event():
@@ -163,14 +163,14 @@ def test_any_field_may_have_any_type(changes):
     record = alert(**{"events": [inside], "decisions": [ban()], **changes})
     for entity in (ATTACKER, ROOT):
         with contextlib.suppress(ValueError):  # an alert may be passed over, and nothing else
-            for event in (*lines_of(record, entity), *decisions_of(record, entity, CREATED_AT)):
+            for event in (*find_lines(record, entity), *find_decisions(record, entity, CREATED_AT)):
                 assert event.summary.strip()
                 assert entity in event.entities
 
 
 @given(length=st.timedeltas(min_value=-timedelta(days=9_000), max_value=timedelta(days=9_000)))
 def test_durations_are_read_as_they_are_written(length):
-    assert abs(parse_duration(go_duration(length)) - length) <= timedelta(microseconds=2)
+    assert abs(parse_duration(format_duration(length)) - length) <= timedelta(microseconds=2)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_durations_are_read_as_they_are_written(length):
     [("3h59m59.8s", "4h"), ("90m", "1h30m"), ("1500ms", "2s"), ("500us", "0s"), ("1h5s", "1h5s")],
 )
 def test_lengths_are_told_in_short(text, short):
-    assert in_short(parse_duration(text)) == short
+    assert format_short(parse_duration(text)) == short
 
 
 @pytest.mark.parametrize("text", ["", "-", "4", "4 h", "h", "4h-3m", f"{9**99}h"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin_connectors.siem.crowdsec.techniques import techniques_of
+from tocsin_connectors.siem.crowdsec.techniques import find_techniques
 
 ADDRESS = {"scope": "Ip", "value": "203.0.113.7"}
 
 
 def techniques(scenario, source=None, **changes):
-    return list(techniques_of({"scenario": scenario, "source": source or ADDRESS, **changes}))
+    return list(find_techniques({"scenario": scenario, "source": source or ADDRESS, **changes}))
 
 
 @pytest.mark.parametrize(

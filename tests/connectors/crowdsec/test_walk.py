@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Window
-from tocsin_connectors.siem.crowdsec.walk import Step
+from tocsin_connectors.siem.crowdsec.walk import CrowdSecCursor
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SLACK = timedelta(seconds=3)
@@ -32,7 +32,7 @@ def test_everything_in_the_window_is_found_without_a_step_too_large(bursts, limi
         reverse=True,
     )
     window = Window(START + hour * timedelta(hours=1), START + (hour + 1) * timedelta(hours=1))
-    step: Step | None = Step.first(window, limit)
+    step: CrowdSecCursor | None = CrowdSecCursor.first(window, limit)
     found: set[datetime] = set()
     while step is not None:
         matching = [moment for moment in created if moment < step.until + SLACK]
@@ -44,18 +44,20 @@ def test_everything_in_the_window_is_found_without_a_step_too_large(bursts, limi
             -step.until.timestamp(),
             step.size if following.until == step.until else 0,
         )
-        assert following is None or Step.decode(following.encode()) == following
+        assert following is None or CrowdSecCursor.decode(following.encode()) == following
         step = following
     assert {moment for moment in created if moment in window} <= found
 
 
 def test_a_quiet_window_costs_five_alerts():
     window = Window(START, START + timedelta(hours=1))
-    step = Step.first(window, 100)
-    assert step == Step(window.end, 5)
+    step = CrowdSecCursor.first(window, 100)
+    assert step == CrowdSecCursor(window.end, 5)
     assert step.following([START - timedelta(hours=n) for n in range(1, 6)], window, 100) is None
 
 
 def test_alerts_that_do_not_say_when_they_were_created_end_no_walk():
     window = Window(START, START + timedelta(hours=1))
-    assert Step(window.end, 5).following([None] * 5, window, 100) == Step(window.end, 10)
+    assert CrowdSecCursor(window.end, 5).following([None] * 5, window, 100) == CrowdSecCursor(
+        window.end, 10
+    )

@@ -18,7 +18,7 @@ from tests.connectors.crowdstrike.languages import (
 )
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
-from tocsin.testing import Case, Occurrence, Refusal, Simulator, run_simulator
+from tocsin.testing import Case, ErrorResponse, LogEvent, Simulator, run_simulator
 
 CLIENT = {"client_id": "0a1b2c3d4e5f60718293a4b5c6d7e8f9", "client_secret": "a secret"}
 CID = "00112233445566778899aabbccddeeff"
@@ -84,17 +84,17 @@ class FalconSimulator(Simulator):
 
     def expect_scope(self, scope: str) -> None:
         if scope in self.lacks:
-            raise Refusal(403, "access denied, authorization failed")
+            raise ErrorResponse(403, "access denied, authorization failed")
 
     async def sign_in(self, request: web.Request) -> web.Response:
         if self.redirects_to is not None:
-            raise Refusal(
+            raise ErrorResponse(
                 308, "Permanent Redirect", {"Location": f"{self.redirects_to}/oauth2/token"}
             )
         form = dict(await request.post())
         self.member_cid = form.pop("member_cid", None)
         if form != CLIENT:
-            raise Refusal(401, "access denied, invalid client")
+            raise ErrorResponse(401, "access denied, invalid client")
         seconds = int(self.session_lifetime.total_seconds())
         body = {"access_token": self.begin_session(), "token_type": "bearer", "expires_in": seconds}
         answer = self.json(body, 201)
@@ -105,7 +105,7 @@ class FalconSimulator(Simulator):
         self.expect_scope("Alerts: Read")
         body = await request.json()
         if body["sort"] != "updated_timestamp|asc" or not 0 < body["limit"] <= 1000:
-            raise Refusal(400, "invalid sort or limit")
+            raise ErrorResponse(400, "invalid sort or limit")
         window = self.window(body["filter"])
         shown = self.page(window, limit=body["limit"], token=body.get("after"))
         paging = {"limit": body["limit"], "total": len(self.siem.changed(window))}
@@ -117,13 +117,13 @@ class FalconSimulator(Simulator):
         try:
             return updated_within(words)
         except (BadQuery, ValueError) as error:
-            raise Refusal(400, str(error)) from error
+            raise ErrorResponse(400, str(error)) from error
 
     async def identifiers(self, request: web.Request) -> web.Response:
         """Answer the older way of listing, in two steps and not beyond 10,000."""
         limit, offset = int(request.query.get("limit", 100)), int(request.query.get("offset", 0))
         if limit + offset > OFFSETS_END:
-            raise Refusal(400, f"limit plus offset is at most {OFFSETS_END}")
+            raise ErrorResponse(400, f"limit plus offset is at most {OFFSETS_END}")
         clauses(request.query["filter"])
         window = self.window(request.query["filter"])
         cases = self.slice(window, limit=limit, offset=offset)
@@ -134,7 +134,7 @@ class FalconSimulator(Simulator):
         self.expect_scope("Alerts: Read")
         wanted = (await request.json())["composite_ids"]
         if not wanted:
-            raise Refusal(400, "no ids")
+            raise ErrorResponse(400, "no ids")
         found = [case for it in wanted if (case := self.siem.get(it))]
         return self.envelope([self.show(case) for case in found])
 
@@ -142,7 +142,7 @@ class FalconSimulator(Simulator):
         self.expect_scope("Alerts: Write")
         body = await request.json()
         if not body["composite_ids"] or not body["action_parameters"]:
-            raise Refusal(400, "no ids, or no action parameters")
+            raise ErrorResponse(400, "no ids, or no action parameters")
         self.changes.append(body)
         for identifier in body["composite_ids"]:
             for action in body["action_parameters"]:
@@ -157,7 +157,7 @@ class FalconSimulator(Simulator):
                 now = self.siem.clock.now()
                 self.siem.put(replace(case, status=_STANDS[value], changed_at=now))
             case _:
-                raise Refusal(400, f"invalid action {name}")
+                raise ErrorResponse(400, f"invalid action {name}")
 
     # Next-Gen SIEM
 
@@ -175,15 +175,15 @@ class FalconSimulator(Simulator):
         try:
             asked = query(words)
         except BadQuery as error:
-            raise Refusal(400, str(error)) from error
+            raise ErrorResponse(400, str(error)) from error
         value = arguments["value"]
         kinds = [kind for kind, field in PLACES.items() if field in asked.fields]
         found = [it for kind in kinds for it in self.found(asked, Entity(kind, value))]
         found.sort(key=lambda it: it.occurred_at)
-        return [self.show_occurrence(it) for it in found[-asked.limit :]]
+        return [self.show_log_event(it) for it in found[-asked.limit :]]
 
-    def found(self, asked: Query, entity: Entity) -> list[Occurrence]:
-        found: list[Occurrence] = []
+    def found(self, asked: Query, entity: Entity) -> list[LogEvent]:
+        found: list[LogEvent] = []
         while chunk := self.logged(
             asked.window, entity, limit=asked.limit - len(found), offset=len(found)
         ):
@@ -193,7 +193,7 @@ class FalconSimulator(Simulator):
     async def poll(self, request: web.Request) -> web.Response:
         identifier = request.match_info["id"]
         if identifier not in self.jobs:
-            raise Refusal(404, "no such query job")
+            raise ErrorResponse(404, "no such query job")
         left, rows = self.jobs[identifier]
         self.jobs[identifier] = (left - 1, rows)
         done = left <= 1
@@ -236,7 +236,7 @@ class FalconSimulator(Simulator):
             **severity_of(case),
         }
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         named = {PLACES[it.kind]: it.value for it in occurrence.entities if it.kind in PLACES}
         return {
             "@timestamp": int(occurrence.occurred_at.timestamp() * 1000),

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin import EntityKind, IncidentStatus, Severity
-from tocsin_connectors.siem.crowdstrike.alerts import incident_of
-from tocsin_connectors.siem.crowdstrike.words import severity_of
+from tocsin_connectors.siem.crowdstrike.alerts import build_incident
+from tocsin_connectors.siem.crowdstrike.words import parse_severity
 
 CONSOLE = "https://falcon.eu-1.crowdstrike.com"
 NAME = "00112233445566778899aabbccddeeff:ind:a1:77-10303-5"
@@ -69,12 +69,12 @@ CLOUD = {
 
 
 def entities(**members: Any) -> set[tuple[str, str]]:
-    incident = incident_of(ALERT | members, CONSOLE)
+    incident = build_incident(ALERT | members, CONSOLE)
     return {(it.kind.value, it.value) for it in incident.entities}
 
 
 def test_an_alert_is_told_as_the_console_has_it():
-    incident = incident_of(ALERT | ENDPOINT, CONSOLE)
+    incident = build_incident(ALERT | ENDPOINT, CONSOLE)
     assert incident.external_id == NAME
     assert incident.title == "Credentials from LSASS"
     assert (incident.severity, incident.raw_severity) == (Severity.HIGH, "High")
@@ -111,7 +111,7 @@ def test_an_alert_of_an_identity_names_both_ends():
         ("host", "dc1.example.com"),
         ("ip", "198.51.100.7"),
     }
-    began = incident_of(ALERT | IDENTITY, CONSOLE).occurred_at
+    began = build_incident(ALERT | IDENTITY, CONSOLE).occurred_at
     assert began == datetime(2026, 11, 20, 9, tzinfo=UTC)
 
 
@@ -137,35 +137,35 @@ def test_an_alert_of_a_cloud_names_the_resource_and_not_the_cloud_account():
     ],
 )
 def test_a_severity_without_a_word_goes_by_its_number(number, severity):
-    assert severity_of(None, number) is severity
+    assert parse_severity(None, number) is severity
 
 
 def test_a_number_alone_is_the_raw_severity():
-    incident = incident_of(ALERT | {"severity_name": None, "severity": 30}, CONSOLE)
+    incident = build_incident(ALERT | {"severity_name": None, "severity": 30}, CONSOLE)
     assert (incident.severity, incident.raw_severity) == (Severity.LOW, "30")
     assert not incident.severity_assumed
 
 
 @pytest.mark.parametrize(("word", "status"), [("reopened", "New"), ("closed", "Closed")])
 def test_where_an_alert_stands(word, status):
-    assert incident_of(ALERT | {"status": word}, CONSOLE).status == status
+    assert build_incident(ALERT | {"status": word}, CONSOLE).status == status
 
 
 def test_an_alert_that_is_hidden_says_so():
     hidden = {"show_in_ui": False, "resolution": "false_positive"}
-    incident = incident_of(ALERT | hidden, CONSOLE)
+    incident = build_incident(ALERT | hidden, CONSOLE)
     assert incident.description == "Resolved as: false_positive\nHidden in the console"
 
 
 def test_a_link_that_is_no_address_of_a_page_is_not_taken():
-    odd = incident_of(ALERT | {"falcon_host_link": "javascript:alert(1)"}, CONSOLE)
+    odd = build_incident(ALERT | {"falcon_host_link": "javascript:alert(1)"}, CONSOLE)
     assert odd.source_url == f"{CONSOLE}/unified-detections/{NAME}"
 
 
 @pytest.mark.parametrize("member", ["composite_id", "updated_timestamp"])
 def test_what_lacks_its_identity_is_no_alert(member):
     with pytest.raises(ValueError, match=f"{member} is missing"):
-        incident_of({key: it for key, it in ALERT.items() if key != member}, CONSOLE)
+        build_incident({key: it for key, it in ALERT.items() if key != member}, CONSOLE)
 
 
 JSON = st.recursive(
@@ -184,7 +184,7 @@ JSON = st.recursive(
 @settings(max_examples=50)
 def test_whatever_stands_in_an_alert_it_is_read_or_refused(members):
     try:
-        incident = incident_of(ALERT | ENDPOINT | members, CONSOLE)
+        incident = build_incident(ALERT | ENDPOINT | members, CONSOLE)
     except ValueError:
         return
     assert incident.external_id

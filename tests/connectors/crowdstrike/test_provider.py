@@ -17,11 +17,11 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Occurrence, Siem, make_settings, open_provider
+from tocsin.testing import LogEvent, Siem, make_settings, open_provider
 from tocsin_connectors.siem.crowdstrike import CrowdStrike, fql
 from tocsin_connectors.siem.crowdstrike import falcon as falcon_module
-from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS, Cloud
-from tocsin_connectors.siem.crowdstrike.falcon import Falcon
+from tocsin_connectors.siem.crowdstrike.clouds import FALCON_CLOUDS, FalconCloud
+from tocsin_connectors.siem.crowdstrike.falcon import FalconClient
 
 from .simulator import OFFSETS_END, SETTINGS, FalconSimulator
 
@@ -43,10 +43,10 @@ async def ask(provider, limit=10):
 # clouds and the sign-in
 
 
-@pytest.mark.parametrize("name", CLOUDS)
+@pytest.mark.parametrize("name", FALCON_CLOUDS)
 def test_a_cloud_has_its_own_host(name):
     settings = make_settings(CrowdStrike, cloud=name, **SETTINGS)
-    assert settings.url == CLOUDS[name].api
+    assert settings.url == FALCON_CLOUDS[name].api
 
 
 def test_an_address_that_is_given_counts():
@@ -56,7 +56,7 @@ def test_an_address_that_is_given_counts():
 
 
 async def test_a_sign_in_that_leads_to_another_cloud_is_for_the_operator(falcon, opened):
-    falcon.redirects_to = CLOUDS["us-2"].api
+    falcon.redirects_to = FALCON_CLOUDS["us-2"].api
     async with opened() as provider:
         with pytest.raises(Misconfigured, match=r"api\.us-2\.crowdstrike\.com.*set `cloud`"):
             await provider.check()
@@ -64,7 +64,7 @@ async def test_a_sign_in_that_leads_to_another_cloud_is_for_the_operator(falcon,
 
 
 async def test_a_customer_of_another_cloud_is_told_which(falcon, opened, monkeypatch):
-    here = {"us-1": Cloud(falcon.url, falcon.url), "eu-1": CLOUDS["eu-1"]}
+    here = {"us-1": FalconCloud(falcon.url, falcon.url), "eu-1": FALCON_CLOUDS["eu-1"]}
     monkeypatch.setattr(falcon_module, "CLOUDS", here)
     falcon.region = "eu-1"
     async with opened() as provider:
@@ -141,13 +141,13 @@ async def test_more_alerts_than_offsets_reach_are_read(falcon, opened, put, cloc
     names = {put(changed_at=at).id for _ in range(OFFSETS_END + 100)}
     window = Window(at, at + timedelta(seconds=1))
     by_offset = {
-        "filter": fql.updated(fql.millisecond(window.start), window.end),
+        "filter": fql.build_update_filter(fql.format_time(window.start), window.end),
         "limit": 100,
         "offset": OFFSETS_END,
     }
     async with opened() as provider:
         with pytest.raises(Refused, match=r"at most 10000"):
-            await Falcon(provider.settings, provider.tools).api.get(
+            await FalconClient(provider.settings, provider.tools).api.get(
                 "/alerts/queries/alerts/v2", **by_offset
             )
         assert set(await read(provider)) == names
@@ -194,7 +194,7 @@ async def test_a_search_is_asked_for_until_it_is_done_and_cleared_away(falcon, o
     falcon.polls = 4
     at = clock.now() - timedelta(minutes=7)
     entities = (ADDRESS, Entity(EntityKind.HOST, "bastion"))
-    falcon.siem.log(Occurrence(id="e1", occurred_at=at, entities=entities, text="x"))
+    falcon.siem.log(LogEvent(id="e1", occurred_at=at, entities=entities, text="x"))
     async with opened() as provider:
         [event] = await ask(provider)
     assert event.summary == "NetworkConnectIP4: 198.51.100.9, bastion, curl.exe"

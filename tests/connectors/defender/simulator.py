@@ -11,8 +11,8 @@ from aiohttp import web
 from tests.connectors.microsoft.cloud import CREDENTIALS, TENANT, MicrosoftSimulator, stamp
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
-from tocsin.testing import Case, Refusal, run_simulator
-from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin.testing import Case, ErrorResponse, run_simulator
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 
 SETTINGS = CREDENTIALS
 INCIDENTS = "/v1.0/security/incidents"
@@ -35,7 +35,7 @@ class DefenderSimulator(MicrosoftSimulator):
     """An alert for each incident, with all that the incident is about as its evidence."""
 
     time_column = "Timestamp"
-    audiences: ClassVar = {"/": CLOUDS["public"].graph}
+    audiences: ClassVar = {"/": MICROSOFT_CLOUDS["public"].graph}
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -62,15 +62,15 @@ class DefenderSimulator(MicrosoftSimulator):
         query = request.query
         skip, top = int(query.get("$skip", 0)), min(int(query["$top"]), 1000)
         if skip > MOST_SKIPPED:
-            raise Refusal(400, f"$skip is at most {MOST_SKIPPED}")
+            raise ErrorResponse(400, f"$skip is at most {MOST_SKIPPED}")
         match = _FILTER.fullmatch(query["$filter"])
         if match is None or query["$orderby"] != "lastUpdateDateTime asc":
-            raise Refusal(400, "BadRequest: invalid filter or order")
+            raise ErrorResponse(400, "BadRequest: invalid filter or order")
         window = Window(*(bound(it, self.digits) for it in match.groups()))
         cases = self.slice(window, limit=top, offset=skip)
         expands = query.get("$expand") == "alerts"
         if expands and self.heavy & {case.id for case in cases}:
-            raise Refusal(500, "InternalServerError")
+            raise ErrorResponse(500, "InternalServerError")
         records = [self.shown(request, case, expands=expands) for case in cases]
         answer: dict[str, Any] = {"value": records[:: -1 if self.unordered else 1]}
         reached = skip + len(cases)
@@ -104,18 +104,18 @@ class DefenderSimulator(MicrosoftSimulator):
     async def add_comment(self, request: web.Request) -> web.Response:
         case, body = self.get(request.match_info["id"]), await request.json()
         if body["@odata.type"] != "microsoft.graph.security.alertComment":
-            raise Refusal(400, "BadRequest: the type of the comment")
+            raise ErrorResponse(400, "BadRequest: the type of the comment")
         self.siem.comment(case.id, body["comment"])
         return self.json({"value": self.comments(case)})
 
     async def hunt(self, request: web.Request) -> web.Response:
         if request.charset != "utf-8":
-            raise Refusal(400, "BadRequest: the charset")
+            raise ErrorResponse(400, "BadRequest: the charset")
         body = await request.json()
         for table in sorted(self.absent_tables):
             if f"({table} |" in body["Query"]:
                 words = "'where' operator: Failed to resolve table or column expression named"
-                raise Refusal(400, f"{words} '{table}'")
+                raise ErrorResponse(400, f"{words} '{table}'")
         return self.json({"schema": [], "results": self.found_by(body["Query"])})
 
     def comments(self, case: Case) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.defender.evidence import named_by
+from tocsin_connectors.siem.defender.evidence import find_entities
 
 K = EntityKind
 ANN = {
@@ -43,7 +43,7 @@ def named(kind: str, **members: object) -> set[tuple[EntityKind, str]]:
         "tags": ["203.0.113.250"],
         **members,
     }
-    return {(it.kind, it.value) for it in named_by([evidence])}
+    return {(it.kind, it.value) for it in find_entities([evidence])}
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_evidence_that_is_nested_without_end_ends():
     evidence: dict = {"ipAddress": "203.0.113.7"}
     for _ in range(5_000):
         evidence = {"inner": evidence}
-    assert list(named_by([evidence])) == []
+    assert list(find_entities([evidence])) == []
 
 
 @given(content=JSON)
 def test_any_json_is_read_without_an_error(content):
-    assert all(isinstance(it, Entity) for it in named_by(content))
+    assert all(isinstance(it, Entity) for it in find_entities(content))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.defender.incidents import incident_of
+from tocsin_connectors.siem.defender.incidents import build_incident
 
 ALERT = {
     "id": "da6375_1",
@@ -40,7 +40,7 @@ RECORD = {
 
 
 def incident(**changes: object) -> Incident:
-    return incident_of(RECORD | changes)
+    return build_incident(RECORD | changes)
 
 
 def test_an_incident_says_what_its_record_says():

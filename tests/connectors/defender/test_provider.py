@@ -23,7 +23,7 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, Fault, Occurrence, Siem, open_provider
+from tocsin.testing import Case, Fault, LogEvent, Siem, open_provider
 from tocsin_connectors.siem.defender import Defender, tocsin_providers
 
 from .simulator import INCIDENTS, SETTINGS, DefenderSimulator
@@ -216,7 +216,7 @@ def log(simulator, clock):
         at = clock.now() - timedelta(minutes=minutes)
         entities = entities or (ATTACKER,)
         simulator.siem.log(
-            Occurrence(id="1", occurred_at=at, entities=entities, text="ConnectionSuccess")
+            LogEvent(id="1", occurred_at=at, entities=entities, text="ConnectionSuccess")
         )
 
     return log

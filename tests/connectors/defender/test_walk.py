@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.connectors.microsoft.cloud import stamp
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.defender.walk import MOST_SKIPPED, Step
+from tocsin_connectors.siem.defender.walk import MAX_SKIP, DefenderCursor
 
 from .simulator import bound
 
@@ -28,9 +28,11 @@ def listed(moments: list[datetime]) -> list[dict]:
     ]
 
 
-def asked(records: list[dict], step: Step, size: int, digits: int = 7) -> tuple[list[dict], bool]:
+def asked(
+    records: list[dict], step: DefenderCursor, size: int, digits: int = 7
+) -> tuple[list[dict], bool]:
     """Return the page that Graph answers, and whether there are more."""
-    assert step.skip <= MOST_SKIPPED
+    assert step.skip <= MAX_SKIP
     since = bound(step.since, digits)
     found = [it for it in records if bound(it["lastUpdateDateTime"], 7) >= since]
     page = found[step.skip : step.skip + size]
@@ -38,12 +40,12 @@ def asked(records: list[dict], step: Step, size: int, digits: int = 7) -> tuple[
 
 
 def walked(records: list[dict], size: int, digits: int = 7) -> tuple[set[str], int]:
-    step: Step | None = Step.first(WINDOW)
+    step: DefenderCursor | None = DefenderCursor.first(WINDOW)
     seen, steps = set[str](), set[str]()
     while step is not None:
         assert str(step.encode()) not in steps, "the same step again"
         steps.add(str(step.encode()))
-        page, more = asked(records, Step.decode(step.encode()), size, digits)
+        page, more = asked(records, DefenderCursor.decode(step.encode()), size, digits)
         seen |= {it["id"] for it in page}
         step = step.following(page, more=more)
     return seen, len(steps)
@@ -66,7 +68,7 @@ def test_pages_are_turned_by_time_and_not_by_skipping():
 
 def test_what_leaves_the_moment_that_is_skipped_through_is_noticed():
     records = listed([START] * 10)
-    step = Step.first(WINDOW)
+    step = DefenderCursor.first(WINDOW)
     for _ in range(2):
         page, more = asked(records, step, 4)
         step = step.following(page, more=more)
@@ -82,7 +84,10 @@ def test_no_more_is_skipped_than_graph_allows():
 
 
 def test_another_order_is_broken_where_it_goes_on_and_none_where_it_is_all():
-    step, records = Step.first(WINDOW), listed([START, START + timedelta(seconds=1)])[::-1]
+    step, records = (
+        DefenderCursor.first(WINDOW),
+        listed([START, START + timedelta(seconds=1)])[::-1],
+    )
     assert step.following(records, more=False) is None
     with pytest.raises(Broken, match="not in the order"):
         step.following(records, more=True)
@@ -92,13 +97,13 @@ def test_another_order_is_broken_where_it_goes_on_and_none_where_it_is_all():
 def test_incidents_that_do_not_say_when_are_passed_over(time):
     odd = {"id": "odd", "lastUpdateDateTime": time}
     usual = listed([START, START + timedelta(seconds=1)])
-    step = Step.first(WINDOW).following([usual[0], odd, usual[1], odd], more=True)
-    assert step == Step(usual[1]["lastUpdateDateTime"])
-    assert Step.first(WINDOW).following([odd, odd], more=True) == Step(
+    step = DefenderCursor.first(WINDOW).following([usual[0], odd, usual[1], odd], more=True)
+    assert step == DefenderCursor(usual[1]["lastUpdateDateTime"])
+    assert DefenderCursor.first(WINDOW).following([odd, odd], more=True) == DefenderCursor(
         "2026-11-20T12:00:00Z", 1, "odd"
     )
 
 
 def test_an_empty_page_leads_to_itself():
-    step = Step.first(WINDOW)
+    step = DefenderCursor.first(WINDOW)
     assert step.following([], more=True) == step  # which whoever turns the pages takes for a circle

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.connectors.indices.simulator import EVER, Document, IndexSimulator
 
 from tocsin import Entity, EntityKind, IncidentStatus, Window
-from tocsin.testing import Case, Fault, Occurrence, Refusal
+from tocsin.testing import Case, ErrorResponse, Fault, LogEvent
 
 API_KEY = "dG9jc2luOmEgc2VjcmV0"
 INDEX = ".internal.alerts-security.alerts-default-000001"
@@ -92,7 +92,7 @@ class ElasticSimulator(IndexSimulator):
 
     def is_signed(self, request: web.Request) -> bool:
         if request.path.startswith("/api/") and "kbn-xsrf" not in request.headers:
-            raise Refusal(400, "Request must contain a kbn-xsrf header.")
+            raise ErrorResponse(400, "Request must contain a kbn-xsrf header.")
         return request.headers.get("Authorization") == f"ApiKey {API_KEY}"
 
     async def privileges(self, request: web.Request) -> web.Response:
@@ -142,7 +142,7 @@ class ElasticSimulator(IndexSimulator):
             case = self.siem.get(self.case_id(document.id))
             assert case is not None
             return self.shown_alert(case)
-        return self.show_occurrence(next(it for it in self.siem._log if it.id == document.id))
+        return self.show_log_event(next(it for it in self.siem._log if it.id == document.id))
 
     def shown_alert(self, case: Case) -> dict[str, Any]:
         """Return an alert, or nonsense that tells of which it is."""
@@ -167,7 +167,7 @@ class ElasticSimulator(IndexSimulator):
     def alert_id(self, case: Case) -> str:
         return case.id
 
-    def _flat(self, of: Case | Occurrence) -> dict[str, list[str]]:
+    def _flat(self, of: Case | LogEvent) -> dict[str, list[str]]:
         """Return what the index knows of a document, whatever it shows."""
         flat: dict[str, list[str]] = {}
         for entity in of.entities:
@@ -205,7 +205,7 @@ class ElasticSimulator(IndexSimulator):
             source["kibana.alert.workflow_status_updated_at"] = told
         return source
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         return {
             "@timestamp": seven_digits(occurrence.occurred_at),
             "event": {"dataset": "made.up", "action": "made-up"},
@@ -225,7 +225,7 @@ class ElasticSimulator(IndexSimulator):
 
     async def add_note(self, request: web.Request) -> web.Response:
         if not (note := (await request.json()).get("note")):
-            raise Refusal(400, "[request body]: note: Required")
+            raise ErrorResponse(400, "[request body]: note: Required")
         for case in self._cases():
             if self.alert_id(case) == note["eventId"]:
                 self.siem.comment(case.id, note["note"])
@@ -254,7 +254,7 @@ class ElasticSimulator(IndexSimulator):
         return self.json({"cases": [], "page": 1, "per_page": 1, "total": 0})
 
     async def get_case(self, request: web.Request) -> web.Response:
-        raise Refusal(404, "there is no such case")
+        raise ErrorResponse(404, "there is no such case")
 
     list_alerts = find_comments = add_comment = change_case = get_case
 
@@ -265,13 +265,13 @@ class CasesSimulator(ElasticSimulator):
     async def find_cases(self, request: web.Request) -> web.Response:
         query = request.query
         if int(query["perPage"]) > 100 or int(query["page"]) * int(query["perPage"]) > LARGEST:
-            raise Refusal(400, "The number of documents is too high")
+            raise ErrorResponse(400, "The number of documents is too high")
         found = sorted(self._listed(query), key=lambda it: it[0], reverse=self._newest(query))
         size = min(int(query["perPage"]), self.most_per_page)
         start = (int(query["page"]) - 1) * size
         page = [case for _, case in found[start : start + size]]
         if any(case.id in self.siem.poisoned for case in page):
-            raise Refusal(500, "a case cannot be shown")
+            raise ErrorResponse(500, "a case cannot be shown")
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
         content = {"page": int(query["page"]), "per_page": size, "total": len(found)}
@@ -362,9 +362,9 @@ class CasesSimulator(ElasticSimulator):
         self.before_patch()
         case = self.get(change["id"])
         if self.render(case)["version"] != change["version"]:
-            raise Refusal(409, "These cases have been updated. Please refresh before saving.")
+            raise ErrorResponse(409, "These cases have been updated. Please refresh before saving.")
         if not self._stand(case, change["status"], CASE_STATUSES):
-            raise Refusal(406, "All update fields are identical to current version.")
+            raise ErrorResponse(406, "All update fields are identical to current version.")
         return self.json([self.show(self.get(change["id"]))])
 
 

@@ -13,7 +13,7 @@ from tests.connectors.json_values import JSON
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing import make_settings
 from tocsin_connectors.siem.elastic import Elastic
-from tocsin_connectors.siem.elastic.alerts import incident_of
+from tocsin_connectors.siem.elastic.alerts import build_alert_incident
 
 SETTINGS = make_settings(
     Elastic,
@@ -69,7 +69,7 @@ def hit(**changes):
 
 
 def incident(**changes):
-    return incident_of(hit(**changes), SETTINGS)
+    return build_alert_incident(hit(**changes), SETTINGS)
 
 
 def test_an_alert_is_an_incident():
@@ -144,7 +144,7 @@ def test_statuses_of_any_version_are_known(word, meant):
 
 def test_what_is_no_alert_says_why():
     with pytest.raises(ValueError, match="_id is missing"):
-        incident_of({"_source": source()}, SETTINGS)
+        build_alert_incident({"_source": source()}, SETTINGS)
     with pytest.raises(ValueError, match="@timestamp is missing"):
         incident(**{"@timestamp": None})
     with pytest.raises(ValueError, match="has no zone"):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
-from tocsin_connectors.siem.elastic.cases import has_alerts, incident_of, with_alerts
+from tocsin_connectors.siem.elastic.cases import attach_alerts, build_case_incident, has_alerts
 
 from .test_alerts import JSON, NAME, SETTINGS, hit
 
@@ -41,7 +41,7 @@ def case(**changes):
 
 
 def test_a_case_is_an_incident():
-    found = incident_of(case(), SETTINGS)
+    found = build_case_incident(case(), SETTINGS)
     assert (found.external_id, found.external_number) == (f"case:{IDENTIFIER}", "17")
     assert found.title == "Someone guesses passwords"
     assert (found.severity, found.status) == (Severity.CRITICAL, IncidentStatus.ACTIVE)
@@ -57,12 +57,12 @@ def test_a_case_is_an_incident():
 
 
 def test_a_case_that_never_changed_is_of_when_it_was_made():
-    found = incident_of(case(updated_at=None), SETTINGS)
+    found = build_case_incident(case(updated_at=None), SETTINGS)
     assert found.changed_at == found.occurred_at
 
 
 def test_its_alerts_are_in_it_with_what_they_name():
-    found = with_alerts(incident_of(case(), SETTINGS), [hit(), {"_id": 7}])
+    found = attach_alerts(build_case_incident(case(), SETTINGS), [hit(), {"_id": 7}])
     assert [it.external_id for it in found.alerts] == [NAME]
     assert "T1110.001" in found.techniques
     assert {Entity(EntityKind.FILE_HASH, "c" * 64), Entity(EntityKind.USER, "ann")} <= set(
@@ -78,10 +78,10 @@ def test_whether_there_are_alerts_is_told(total, told):
 @pytest.mark.parametrize("change", [{"id": None}, {"created_at": 7}, {"created_at": "soon"}])
 def test_what_is_no_case_is_a_value_error(change):
     with pytest.raises(ValueError, match=r"id is|created_at|is not one of ISO 8601"):
-        incident_of(case(**change), SETTINGS)
+        build_case_incident(case(**change), SETTINGS)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(case())), JSON, max_size=6))
 def test_any_field_may_have_any_type(changes):
     with contextlib.suppress(ValueError):  # a case may be put aside, and nothing else
-        assert incident_of(case(**changes), SETTINGS).title
+        assert build_case_incident(case(**changes), SETTINGS).title

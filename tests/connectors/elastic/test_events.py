@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.connectors.indices.asking import everywhere
 
 from tocsin import Entity, EntityKind, RelationType, Window
-from tocsin_connectors.siem.elastic.events import event_of
-from tocsin_connectors.siem.elastic.fields import NAMES
-from tocsin_connectors.siem.elastic.queries import changed_within
-from tocsin_connectors.siem.indices.naming import naming
+from tocsin_connectors.siem.elastic.events import build_event
+from tocsin_connectors.siem.elastic.fields import ENTITY_FIELDS
+from tocsin_connectors.siem.elastic.queries import build_change_query
+from tocsin_connectors.siem.indices.naming import build_entity_query
 
 from .test_alerts import JSON
 
@@ -40,7 +40,7 @@ SIGN_IN = {
 
 
 def event(asked=ANN, **changes):
-    return event_of({"_index": "logs-1", "_id": "x", "_source": {**SIGN_IN, **changes}}, asked)
+    return build_event({"_index": "logs-1", "_id": "x", "_source": {**SIGN_IN, **changes}}, asked)
 
 
 def test_a_sign_in_is_told_in_words():
@@ -78,7 +78,7 @@ def test_a_name_resolves_to_its_addresses():
 
 def test_a_document_that_says_little_is_told_all_the_same():
     told = {"@timestamp": "2026-11-20T09:00:12Z", "related": {"user": ["bob", "ANN"]}}
-    found = event_of({"_source": told}, ANN)
+    found = build_event({"_source": told}, ANN)
     assert (found.summary, found.external_id) == ("an event", None)
 
 
@@ -89,7 +89,7 @@ def test_a_document_that_does_not_name_what_was_asked_for_is_no_event_of_it():
 
 def test_a_document_without_a_time_is_none():
     with pytest.raises(ValueError, match="@timestamp is missing"):
-        event_of({"_source": {}}, ANN)
+        build_event({"_source": {}}, ANN)
 
 
 @given(st.dictionaries(st.sampled_from([*SIGN_IN, "process", "dns"]), JSON, max_size=6))
@@ -108,18 +108,20 @@ def without(content, value):
     return "VALUE" if content == value else content
 
 
-@given(st.sampled_from(sorted(set(NAMES) - {EntityKind.IP})), st.text(min_size=1, max_size=40))
+@given(
+    st.sampled_from(sorted(set(ENTITY_FIELDS) - {EntityKind.IP})), st.text(min_size=1, max_size=40)
+)
 def test_an_entity_is_a_value_of_the_query_and_nothing_else(kind, value):
     entity, plain = Entity(kind, value), Entity(kind, "plain-value-7")
     if not entity.value:
-        assert naming(entity, NAMES) is None
+        assert build_entity_query(entity, ENTITY_FIELDS) is None
         return
-    queries = [without(naming(it, NAMES), it.value) for it in (entity, plain)]
+    queries = [without(build_entity_query(it, ENTITY_FIELDS), it.value) for it in (entity, plain)]
     assert json.dumps(queries[0]) == json.dumps(queries[1])
 
 
 def test_an_address_is_asked_of_fields_of_addresses_alone():
-    query = naming(ATTACKER, NAMES)
+    query = build_entity_query(ATTACKER, ENTITY_FIELDS)
     assert {"term": {"source.ip": {"value": "203.0.113.7"}}} in query["bool"]["should"]
     assert "case_insensitive" not in json.dumps(query)
 
@@ -134,11 +136,11 @@ def test_an_address_is_asked_of_fields_of_addresses_alone():
     ],
 )
 def test_what_no_field_can_hold_is_not_asked_for(entity):
-    assert naming(entity, NAMES) is None
+    assert build_entity_query(entity, ENTITY_FIELDS) is None
 
 
 def test_changes_are_those_of_either_time_and_building_blocks_are_none():
-    query = json.dumps(changed_within(WINDOW))
+    query = json.dumps(build_change_query(WINDOW))
     for name in ("@timestamp", "kibana.alert.workflow_status_updated_at"):
         bounds = f'"{name}": {{"gte": "2026-11-20T09:00:00.000+00:00", "lt": "2026-11-20T10:00:00'
         assert bounds in query
@@ -147,5 +149,5 @@ def test_changes_are_those_of_either_time_and_building_blocks_are_none():
 
 def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
     bare = {"@timestamp": "2026-11-20T09:19:51Z"}
-    for place, asked, document in everywhere(NAMES, bare):
-        assert event_of({"_id": "1", "_source": document}, asked) is not None, place
+    for place, asked, document in everywhere(ENTITY_FIELDS, bare):
+        assert build_event({"_id": "1", "_source": document}, asked) is not None, place

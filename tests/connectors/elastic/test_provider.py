@@ -22,15 +22,8 @@ from tocsin import (
     Window,
 )
 from tocsin.registry import PluginsFile, installed_plugins
-from tocsin.registry.describing import describe
-from tocsin.testing import (
-    Case,
-    Fault,
-    Occurrence,
-    Siem,
-    make_settings,
-    open_provider,
-)
+from tocsin.registry.describing import describe_plugin
+from tocsin.testing import Case, Fault, LogEvent, Siem, make_settings, open_provider
 from tocsin_connectors.siem.elastic import Elastic, tocsin_providers
 
 from .simulator import API_KEY, CasesSimulator, ElasticSimulator
@@ -381,7 +374,7 @@ async def test_events_beyond_a_page_are_the_latest(of_alerts, alerts, clock):
     now = clock.now()
     for number in range(5):
         at = now - timedelta(minutes=number + 1)
-        alerts.siem.log(Occurrence(id=str(number), occurred_at=at, entities=(ADDRESS,)))
+        alerts.siem.log(LogEvent(id=str(number), occurred_at=at, entities=(ADDRESS,)))
     alerts.most_per_page = 2
     window = Window(now - timedelta(hours=1), now)
     found = [it.external_id async for it in of_alerts.events(ADDRESS, window, 3)]
@@ -390,7 +383,7 @@ async def test_events_beyond_a_page_are_the_latest(of_alerts, alerts, clock):
 
 async def test_events_are_found_in_capitals_or_not(of_alerts, alerts, clock):
     at, logged = clock.now(), Entity(EntityKind.USER, "Administrator")
-    alerts.siem.log(Occurrence(id="1", occurred_at=at, entities=(logged,)))
+    alerts.siem.log(LogEvent(id="1", occurred_at=at, entities=(logged,)))
     window = Window(at - timedelta(hours=1), at + timedelta(hours=1))
     asked = Entity(EntityKind.USER, "administrator")
     assert [it.external_id async for it in of_alerts.events(asked, window, 9)] == [
@@ -414,5 +407,5 @@ async def test_two_run_side_by_side(alerts, cases, clock):
 
 async def test_its_streams_are_told_before_it_is_configured():
     plugins = [it for it in installed_plugins() if it.name == "elastic"]
-    [kind] = (await describe("elastic", PluginsFile(), plugins)).kinds
+    [kind] = (await describe_plugin("elastic", PluginsFile(), plugins)).kinds
     assert kind.streams == ("alerts", "new-cases", "changed-cases")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tocsin.testing import Refusal
+from tocsin.testing import ErrorResponse
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -47,7 +47,7 @@ def is_let_by(query: dict[str, Any], document: dict[str, Any], identifier: str) 
         case "term" | "terms" | "range":
             [(field, what)] = told.items()
             return any(_CLAUSES[kind](value, what) for value in values_at(document, field))
-    raise Refusal(400, f"unknown query [{kind}]")
+    raise ErrorResponse(400, f"unknown query [{kind}]")
 
 
 def _bool(told: dict[str, Any], document: dict[str, Any], identifier: str) -> bool:
@@ -57,7 +57,7 @@ def _bool(told: dict[str, Any], document: dict[str, Any], identifier: str) -> bo
             yield is_let_by(clause, document, identifier)
 
     if unknown := told.keys() - {"filter", "must", "must_not", "should", "minimum_should_match"}:
-        raise Refusal(400, f"[bool] does not support {sorted(unknown)}")
+        raise ErrorResponse(400, f"[bool] does not support {sorted(unknown)}")
     enough = sum(counted("should")) >= told.get("minimum_should_match", 0)
     return (
         enough and all(counted("filter")) and all(counted("must")) and not any(counted("must_not"))
@@ -68,9 +68,11 @@ def _is_term(value: Any, what: Any) -> bool:
     wanted, options = (what["value"], what) if isinstance(what, dict) else (what, {})
     if "." in str(value) and str(value).replace(".", "").isdigit():  # of the type `ip`
         if options.get("case_insensitive"):
-            raise Refusal(400, "fields of the type [ip] do not support case insensitive terms")
+            raise ErrorResponse(
+                400, "fields of the type [ip] do not support case insensitive terms"
+            )
         if not str(wanted).replace(".", "").isdigit():
-            raise Refusal(400, f"{wanted!r} is not an IP string literal")
+            raise ErrorResponse(400, f"{wanted!r} is not an IP string literal")
     if options.get("case_insensitive"):
         return str(value).casefold() == str(wanted).casefold()
     return str(value) == str(wanted)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from tocsin import Window
-from tocsin.testing import Fault, Refusal, Simulator
+from tocsin.testing import ErrorResponse, Fault, Simulator
 
 from .aggregations import composite
 from .query import is_let_by, moments, stamp
@@ -62,17 +62,17 @@ class IndexSimulator(Simulator):
     def need(self, permission: str) -> None:
         """Refuse as OpenSearch does where the role of the user lacks a permission."""
         if permission in self.lacks:
-            raise Refusal(403, f"no permissions for [{permission}] and User [name=tocsin]")
+            raise ErrorResponse(403, f"no permissions for [{permission}] and User [name=tocsin]")
 
     async def search(self, request: web.Request) -> web.Response:
         self.need("indices:data/read/search")
         body = await request.json()
         self.searches.append(body)
         if request.query.get("allow_partial_search_results") == "false" and self._is_in_part():
-            raise Refusal(503, "Search rejected due to missing shards")
+            raise ErrorResponse(503, "Search rejected due to missing shards")
         size, order = body.get("size", 10), self._order(body)
         if size + body.get("from", 0) > MAX_RESULT_WINDOW:
-            raise Refusal(400, f"Result window is too large: {MAX_RESULT_WINDOW}")
+            raise ErrorResponse(400, f"Result window is too large: {MAX_RESULT_WINDOW}")
         found = sorted(
             self._matching(body.get("query", {"match_all": {}}), request.match_info["indices"]),
             key=lambda it: (stamp(it.at), it.id),
@@ -80,7 +80,7 @@ class IndexSimulator(Simulator):
         )
         hits = found[: min(size, self.most_per_page)]
         if any(document.poisoned for document in hits):
-            raise Refusal(500, "a document cannot be shown")
+            raise ErrorResponse(500, "a document cannot be shown")
         if size and self._takes(Fault.PARTIAL):
             hits = hits[: len(hits) // 2]
         return self.json(

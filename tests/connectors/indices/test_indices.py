@@ -7,13 +7,23 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from tocsin import Answer, Broken, Entity, EntityKind, SiemEvent, TryLater, Window
+from tocsin import ApiResponse, Broken, Entity, EntityKind, SiemEvent, TryLater, Window
 from tocsin.testing import make_settings
-from tocsin_connectors.siem.indices.cluster import MOST_HITS, Cluster, Found, found_in
-from tocsin_connectors.siem.indices.documents import decoded, text_at, value_at
-from tocsin_connectors.siem.indices.naming import naming, with_asked
-from tocsin_connectors.siem.indices.reading import MOST_AT_ONCE, Logs, events_in, latest
-from tocsin_connectors.siem.indices.walk import MOST_OF_A_MOMENT, Place
+from tocsin_connectors.siem.indices.cluster import (
+    MAX_HITS,
+    IndexClient,
+    IndexSearchResult,
+    parse_search,
+)
+from tocsin_connectors.siem.indices.documents import decode_object, text_at, value_at
+from tocsin_connectors.siem.indices.naming import build_entity_query, include_queried_entity
+from tocsin_connectors.siem.indices.reading import (
+    MAX_PAGE_SIZE,
+    LogIndices,
+    build_events,
+    iterate_latest,
+)
+from tocsin_connectors.siem.indices.walk import MAX_SAME_TIMESTAMP, DocumentCursor
 from tocsin_connectors.siem.wazuh import Wazuh
 
 WINDOW = Window(datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
@@ -52,10 +62,10 @@ def test_the_place_behind_a_page_knows_what_it_has_seen_of_its_last_moment():
     def hits(*stamps):
         return [{"_id": f"{at}-{n}", "sort": [at]} for n, at in enumerate(stamps)]
 
-    first = Place.behind(hits(1, 2, 2), None)
-    assert first == Place(2, ("2-1", "2-2")) == Place.decode(first.encode())
-    assert Place.behind([{"_id": "x", "sort": [2]}], first).seen == ("2-1", "2-2", "x")
-    assert Place.behind(hits(2, 3), first) == Place(3, ("3-1",))
+    first = DocumentCursor.behind(hits(1, 2, 2), None)
+    assert first == DocumentCursor(2, ("2-1", "2-2")) == DocumentCursor.decode(first.encode())
+    assert DocumentCursor.behind([{"_id": "x", "sort": [2]}], first).seen == ("2-1", "2-2", "x")
+    assert DocumentCursor.behind(hits(2, 3), first) == DocumentCursor(3, ("3-1",))
 
 
 @pytest.mark.parametrize(
@@ -63,13 +73,13 @@ def test_the_place_behind_a_page_knows_what_it_has_seen_of_its_last_moment():
 )
 def test_hits_that_do_not_say_where_they_are_break_the_walk(hit):
     with pytest.raises(Broken):
-        Place.behind([hit], None)
+        DocumentCursor.behind([hit], None)
 
 
 def test_a_moment_without_end_breaks_the_walk():
-    crowd = Place(1, tuple(map(str, range(MOST_OF_A_MOMENT))))
+    crowd = DocumentCursor(1, tuple(map(str, range(MAX_SAME_TIMESTAMP))))
     with pytest.raises(Broken, match="have one time"):
-        Place.behind([{"_id": "x", "sort": [1]}], crowd)
+        DocumentCursor.behind([{"_id": "x", "sort": [1]}], crowd)
 
 
 @pytest.mark.parametrize(
@@ -88,20 +98,20 @@ def test_a_moment_without_end_breaks_the_walk():
     ],
 )
 def test_only_a_whole_answer_is_one(change, error):
-    found = found_in(Answer(WHOLE, 200, {}, None), "a search")
+    found = parse_search(ApiResponse(WHOLE, 200, {}, None), "a search")
     assert (len(found.hits), found.total, found.shards) == (1, 1, 3)
     with pytest.raises(error):
-        found_in(Answer(WHOLE | change, 200, {}, None), "a search")
+        parse_search(ApiResponse(WHOLE | change, 200, {}, None), "a search")
 
 
 @pytest.mark.parametrize("value", ["198.51.100.0/24", "198.51.100.*", "", "::1%eth0"])
 def test_what_is_no_address_is_not_asked_for_as_one(value):
     fields = {EntityKind.IP: ("source.ip",), EntityKind.USER: ("user.name",)}
-    assert naming(Entity(EntityKind.IP, "203.0.113.7"), fields) is not None
-    if clause := naming(Entity(EntityKind.IP, value), fields):
+    assert build_entity_query(Entity(EntityKind.IP, "203.0.113.7"), fields) is not None
+    if clause := build_entity_query(Entity(EntityKind.IP, value), fields):
         assert value.partition("%")[0] in str(clause)  # an address, less its zone
         assert "%" not in str(clause)
-    assert naming(Entity(EntityKind.DOMAIN, "example.com"), fields) is None
+    assert build_entity_query(Entity(EntityKind.DOMAIN, "example.com"), fields) is None
 
 
 class Endless:
@@ -112,20 +122,20 @@ class Endless:
 
     async def search(self, indices, body):
         self.searches += 1
-        first = self.searches * MOST_AT_ONCE
+        first = self.searches * MAX_PAGE_SIZE
         hits = [{"_id": str(it), "sort": [-it]} for it in range(first, first + body["size"])]
-        return Found(hits, body["size"] + 1, 1, {}, None)
+        return IndexSearchResult(hits, body["size"] + 1, 1, {}, None)
 
 
 async def test_documents_are_asked_for_by_the_hundred():
-    class Asked(Cluster):
+    class Asked(IndexClient):
         def __init__(self):
             self.sizes = []
 
         async def search(self, indices, body):
             names = body["query"]["ids"]["values"]
             self.sizes.append(body["size"])
-            return Found([{"_id": it} for it in names], len(names), 1, {}, None)
+            return IndexSearchResult([{"_id": it} for it in names], len(names), 1, {}, None)
 
     cluster, names = Asked(), [str(it) for it in range(250)]
     assert [it["_id"] for it in await cluster.documents("alerts", names)] == names
@@ -135,17 +145,19 @@ async def test_documents_are_asked_for_by_the_hundred():
 
 async def test_a_search_that_brings_nothing_to_the_point_comes_to_an_end():
     cluster = Endless()
-    hits = latest(Logs(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 1_000)
+    hits = iterate_latest(
+        LogIndices(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 1_000
+    )
     with pytest.raises(TryLater, match="in part only"):
-        [it async for it in events_in(hits, lambda _: None, 1_000)]
-    assert cluster.searches == MOST_HITS // MOST_AT_ONCE
+        [it async for it in build_events(hits, lambda _: None, 1_000)]
+    assert cluster.searches == MAX_HITS // MAX_PAGE_SIZE
 
 
 async def test_a_search_that_brings_enough_is_whole():
     cluster = Endless()
-    hits = latest(Logs(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 5)
+    hits = iterate_latest(LogIndices(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 5)
     event = SiemEvent(external_id=None, occurred_at=WINDOW.start, summary="signed in")
-    assert len([it async for it in events_in(hits, lambda _: event, 5)]) == 5
+    assert len([it async for it in build_events(hits, lambda _: event, 5)]) == 5
     assert cluster.searches == 1
 
 
@@ -153,9 +165,11 @@ async def test_a_search_that_brings_enough_is_whole():
 def test_what_a_document_was_found_by_is_among_its_entities(told):
     ann, web = Entity(EntityKind.USER, "ann"), Entity(EntityKind.HOST, "web-1")
     fields = {EntityKind.USER: ("user.target.name",)}
-    found = with_asked([web], ann, {"user": {"target.name": told}}, fields)
+    found = include_queried_entity([web], ann, {"user": {"target.name": told}}, fields)
     assert found == (None if told in (None, ["bob"]) else (ann, web))
-    assert with_asked([web, Entity(EntityKind.USER, "ANN")], ann, {}, fields) is not None
+    assert (
+        include_queried_entity([web, Entity(EntityKind.USER, "ANN")], ann, {}, fields) is not None
+    )
 
 
 def test_documents_are_nested_dotted_and_both_at_once():
@@ -166,6 +180,6 @@ def test_documents_are_nested_dotted_and_both_at_once():
 
 
 def test_a_document_may_be_spelt_as_json():
-    assert decoded('{"a": 1}') == decoded({"a": 1}) == {"a": 1}
+    assert decode_object('{"a": 1}') == decode_object({"a": 1}) == {"a": 1}
     for value in ("[1]", "{", "", None, 7, '{"a": "\ud800"}'):
-        assert decoded(value) is None
+        assert decode_object(value) is None

@@ -10,8 +10,8 @@ from aiohttp import web
 from tests.connectors.microsoft.kql_reader import BadQuery, Query, read
 
 from tocsin import Entity, EntityKind
-from tocsin.testing import Occurrence, Refusal, Simulator
-from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin.testing import ErrorResponse, LogEvent, Simulator
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 
 TENANT = "8f2c0d34-5f0e-4f0b-9c39-0d6f6a2e1b11"
 TOKEN_PATH = f"/{TENANT}/oauth2/v2.0/token"
@@ -53,19 +53,19 @@ class MicrosoftSimulator(Simulator):
         form = dict(await request.post())
         audience, _, rest = str(form.pop("scope")).rpartition("/")
         if form.pop("grant_type") != "client_credentials" or rest != ".default":
-            raise Refusal(400, "AADSTS70011: invalid_scope")
+            raise ErrorResponse(400, "AADSTS70011: invalid_scope")
         if audience not in {
-            CLOUDS["public"].graph,
-            CLOUDS["public"].management,
-            CLOUDS["public"].logs,
+            MICROSOFT_CLOUDS["public"].graph,
+            MICROSOFT_CLOUDS["public"].management,
+            MICROSOFT_CLOUDS["public"].logs,
         }:
-            raise Refusal(400, f"AADSTS500011: invalid_resource: {audience}")
+            raise ErrorResponse(400, f"AADSTS500011: invalid_resource: {audience}")
         if request.match_info["tenant"] != TENANT:
-            raise Refusal(400, "AADSTS90002: Tenant not found")
+            raise ErrorResponse(400, "AADSTS90002: Tenant not found")
         if form["client_id"] != CLIENT["client_id"]:
-            raise Refusal(400, "AADSTS700016: unauthorized_client")
+            raise ErrorResponse(400, "AADSTS700016: unauthorized_client")
         if form != CLIENT:
-            raise Refusal(401, "AADSTS7000215: Invalid client secret provided")
+            raise ErrorResponse(401, "AADSTS7000215: Invalid client secret provided")
         token = self.token_for(audience)
         seconds = int(self.session_lifetime.total_seconds())
         return self.json({"token_type": "Bearer", "expires_in": seconds, "access_token": token})
@@ -91,7 +91,7 @@ class MicrosoftSimulator(Simulator):
         try:
             asked = read(query)
         except BadQuery as error:
-            raise Refusal(400, f"BadRequest: {error}") from error
+            raise ErrorResponse(400, f"BadRequest: {error}") from error
         self.queries.append(asked)
         entities = [
             Entity(kind, asked.wanted)
@@ -102,28 +102,28 @@ class MicrosoftSimulator(Simulator):
             and leg.table not in self.absent_tables
         ]
         if any(leg.time != self.time_column for leg in asked.legs):
-            raise Refusal(400, "BadRequest: no such column")
+            raise ErrorResponse(400, "BadRequest: no such column")
         rows = [row for entity in entities for row in self._rows(asked, entity)]
         rows.sort(key=lambda row: str(row["EventTime"]), reverse=True)
         return rows[: asked.limit]
 
     def _rows(self, asked: Query, entity: Entity) -> list[dict[str, Any]]:
-        found: list[Occurrence] = []
+        found: list[LogEvent] = []
         while chunk := self.logged(
             asked.window, entity, limit=asked.limit - len(found), offset=len(found)
         ):
             found += chunk
         return [self.row(it, PLACES[entity.kind][0]) for it in found]
 
-    def row(self, occurrence: Occurrence, table: str) -> dict[str, Any]:
-        record = self.show_occurrence(occurrence)
+    def row(self, occurrence: LogEvent, table: str) -> dict[str, Any]:
+        record = self.show_log_event(occurrence)
         return {
             "EventTime": record[self.time_column],
             "EventTable": table,
             "EventRecord": record,
         }
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         named = {PLACES[it.kind][1]: it.value for it in occurrence.entities if it.kind in PLACES}
         return {
             self.time_column: stamp(occurrence.occurred_at),

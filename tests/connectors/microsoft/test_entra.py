@@ -18,8 +18,8 @@ from tests.connectors.microsoft.cloud import CREDENTIALS, TOKEN_PATH, MicrosoftS
 
 from tocsin import CredentialsRefused
 from tocsin.testing import Siem, loopback_client, make_settings, make_tools
-from tocsin_connectors.microsoft.clouds import CLOUDS
-from tocsin_connectors.microsoft.entra import Entra, _roles_in
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
+from tocsin_connectors.microsoft.entra import EntraClient, _read_roles
 from tocsin_connectors.siem.defender import Defender
 from tocsin_connectors.siem.sentinel import Sentinel
 
@@ -29,7 +29,7 @@ OF_SENTINEL = {
     "resource_group": "soc",
     "workspace": "soc-logs",
 }
-MANAGEMENT, LOGS = CLOUDS["public"].management, CLOUDS["public"].logs
+MANAGEMENT, LOGS = MICROSOFT_CLOUDS["public"].management, MICROSOFT_CLOUDS["public"].logs
 
 
 class Cloud(MicrosoftSimulator):
@@ -58,9 +58,9 @@ async def cloud(clock) -> AsyncIterator[Cloud]:
 async def entra(cloud, clock):
     http = loopback_client()
 
-    def make(**changes: str) -> Entra:
+    def make(**changes: str) -> EntraClient:
         given = {"url": cloud.url, "authority": cloud.url, **CREDENTIALS, **changes}
-        return Entra(make_settings(Defender, **given), make_tools(http, clock=clock))
+        return EntraClient(make_settings(Defender, **given), make_tools(http, clock=clock))
 
     yield make
     await http.close()
@@ -109,9 +109,9 @@ async def test_what_is_wrong_is_said_in_the_words_of_entra(entra, cloud, change,
     assert "another" not in str(caught.value) or "client_secret" not in change
 
 
-@pytest.mark.parametrize("name", sorted(CLOUDS))
+@pytest.mark.parametrize("name", sorted(MICROSOFT_CLOUDS))
 def test_a_cloud_says_where_everything_is(name):
-    cloud = CLOUDS[name]
+    cloud = MICROSOFT_CLOUDS[name]
     sentinel = make_settings(Sentinel, cloud=name, **OF_SENTINEL)
     defender = make_settings(Defender, cloud=name, **CREDENTIALS)
     assert (sentinel.url, sentinel.logs_url) == (cloud.management, cloud.logs)
@@ -120,10 +120,10 @@ def test_a_cloud_says_where_everything_is(name):
 
 
 def test_clouds_share_no_place_where_secrets_are_sent():
-    public, china = CLOUDS["public"], CLOUDS["china"]
-    government = {CLOUDS[name].authority for name in ("usgov", "usdod")}
+    public, china = MICROSOFT_CLOUDS["public"], MICROSOFT_CLOUDS["china"]
+    government = {MICROSOFT_CLOUDS[name].authority for name in ("usgov", "usdod")}
     assert len({public.authority, china.authority, *government}) == 3
-    for cloud in CLOUDS.values():
+    for cloud in MICROSOFT_CLOUDS.values():
         for url in (cloud.authority, cloud.management, cloud.logs, cloud.graph):
             assert urlsplit(url).scheme == "https"
 
@@ -133,7 +133,7 @@ def test_an_address_may_be_another_than_that_of_the_cloud():
         Sentinel, cloud="china", logs_url="https://logs.example.com", **OF_SENTINEL
     )
     assert given.logs_url == "https://logs.example.com"
-    assert given.url == CLOUDS["china"].management
+    assert given.url == MICROSOFT_CLOUDS["china"].management
 
 
 @pytest.mark.parametrize("name", ["germany", 7, ["public"]])
@@ -145,12 +145,12 @@ def test_a_cloud_that_there_is_not_is_refused(name):
 def test_a_token_tells_its_permissions():
     claims = orjson.dumps({"roles": ["ThreatHunting.Read.All"]})
     token = f"head.{urlsafe_b64encode(claims).decode().rstrip('=')}.signature"
-    assert _roles_in(token) == {"ThreatHunting.Read.All"}
+    assert _read_roles(token) == {"ThreatHunting.Read.All"}
 
 
 @given(token=st.text() | st.binary().map(lambda it: f"a.{urlsafe_b64encode(it).decode()}.b"))
 def test_a_token_that_cannot_be_read_tells_none(token):
-    assert _roles_in(token) == frozenset()
+    assert _read_roles(token) == frozenset()
 
 
 def test_settings_have_what_every_provider_can_be_told():

@@ -10,25 +10,25 @@ from hypothesis import strategies as st
 from tests.connectors.microsoft.kql_reader import BadQuery, read, text_of, tokens_of
 
 from tocsin import Entity, EntityKind, Window
-from tocsin_connectors.siem.microsoft.hunting import HUNTING
-from tocsin_connectors.siem.microsoft.kql import literal, search, timespan
-from tocsin_connectors.siem.microsoft.searching import kinds_of
-from tocsin_connectors.siem.sentinel.tables import tables_of
+from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
+from tocsin_connectors.siem.microsoft.kql import build_search_query, format_interval, quote_text
+from tocsin_connectors.siem.microsoft.searching import list_entity_kinds
+from tocsin_connectors.siem.sentinel.tables import list_tables
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WINDOW = Window(NOON - timedelta(hours=1), NOON)
-KINDS = sorted(kinds_of(HUNTING))
+KINDS = sorted(list_entity_kinds(HUNTING_TABLES))
 BREAKING = st.text(st.sampled_from("\"'\\\n\r\t@h`~|;(){}[]/*-=<>! \x00\u2028\u202e\ud83dux0a"))
 TEXT = st.text() | BREAKING | st.text(st.characters())
 
 
 def query(value: str, kind: EntityKind = EntityKind.PROCESS) -> str:
-    return search(HUNTING, "Timestamp", Entity(kind, value), WINDOW, 7)
+    return build_search_query(HUNTING_TABLES, "Timestamp", Entity(kind, value), WINDOW, 7)
 
 
 @given(text=TEXT)
 def test_a_literal_is_one_token_that_stands_for_its_text(text):
-    [token] = tokens_of(literal(text))
+    [token] = tokens_of(quote_text(text))
     assert token.kind == "string"
     assert token.text.isprintable()
     assert text_of(token) == text.encode("utf-16", "surrogatepass").decode(
@@ -64,7 +64,7 @@ def test_a_value_without_quotes_would_be_noticed():
 
 
 def test_what_can_be_asked_for_is_what_some_column_has():
-    assert set(EntityKind) - kinds_of(tables_of({})) == {EntityKind.CVE}
+    assert set(EntityKind) - list_entity_kinds(list_tables({})) == {EntityKind.CVE}
     assert set(EntityKind) - set(KINDS) == {EntityKind.CVE, EntityKind.CLOUD_RESOURCE}
 
 
@@ -80,17 +80,21 @@ def test_an_account_is_compared_with_its_domain():
 
 
 def test_alerts_are_found_by_what_their_entities_mention():
-    asked = search(tables_of({}), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7)
+    asked = build_search_query(
+        list_tables({}), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7
+    )
     [leg] = [it for it in read(asked).legs if it.table == "SecurityAlert"]
     assert (leg.columns, leg.operators) == ((("Entities",),), ("has",))
 
 
 def test_tables_of_the_operator_are_asked_as_well():
     own = {"Firewall_CL": {EntityKind.IP: ("src_s", "dst_s")}}
-    asked = search(tables_of(own), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7)
+    asked = build_search_query(
+        list_tables(own), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7
+    )
     [leg] = [it for it in read(asked).legs if it.table == "Firewall_CL"]
     assert leg.columns == (("src_s",), ("dst_s",))
 
 
 def test_a_window_is_an_interval_in_utc():
-    assert timespan(WINDOW) == "2026-11-20T11:00:00.000000Z/2026-11-20T12:00:00.000000Z"
+    assert format_interval(WINDOW) == "2026-11-20T11:00:00.000000Z/2026-11-20T12:00:00.000000Z"

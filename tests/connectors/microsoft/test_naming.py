@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.microsoft.naming import entity_of, file, host, users
+from tocsin_connectors.siem.microsoft.naming import (
+    parse_entity,
+    parse_file,
+    parse_machine,
+    parse_user,
+)
 
 TEXT = st.none() | st.text(min_size=1).map(str.strip).filter(len)  # as records are read
 
@@ -28,7 +33,7 @@ TEXT = st.none() | st.text(min_size=1).map(str.strip).filter(len)  # as records 
     ],
 )
 def test_an_account_is_told_as_each_log_calls_it(parts, names):
-    assert {it.value for it in users(*parts)} == names
+    assert {it.value for it in parse_user(*parts)} == names
 
 
 @pytest.mark.parametrize(
@@ -40,7 +45,7 @@ def test_an_account_is_told_as_each_log_calls_it(parts, names):
     ],
 )
 def test_a_machine_is_told_by_its_whole_name(parts, name):
-    assert list(host(*parts)) == [Entity(EntityKind.HOST, name)]
+    assert list(parse_machine(*parts)) == [Entity(EntityKind.HOST, name)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_a_machine_is_told_by_its_whole_name(parts, name):
     ],
 )
 def test_a_file_is_told_by_its_path(parts, path):
-    assert list(file(*parts)) == [Entity(EntityKind.FILE, path)]
+    assert list(parse_file(*parts)) == [Entity(EntityKind.FILE, path)]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +75,7 @@ def test_a_file_is_told_by_its_path(parts, path):
     ],
 )
 def test_a_url_that_is_a_mere_place_names_that(value, kind, name):
-    assert list(entity_of(EntityKind.URL, value)) == [Entity(kind, name)]
+    assert list(parse_entity(EntityKind.URL, value)) == [Entity(kind, name)]
 
 
 @pytest.mark.parametrize(
@@ -89,10 +94,14 @@ def test_a_url_that_is_a_mere_place_names_that(value, kind, name):
     ],
 )
 def test_what_is_of_another_form_names_nothing(kind, value):
-    assert list(entity_of(kind, value)) == []
+    assert list(parse_entity(kind, value)) == []
 
 
 @given(one=TEXT, other=TEXT, third=TEXT)
 def test_any_text_is_taken(one, other, third):
-    for entity in (*users(one, other, third), *host(one, other), *file(one, other)):
+    for entity in (
+        *parse_user(one, other, third),
+        *parse_machine(one, other),
+        *parse_file(one, other),
+    ):
         assert entity.value

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin_connectors.microsoft.rights import lacking
+from tocsin_connectors.microsoft.rights import find_missing_actions
 
 READ = "Microsoft.SecurityInsights/incidents/read"
 QUERY = "Microsoft.OperationalInsights/workspaces/query/read"
@@ -30,9 +30,9 @@ NEEDED = (READ, QUERY, COMMENT)
     ],
 )
 def test_an_action_is_allowed_by_any_role_that_does_not_except_it(roles, missing):
-    assert tuple(lacking(roles, NEEDED)) == missing
+    assert tuple(find_missing_actions(roles, NEEDED)) == missing
 
 
 @given(roles=st.lists(st.none() | st.integers() | st.dictionaries(st.text(), st.text())))
 def test_roles_of_any_form_allow_nothing(roles):
-    assert tuple(lacking(roles, NEEDED)) == NEEDED
+    assert tuple(find_missing_actions(roles, NEEDED)) == NEEDED

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, RelationType, SiemEvent
-from tocsin_connectors.siem.microsoft.rows import event_of
-from tocsin_connectors.siem.sentinel.entities import entities_in
-from tocsin_connectors.siem.sentinel.tables import tables_of
+from tocsin_connectors.siem.microsoft.rows import build_event
+from tocsin_connectors.siem.sentinel.entities import find_entities
+from tocsin_connectors.siem.sentinel.tables import list_tables
 
-TABLES = {table.name: table for table in tables_of({})}
+TABLES = {table.name: table for table in list_tables({})}
 ATTACKER = Entity(EntityKind.IP, "203.0.113.7")
 ALICE = Entity(EntityKind.USER, "EXAMPLE\\alice")
 WEB = Entity(EntityKind.HOST, "web01.example.com")
@@ -36,7 +36,7 @@ def event(table: str, record: object, asked: Entity = ATTACKER, at: str = "") ->
         "EventTable": table,
         "EventRecord": record,
     }
-    return event_of(row, TABLES, asked, entities_in)
+    return build_event(row, TABLES, asked, find_entities)
 
 
 def told(found: SiemEvent) -> set[tuple[Entity, RelationType, Entity]]:

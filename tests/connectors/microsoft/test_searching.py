@@ -9,8 +9,8 @@ import pytest
 from tests.connectors.microsoft.kql_reader import read
 
 from tocsin import Entity, EntityKind, Refused, TryLater, Window
-from tocsin_connectors.siem.microsoft.hunting import HUNTING
-from tocsin_connectors.siem.microsoft.searching import Rows, Searcher
+from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
+from tocsin_connectors.siem.microsoft.searching import LogRows, LogTableSearcher
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WINDOW = Window(NOON - timedelta(hours=1), NOON)
@@ -38,11 +38,11 @@ class Service:
         barred: str = "",
         lacking: str | None = None,
     ) -> None:
-        self.answer, self.absent, self.barred = Rows(rows, lacking), absent, barred
+        self.answer, self.absent, self.barred = LogRows(rows, lacking), absent, barred
         self.asked = list[set[str]]()
-        self.searcher = Searcher(HUNTING, "Timestamp", self.run)
+        self.searcher = LogTableSearcher(HUNTING_TABLES, "Timestamp", self.run)
 
-    async def run(self, query: str, window: Window) -> Rows:
+    async def run(self, query: str, window: Window) -> LogRows:
         tables = {leg.table for leg in read(query).legs}
         self.asked.append(tables)
         await asyncio.sleep(0)  # so that others ask meanwhile
@@ -83,7 +83,7 @@ async def test_two_that_meet_the_same_table_at_once_both_find_what_the_others_ha
 
 
 async def test_where_no_table_is_left_nothing_is_found():
-    service = Service(row(10), absent=tuple(table.name for table in HUNTING))
+    service = Service(row(10), absent=tuple(table.name for table in HUNTING_TABLES))
     assert await service.find() == []
 
 
@@ -105,7 +105,7 @@ async def test_another_refusal_is_raised(status, words):
     async def run(query, window):
         raise Refused("no", status=status, response=words)
 
-    searcher = Searcher(HUNTING, "Timestamp", run)
+    searcher = LogTableSearcher(HUNTING_TABLES, "Timestamp", run)
     with pytest.raises(Refused):
         await anext(searcher.events(ATTACKER, WINDOW, 9))
 

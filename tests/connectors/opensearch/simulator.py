@@ -19,7 +19,7 @@ from tests.connectors.indices.simulator import (
 )
 
 from tocsin import EntityKind, IncidentStatus, Severity, Window
-from tocsin.testing import Case, Fault, Occurrence, Refusal
+from tocsin.testing import Case, ErrorResponse, Fault, LogEvent
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -73,12 +73,12 @@ class AnalyticsSimulator(IndexSimulator):
                 yield Document(
                     index="logs-windows",
                     id=occurrence.id,
-                    source=self.render_occurrence(occurrence),
-                    shown=self.show_occurrence(occurrence),
+                    source=self.render_log_event(occurrence),
+                    shown=self.show_log_event(occurrence),
                     at=occurrence.occurred_at,
                 )
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         document = document_of(occurrence.entities)
         return {"@timestamp": short(occurrence.occurred_at), "message": occurrence.text, **document}
 
@@ -101,12 +101,12 @@ class AnalyticsSimulator(IndexSimulator):
         self.need(f"{PERMISSION}/alerts/get")
         query = request.query
         if unknown := query.keys() - PARAMETERS:
-            raise Refusal(400, f"request contains unrecognized parameters: {sorted(unknown)}")
+            raise ErrorResponse(400, f"request contains unrecognized parameters: {sorted(unknown)}")
         if query["detector_id"] not in self.detectors:
-            raise Refusal(404, "Detector not found.")
+            raise ErrorResponse(404, "Detector not found.")
         size, index = int(query.get("size", 20)), int(query.get("startIndex", 0))
         if index + size > MAX_RESULT_WINDOW:
-            raise Refusal(400, f"Result window is too large: {MAX_RESULT_WINDOW}")
+            raise ErrorResponse(400, f"Result window is too large: {MAX_RESULT_WINDOW}")
         cases = self.begun(
             query["detector_id"],
             self._time(query, "startTime", EVER.start),
@@ -114,7 +114,7 @@ class AnalyticsSimulator(IndexSimulator):
         )
         page = cases[index : index + min(size, self.most_per_page)]
         if any(case.id in self.siem.poisoned for case in page):
-            raise Refusal(500, "an alert cannot be shown")
+            raise ErrorResponse(500, "an alert cannot be shown")
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
         alerts = [self.show(case) for case in page]
@@ -139,11 +139,11 @@ class AnalyticsSimulator(IndexSimulator):
         """Acknowledge what is ACTIVE, and answer the alerts as they were before."""
         self.need(f"{PERMISSION}/alerts/ack")
         if request.match_info["id"] not in self.detectors:
-            raise Refusal(404, "Detector not found.")
+            raise ErrorResponse(404, "Detector not found.")
         named = (await request.json())["alerts"]
         cases = [case for name in named if (case := self.siem.get(name)) is not None]
         if not cases:
-            raise Refusal(500, "Detector alert mapping is not valid")
+            raise ErrorResponse(500, "Detector alert mapping is not valid")
         active = [case for case in cases if case.status is IncidentStatus.NEW]
         others = [self.show(case) for case in cases if case not in active]
         answer = {"acknowledged": [self.show(case) for case in active], "failed": others}

@@ -14,10 +14,15 @@ from tests.connectors.indices.asking import everywhere
 from tests.connectors.wazuh.test_alerts import JSON
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity, Window
-from tocsin_connectors.siem.matching import is_named
-from tocsin_connectors.siem.opensearch.alerts import Name, finding_ids, has_changed_in, incident_of
-from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, event_of
-from tocsin_connectors.siem.opensearch.findings import with_findings
+from tocsin_connectors.siem.matching import contains_entity
+from tocsin_connectors.siem.opensearch.alerts import (
+    AlertReference,
+    build_incident,
+    has_changed_in,
+    list_finding_ids,
+)
+from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
+from tocsin_connectors.siem.opensearch.findings import attach_findings
 
 ALERT = {
     "detector_id": "another",
@@ -50,7 +55,7 @@ FINDING = {
 
 
 def read(**changes: Any) -> Incident:
-    return incident_of({**ALERT, **changes}, "detector-1", "Windows logs")
+    return build_incident({**ALERT, **changes}, "detector-1", "Windows logs")
 
 
 def test_an_alert_is_an_incident():
@@ -61,8 +66,12 @@ def test_an_alert_is_an_incident():
     assert incident.occurred_at == datetime(2026, 11, 20, 9, 19, 51, 250_123, UTC)
     assert incident.changed_at == datetime(2026, 11, 20, 9, 19, 51, 250_456, UTC)
     assert incident.description == "Detector: Windows logs"
-    assert Name.parse(incident.external_id) == ("alert-7", "detector-1", 1_795_166_391_250)
-    assert Name.parse("alert-7") is None
+    assert AlertReference.parse(incident.external_id) == (
+        "alert-7",
+        "detector-1",
+        1_795_166_391_250,
+    )
+    assert AlertReference.parse("alert-7") is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +111,7 @@ def test_it_has_changed_when_it_was_acknowledged_or_has_ended():
 
 
 def test_findings_tell_what_an_alert_is_about():
-    incident = with_findings(read(), [FINDING, {"id": 7}])
+    incident = attach_findings(read(), [FINDING, {"id": 7}])
     assert {(it.kind.value, it.value) for it in incident.entities} == {
         *(("user", "ann"), ("host", "dc.example.com"), ("ip", "203.0.113.7")),
     }
@@ -115,9 +124,9 @@ def test_findings_tell_what_an_alert_is_about():
 
 
 def test_an_alert_without_a_level_has_that_of_the_rules_that_matched():
-    incident = with_findings(read(severity=None), [FINDING])
+    incident = attach_findings(read(severity=None), [FINDING])
     assert (incident.severity, incident.severity_assumed) == (Severity.CRITICAL, False)
-    assert with_findings(read(severity=None), []).severity_assumed
+    assert attach_findings(read(severity=None), []).severity_assumed
 
 
 @pytest.mark.parametrize(
@@ -136,10 +145,10 @@ def test_what_is_essential(changes, reason):
 def test_a_document_is_an_event_in_one_line():
     document = {**DOCUMENT, "@timestamp": "2026-11-20T09:19:51Z", "message": "two\nlines"}
     ann = Entity(EntityKind.USER, "Ann")
-    event = event_of({"_id": "1", "_source": document}, "@timestamp", ann)
+    event = build_event({"_id": "1", "_source": document}, "@timestamp", ann)
     assert event is not None
     assert (event.external_id, event.summary) == ("1", "two lines")
-    told = event_of({"_id": "1", "_source": {**document, "message": None}}, "@timestamp", ann)
+    told = build_event({"_id": "1", "_source": {**document, "message": None}}, "@timestamp", ann)
     assert told is not None
     assert "TargetUserName" in told.summary
 
@@ -147,21 +156,21 @@ def test_a_document_is_an_event_in_one_line():
 @given(changes=st.dictionaries(st.sampled_from([*ALERT, *FINDING]), JSON, max_size=5))
 def test_any_field_may_have_any_type(changes):
     with contextlib.suppress(ValueError):  # an alert may be rejected, and nothing else
-        incident = incident_of({**ALERT, **changes}, "detector-1", None)
-        assert with_findings(incident, [{**FINDING, **changes}]).external_id
-        assert all(finding_ids({**ALERT, **changes}))
+        incident = build_incident({**ALERT, **changes}, "detector-1", None)
+        assert attach_findings(incident, [{**FINDING, **changes}]).external_id
+        assert all(list_finding_ids({**ALERT, **changes}))
 
 
 def test_the_account_that_something_was_done_to_is_an_entity():
     document = json.dumps({"user.target": {"name": "ann"}, "related": {"hosts": ["dc", "-"]}})
     finding = {**FINDING, "document_list": [{"document": document}]}
-    found = with_findings(read(), [finding]).entities
+    found = attach_findings(read(), [finding]).entities
     assert set(found) == {Entity(EntityKind.USER, "ann"), Entity(EntityKind.HOST, "dc")}
 
 
 def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
     bare = {"@timestamp": "2026-11-20T09:19:51Z"}
     for place, asked, document in everywhere(ENTITY_FIELDS, bare):
-        event = event_of({"_id": "1", "_source": document}, "@timestamp", asked)
+        event = build_event({"_id": "1", "_source": document}, "@timestamp", asked)
         assert event is not None, place
-        assert is_named(asked, event.entities), place
+        assert contains_entity(asked, event.entities), place

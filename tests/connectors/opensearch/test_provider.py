@@ -22,7 +22,7 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, Occurrence, Siem, open_provider
+from tocsin.testing import Case, LogEvent, Siem, open_provider
 from tocsin_connectors.siem.opensearch import OpenSearch, tocsin_providers
 
 PLUGIN = "/_plugins/_security_analytics"
@@ -146,7 +146,7 @@ async def test_more_alerts_than_can_be_paged_through_are_all_read(
     simulator, provider, clock, monkeypatch
 ):
     monkeypatch.setattr("tests.connectors.opensearch.simulator.MAX_RESULT_WINDOW", 125)
-    monkeypatch.setattr("tocsin_connectors.siem.opensearch.step.MOST_ROWS", 25)
+    monkeypatch.setattr("tocsin_connectors.siem.opensearch.step.MAX_ROWS", 25)
     for number in range(120):
         simulator.siem.put(case(clock, number))
         clock.advance(seconds=1)
@@ -217,7 +217,7 @@ async def test_all_detectors_are_read_and_one_that_is_gone_breaks_nothing(
 async def test_logs_are_searched_where_detectors_look(simulator, provider, clock):
     ann = Entity(EntityKind.USER, "ann")
     now = clock.now()
-    simulator.siem.log(Occurrence(id="1", occurred_at=now, entities=(ann,), text="signed in"))
+    simulator.siem.log(LogEvent(id="1", occurred_at=now, entities=(ann,), text="signed in"))
     window = Window(now - timedelta(hours=1), now + timedelta(hours=1))
     [event] = [it async for it in provider.events(ann, window, 10)]
     assert event.summary == "signed in"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tocsin import Broken, Window
 from tocsin_connectors.siem.opensearch import step as module
-from tocsin_connectors.siem.opensearch.step import Step, milliseconds
+from tocsin_connectors.siem.opensearch.step import DetectorCursor, to_milliseconds
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = Window(START, START + timedelta(hours=1))
@@ -27,7 +27,7 @@ alerts = st.lists(
 def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
     monitors = defaultdict(list)
     for number, (detector, monitor, after) in enumerate(alerts):
-        at = milliseconds(START) + after
+        at = to_milliseconds(START) + after
         monitors[detector, monitor].append((at, number))
 
     def ask(step):
@@ -39,11 +39,11 @@ def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
                 total += len(inside)
         return rows, total
 
-    found, step, steps = set(), Step.beginning(["d1", "d2"], HOUR), 0
+    found, step, steps = set(), DetectorCursor.beginning(["d1", "d2"], HOUR), 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MOST_ROWS", MOST)
         while step is not None:
-            assert step == Step.decode(step.encode())
+            assert step == DetectorCursor.decode(step.encode())
             rows, total = ask(step)
             while step.is_too_large(total):
                 step = step.halved()
@@ -53,19 +53,19 @@ def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
             steps += 1
             assert steps < 5_000
     inside = (it for own in monitors.values() for it in own)
-    assert found == {it for it in inside if 0 <= it[0] - milliseconds(START) < 3_600_000}
+    assert found == {it for it in inside if 0 <= it[0] - to_milliseconds(START) < 3_600_000}
 
 
 def test_rows_that_go_missing_while_pages_are_turned_are_noticed():
-    second = Step.beginning(["d1"], HOUR).following(10, 25, 10)
+    second = DetectorCursor.beginning(["d1"], HOUR).following(10, 25, 10)
     assert (second.index, second.total) == (10, 25)
     with pytest.raises(Broken, match="24 alerts were answered, where there were 25"):
         second.following(10, 24, 10)
     with pytest.raises(Broken, match="0 of 25"):
-        Step.beginning(["d1"], HOUR).following(0, 25, 10)
+        DetectorCursor.beginning(["d1"], HOUR).following(0, 25, 10)
 
 
 def test_bounds_are_numbers_which_the_api_can_read():
-    query = Step.beginning(["d1"], HOUR).query
+    query = DetectorCursor.beginning(["d1"], HOUR).query
     assert query["startTime"] == 1_795_176_000_000
     assert query["endTime"] == query["startTime"] + 3_599_999

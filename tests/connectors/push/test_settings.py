@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tocsin import Capability, CredentialsRefused, PushRequest
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin_connectors.siem.push import Push
 
 SIGN_IN = {"Authorization": "Bearer a-token-of-the-sender"}
@@ -41,7 +41,7 @@ async def test_what_is_wrong_with_the_settings_is_told_at_once(
     (tmp_path / "latin.json.j2").write_bytes(b"\xe9")
     written = {"plugin": "push", "token": {"env": "PUSH_TOKEN"}} | settings
     with pytest.raises(ValidationError, match=words):
-        Push.Settings.model_validate(written, context=Origin(tmp_path).context())
+        Push.Settings.model_validate(written, context=SettingsOrigin(tmp_path).context())
 
 
 async def test_it_can_be_pushed_to_and_is_never_read(make):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from tocsin import EntityKind
-from tocsin.testing import Fault, Occurrence, Refusal, Simulator
+from tocsin.testing import ErrorResponse, Fault, LogEvent, Simulator
 
 from .reading import BadQueryError, Query, query
 
@@ -34,7 +34,7 @@ class Search:
 
     words: str
     columns: tuple[str, ...]
-    found: list[Occurrence]
+    found: list[LogEvent]
     asked: int = 0
 
 
@@ -73,24 +73,24 @@ class ArielSimulator(Simulator):
             if known.words == words:
                 return self.json(self._told(name), 201)
         if sum(it.asked <= self.busy_polls for it in self.searches.values()) >= self.most_running:
-            raise Refusal(503, "The Ariel server might be temporarily unavailable")
+            raise ErrorResponse(503, "The Ariel server might be temporarily unavailable")
         try:
             asked = query(words)
         except BadQueryError as error:
-            raise Refusal(422, str(error)) from error
+            raise ErrorResponse(422, str(error)) from error
         name = f"s{next(self._numbers)}"
         self.searches[name] = Search(words, asked.columns, self._found(asked))
         return self.json(self._told(name), 201)
 
-    def _found(self, asked: Query) -> list[Occurrence]:
+    def _found(self, asked: Query) -> list[LogEvent]:
         unknown = [it for it in asked.columns if it[0].isupper() and it not in self.properties]
         if unknown:
-            raise Refusal(422, f"Field '{unknown[0]}' does not exist in catalog 'events'")
+            raise ErrorResponse(422, f"Field '{unknown[0]}' does not exist in catalog 'events'")
         found = [
             it
             for it in reversed(self.siem._log)
             if asked.start <= milliseconds(it.occurred_at) < asked.end
-            and asked.finds(self.render_occurrence(it))
+            and asked.finds(self.render_log_event(it))
         ]
         return found[: asked.limit]
 
@@ -110,7 +110,7 @@ class ArielSimulator(Simulator):
     def _search(self, request: web.Request) -> str:
         name = request.match_info["search"]
         if name not in self.searches:
-            raise Refusal(404, "The search does not exist.")
+            raise ErrorResponse(404, "The search does not exist.")
         return name
 
     async def status(self, request: web.Request) -> web.Response:
@@ -121,12 +121,12 @@ class ArielSimulator(Simulator):
     async def results(self, request: web.Request) -> web.Response:
         search = self.searches[self._search(request)]
         if search.asked <= self.busy_polls:
-            raise Refusal(404, "Search results not found. The search is still in progress.")
+            raise ErrorResponse(404, "Search results not found. The search is still in progress.")
         first, last = span(request)
         page = search.found[first : min(last + 1, first + self.most_per_page)]
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
-        rows = [self.show_occurrence(it) for it in page]
+        rows = [self.show_log_event(it) for it in page]
         rows = [{it: row.get(it) for it in search.columns} for row in rows]
         return self.json({"events": rows})
 
@@ -135,7 +135,7 @@ class ArielSimulator(Simulator):
         del self.searches[name]
         return self.json(told, 202)
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         named = {FIELDS[it.kind]: it.value for it in occurrence.entities if it.kind in FIELDS}
         at = milliseconds(occurrence.occurred_at)
         row = {

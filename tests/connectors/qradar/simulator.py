@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
-from tocsin.testing import Case, Fault, Refusal, run_simulator
+from tocsin.testing import Case, ErrorResponse, Fault, run_simulator
 
 from .ariel import ArielSimulator, milliseconds, span
 from .reading import BadQueryError, alternatives, bounds, wanted
@@ -91,7 +91,9 @@ class QRadarSimulator(ArielSimulator):
 
     def need(self, permission: str) -> None:
         if permission in self.lacks:
-            raise Refusal(403, "User does not have the required capability to perform the action")
+            raise ErrorResponse(
+                403, "User does not have the required capability to perform the action"
+            )
 
     async def list_versions(self, request: web.Request) -> web.Response:
         return self.json(self.versions)
@@ -105,15 +107,17 @@ class QRadarSimulator(ArielSimulator):
             either = alternatives(request.query.get("filter", "id > 0"))
             limits = [bounds(it, dict.fromkeys(self.known())) for it in either]
         except BadQueryError as error:
-            raise Refusal(422, str(error)) from error
+            raise ErrorResponse(422, str(error)) from error
         order = request.query.get("sort")
         if order not in ("+id", "-id"):
-            raise Refusal(422, f"The sort field or order is not valid: {order}")
+            raise ErrorResponse(422, f"The sort field or order is not valid: {order}")
         cases = {offense_id(case): case for one in limits for case in self.found(one)}
         found = [cases[it] for it in sorted(cases, reverse=order == "-id")]
         page = self.cut(request, found if self.follows_order else found[::-1])
         if any(case.id in self.siem.poisoned for case in page):
-            raise Refusal(500, "An error occurred while the offense list was being retrieved.")
+            raise ErrorResponse(
+                500, "An error occurred while the offense list was being retrieved."
+            )
         records = [
             {it: value for it, value in self.show(case).items() if it in fields} for case in page
         ]
@@ -125,7 +129,7 @@ class QRadarSimulator(ArielSimulator):
     def fields(self, request: web.Request) -> set[str]:
         asked = "".join(_outside_of_brackets(request.query["fields"])).split(",")
         if self.is_old and not LATER.isdisjoint(asked):
-            raise Refusal(422, "A request parameter is not valid: fields")
+            raise ErrorResponse(422, "A request parameter is not valid: fields")
         return set(asked)
 
     def found(self, limits: dict[str, tuple[int, float]]) -> Iterator[Case]:
@@ -194,11 +198,11 @@ class QRadarSimulator(ArielSimulator):
         self.need("Offenses")
         case, query = self.case(request), dict(request.query)
         if case.status is IncidentStatus.CLOSED:
-            raise Refusal(409, "Request cannot be completed due to the state of the offense.")
+            raise ErrorResponse(409, "Request cannot be completed due to the state of the offense.")
         status = IncidentStatus.ACTIVE if query.get("follow_up") == "true" else IncidentStatus.NEW
         if query.get("status") == "CLOSED":
             if int(query.get("closing_reason_id", 0)) not in self.reasons:
-                raise Refusal(422, "closing_reason_id is not valid")
+                raise ErrorResponse(422, "closing_reason_id is not valid")
             status = IncidentStatus.CLOSED
         self.changes.append(query)
         self.siem.put(replace(case, status=status, changed_at=self.siem.clock.now()))
@@ -212,10 +216,10 @@ class QRadarSimulator(ArielSimulator):
     async def note(self, request: web.Request) -> web.Response:
         self.need("Offenses, for notes")
         if len(request.raw_path) > 8_000:
-            raise Refusal(414, "Request-URI Too Long")
+            raise ErrorResponse(414, "Request-URI Too Long")
         words = request.query["note_text"]
         if len(words) > LONGEST_NOTE:
-            raise Refusal(422, "note_text is too long")
+            raise ErrorResponse(422, "note_text is too long")
         self.siem.comment(self.case(request).id, words)
         return self.json({"id": 1, "note_text": words, "username": "API_token: tocsin"}, 201)
 
@@ -238,7 +242,7 @@ class QRadarSimulator(ArielSimulator):
 
     async def list_reasons(self, request: web.Request) -> web.Response:
         if request.query["include_deleted"] != "true":
-            raise Refusal(422, "a reason that was deleted is not told")
+            raise ErrorResponse(422, "a reason that was deleted is not told")
         return self.looked_up(request, "text", self.reasons)
 
     async def list_rules(self, request: web.Request) -> web.Response:
@@ -247,13 +251,13 @@ class QRadarSimulator(ArielSimulator):
 
     def looked_up(self, request: web.Request, field: str, names: dict[int, str]) -> web.Response:
         if request.query["fields"] != f"id,{field}":
-            raise Refusal(422, "A request parameter is not valid: fields")
+            raise ErrorResponse(422, "A request parameter is not valid: fields")
         if request.path.rpartition("/")[2] in self.absent:
-            raise Refusal(404, "The requested resource was not found")
+            raise ErrorResponse(404, "The requested resource was not found")
         asked = wanted(request.query["filter"]) if "filter" in request.query else list(names)
         told = {it: name for it in asked if (name := names.get(it)) and name not in self.untold}
         if not self.breaking.isdisjoint(told.values()):
-            raise Refusal(500, "An error occurred while the list was being retrieved.")
+            raise ErrorResponse(500, "An error occurred while the list was being retrieved.")
         found = [{"id": it, field: name} for it, name in told.items()]
         return self.listed(request, self.cut(request, found), len(found))
 

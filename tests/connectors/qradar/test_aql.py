@@ -37,7 +37,7 @@ def has_letter(value: str) -> bool:
 
 
 def about(value, kind=EntityKind.USER, properties=()):
-    return aql.about(Entity(kind, value), properties, properties, WINDOW, 5)
+    return aql.build_entity_query(Entity(kind, value), properties, properties, WINDOW, 5)
 
 
 def shape(words: str) -> str:
@@ -72,9 +72,9 @@ def test_a_value_without_a_letter_would_find_everything(value):
 def test_an_address_is_looked_for_in_the_fields_of_its_version(given_address):
     address = ip_address(Entity(EntityKind.IP, str(given_address)).value)
     asked = about(str(address), EntityKind.IP)
-    for name in aql.ADDRESSES[address.version]:
+    for name in aql.ADDRESS_FIELDS[address.version]:
         assert query(asked).finds({name: str(address)})
-    others = aql.ADDRESSES[6 if address.version == 4 else 4]
+    others = aql.ADDRESS_FIELDS[6 if address.version == 4 else 4]
     assert not any(f"{name} =" in asked for name in others)
 
 
@@ -92,7 +92,7 @@ def test_a_custom_property_is_quoted_as_a_column():
     assert '"SHA256 Hash" ILIKE' in asked
     assert query(asked).columns[-1] == "SHA256 Hash"
     with pytest.raises(ValueError, match="cannot be quoted"):
-        aql.column('a" OR "b')
+        aql.quote_column('a" OR "b')
 
 
 def test_a_query_is_bound_in_time_twice():

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing import make_settings, make_tools
 from tocsin_connectors.siem.qradar import QRadar
-from tocsin_connectors.siem.qradar.console import Console
-from tocsin_connectors.siem.qradar.incidents import incident_of
-from tocsin_connectors.siem.qradar.lookups import MOST_ADDRESSES, Lookups
-from tocsin_connectors.siem.qradar.words import severity_of
+from tocsin_connectors.siem.qradar.console import QRadarClient
+from tocsin_connectors.siem.qradar.incidents import build_incident
+from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES, OffenseLookups
+from tocsin_connectors.siem.qradar.words import parse_severity
 
 CONSOLE = "https://qradar.example.com"
 OFFENSE: dict[str, Any] = {
@@ -47,12 +47,12 @@ OFFENSE: dict[str, Any] = {
 }
 
 
-class Known(Lookups):
+class Known(OffenseLookups):
     """Look-ups of which all are known."""
 
     def __init__(self) -> None:
         """Know a few names, and nobody to ask."""
-        console = Console(make_tools(), make_settings(QRadar, url=CONSOLE, token="x"))
+        console = QRadarClient(make_tools(), make_settings(QRadar, url=CONSOLE, token="x"))
         super().__init__(console, make_tools())
 
     def addresses(self, record):
@@ -66,7 +66,7 @@ class Known(Lookups):
 
 
 def made(**differently: Any):
-    return incident_of(OFFENSE | differently, Known(), CONSOLE)
+    return build_incident(OFFENSE | differently, Known(), CONSOLE)
 
 
 def entities(incident):
@@ -130,10 +130,10 @@ def test_what_is_no_thing_is_no_entity():
 
 
 def test_magnitudes_are_severities():
-    told = [severity_of(it) for it in range(11)]
+    told = [parse_severity(it) for it in range(11)]
     assert [told.count(it) for it in Severity] == [2, 2, 3, 2, 2]
     assert sorted(told, key=list(Severity).index) == told
-    assert [severity_of(it) for it in (None, -1, 11)] == [None] * 3
+    assert [parse_severity(it) for it in (None, -1, 11)] == [None] * 3
 
 
 def test_the_magnitude_counts_and_not_the_severity():
@@ -170,7 +170,7 @@ def test_an_older_version_is_dated_by_its_last_event():
 
 
 def test_more_addresses_than_are_named_are_said_to_be():
-    many = {"source_address_ids": list(range(MOST_ADDRESSES + 1))}
+    many = {"source_address_ids": list(range(MAX_ADDRESSES + 1))}
     assert made(**many).description.endswith("more addresses than the first 200, which are named")
 
 

@@ -9,7 +9,7 @@ import pytest
 from tocsin import Broken, TryLater
 from tocsin.testing import Fault
 from tocsin_connectors.siem.qradar import directory
-from tocsin_connectors.siem.qradar.lookups import MOST_ADDRESSES
+from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES
 
 from .simulator import RULE
 from .streams import Reading, address, asked
@@ -39,14 +39,14 @@ async def test_the_addresses_of_new_offenses_are_asked_for_together(console, ope
 
 
 async def test_many_addresses_are_asked_for_in_batches(console, opened, put):
-    put(entities=tuple(address(number) for number in range(MOST_ADDRESSES + 5)))
+    put(entities=tuple(address(number) for number in range(MAX_ADDRESSES + 5)))
     async with opened() as provider:
         [incident] = await Reading(provider)("changed")
     batches = [
         len(it.query["filter"].split(",")) for it in asked(console, "/api/siem/source_addresses")
     ]
     assert batches == [50] * 4
-    assert len(incident.entities) == MOST_ADDRESSES
+    assert len(incident.entities) == MAX_ADDRESSES
     assert "more addresses than the first 200" in incident.description
 
 

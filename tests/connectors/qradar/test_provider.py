@@ -22,7 +22,7 @@ from tocsin import (
 )
 from tocsin.testing import Fault, Siem, open_provider
 from tocsin_connectors.siem.qradar import QRadar
-from tocsin_connectors.siem.qradar.writing import LONGEST_NOTE, parts_of
+from tocsin_connectors.siem.qradar.writing import MAX_NOTE_LENGTH, split_note
 
 from .simulator import RULE, SETTINGS, TOKEN, QRadarSimulator
 from .streams import Reading, asked
@@ -331,8 +331,8 @@ async def test_a_long_comment_is_written_in_parts_each_once(console, opened, put
 @given(st.text(max_size=200), st.integers(1, 90))
 def test_no_part_is_too_long_and_none_is_lost(words, times):
     given_words = words * times
-    parts = list(parts_of(given_words))
-    assert all(len(quote_plus(it, errors="replace")) <= LONGEST_NOTE for it in parts)
+    parts = list(split_note(given_words))
+    assert all(len(quote_plus(it, errors="replace")) <= MAX_NOTE_LENGTH for it in parts)
     assert "".join(parts).replace("\n", "") == given_words.replace("\n", "")
 
 

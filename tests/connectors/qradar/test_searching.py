@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tocsin import Broken, Entity, EntityKind, Refused, TryLater, Window
-from tocsin.testing import Occurrence
+from tocsin.testing import LogEvent
 
 ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
 HASH = Entity(EntityKind.FILE_HASH, "ab" * 32)
@@ -25,7 +25,7 @@ async def ask(provider, entity=ADDRESS, limit=10):
 def log(console, clock):
     def log(*entities, minutes=7, **parts):
         at = clock.now() - timedelta(minutes=minutes)
-        occurrence = Occurrence(id="e", occurred_at=at, entities=entities, text="x", **parts)
+        occurrence = LogEvent(id="e", occurred_at=at, entities=entities, text="x", **parts)
         return console.siem.log(occurrence)
 
     return log

@@ -6,24 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin_connectors.siem.qradar.console import Part
-from tocsin_connectors.siem.qradar.walk import Step
+from tocsin_connectors.siem.qradar.console import RecordRange
+from tocsin_connectors.siem.qradar.walk import OffenseCursor
 
 ASKED = 5
 
 
 def walked(records, sizes, *, counts_parts=False):
     """Return what comes of walking through records, which are cut into pages of some sizes."""
-    step, found = Step(), []
+    step, found = OffenseCursor(), []
     for place in range(10 * len(records) + 10):
         behind = [it for it in records if not isinstance(it["id"], int) or it["id"] > step.after]
         page = behind[step.skipped : step.skipped + sizes[place % len(sizes)]]
         found += page
         total = len(page) if counts_parts else len(behind)
-        step = step.following(Part(page, total, None), ASKED)
+        step = step.following(RecordRange(page, total, None), ASKED)
         if step is None:
             return found
-        step = Step.decode(step.encode())
+        step = OffenseCursor.decode(step.encode())
     raise AssertionError("it never ends")
 
 

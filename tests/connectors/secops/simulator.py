@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.connectors.secops.udm_reader import BadQuery, terms
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
-from tocsin.testing import Case, Fault, Occurrence, Refusal, Simulator, run_simulator
+from tocsin.testing import Case, ErrorResponse, Fault, LogEvent, Simulator, run_simulator
 
 PROJECT, REGION, INSTANCE = "soc-1", "eu", "0a1b2c3d-0000-4000-8000-00000000c0de"
 BASE = f"/v1alpha/projects/{PROJECT}/locations/{REGION}/instances/{INSTANCE}"
@@ -87,7 +87,7 @@ class SecOpsSimulator(Simulator):
     async def sign_in(self, request: web.Request) -> web.Response:
         form = dict(await request.post())
         if form["grant_type"] != "urn:ietf:params:oauth:grant-type:jwt-bearer":
-            raise Refusal(400, "unsupported_grant_type")
+            raise ErrorResponse(400, "unsupported_grant_type")
         try:
             claims = jwt.decode(
                 str(form["assertion"]),
@@ -97,22 +97,22 @@ class SecOpsSimulator(Simulator):
                 options={"verify_exp": False, "verify_iat": False},
             )
         except jwt.PyJWTError as error:
-            raise Refusal(400, f"invalid_grant: {error}") from error
+            raise ErrorResponse(400, f"invalid_grant: {error}") from error
         if claims["iss"] != EMAIL or claims["exp"] - claims["iat"] > 3600:
-            raise Refusal(400, "invalid_grant: Invalid JWT")
+            raise ErrorResponse(400, "invalid_grant: Invalid JWT")
         seconds = int(self.session_lifetime.total_seconds())
         token = self.begin_session()
         return self.json({"access_token": token, "token_type": "Bearer", "expires_in": seconds})
 
     def need(self, permission: str) -> None:
         if permission in self.lacks:
-            raise Refusal(403, f"PERMISSION_DENIED: {permission}")
+            raise ErrorResponse(403, f"PERMISSION_DENIED: {permission}")
 
     async def search_detections(self, request: web.Request) -> web.Response:
         self.need("chronicle.legacies.legacySearchDetections")
         query = request.query
         if query["ruleId"] != "-":
-            raise Refusal(404, "NOT_FOUND: no such rule")
+            raise ErrorResponse(404, "NOT_FOUND: no such rule")
         by_creation = query.get("listBasis") == "CREATED_TIME"
         window = Window(*(datetime.fromisoformat(query[it]) for it in ("startTime", "endTime")))
         if not by_creation:  # then the time of the detection counts
@@ -130,7 +130,7 @@ class SecOpsSimulator(Simulator):
     async def get_curated_rule(self, request: web.Request) -> web.Response:
         self.need("chronicle.curatedRules.get")
         if (rule := request.match_info["rule"]) not in {CURATED, *self.curated}:
-            raise Refusal(404, "NOT_FOUND")
+            raise ErrorResponse(404, "NOT_FOUND")
         return self.json({"name": f"curatedRules/{rule}", "displayName": "A rule of Google's"})
 
     def listed(self, request: web.Request, cases: Sequence[Case], member: str) -> web.Response:
@@ -142,7 +142,7 @@ class SecOpsSimulator(Simulator):
         end = start + min(limit, self.most_per_page)
         page = cases[start:end]
         if any(case.id in self.siem.poisoned for case in page):
-            raise Refusal(500, "INTERNAL")
+            raise ErrorResponse(500, "INTERNAL")
         following = self._token(_key(cases[end - 1])) if end < len(cases) else None
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
@@ -165,7 +165,7 @@ class SecOpsSimulator(Simulator):
         now = self.siem.clock.now()
         self._lists = [it for it in self._lists if it > now - timedelta(minutes=1)]
         if self.lists_per_minute is not None and len(self._lists) >= self.lists_per_minute:
-            raise Refusal(429, "RESOURCE_EXHAUSTED")
+            raise ErrorResponse(429, "RESOURCE_EXHAUSTED")
         self._lists.append(now)
 
     async def get_alert(self, request: web.Request) -> web.Response:
@@ -192,7 +192,7 @@ class SecOpsSimulator(Simulator):
         try:
             asked = terms(query["query"])
         except BadQuery as error:
-            raise Refusal(400, f"INVALID_ARGUMENT: {error}") from error
+            raise ErrorResponse(400, f"INVALID_ARGUMENT: {error}") from error
         wanted = {
             Entity(kind, term.value)
             for term in asked
@@ -203,11 +203,11 @@ class SecOpsSimulator(Simulator):
         found = [it for entity in wanted for it in self.found(window, entity, limit)]
         told: dict[str, Any] = {"moreDataAvailable": self.more_events}
         if found:
-            told["events"] = [self.show_occurrence(it) for it in found]
+            told["events"] = [self.show_log_event(it) for it in found]
         return self.json(told)
 
-    def found(self, window: Window, entity: Entity, limit: int) -> list[Occurrence]:
-        found: list[Occurrence] = []
+    def found(self, window: Window, entity: Entity, limit: int) -> list[LogEvent]:
+        found: list[LogEvent] = []
         while chunk := self.logged(window, entity, limit=limit - len(found), offset=len(found)):
             found += chunk
         return found
@@ -241,7 +241,7 @@ class SecOpsSimulator(Simulator):
             ],
         }
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         event: dict[str, Any] = {"principal": {}, "network": {}}
         for it in occurrence.entities:
             for noun, members in udm(it).items():

@@ -12,8 +12,8 @@ from tests.connectors.secops.udm_reader import Term, terms
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin_connectors.siem.secops import searching
-from tocsin_connectors.siem.secops.detections import incident_of
-from tocsin_connectors.siem.secops.udm import FIELDS
+from tocsin_connectors.siem.secops.detections import build_incident
+from tocsin_connectors.siem.secops.udm import ENTITY_FIELDS
 
 LINK = "https://soc.backstory.chronicle.security/ruleDetections?ruleId=ru_7"
 DNS = {
@@ -64,7 +64,7 @@ DETECTION: dict[str, Any] = {
 
 
 def test_a_detection_is_told_as_the_console_has_it():
-    incident = incident_of(DETECTION)
+    incident = build_incident(DETECTION)
     assert (incident.external_id, incident.title) == ("de_7", "Beaconing")
     assert (incident.severity, incident.raw_severity) == (Severity.CRITICAL, "Critical")
     assert incident.status is IncidentStatus.NEW
@@ -76,7 +76,7 @@ def test_a_detection_is_told_as_the_console_has_it():
 
 
 def test_a_detection_names_what_its_events_name():
-    found = {(it.kind.value, it.value) for it in incident_of(DETECTION).entities}
+    found = {(it.kind.value, it.value) for it in build_incident(DETECTION).entities}
     assert found == {
         ("host", "laptop-7"),
         ("host", "crown-jewel"),
@@ -102,19 +102,19 @@ def test_a_detection_names_what_its_events_name():
     ],
 )
 def test_what_an_analyst_says_counts_more_than_the_rule(feedback, severity, status):
-    incident = incident_of(DETECTION | {"feedbackSummary": feedback})
+    incident = build_incident(DETECTION | {"feedbackSummary": feedback})
     assert (incident.severity, incident.status) == (severity, status)
 
 
 def test_feedback_is_a_change():
     later = {"feedbackSummary": {"createTime": "2026-11-21T08:00:00Z"}}
-    assert incident_of(DETECTION | later).changed_at == datetime(2026, 11, 21, 8, tzinfo=UTC)
+    assert build_incident(DETECTION | later).changed_at == datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("member", ["id", "createdTime"])
 def test_what_lacks_its_identity_is_no_detection(member):
     with pytest.raises(ValueError, match=f"{member} is missing"):
-        incident_of({key: it for key, it in DETECTION.items() if key != member})
+        build_incident({key: it for key, it in DETECTION.items() if key != member})
 
 
 JSON = st.recursive(
@@ -135,7 +135,7 @@ JSON = st.recursive(
 @settings(max_examples=50)
 def test_whatever_stands_in_a_detection_it_is_read_or_refused(members):
     try:
-        incident = incident_of(DETECTION | members)
+        incident = build_incident(DETECTION | members)
     except ValueError:
         return
     assert incident.external_id
@@ -145,14 +145,19 @@ def test_whatever_stands_in_a_detection_it_is_read_or_refused(members):
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
 
 
-@given(st.sampled_from(sorted(set(FIELDS) - {EntityKind.IP})), PRINTABLE | st.just('\\" OR ip = "'))
+@given(
+    st.sampled_from(sorted(set(ENTITY_FIELDS) - {EntityKind.IP})),
+    PRINTABLE | st.just('\\" OR ip = "'),
+)
 def test_a_value_stays_a_value_in_each_term_of_a_search(kind, value):
     entity = Entity(kind, value)
-    expected = [Term(searching.spelt(it), entity.value, nocase=True) for it in FIELDS[kind]]
-    assert terms(searching.query(entity)) == expected
+    expected = [
+        Term(searching.spell_field(it), entity.value, nocase=True) for it in ENTITY_FIELDS[kind]
+    ]
+    assert terms(searching.build_query(entity)) == expected
 
 
 def test_fields_are_spelt_as_searches_have_them():
-    assert searching.spelt("about.user.emailAddresses") == "about.user.email_addresses"
-    assert searching.spelt("target.process.file.fullPath") == "target.process.file.full_path"
-    assert searching.spelt("principal.file.sha256") == "principal.file.sha256"
+    assert searching.spell_field("about.user.emailAddresses") == "about.user.email_addresses"
+    assert searching.spell_field("target.process.file.fullPath") == "target.process.file.full_path"
+    assert searching.spell_field("principal.file.sha256") == "principal.file.sha256"

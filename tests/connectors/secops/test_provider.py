@@ -20,8 +20,8 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Occurrence, Siem, make_settings, open_provider
-from tocsin.validation import explain
+from tocsin.testing import LogEvent, Siem, make_settings, open_provider
+from tocsin.validation import explain_errors
 from tocsin_connectors.siem.secops import SecOps, google
 
 LIST = "legacy:legacySearchDetections"
@@ -64,7 +64,7 @@ async def test_a_key_that_google_does_not_know_is_refused(instance, opened):
 
 
 async def test_the_key_is_read_once_however_often_it_signs_in(instance, opened, monkeypatch):
-    read_key, times = google._key_of, []
+    read_key, times = google._parse_key, []
     monkeypatch.setattr(google, "_key_of", lambda text: times.append(1) or read_key(text))
     async with opened() as provider:
         for _ in range(3):
@@ -79,7 +79,7 @@ async def test_the_key_is_read_once_however_often_it_signs_in(instance, opened, 
 def test_what_is_no_curated_rule_is_said(rule):
     with pytest.raises(ValidationError) as raised:
         make_settings(SecOps, **SETTINGS | {"curated_rules": [rule]})
-    [mistake] = explain(raised.value, SecOps.Settings, {"curated_rules": [rule]})
+    [mistake] = explain_errors(raised.value, SecOps.Settings, {"curated_rules": [rule]})
     assert mistake.found == f"found {rule!r}"
     assert mistake.expected.endswith("each begins with ur_.")
 
@@ -259,7 +259,7 @@ async def test_no_older_api_is_asked(instance, opened, put):
 async def test_an_event_says_who_and_what(instance, opened, clock):
     at = clock.now() - timedelta(minutes=7)
     entities = (ADDRESS, Entity(EntityKind.HOST, "laptop-7"))
-    instance.siem.log(Occurrence(id="e1", occurred_at=at, entities=entities, text="denied"))
+    instance.siem.log(LogEvent(id="e1", occurred_at=at, entities=entities, text="denied"))
     async with opened() as provider:
         [event] = await ask(provider)
     assert event.summary == "NETWORK_CONNECTION of A firewall: 198.51.100.9, laptop-7: denied"

@@ -15,8 +15,8 @@ from aiohttp import web
 from tests.connectors.microsoft.cloud import CREDENTIALS, MicrosoftSimulator, stamp
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
-from tocsin.testing import Case, Refusal, Shown, run_simulator
-from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin.testing import Case, ErrorResponse, ListedPage, run_simulator
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 
 SUBSCRIPTION = "11111111-2222-4333-8444-555555555555"
 LOGS = "99999999-8888-4777-8666-555555555555"
@@ -55,8 +55,8 @@ class SentinelSimulator(MicrosoftSimulator):
 
     time_column = "TimeGenerated"
     audiences: ClassVar = {
-        "/": CLOUDS["public"].management,
-        "/v1/workspaces/": CLOUDS["public"].logs,
+        "/": MICROSOFT_CLOUDS["public"].management,
+        "/v1/workspaces/": MICROSOFT_CLOUDS["public"].logs,
     }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -97,7 +97,7 @@ class SentinelSimulator(MicrosoftSimulator):
     async def list_incidents(self, request: web.Request) -> web.Response:
         query, token = request.query, request.query.get("$skipToken")
         if not 0 < int(query["$top"]) <= 1000:
-            raise Refusal(400, "$top is out of range")
+            raise ErrorResponse(400, "$top is out of range")
         window = self._window(query.get("$filter"))
         if token is None and window is not _ALL:
             self._expect_order(query.get("$orderby"))
@@ -109,12 +109,12 @@ class SentinelSimulator(MicrosoftSimulator):
             answer["nextLink"] = f"{self.url}{INCIDENTS}?{rest}&$skipToken={page.next_token}"
         return self.json(answer)
 
-    def _counted(self, window: Window, *, limit: int, token: str | None) -> Shown:
+    def _counted(self, window: Window, *, limit: int, token: str | None) -> ListedPage:
         """Return a page whose token is how many incidents are before the next one."""
         start, size = int(token or 0), min(limit, self.most_per_page)
         cases = self.siem.changed(window)
         following = str(start + size) if start + size < len(cases) else None
-        return Shown(cases[start : start + size], following)
+        return ListedPage(cases[start : start + size], following)
 
     @staticmethod
     def _window(text: str | None) -> Window:
@@ -122,13 +122,13 @@ class SentinelSimulator(MicrosoftSimulator):
             return _ALL
         match = _FILTER.fullmatch(text)
         if match is None:
-            raise Refusal(400, f"Invalid OData query: {text}")
+            raise ErrorResponse(400, f"Invalid OData query: {text}")
         return Window(*map(datetime.fromisoformat, match.groups()))
 
     @staticmethod
     def _expect_order(text: str | None) -> None:
         if text != "properties/lastModifiedTimeUtc asc":
-            raise Refusal(400, "the order is not that of the filter")
+            raise ErrorResponse(400, "the order is not that of the filter")
 
     async def get_incident(self, request: web.Request) -> web.Response:
         return self.json(self.show(self.get(request.match_info["name"])))
@@ -137,10 +137,10 @@ class SentinelSimulator(MicrosoftSimulator):
         self.before_put()
         case, body = self.get(request.match_info["name"]), await request.json()
         if body.get("etag") != _etag(case) or request.headers.get("If-Match") != _etag(case):
-            raise Refusal(412, "the ETag is of another version")
+            raise ErrorResponse(412, "the ETag is of another version")
         told = body["properties"]
         if _NEEDED - told.keys() or (told["status"] == "Closed" and "classification" not in told):
-            raise Refusal(400, "something is missing that a replacement needs")
+            raise ErrorResponse(400, "something is missing that a replacement needs")
         status = IncidentStatus(told["status"])
         changed = self.siem.put(replace(case, status=status, changed_at=self.siem.clock.now()))
         return self.json(self.show(changed))
@@ -157,23 +157,23 @@ class SentinelSimulator(MicrosoftSimulator):
     async def get_comment(self, request: web.Request) -> web.Response:
         name, comment = request.match_info["name"], request.match_info["comment"]
         if (name, comment) not in self._comments:
-            raise Refusal(404, "there is no such comment")
+            raise ErrorResponse(404, "there is no such comment")
         return self.json({"properties": {"message": self._comments[name, comment]}})
 
     async def put_comment(self, request: web.Request) -> web.Response:
         case, comment = self.get(request.match_info["name"]), request.match_info["comment"]
         message = (await request.json())["properties"]["message"]
         if len(message) > 30_000:
-            raise Refusal(400, "the comment is too long")
+            raise ErrorResponse(400, "the comment is too long")
         if (case.id, comment) in self._comments:
-            raise Refusal(409, "the comment was made before")
+            raise ErrorResponse(409, "the comment was made before")
         self._comments[case.id, comment] = message
         self.siem.comment(case.id, seen(message))
         return self.json({"properties": {"message": message}}, 201)
 
     async def query(self, request: web.Request) -> web.Response:
         if request.match_info["id"] != LOGS:
-            raise Refusal(404, "there is no such workspace")
+            raise ErrorResponse(404, "there is no such workspace")
         body = await request.json()
         names = ("EventTime", "EventTable", "EventRecord")
         rows = [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.sentinel.entities import entities_in
+from tocsin_connectors.siem.sentinel.entities import find_entities
 
 K = EntityKind
 JSON = st.recursive(
@@ -26,7 +26,7 @@ JSON = st.recursive(
 
 
 def named(content: object) -> set[tuple[EntityKind, str]]:
-    return {(it.kind, it.value) for it in entities_in(content)}
+    return {(it.kind, it.value) for it in find_entities(content)}
 
 
 def of_the_api(kind: str, **properties: object) -> dict:
@@ -166,5 +166,5 @@ def test_what_is_no_list_of_entities_names_nothing(content):
 
 @given(content=JSON)
 def test_any_json_is_read_without_an_error(content):
-    for entity in (*entities_in(content), *entities_in(json.dumps(content))):
+    for entity in (*find_entities(content), *find_entities(json.dumps(content))):
         assert isinstance(entity, Entity)

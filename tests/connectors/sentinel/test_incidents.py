@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tocsin import EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.sentinel.incidents import (
-    alerts_of,
-    incident_of,
-    named_in,
-    techniques_of,
+    build_alerts,
+    build_incident,
+    find_alert_entities,
+    find_techniques,
 )
 
 PORTAL, TENANT = "https://security.microsoft.com", "8f2c0d34-5f0e-4f0b-9c39-0d6f6a2e1b11"
@@ -47,7 +47,7 @@ ALERT = {
 
 def incident(**changes: object) -> Incident:
     record = {"name": "73e01a99-0000-4000-8000-9f2736ff2ab5", "properties": TOLD | changes}
-    return incident_of(record, PORTAL, TENANT)
+    return build_incident(record, PORTAL, TENANT)
 
 
 def test_an_incident_says_what_its_record_says():
@@ -86,7 +86,7 @@ def test_one_of_defender_has_the_number_and_the_page_that_people_know():
 
 def test_without_a_defender_portal_the_page_is_that_of_azure():
     record = {"name": "x", "properties": TOLD | {"providerName": "Microsoft XDR"}}
-    assert incident_of(record, None, TENANT).source_url == "https://portal.azure.com/#asset/x"
+    assert build_incident(record, None, TENANT).source_url == "https://portal.azure.com/#asset/x"
 
 
 @pytest.mark.parametrize(
@@ -118,23 +118,25 @@ def test_a_time_that_was_never_set_is_none():
 )
 def test_what_cannot_be_told_from_others_is_rejected_with_the_reason(record, reason):
     with pytest.raises(ValueError, match=reason):
-        incident_of(record, PORTAL, TENANT)
+        build_incident(record, PORTAL, TENANT)
 
 
 def test_alerts_are_told_with_their_own_severity():
-    [alert] = alerts_of([ALERT])
+    [alert] = build_alerts([ALERT])
     assert (alert.external_id, alert.title) == ("a1", "Sign-ins that failed")
     assert alert.severity is Severity.LOW
     assert alert.occurred_at == datetime(2026, 11, 20, 9, tzinfo=UTC)
 
 
 def test_an_alert_that_cannot_be_understood_costs_no_other():
-    assert len(list(alerts_of([{}, {"name": "x", "properties": {}}, ALERT]))) == 1
+    assert len(list(build_alerts([{}, {"name": "x", "properties": {}}, ALERT]))) == 1
 
 
 def test_alerts_name_techniques_and_sometimes_entities():
-    assert list(techniques_of([ALERT])) == ["T1110"]
-    assert [(it.kind, it.value) for it in named_in([ALERT])] == [(EntityKind.IP, "203.0.113.7")]
+    assert list(find_techniques([ALERT])) == ["T1110"]
+    assert [(it.kind, it.value) for it in find_alert_entities([ALERT])] == [
+        (EntityKind.IP, "203.0.113.7")
+    ]
 
 
 @given(
@@ -150,4 +152,4 @@ def test_alerts_name_techniques_and_sometimes_entities():
 def test_any_member_may_have_any_type(changes):
     with contextlib.suppress(ValueError):
         assert incident(**changes).title
-    list(alerts_of([{"name": "x", "properties": changes}]))
+    list(build_alerts([{"name": "x", "properties": changes}]))

@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tocsin_connectors.siem.sentinel.plain import LONGEST, name_of, plain
+from tocsin_connectors.siem.sentinel.plain import (
+    MAX_COMMENT_LENGTH,
+    derive_comment_name,
+    escape_markup,
+)
 
 from .simulator import seen
 
@@ -51,7 +55,7 @@ class Page(HTMLParser):
 )
 def test_nothing_of_a_text_is_markup(text):
     page = Page()
-    page.feed(SHOWN.render(plain(text)))
+    page.feed(SHOWN.render(escape_markup(text)))
     assert page.tags <= {"p", "br"}
 
 
@@ -59,20 +63,22 @@ def test_nothing_of_a_text_is_markup(text):
 def test_no_text_is_markup_and_every_word_is_kept(lines):
     text = "\n".join(lines)
     page = Page()
-    page.feed(SHOWN.render(plain(text)))
+    page.feed(SHOWN.render(escape_markup(text)))
     assert page.tags <= {"p", "br"}
     assert "".join(page.text.split()) == "".join(text.split())
-    assert seen(plain(text)) == text
+    assert seen(escape_markup(text)) == text
 
 
 def test_a_comment_is_cut_to_what_one_can_hold():
-    assert len(plain("a" * 40_000)) == LONGEST
-    cut = plain("<" * 40_000)
-    assert LONGEST - 5 <= len(cut) <= LONGEST
+    assert len(escape_markup("a" * 40_000)) == MAX_COMMENT_LENGTH
+    cut = escape_markup("<" * 40_000)
+    assert MAX_COMMENT_LENGTH - 5 <= len(cut) <= MAX_COMMENT_LENGTH
     assert cut.endswith(";")
-    assert len(plain("\N{BELL}" * 20_000).encode("utf-16-le")) // 2 == LONGEST
+    assert len(escape_markup("\N{BELL}" * 20_000).encode("utf-16-le")) // 2 == MAX_COMMENT_LENGTH
 
 
 def test_a_key_is_a_name_that_azure_takes():
-    assert UUID(name_of("tocsin:ses_01:1:7")) == UUID(name_of("tocsin:ses_01:1:7"))
-    assert name_of("tocsin:ses_01:1:7") != name_of("tocsin:ses_01:1:70")
+    assert UUID(derive_comment_name("tocsin:ses_01:1:7")) == UUID(
+        derive_comment_name("tocsin:ses_01:1:7")
+    )
+    assert derive_comment_name("tocsin:ses_01:1:7") != derive_comment_name("tocsin:ses_01:1:70")

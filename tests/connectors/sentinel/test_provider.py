@@ -27,11 +27,11 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, Fault, Occurrence, Siem, make_settings, open_provider
+from tocsin.testing import Case, Fault, LogEvent, Siem, make_settings, open_provider
 from tocsin_connectors.siem.defender import Defender
 from tocsin_connectors.siem.sentinel import Sentinel, tocsin_providers
 from tocsin_connectors.siem.sentinel.incidents import is_own
-from tocsin_connectors.siem.sentinel.workspace import _following
+from tocsin_connectors.siem.sentinel.workspace import _parse_next_link
 
 from .simulator import LOGS, READER, SETTINGS, SentinelSimulator
 
@@ -155,7 +155,7 @@ async def read_all_that_can_be(provider, position=None) -> tuple[dict, list[Inci
 
 def test_the_link_to_the_next_page_may_name_the_port():
     def following(link: object) -> str | None:
-        return _following(type("Answer", (), {"json": {"value": [], "nextLink": link}}))
+        return _parse_next_link(type("Answer", (), {"json": {"value": [], "nextLink": link}}))
 
     link = "https://management.azure.com:443/subscriptions/s?a=b%20c&$skipToken=x%3D"
     assert following(link) == "/subscriptions/s?a=b%20c&$skipToken=x%3D"
@@ -224,7 +224,7 @@ def test_a_label_alone_makes_no_incident_tocsins_own(name, label, is_tocsins):
 
 
 async def test_what_the_channel_makes_is_known_as_its_own():
-    async with ChannelSuite().lab() as lab:
+    async with ChannelSuite().harness() as lab:
         await lab.bring(lab.alert())
         [(name, made)] = lab.simulator.incidents.items()
     assert is_own({"name": name, "properties": made["properties"]})
@@ -238,7 +238,7 @@ def log(simulator, clock):
     def log(minutes: int, entity: Entity = ATTACKER):
         at = clock.now() - timedelta(minutes=minutes)
         simulator.siem.log(
-            Occurrence(
+            LogEvent(
                 id=str(minutes), occurred_at=at, entities=(entity, WEB), text="ConnectionSuccess"
             )
         )

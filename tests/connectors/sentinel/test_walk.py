@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.connectors.microsoft.cloud import stamp
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.sentinel.walk import Step
+from tocsin_connectors.siem.sentinel.walk import SentinelCursor
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WINDOW = Window(START, START + timedelta(hours=1))
@@ -24,7 +24,7 @@ def listed(*seconds: float) -> list[dict]:
     ]
 
 
-def asked(records: list[dict], step: Step, size: int) -> tuple[list[dict], str | None]:
+def asked(records: list[dict], step: SentinelCursor, size: int) -> tuple[list[dict], str | None]:
     """Return the page that Azure answers, and its link, which counts what is before the next."""
     since = datetime.fromisoformat(step.since)
     found = [
@@ -40,12 +40,12 @@ def asked(records: list[dict], step: Step, size: int) -> tuple[list[dict], str |
 @given(st.lists(st.floats(0, 20), max_size=40), st.integers(1, 7))
 def test_everything_is_seen_and_the_walk_ends(seconds, size):
     records = listed(*seconds)
-    step: Step | None = Step.first(WINDOW)
+    step: SentinelCursor | None = SentinelCursor.first(WINDOW)
     seen, steps = set[str](), set[str]()
     while step is not None:
         assert str(step) not in steps, "the same step again"
         steps.add(str(step))
-        page, link = asked(records, Step.decode(step.encode()), size)
+        page, link = asked(records, SentinelCursor.decode(step.encode()), size)
         seen |= {it["name"] for it in page}
         step = step.following(page, link)
     assert seen == {it["name"] for it in records}
@@ -54,20 +54,20 @@ def test_everything_is_seen_and_the_walk_ends(seconds, size):
 @pytest.mark.parametrize("token", ["/subscriptions/s?$skipToken=x", [], ["a", 7], {"since": "a"}])
 def test_a_token_of_another_version_is_told_from_ones_own(token):
     with pytest.raises(Broken, match="another version"):
-        Step.decode(token)
+        SentinelCursor.decode(token)
 
 
 def test_a_link_is_followed_only_within_a_second():
-    first = Step.first(WINDOW)
-    assert first.following(listed(0.1, 0.9), "a") == Step(first.since, "a")
-    assert first.following(listed(0.1, 1.9), "a") == Step("2026-11-20T12:00:01Z")
+    first = SentinelCursor.first(WINDOW)
+    assert first.following(listed(0.1, 0.9), "a") == SentinelCursor(first.since, "a")
+    assert first.following(listed(0.1, 1.9), "a") == SentinelCursor("2026-11-20T12:00:01Z")
     assert first.following(listed(0.1, 1.9), None) is None
 
 
 @pytest.mark.parametrize("told", [None, 7, "noon", {}])
 def test_what_does_not_say_when_or_has_another_order_is_turned_by_its_link(told):
-    first = Step.first(WINDOW)
+    first = SentinelCursor.first(WINDOW)
     odd = {"name": "odd", "properties": {"lastModifiedTimeUtc": told}}
-    assert first.following([odd], "a") == Step(first.since, "a")
-    assert first.following([], "a") == Step(first.since, "a")
-    assert first.following(listed(1, 5)[::-1], "a") == Step(first.since, "a")
+    assert first.following([odd], "a") == SentinelCursor(first.since, "a")
+    assert first.following([], "a") == SentinelCursor(first.since, "a")
+    assert first.following(listed(1, 5)[::-1], "a") == SentinelCursor(first.since, "a")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from tocsin import EntityKind, IncidentStatus, Severity
-from tocsin.testing import Case, Fault, Occurrence, Refusal, Simulator
+from tocsin.testing import Case, ErrorResponse, Fault, LogEvent, Simulator
 
 from .spl_reader import Record, SplError, bounds_in, commands, condition, literals
 
@@ -121,7 +121,7 @@ class SplunkSimulator(Simulator):
     def _job(self, request: web.Request) -> Job:
         job = self.jobs.get(request.match_info["sid"])
         if job is None or job.began_at + self.page_token_lifetime <= self.siem.clock.now():
-            raise Refusal(404, "Unknown sid.")
+            raise ErrorResponse(404, "Unknown sid.")
         return job
 
     async def show_job(self, request: web.Request) -> web.Response:
@@ -149,11 +149,11 @@ class SplunkSimulator(Simulator):
         if self._is_running(job):
             return web.Response(status=204)
         if offset and self._takes(Fault.EXPIRED_PAGE):
-            raise Refusal(404, "Unknown sid.")
+            raise ErrorResponse(404, "Unknown sid.")
         count = min(int(request.query["count"]) or 10**9, self.most_per_page)
         page = job.rows[offset : offset + count]
         if any(case and case.id in self.siem.poisoned for case, _ in page):
-            raise Refusal(500, "the results cannot be shown")
+            raise ErrorResponse(500, "the results cannot be shown")
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
         rows = [
@@ -274,11 +274,11 @@ class SplunkSimulator(Simulator):
         earliest, latest = float(form["earliest_time"]), float(form["latest_time"])
         most = int(head.removeprefix("head "))
         for occurrence in reversed(self.siem._log):
-            record = self.render_occurrence(occurrence)
+            record = self.render_log_event(occurrence)
             within = earliest <= occurrence.occurred_at.timestamp() < latest
             if within and let_by(record) and exactly(record) and most > 0:
                 most -= 1
-                yield self.show_occurrence(occurrence)
+                yield self.show_log_event(occurrence)
 
     # what is written
 
@@ -341,7 +341,7 @@ class SplunkSimulator(Simulator):
             **{name: it if len(it) > 1 else it[0] for name, it in named.items()},
         }
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         named: dict[str, list[str]] = {}
         for entity in occurrence.entities:
             named.setdefault(FIELDS[entity.kind], []).append(entity.value)
@@ -394,7 +394,7 @@ class FindingsSimulator(SplunkSimulator):
                 f"@@time{request.query['notable_time']}"
             ):
                 return case
-        raise Refusal(500, "MC_0050: there is no such finding")
+        raise ErrorResponse(500, "MC_0050: there is no such finding")
 
     async def list_notes(self, request: web.Request) -> web.Response:
         notes = self.siem.comments(self._asked(request).id)[::-1][: int(request.query["limit"])]

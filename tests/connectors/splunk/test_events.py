@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, RelationType
-from tocsin_connectors.siem.splunk.events import event_of
+from tocsin_connectors.siem.splunk.events import build_event
 
 from .test_findings import JSON
 
@@ -33,7 +33,7 @@ SIGN_IN = {
 
 
 def test_a_sign_in_is_told_in_words():
-    event = event_of(SIGN_IN)
+    event = build_event(SIGN_IN)
     assert event.summary == (
         "linux_secure success: Accepted password, of ann from 203.0.113.7 to web-1"
     )
@@ -45,39 +45,39 @@ def test_a_sign_in_is_told_in_words():
 
 
 def test_who_has_got_in_is_related_and_who_has_failed_is_not():
-    told = {(it.source, it.type, it.target) for it in event_of(SIGN_IN).relations}
+    told = {(it.source, it.type, it.target) for it in build_event(SIGN_IN).relations}
     assert told == {
         (ATTACKER, RelationType.CONNECTED_TO, WEB),
         (ANN, RelationType.LOGGED_ON_TO, WEB),
     }
-    failed = event_of({**SIGN_IN, "action": "failure"})
+    failed = build_event({**SIGN_IN, "action": "failure"})
     assert [it.type for it in failed.relations] == [RelationType.CONNECTED_TO]
 
 
 def test_a_name_resolves_to_its_answers():
     record = {**SIGN_IN, "query": "evil.example.net", "answer": ["198.51.100.9"], "tag": "dns"}
-    [_, resolved] = event_of(record).relations
+    [_, resolved] = build_event(record).relations
     assert resolved.type is RelationType.RESOLVES_TO
     assert resolved.target == Entity(EntityKind.IP, "198.51.100.9")
 
 
 def test_an_address_beside_a_name_is_what_connected():
     record = {**SIGN_IN, "dest_ip": "10.0.0.9"}
-    [connected, *_] = event_of(record).relations
+    [connected, *_] = build_event(record).relations
     assert connected.target == Entity(EntityKind.IP, "10.0.0.9")
 
 
 def test_a_record_that_says_little_is_told_all_the_same():
-    event = event_of({"_time": "1795165212.5"})
+    event = build_event({"_time": "1795165212.5"})
     assert (event.summary, event.external_id, event.entities) == ("an event", None, ())
 
 
 def test_a_record_without_a_time_is_none():
     with pytest.raises(ValueError, match="_time is missing"):
-        event_of({"_raw": "x"})
+        build_event({"_raw": "x"})
 
 
 @given(st.dictionaries(st.sampled_from([*SIGN_IN, "query", "file_hash", "url"]), JSON, max_size=6))
 def test_any_field_may_have_any_type(changes):
     with contextlib.suppress(ValueError):  # a record may be passed over, and nothing else
-        assert event_of({**SIGN_IN, **changes}).summary.strip()
+        assert build_event({**SIGN_IN, **changes}).summary.strip()

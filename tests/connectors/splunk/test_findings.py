@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
-from tocsin_connectors.siem.splunk.findings import incident_of, lasting, time_in
+from tocsin_connectors.siem.splunk.findings import build_incident, parse_id_time, select_stable
 
 WEB = "https://splunk.example.com:8000"
 GUID = "0B5E2C7A-5B4E-4B62-9F0D-7F2C1D9E8A11"
@@ -60,7 +60,7 @@ def finding(**changes):
 
 
 def incident(**changes):
-    return incident_of(finding(**changes), WEB)
+    return build_incident(finding(**changes), WEB)
 
 
 def test_a_finding_is_an_incident():
@@ -143,8 +143,8 @@ def test_a_review_is_a_change():
 
 def test_what_differs_in_each_answer_is_no_change():
     one, other = finding(), finding(_serial="7", _si=["search-head-2"], dest_risk_score="580")
-    assert lasting(one) == lasting(other)
-    assert lasting(one) != lasting(finding(status="5"))
+    assert select_stable(one) == select_stable(other)
+    assert select_stable(one) != select_stable(finding(status="5"))
 
 
 def test_the_link_leads_to_the_finding():
@@ -153,14 +153,14 @@ def test_the_link_leads_to_the_finding():
         f"{WEB}/app/SplunkEnterpriseSecuritySuite/incident_review"
         f"?earliest=1795165211&latest=1795165214&{query}"
     )
-    assert incident_of(finding(), None).source_url is None
+    assert build_incident(finding(), None).source_url is None
 
 
 def test_an_id_of_version_8_tells_its_time():
-    assert time_in("2008e99d@@notable@@time1795165212") == datetime(
+    assert parse_id_time("2008e99d@@notable@@time1795165212") == datetime(
         2026, 11, 20, 9, 0, 12, tzinfo=UTC
     )
-    assert time_in(NAME) is None
+    assert parse_id_time(NAME) is None
 
 
 @pytest.mark.parametrize(

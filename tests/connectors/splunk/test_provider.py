@@ -21,7 +21,7 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.testing import Case, Fault, Occurrence, Siem, make_settings, open_provider
+from tocsin.testing import Case, Fault, LogEvent, Siem, make_settings, open_provider
 from tocsin_connectors.siem.splunk import Splunk, tocsin_providers
 
 from .simulator import TOKEN, FindingsSimulator, SplunkSimulator
@@ -207,7 +207,7 @@ async def test_too_many_searches_are_waited_out(provider, simulator):
 async def test_only_so_many_searches_are_under_way(provider, simulator, put, clock):
     simulator.most_running = provider.settings.most_searches
     simulator.siem.log(
-        Occurrence(id="1", occurred_at=clock.now() - timedelta(minutes=9), entities=(ADDRESS,))
+        LogEvent(id="1", occurred_at=clock.now() - timedelta(minutes=9), entities=(ADDRESS,))
     )
     found = await asyncio.gather(*(events(provider) for _ in range(6)))
     assert [len(it) for it in found] == [1] * 6
@@ -306,7 +306,7 @@ async def test_events_are_looked_for_in_the_indexes_that_are_set(simulator, cloc
 async def test_events_are_found_in_capitals_or_not(provider, simulator, clock):
     logged = Entity(EntityKind.USER, "Administrator")
     at = clock.now() - timedelta(minutes=1)
-    simulator.siem.log(Occurrence(id="1", occurred_at=at, entities=(logged,)))
+    simulator.siem.log(LogEvent(id="1", occurred_at=at, entities=(logged,)))
     [event] = await events(provider, Entity(EntityKind.USER, "administrator"))
     assert event.entities == (logged,)
 

@@ -47,7 +47,9 @@ spl_literal = r'urldecode\("[A-Za-z0-9%]*"\)'
 
 @given(VALUES.filter(has_letter))
 def test_a_value_changes_nothing_of_a_search_but_its_own_places(value):
-    searches = [spl.events(it, NAMES, ["*"], WINDOW, 5).spl for it in (value, "203.0.113.7")]
+    searches = [
+        spl.build_events_search(it, NAMES, ["*"], WINDOW, 5).spl for it in (value, "203.0.113.7")
+    ]
     assert shape(searches[0]) == shape(searches[1])
     assert [shape(it) for it in commands(searches[0])] == [
         shape(it) for it in commands(searches[1])
@@ -57,12 +59,12 @@ def test_a_value_changes_nothing_of_a_search_but_its_own_places(value):
 
 @given(VALUES)
 def test_splunk_decodes_the_very_value(value):
-    assert literals(spl.literal(value)) == [value]
+    assert literals(spl.quote_value(value)) == [value]
 
 
 @given(VALUES.filter(has_letter), VALUES)
 def test_only_what_has_the_value_is_let_by(value, other):
-    _, where, *_ = commands(spl.events(value, NAMES, ["*"], WINDOW, 5).spl)
+    _, where, *_ = commands(spl.build_events_search(value, NAMES, ["*"], WINDOW, 5).spl)
     exactly = condition(where.removeprefix("where "))
     assert exactly({"src": value})
     assert exactly({"dest": [other, value]})
@@ -72,24 +74,24 @@ def test_only_what_has_the_value_is_let_by(value, other):
 
 @given(VALUES.filter(has_letter))
 def test_the_pattern_finds_the_value(value):
-    found = condition(f"src={spl.pattern(value)}")
+    found = condition(f"src={spl.build_pattern(value)}")
     assert found({"src": value})
 
 
 def test_a_plain_value_is_found_by_itself():
-    assert spl.pattern("203.0.113.7") == '"203.0.113.7"'
-    assert spl.pattern("CORP\\ann") == '"CORP*ann"'
+    assert spl.build_pattern("203.0.113.7") == '"203.0.113.7"'
+    assert spl.build_pattern("CORP\\ann") == '"CORP*ann"'
 
 
 @pytest.mark.parametrize("value", ["*", "", "-", "' '", "***", "鐘"])
 def test_a_value_that_would_find_everything_is_refused(value):
     with pytest.raises(Refused, match="no letter or digit"):
-        spl.pattern(value)
+        spl.build_pattern(value)
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5))
 def test_findings_are_named_and_not_described(names):
-    search = spl.findings(names, START)
+    search = spl.build_findings_search(names, START)
     head, where, added, left_out = commands(search.spl)
     assert (head, left_out) == ("search `notable`", "fields - _raw orig_raw")
     assert added == "eval tocsin_indexed=_indextime"
@@ -100,7 +102,7 @@ def test_findings_are_named_and_not_described(names):
 
 
 def test_a_window_is_given_in_seconds_and_half_open():
-    search = spl.indexed_within(WINDOW, timedelta(days=1))
+    search = spl.build_indexed_search(WINDOW, timedelta(days=1))
     assert "where tocsin_indexed>=1795165200 AND tocsin_indexed<1795168800" in search.spl
     assert search.bounds["index_earliest"] == "1795165200"
     assert search.bounds["index_latest"] == "1795168801"  # whichever way Splunk takes its end
@@ -109,7 +111,7 @@ def test_a_window_is_given_in_seconds_and_half_open():
 
 def test_a_fraction_of_a_second_is_kept():
     window = Window(START + timedelta(milliseconds=250), START + timedelta(seconds=1))
-    search = spl.events("a", NAMES, ["main", "dns_*"], window, 5)
+    search = spl.build_events_search("a", NAMES, ["main", "dns_*"], window, 5)
     assert search.bounds == {"earliest_time": "1795165200.25", "latest_time": "1795165201"}
     assert search.spl.startswith("search (index=main OR index=dns_*) NOT index=notable (")
 

@@ -10,7 +10,7 @@ from typing import Any
 from tests.connectors.indices.simulator import Document, IndexSimulator, behind, short
 
 from tocsin import EntityKind, Severity, Window
-from tocsin.testing import Case, Occurrence
+from tocsin.testing import Case, LogEvent
 
 AGENT = {"id": "001", "name": "sensor"}
 LEVELS = {
@@ -68,15 +68,15 @@ class WazuhSimulator(IndexSimulator):
                 yield Document(
                     index=self.index,
                     id=f"logged-{occurrence.id}",
-                    source=self.render_occurrence(occurrence),
-                    shown=self.show_occurrence(occurrence),
+                    source=self.render_log_event(occurrence),
+                    shown=self.show_log_event(occurrence),
                     at=occurrence.occurred_at,
                 )
 
-    def _log(self) -> list[Occurrence]:
+    def _log(self) -> list[LogEvent]:
         return self.siem._log
 
-    def render_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         case = Case(
             id=occurrence.id,
             number=int(occurrence.id),

@@ -13,10 +13,10 @@ from tests.connectors.indices.asking import everywhere
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, Incident, Severity
-from tocsin_connectors.siem.matching import is_named
-from tocsin_connectors.siem.wazuh.events import event_of
-from tocsin_connectors.siem.wazuh.groups import Group, Tally, incident_of, summed_up
-from tocsin_connectors.siem.wazuh.links import link_to
+from tocsin_connectors.siem.matching import contains_entity
+from tocsin_connectors.siem.wazuh.events import build_event
+from tocsin_connectors.siem.wazuh.groups import AlertGroup, AlertTally, apply_tally, build_incident
+from tocsin_connectors.siem.wazuh.links import build_dashboard_url
 from tocsin_connectors.siem.wazuh.queries import ENTITY_FIELDS
 
 HOUR = timedelta(hours=1)
@@ -62,7 +62,7 @@ def hit(document: Any, **changes: Any) -> dict[str, Any]:
 
 
 def read(document: Any = ALERT, **changes: Any) -> Incident:
-    return incident_of([hit(document, **changes)], HOUR)
+    return build_incident([hit(document, **changes)], HOUR)
 
 
 def named(incident: Incident) -> set[tuple[str, str]]:
@@ -149,7 +149,10 @@ def test_what_is_essential(changes, reason):
 
 
 def test_how_many_there_are_is_told():
-    incident, group = read(), Group("5710", "001", "web-1", datetime(2026, 11, 20, 9, tzinfo=UTC))
+    incident, group = (
+        read(),
+        AlertGroup("5710", "001", "web-1", datetime(2026, 11, 20, 9, tzinfo=UTC)),
+    )
     latest = {"hits": {"hits": [{"_source": {"rule": {"id": "5710", "level": 10}}}]}}
     bucket = {
         "doc_count": 1234,
@@ -157,47 +160,49 @@ def test_how_many_there_are_is_told():
         "last": {"value": 1_795_168_799_999.0},
         "latest": latest,
     }
-    told = summed_up(incident, group, Tally.read(bucket))
+    told = apply_tally(incident, group, AlertTally.read(bucket))
     assert told.description == (
         "Rule 5710 fired 1,234 times at web-1 (001), from 2026-11-20 09:00:00 to 09:59:59 UTC."
     )
     assert (told.severity, told.title) == (Severity.MEDIUM, "Wazuh rule 5710")
-    assert Tally.read({**bucket, "first": {"value": None}}) is None
-    assert summed_up(incident, group, None) == incident
+    assert AlertTally.read({**bucket, "first": {"value": None}}) is None
+    assert apply_tally(incident, group, None) == incident
 
 
 def test_a_link_leads_to_the_alerts_of_the_group_whatever_the_rule_is_called():
-    group = Group("57'10\" or *", "001", "web-1", datetime(2026, 11, 20, 9, tzinfo=UTC))
-    link = link_to("https://wazuh.example.com", group, HOUR)
+    group = AlertGroup("57'10\" or *", "001", "web-1", datetime(2026, 11, 20, 9, tzinfo=UTC))
+    link = build_dashboard_url("https://wazuh.example.com", group, HOUR)
     assert link.startswith("https://wazuh.example.com/app/discover#/?_g=%28time%3A%28from%3A%27")
     assert "57%21%2710%5C%22%20or%20%2A" in link
-    assert Group.parse(group.name) == group
+    assert AlertGroup.parse(group.name) == group
 
 
 @pytest.mark.parametrize("name", ["web-1", "rack/7", "100%", "a%2Fb/c", "-", "ü"])
 def test_a_group_is_known_by_its_name_whatever_its_agent_is_called(name):
-    group = Group("5710", "001", name, datetime(2026, 11, 20, 9, tzinfo=UTC))
-    assert Group.parse(group.name) == group
+    group = AlertGroup("5710", "001", name, datetime(2026, 11, 20, 9, tzinfo=UTC))
+    assert AlertGroup.parse(group.name) == group
 
 
 @pytest.mark.parametrize("name", ["none", "a/b/c/yesterday", "a/b/2026-11-20T09:00:00+00:00", ""])
 def test_what_is_no_name_of_a_group_names_none(name):
-    assert Group.parse(name) is None
+    assert AlertGroup.parse(name) is None
 
 
 def test_an_alert_is_an_event_in_one_line():
-    event = event_of(hit(ALERT), Entity(EntityKind.USER, "ORACLE"))
+    event = build_event(hit(ALERT), Entity(EntityKind.USER, "ORACLE"))
     assert event is not None
     assert event.summary == (
         "sshd: Attempt to login using a non-existent user (rule 5710) at web-1"
     )
     assert event.fields["data.srcip"] == "203.0.113.7"
-    assert event_of(hit(ALERT), Entity(EntityKind.IP, "203.0.113.99")) is None  # only in the text
+    assert (
+        build_event(hit(ALERT), Entity(EntityKind.IP, "203.0.113.99")) is None
+    )  # only in the text
 
 
 def test_the_account_that_something_was_done_to_is_an_entity():
     document = FINDING | {"user": {"name": "oracle", "target": {"name": "ann"}}}
-    found = named(incident_of([hit(document)], HOUR))
+    found = named(build_incident([hit(document)], HOUR))
     assert {("user", "ann"), ("user", "oracle")} <= found
 
 
@@ -206,14 +211,14 @@ def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
     for layout in layouts:
         bare = {"@timestamp": ALERT["@timestamp"], **layout}
         for place, asked, document in everywhere(ENTITY_FIELDS, bare):
-            event = event_of(hit(document), asked)
+            event = build_event(hit(document), asked)
             assert event is not None, place
-            assert is_named(asked, event.entities), place
+            assert contains_entity(asked, event.entities), place
 
 
 @given(changes=st.dictionaries(st.sampled_from([*ALERT, *FINDING]), JSON, max_size=4))
 def test_any_field_may_have_any_type(changes):
     for document in (ALERT, FINDING, changes):
         with contextlib.suppress(ValueError):  # a document may be rejected, and nothing else
-            assert incident_of([hit(document, **changes)], HOUR).external_id
-            event_of(hit(document, **changes), Entity(EntityKind.IP, "203.0.113.7"))
+            assert build_incident([hit(document, **changes)], HOUR).external_id
+            build_event(hit(document, **changes), Entity(EntityKind.IP, "203.0.113.7"))

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import insert
 
 from incident_rows import add_incidents
-from tocsin.accounting import Period, prove, trace
-from tocsin.delivery.destinations.records import Destination, columns_of
-from tocsin.events import emit, mark_routed, new_id
-from tocsin.incidents.coverage.ledger import Failure, record_failure
+from tocsin.accounting import Period, report_period, trace_incident
+from tocsin.delivery.destinations.records import Destination, destination_to_row
+from tocsin.events import emit_events, mark_routed, new_id
+from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storing.alerting import AlertPolicy
 from tocsin.incidents.storing.intake import store_page
@@ -53,7 +53,7 @@ class Happenings:
 
     async def fail(self, reason: str = "it is away", *, key: StreamKey = KEY) -> None:
         """A stream could not be read."""
-        failure = Failure("later", reason)
+        failure = ReadFailure("later", reason)
         now = self.clock.now()
         await self.database.write(record_failure, key, failure, now, goes_on=True)
 
@@ -71,7 +71,7 @@ class Happenings:
             data={},
             subject=subject,
         )
-        await self.database.write(emit, [event])
+        await self.database.write(emit_events, [event])
         if routed:
             await self.database.write(mark_routed, [event])
         return event.id
@@ -91,7 +91,7 @@ class Happenings:
         standing = replace(made.standing, held_until=members.pop("held_until", None))
         free_at = {"free_at": members.pop("free_at", None)}
         await self._insert(
-            destinations, columns_of(replace(made, standing=standing, **members)) | free_at
+            destinations, destination_to_row(replace(made, standing=standing, **members)) | free_at
         )
 
     async def deliver(
@@ -132,7 +132,7 @@ class Happenings:
     async def prove(self, *, back: timedelta = DAY, ended: timedelta = timedelta()) -> dict:
         """The account of the time from so long ago, until so long ago."""
         now = self.clock.now()
-        return await self.database.read(prove, Period(now - back, now - ended), now)
+        return await self.database.read(report_period, Period(now - back, now - ended), now)
 
     async def unaccounted(self, **period: timedelta) -> list[tuple[str, str]]:
         """What nothing explains: of which kind, and what."""
@@ -140,7 +140,7 @@ class Happenings:
         return [(item["kind"], item["what"]) for item in proof["unaccounted"]]
 
     async def trace(self, number: int) -> dict | None:
-        return await self.database.read(trace, number)
+        return await self.database.read(trace_incident, number)
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from itertools import count, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.accounting.holes import BYTES, Stretch, find_holes
+from tocsin.accounting.holes import BYTES, Interval, find_gaps
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 points = st.integers(0, 60)
 
 
-def stretches(*spans: tuple, unit: str = BYTES) -> list[Stretch]:
+def stretches(*spans: tuple, unit: str = BYTES) -> list[Interval]:
     """Stretches that were read one after the other: start, end and, unless it is `eve`, a source.
 
     A fourth member says for how many minutes the stretch grew.
@@ -25,14 +25,14 @@ def stretches(*spans: tuple, unit: str = BYTES) -> list[Stretch]:
         source, minutes = (*rest, *("eve", 0)[len(rest) :])
         began = NOON + timedelta(minutes=number)
         ended = began + timedelta(minutes=minutes)
-        made.append(Stretch(number, source, unit, start, end, began, ended))
+        made.append(Interval(number, source, unit, start, end, began, ended))
     return made
 
 
-def holes(read: list[Stretch], first: int = 0) -> list[tuple[int, int]]:
+def holes(read: list[Interval], first: int = 0) -> list[tuple[int, int]]:
     """The holes before the stretches from the `first` on."""
     judged = range(first, len(read))
-    return [(hole.start, hole.before.start) for hole in find_holes(read, judged)]
+    return [(hole.start, hole.before.start) for hole in find_gaps(read, judged)]
 
 
 def cuts(most: int = 60) -> st.SearchStrategy[list[tuple[int, int]]]:
@@ -146,10 +146,10 @@ def test_an_end_that_a_growing_row_has_swallowed_still_explains_a_copy():
 def test_ids_need_not_be_close_to_each_other():
     numbers = count(7, 1_000)
     read = [
-        Stretch(next(numbers), "eve", BYTES, start, end, NOON, NOON)
+        Interval(next(numbers), "eve", BYTES, start, end, NOON, NOON)
         for start, end in ((0, 5), (5, 9), (12, 20))
     ]
-    [hole] = find_holes(reversed(read), {stretch.id for stretch in read})
+    [hole] = find_gaps(reversed(read), {stretch.id for stretch in read})
     assert (hole.start, hole.before) == (9, read[2])
 
 

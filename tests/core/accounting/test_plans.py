@@ -10,7 +10,7 @@ from sqlalchemy import event
 
 from graph_rows import Graph, incident
 from session_rows import add_session
-from tocsin.accounting import Period, prove, trace
+from tocsin.accounting import Period, report_period, trace_incident
 from tocsin.model import Node, NodeKind, RelationType
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -62,7 +62,7 @@ async def eventful(happened, clock):
 
 async def test_no_statement_of_a_proof_walks_a_whole_table(eventful, clock, database):
     period = Period(clock.now() - timedelta(days=1), clock.now())
-    found = await plans(database, prove, period, clock.now())
+    found = await plans(database, report_period, period, clock.now())
     assert [plan for plan in found.values() if WALK.search(plan)] == []
     used = " | ".join(found.values())
     for search in (
@@ -79,7 +79,7 @@ async def test_no_statement_of_a_proof_walks_a_whole_table(eventful, clock, data
 async def test_no_statement_of_a_trace_walks_a_whole_table(eventful, database):
     session = Node(NodeKind.SESSION, await database.write(add_session))
     await Graph(database).tell(session, RelationType.EXAMINED, incident(1))
-    found = await plans(database, trace, 1)
+    found = await plans(database, trace_incident, 1)
     assert [plan for plan in found.values() if WALK.search(plan)] == []
     used = " | ".join(found.values())
     assert "ix_events_subject (subject=?)" in used

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from tocsin.delivery.destinations.records import Reason, State
-from tocsin.store.sequences import keep_events_from
+from tocsin.delivery.destinations.records import DestinationState, StopReason
+from tocsin.store.sequences import record_events_kept_from
 
 MINUTE = timedelta(minutes=1)
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -88,16 +88,16 @@ async def test_what_waits_is_told_with_its_next_attempt(happened, clock):
     ("members", "reason", "due_at"),
     [
         (
-            {"state": State.PAUSED, "reason": Reason.FAILING, "detail": "timed out"},
+            {"state": DestinationState.PAUSED, "reason": StopReason.FAILING, "detail": "timed out"},
             "its destination is paused: it kept failing: timed out: 503",
             "2026-11-21T12:10:00.000Z",
         ),
         (
-            {"state": State.DISABLED, "reason": Reason.MANUAL},
+            {"state": DestinationState.DISABLED, "reason": StopReason.MANUAL},
             "its destination is disabled: by hand: last tried: 503",
             None,
         ),
-        ({"state": State.DELETED}, "its destination is deleted: 503", None),
+        ({"state": DestinationState.DELETED}, "its destination is deleted: 503", None),
     ],
 )
 async def test_what_waits_for_its_destination_is_parked(happened, clock, members, reason, due_at):
@@ -135,7 +135,7 @@ async def test_periods_that_follow_each_other_share_nothing(happened, clock):
 
 @on_sqlite
 async def test_a_long_list_is_cut_and_its_length_told(happened, monkeypatch):
-    monkeypatch.setattr("tocsin.accounting.arrivals.MOST", 2)
+    monkeypatch.setattr("tocsin.accounting.arrivals.MAX_LISTED", 2)
     await happened.destination()
     for _ in range(3):
         await happened.deliver(await happened.emit(), "dead", reason="x")
@@ -237,14 +237,14 @@ async def test_a_database_in_which_nothing_happened_is_accounted_for(happened):
 async def test_incidents_of_before_what_is_kept_are_not_missed(happened, clock):
     await happened.sync()
     clock.advance(seconds=1)
-    await happened.database.write(keep_events_from, clock.now())
+    await happened.database.write(record_events_kept_from, clock.now())
     clock.advance(seconds=1)
     later = await happened.sync()
     assert await happened.unaccounted() == [("no-event", f"incident:{later}")]
 
 
 async def test_a_paused_destination_that_nobody_tries_is_missed(happened, clock):
-    paused = {"state": State.PAUSED, "reason": Reason.FAILING}
+    paused = {"state": DestinationState.PAUSED, "reason": StopReason.FAILING}
     await happened.destination(held_until=clock.now(), **paused)
     due = clock.now() + timedelta(hours=9)
     await happened.deliver(await happened.emit(), "pending", due=due)

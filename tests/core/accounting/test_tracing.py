@@ -9,7 +9,7 @@ import pytest
 from graph_rows import Graph
 from graph_rows import incident as incident_node
 from session_rows import add_session
-from tocsin.delivery.destinations.records import State
+from tocsin.delivery.destinations.records import DestinationState
 from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import Incident, Node, NodeKind, RelationType, Severity
 
@@ -67,7 +67,7 @@ async def test_of_what_is_pushed_no_later_push_is_told(happened, clock):
 async def test_every_delivery_is_told_with_every_attempt(happened, clock):
     await happened.sync()
     await happened.destination("soc")
-    await happened.destination("chat", state=State.PAUSED)
+    await happened.destination("chat", state=DestinationState.PAUSED)
     event = await happened.emit("incident:1")
     first = await happened.deliver(
         event, "delivered", "soc", attempts=2, remote_id="T-1", finished_at=clock.now()

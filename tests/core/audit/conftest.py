@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 import pytest
 from sqlalchemy import Connection, text
 
-from tocsin.audit import Entry, Sealer, record, verify
+from tocsin.audit import AuditRecord, Sealer, record, verify
 
 KEY = b"k" * 32
 
 
 @pytest.fixture
 def make_entry(clock):
-    def make(action: str = "api-key.create", **changes) -> Entry:
+    def make(action: str = "api-key.create", **changes) -> AuditRecord:
         values = {"at": clock.now(), "actor": "ann", "address": "192.0.2.1", "request_id": "r1"}
-        return Entry(action=action, **values | changes)
+        return AuditRecord(action=action, **values | changes)
 
     return make
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from tocsin.audit import EntryPage, list_entries, record
+from tocsin.audit import AuditPage, list_entries, record
 from tocsin.audit.details import clean_details
 
 JSON = st.recursive(
@@ -26,7 +26,7 @@ JSON = st.recursive(
 )
 
 
-def actions(page: EntryPage) -> list[str]:
+def actions(page: AuditPage) -> list[str]:
     return [entry["action"] for entry in page.entries]
 
 

@@ -15,8 +15,8 @@ from sqlalchemy import select
 from typer.testing import CliRunner
 
 from tocsin.cli import app
-from tocsin.delivery import Reason, State, Written, load_destination
-from tocsin.delivery.destinations.changing import create
+from tocsin.delivery import DestinationSpec, DestinationState, StopReason, load_destination
+from tocsin.delivery.destinations.changing import create_destination
 from tocsin.errors import OperatorError
 from tocsin.node import open_node
 from tocsin.recurrence import ScheduleDefinition
@@ -137,8 +137,8 @@ async def test_a_dry_run_does_nothing(run, write, write_schedules, database):
 
 
 async def test_what_cannot_be_applied_changes_nothing(run, write, database, clock):
-    api = Written("soc", "webhook", {}, ManagedBy.API, b"x")
-    await database.write(create, api, "ana", clock.now())
+    api = DestinationSpec("soc", "webhook", {}, ManagedBy.API, b"x")
+    await database.write(create_destination, api, "ana", clock.now())
     write(alpha="", soc="")
     status, words = await run()
     assert status == 2
@@ -269,7 +269,7 @@ async def test_a_node_says_what_was_not_applied_and_works_by_what_was(
         "destinations.soc: change",
         "schedules.hourly: disable",
     ]
-    assert (await database.read(load_destination, "desk")).state is State.ACTIVE
+    assert (await database.read(load_destination, "desk")).state is DestinationState.ACTIVE
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -283,7 +283,7 @@ async def test_a_node_that_is_alone_applies_its_file_itself(
     write()
     assert await differing(settings) == []
     assert (await load("hourly")).is_removed
-    assert (await database.read(load_destination, "soc")).reason is Reason.REMOVED
+    assert (await database.read(load_destination, "soc")).reason is StopReason.REMOVED
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

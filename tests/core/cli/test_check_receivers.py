@@ -11,7 +11,7 @@ import pytest
 import tocsin_templates
 from receiver_pages import ALL, PAGES
 from tocsin.cli.receiving import check_receivers
-from tocsin.registry import judge_configuration
+from tocsin.registry import check_configuration
 from tocsin.settings import Settings
 
 [_SHIPPED] = map(Path, tocsin_templates.tocsin_template_paths())
@@ -35,7 +35,7 @@ def receivers(tmp_path, monkeypatch, capsys):
 
     async def receivers(destination: str) -> list[str]:
         (tmp_path / "plugins.toml").write_text(f"{HEAD}[destinations.soc]\n{destination}")
-        configuration, problems = await judge_configuration(
+        configuration, problems = await check_configuration(
             tmp_path / "plugins.toml", templates_dir=templates if templates.is_dir() else None
         )
         is_well = check_receivers(configuration, Settings())

@@ -19,8 +19,8 @@ from sqlalchemy import URL, Connection, insert, update
 from graph_rows import incident
 from incident_rows import add_incidents
 from session_rows import add_session
-from tocsin.events import emit, mark_routed
-from tocsin.knowledge import Seen, record_relations
+from tocsin.events import emit_events, mark_routed
+from tocsin.knowledge import ObservedRelation, record_relations
 from tocsin.model import Event, EventType, Node, NodeKind, RelationType
 from tocsin.store import open_database
 from tocsin.store.tables import attempts, coverage, deliveries, destinations, events
@@ -51,7 +51,7 @@ def its_delivery(connection: Connection) -> None:
     now = datetime.now(UTC)
     kind = EventType.INCIDENT_ALERT
     event = Event(id="evt_1", event_type=kind, timestamp=now, data={}, subject="incident:1")
-    emit(connection, [event])
+    emit_events(connection, [event])
     mark_routed(connection, [event])
     soar = {"name": "soar", "plugin": "webhook", "managed_by": "api", "settings": {}}
     counts = {"revision": 1, "failures": 0, "holds": 0}
@@ -68,7 +68,7 @@ def its_delivery(connection: Connection) -> None:
 
 def its_investigation(connection: Connection) -> None:
     session_id = add_session(connection, now=datetime.now(UTC))
-    examined = Seen(
+    examined = ObservedRelation(
         Node(NodeKind.SESSION, session_id), RelationType.EXAMINED, incident(1), datetime.now(UTC)
     )
     record_relations(connection, {f"session:{session_id}#1": [examined]})

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from tocsin.credentials import Hasher
-from tocsin.credentials.memo import Memo
+from tocsin.credentials.memo import VerificationCache
 
 KEY, SECRET = "k" * 16, "s" * 43
 
@@ -74,7 +74,7 @@ async def test_whoever_goes_away_takes_nothing_from_the_others(hasher):
 
 
 def test_a_memory_fades(clock):
-    memo = Memo(clock, lifetime=timedelta(minutes=15))
+    memo = VerificationCache(clock, lifetime=timedelta(minutes=15))
     memo.add(b"a", "stored")
     clock.advance(minutes=14)
     assert memo.recall(b"a") == "stored"
@@ -83,7 +83,7 @@ def test_a_memory_fades(clock):
 
 
 def test_the_least_recently_used_is_forgotten_first(clock):
-    memo = Memo(clock, size=2)
+    memo = VerificationCache(clock, size=2)
     memo.add(b"a", "stored")
     memo.add(b"b", "stored")
     memo.recall(b"a")
@@ -92,17 +92,19 @@ def test_the_least_recently_used_is_forgotten_first(clock):
 
 
 def test_parts_cannot_be_shifted_between_identifier_and_secret(clock):
-    memo = Memo(clock)
+    memo = VerificationCache(clock)
     assert memo.digest("ab", "c") != memo.digest("a", "bc")
     assert memo.digest("a", "1:b") != memo.digest("a1:", "b")
 
 
 def test_two_processes_know_a_value_by_different_names(clock):
-    assert Memo(clock).digest(KEY, SECRET) != Memo(clock).digest(KEY, SECRET)
+    assert VerificationCache(clock).digest(KEY, SECRET) != VerificationCache(clock).digest(
+        KEY, SECRET
+    )
 
 
 def test_many_threads_may_ask_at_once(clock):
-    memo = Memo(clock, size=10)
+    memo = VerificationCache(clock, size=10)
 
     def work() -> None:
         for n in range(5000):

@@ -9,8 +9,8 @@ import structlog
 from sqlalchemy import delete, insert
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools
-from tocsin.delivery.destinations.records import Destination, columns_of
-from tocsin.events import emit, new_id
+from tocsin.delivery.destinations.records import Destination, destination_to_row
+from tocsin.events import emit_events, new_id
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations
 
@@ -66,7 +66,7 @@ async def add(database, made: Destination) -> Destination:
 
     def replace_it(connection) -> None:
         connection.execute(delete(destinations).where(destinations.c.name == made.name))
-        connection.execute(insert(destinations), columns_of(made))
+        connection.execute(insert(destinations), destination_to_row(made))
 
     await database.write(replace_it)
     return made
@@ -75,6 +75,6 @@ async def add(database, made: Destination) -> Destination:
 @pytest.fixture
 def store(database):
     async def store(*events: Event) -> None:
-        await database.write(emit, events)
+        await database.write(emit_events, events)
 
     return store

@@ -12,33 +12,37 @@ from hypothesis import strategies as st
 
 from tocsin.delivery.destinations.applying import (
     apply_destinations,
+    list_configured_destinations,
     plan_destinations,
-    written_in,
 )
-from tocsin.delivery.destinations.changing import Written, change, create
+from tocsin.delivery.destinations.changing import (
+    DestinationSpec,
+    change_destination,
+    create_destination,
+)
 from tocsin.delivery.destinations.records import (
     Destination,
-    Reason,
-    State,
+    DestinationState,
+    StopReason,
     load_destination,
     load_destinations,
 )
 from tocsin.errors import OperatorError
-from tocsin.registry import ManagedBy, Step, load_configuration
+from tocsin.registry import ManagedBy, PlannedChange, load_configuration
 
 from .conftest import destination
 
 SECRET = "whsec_" + "QUJD" * 10
 
 
-def soc(name: str = "soc", **settings) -> Written:
+def soc(name: str = "soc", **settings) -> DestinationSpec:
     table = {"plugin": "webhook", "url": "https://soc.example.org/", **settings}
-    return Written(name, "webhook", table, ManagedBy.FILE)
+    return DestinationSpec(name, "webhook", table, ManagedBy.FILE)
 
 
 @pytest.fixture
 def apply_now(database, clock):
-    async def apply_now(*wanted: Written) -> list[tuple[str, str]]:
+    async def apply_now(*wanted: DestinationSpec) -> list[tuple[str, str]]:
         steps = await database.write(apply_destinations, wanted, "ana", clock.now())
         return [(step.name, step.action) for step in steps]
 
@@ -60,7 +64,7 @@ def put(database, clock):
     async def put(name: str = "soc", **members) -> None:
         def work(connection) -> None:
             found = load_destination(connection, name)
-            change(connection, replace(found, **members), clock.now())
+            change_destination(connection, replace(found, **members), clock.now())
 
         await database.write(work)
 
@@ -79,7 +83,7 @@ async def test_what_a_file_has_otherwise_is_changed(apply_now, load):
     assert await apply_now(soc(timeout="9s")) == [("soc", "change")]
     changed = await load()
     assert (changed.settings["timeout"], changed.revision) == ("9s", 2)
-    other = Written("soc", "email", {"plugin": "email"}, ManagedBy.FILE)
+    other = DestinationSpec("soc", "email", {"plugin": "email"}, ManagedBy.FILE)
     assert await apply_now(other) == [("soc", "change")]
     assert (await load()).plugin == "email"
 
@@ -88,12 +92,12 @@ async def test_what_vanished_is_disabled_and_restored_when_it_is_back(apply_now,
     await apply_now(soc())
     assert await apply_now() == [("soc", "disable")]
     removed = await load()
-    assert (removed.state, removed.reason) == (State.DISABLED, Reason.REMOVED)
+    assert (removed.state, removed.reason) == (DestinationState.DISABLED, StopReason.REMOVED)
     assert not removed.is_routed
     assert await apply_now() == []
     assert await apply_now(soc()) == [("soc", "restore")]
     restored = await load()
-    assert (restored.state, restored.reason) == (State.ACTIVE, None)
+    assert (restored.state, restored.reason) == (DestinationState.ACTIVE, None)
 
 
 async def test_what_is_back_otherwise_is_restored_as_it_is_now(apply_now, load):
@@ -101,29 +105,31 @@ async def test_what_is_back_otherwise_is_restored_as_it_is_now(apply_now, load):
     await apply_now()
     assert await apply_now(soc(timeout="9s")) == [("soc", "change")]
     restored = await load()
-    assert (restored.state, restored.settings["timeout"]) == (State.ACTIVE, "9s")
+    assert (restored.state, restored.settings["timeout"]) == (DestinationState.ACTIVE, "9s")
 
 
 async def test_a_receiver_that_is_gone_stays_so_until_the_file_changes(apply_now, load, put):
     await apply_now(soc())
-    await put(state=State.DISABLED, reason=Reason.GONE, detail="410")
+    await put(state=DestinationState.DISABLED, reason=StopReason.GONE, detail="410")
     assert await apply_now(soc()) == []
-    assert (await load()).reason is Reason.GONE
+    assert (await load()).reason is StopReason.GONE
     assert await apply_now(soc(timeout="9s")) == [("soc", "change")]
     lifted = await load()
-    assert (lifted.state, lifted.reason, lifted.detail) == (State.ACTIVE, None, None)
+    assert (lifted.state, lifted.reason, lifted.detail) == (DestinationState.ACTIVE, None, None)
 
 
 async def test_a_pause_outlives_the_same_file(apply_now, load, put):
     await apply_now(soc())
-    await put(state=State.PAUSED, reason=Reason.FAILING)
+    await put(state=DestinationState.PAUSED, reason=StopReason.FAILING)
     assert await apply_now(soc()) == []
-    assert (await load()).state is State.PAUSED
+    assert (await load()).state is DestinationState.PAUSED
 
 
 async def test_what_was_made_over_http_is_left_alone(apply_now, load, database, clock):
-    made = Written("desk", "webhook", {"url": "https://desk.example.org/"}, ManagedBy.API, b"x")
-    await database.write(create, made, "ana", clock.now())
+    made = DestinationSpec(
+        "desk", "webhook", {"url": "https://desk.example.org/"}, ManagedBy.API, b"x"
+    )
+    await database.write(create_destination, made, "ana", clock.now())
     before = await load("desk")
     assert await apply_now(soc()) == [("soc", "create")]
     assert await apply_now() == [("soc", "disable")]
@@ -133,8 +139,8 @@ async def test_what_was_made_over_http_is_left_alone(apply_now, load, database, 
 async def test_a_name_that_was_taken_over_http_is_refused_and_nothing_applied(
     apply_now, database, clock
 ):
-    made = Written("soc", "webhook", {}, ManagedBy.API, b"x")
-    await database.write(create, made, "ana", clock.now())
+    made = DestinationSpec("soc", "webhook", {}, ManagedBy.API, b"x")
+    await database.write(create_destination, made, "ana", clock.now())
     with pytest.raises(OperatorError, match=r"destinations\.soc: .* made over HTTP"):
         await apply_now(soc("alpha"), soc())
     assert [it.name for it in await database.read(load_destinations)] == ["soc"]
@@ -142,14 +148,17 @@ async def test_a_name_that_was_taken_over_http_is_refused_and_nothing_applied(
 
 async def test_a_deleted_name_is_free_for_a_file(apply_now, load, put):
     await apply_now(soc())
-    await put(state=State.DELETED, reason=None, managed_by=ManagedBy.API)
+    await put(state=DestinationState.DELETED, reason=None, managed_by=ManagedBy.API)
     assert await apply_now(soc()) == [("soc", "create")]
-    assert ((await load()).managed_by, (await load()).state) == (ManagedBy.FILE, State.ACTIVE)
+    assert ((await load()).managed_by, (await load()).state) == (
+        ManagedBy.FILE,
+        DestinationState.ACTIVE,
+    )
 
 
 async def test_what_toml_alone_can_hold_is_no_difference(apply_now):
     table = tomllib.loads("plugin = 'x'\nsince = 2026-11-21\nat = 05:33:01")
-    written = Written("soc", "x", table, ManagedBy.FILE)
+    written = DestinationSpec("soc", "x", table, ManagedBy.FILE)
     assert await apply_now(written) == [("soc", "create")]
     assert await apply_now(written) == []
 
@@ -163,7 +172,7 @@ async def test_a_configuration_comes_to_destinations_and_observers(tmp_path, mon
     )
     configuration = await load_configuration(path)
     configuration = replace(configuration, observers={"enricher": print})
-    listed, heard = written_in(configuration)
+    listed, heard = list_configured_destinations(configuration)
     assert (listed.name, listed.managed_by) == ("soc", ManagedBy.FILE)
     assert listed.settings["secret"] == {"env": "SOC_SECRET"}
     assert SECRET not in str(listed)
@@ -174,12 +183,14 @@ NAMES = st.sampled_from(["a", "b", "c"])
 FILES = st.dictionaries(NAMES, st.sampled_from(["1s", "2s"]))
 
 
-def in_memory(known: dict[str, Destination], wanted: list[Written]) -> dict[str, Destination]:
+def in_memory(
+    known: dict[str, Destination], wanted: list[DestinationSpec]
+) -> dict[str, Destination]:
     """Return what the steps of a plan make of the destinations."""
     result, written = copy.copy(known), {it.name: it for it in wanted}
     for step in plan_destinations(list(known.values()), wanted):
         if step.action == "disable":
-            stopped = {"state": State.DISABLED, "reason": Reason.REMOVED}
+            stopped = {"state": DestinationState.DISABLED, "reason": StopReason.REMOVED}
             result[step.name] = replace(known[step.name], **stopped)
         else:
             made = written[step.name]
@@ -203,4 +214,4 @@ def test_whatever_files_follow_each_other_the_last_one_is_what_is_served(files):
 def test_steps_come_by_name():
     steps = plan_destinations([destination("b")], [soc("c"), soc("a")])
     expected = [("a", "create"), ("b", "disable"), ("c", "create")]
-    assert steps == [Step("destinations", name, action) for name, action in expected]
+    assert steps == [PlannedChange("destinations", name, action) for name, action in expected]

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.delivery.health.breaker import LONGEST_HOLD, Patience, Standing, Verdict, judge
+from tocsin.delivery.health.breaker import (
+    MAX_HOLD,
+    HealthStatus,
+    PausePolicy,
+    Verdict,
+    apply_verdict,
+)
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-PATIENCE = Patience(timedelta(minutes=5), 10, timedelta(minutes=1))
+PATIENCE = PausePolicy(timedelta(minutes=5), 10, timedelta(minutes=1))
 
 seconds = st.integers(0, 10_000).map(lambda n: timedelta(seconds=n))
 verdicts = st.sampled_from([it for it in Verdict if it is not Verdict.UNWANTED])
@@ -20,17 +26,17 @@ courses = st.lists(st.tuples(seconds, verdicts, st.none() | seconds), max_size=6
 
 def after(course, patience=PATIENCE):
     """Return the standing and the moment after a course of (time passed, verdict, asked)."""
-    standing, now = Standing(), NOW
+    standing, now = HealthStatus(), NOW
     for passed, verdict, asked in course:
         now += passed
-        standing = judge(standing, verdict, patience, now, asked)
+        standing = apply_verdict(standing, verdict, patience, now, asked)
     return standing, now
 
 
 @given(courses)
 def test_a_success_ends_whatever_was(course):
     standing, now = after(course)
-    assert judge(standing, Verdict.WELL, PATIENCE, now) == Standing()
+    assert apply_verdict(standing, Verdict.HEALTHY, PATIENCE, now) == HealthStatus()
 
 
 @given(courses)
@@ -38,7 +44,7 @@ def test_a_pause_needs_both_time_and_number(course):
     standing, now = after(course)
     failures, since = 0, None
     for passed, verdict, _ in course:
-        if verdict is Verdict.WELL:
+        if verdict is Verdict.HEALTHY:
             failures, since = 0, None
         elif verdict is not Verdict.NOTHING:
             failures += 1
@@ -58,7 +64,7 @@ def test_a_paused_destination_is_always_probed_again(course):
     if standing.is_paused:
         assert standing.held_until is not None
     if standing.held_until is not None:
-        assert standing.held_until <= now + LONGEST_HOLD + PATIENCE.probe_interval
+        assert standing.held_until <= now + MAX_HOLD + PATIENCE.probe_interval
 
 
 def test_steady_failures_pause_and_few_or_short_ones_do_not():
@@ -70,7 +76,7 @@ def test_steady_failures_pause_and_few_or_short_ones_do_not():
 
 def test_what_says_nothing_of_the_receiver_changes_nothing():
     standing, now = after([(timedelta(0), Verdict.FAILING, None)])
-    assert judge(standing, Verdict.NOTHING, PATIENCE, now) == standing
+    assert apply_verdict(standing, Verdict.NOTHING, PATIENCE, now) == standing
 
 
 @pytest.mark.parametrize(
@@ -78,21 +84,21 @@ def test_what_says_nothing_of_the_receiver_changes_nothing():
     [(None, 1), (timedelta(seconds=30), 30), (timedelta(days=2), 3600), (timedelta(0), 1)],
 )
 def test_a_throttled_receiver_is_left_alone_for_as_long_as_it_asks(asked, held):
-    standing = judge(Standing(), Verdict.THROTTLED, PATIENCE, NOW, asked)
+    standing = apply_verdict(HealthStatus(), Verdict.THROTTLED, PATIENCE, NOW, asked)
     assert standing.held_until == NOW + timedelta(seconds=held)
 
 
 def test_a_receiver_that_stays_throttled_is_left_alone_for_longer_each_time():
-    standing, now, holds = Standing(), NOW, []
+    standing, now, holds = HealthStatus(), NOW, []
     for _ in range(8):
-        standing = judge(standing, Verdict.THROTTLED, PATIENCE, now)
+        standing = apply_verdict(standing, Verdict.THROTTLED, PATIENCE, now)
         holds.append((standing.held_until - now).total_seconds())
         now = standing.held_until
     assert holds == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
 def test_answers_that_were_under_way_count_as_one_hold():
-    standing = Standing()
+    standing = HealthStatus()
     for _ in range(8):
-        standing = judge(standing, Verdict.THROTTLED, PATIENCE, NOW)
+        standing = apply_verdict(standing, Verdict.THROTTLED, PATIENCE, NOW)
     assert (standing.holds, standing.held_until) == (1, NOW + timedelta(seconds=1))

@@ -6,33 +6,33 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from tocsin.delivery.destinations.changing import (
-    Written,
-    amend,
-    bury,
-    change,
-    create,
-    delete,
-    disable,
-    resume,
+    DestinationSpec,
+    change_destination,
+    create_destination,
+    delete_destination,
+    disable_destination,
+    expire_deliveries,
+    resume_destination,
+    update_destination,
 )
 from tocsin.delivery.destinations.records import (
     Destination,
-    Reason,
-    State,
+    DestinationState,
+    StopReason,
     load_destination,
     load_destinations,
 )
-from tocsin.delivery.health.breaker import Standing
-from tocsin.delivery.queue.requeueing import unpark_all
+from tocsin.delivery.health.breaker import HealthStatus
+from tocsin.delivery.queue.requeueing import requeue_on_hold
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.errors import NameTakenError
-from tocsin.events import emit
+from tocsin.events import emit_events
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, remote_objects
 
 from .conftest import add, alert, destination
 
-WRITTEN = Written("soc", "obedient", {"timeout": "9s"}, ManagedBy.API, b"encrypted")
+WRITTEN = DestinationSpec("soc", "obedient", {"timeout": "9s"}, ManagedBy.API, b"encrypted")
 
 
 class Office:
@@ -43,8 +43,8 @@ class Office:
         self.clock = clock
         self.queue = SqlQueue(database)
 
-    async def make(self, written: Written = WRITTEN) -> Destination:
-        return await self.database.write(create, written, "ana", self.clock.now())
+    async def make(self, written: DestinationSpec = WRITTEN) -> Destination:
+        return await self.database.write(create_destination, written, "ana", self.clock.now())
 
     async def do(self, verb, *arguments) -> Destination:
         """Do something to the destination as it is now."""
@@ -63,7 +63,7 @@ class Office:
         event = alert()
 
         def work(connection) -> None:
-            emit(connection, [event])
+            emit_events(connection, [event])
             self.queue.offer(connection, [(event, name)], self.clock.now())
             offered = update(deliveries).where(deliveries.c.event_id == event.id)
             connection.execute(offered.values(state=state))
@@ -87,7 +87,7 @@ def office(database, clock) -> Office:
 async def test_what_is_created_is_active_and_comes_back_as_it_was(office):
     made = await office.make()
     assert await office.load() == made
-    assert (made.state, made.revision, made.created_by) == (State.ACTIVE, 1, "ana")
+    assert (made.state, made.revision, made.created_by) == (DestinationState.ACTIVE, 1, "ana")
     assert (made.created_at, made.secrets) == (office.clock.now(), b"encrypted")
 
 
@@ -95,13 +95,13 @@ async def test_a_name_is_taken_until_its_destination_is_deleted(office):
     await office.make()
     with pytest.raises(NameTakenError):
         await office.make()
-    await office.do(disable)
+    await office.do(disable_destination)
     with pytest.raises(NameTakenError):
         await office.make()
-    await office.do(delete)
+    await office.do(delete_destination)
     office.clock.advance(hours=1)
     anew = await office.make()
-    assert (anew.state, anew.revision) == (State.ACTIVE, 4)
+    assert (anew.state, anew.revision) == (DestinationState.ACTIVE, 4)
     assert anew.created_at == office.clock.now()
     assert await office.load() == anew
 
@@ -115,7 +115,7 @@ async def test_a_name_that_is_used_again_knows_no_object_of_the_one_before(offic
 
     made = await office.make()
     await database.write(remember)
-    await office.do(delete)
+    await office.do(delete_destination)
     await office.make()
     left = await database.read(lambda c: list(c.scalars(select(remote_objects.c.destination))))
     assert left == ["desk"]
@@ -124,43 +124,47 @@ async def test_a_name_that_is_used_again_knows_no_object_of_the_one_before(offic
 # Changing
 
 
-@pytest.mark.parametrize("verb", [change, disable, resume, delete])
+@pytest.mark.parametrize(
+    "verb", [change_destination, disable_destination, resume_destination, delete_destination]
+)
 async def test_every_change_begins_a_new_revision_and_a_new_account(office, database, verb):
-    await add(database, destination(standing=Standing(failures=7, holds=2)))
+    await add(database, destination(standing=HealthStatus(failures=7, holds=2)))
     changed = await office.do(verb)
-    assert (changed.revision, changed.standing) == (2, Standing())
+    assert (changed.revision, changed.standing) == (2, HealthStatus())
 
 
-PAUSED = {"state": State.PAUSED, "reason": Reason.FAILING, "detail": "503"}
-GONE = {"state": State.DISABLED, "reason": Reason.GONE, "detail": "410"}
-MANUAL = {"state": State.DISABLED, "reason": Reason.MANUAL}
-ANEW = Written("soc", "obedient", {"timeout": "8s"}, ManagedBy.API, b"other")
+PAUSED = {"state": DestinationState.PAUSED, "reason": StopReason.FAILING, "detail": "503"}
+GONE = {"state": DestinationState.DISABLED, "reason": StopReason.GONE, "detail": "410"}
+MANUAL = {"state": DestinationState.DISABLED, "reason": StopReason.MANUAL}
+ANEW = DestinationSpec("soc", "obedient", {"timeout": "8s"}, ManagedBy.API, b"other")
 
 
 @pytest.mark.parametrize(
     ("before", "asked", "after"),
     [
-        ({}, (None, True), (State.ACTIVE, 1)),
-        ({}, (None, False), (State.DISABLED, 2)),
-        ({}, (ANEW, None), (State.ACTIVE, 2)),
-        ({}, (ANEW, False), (State.DISABLED, 2)),
-        (PAUSED, (None, True), (State.ACTIVE, 2)),
-        (PAUSED, (None, False), (State.DISABLED, 2)),
-        (PAUSED, (ANEW, None), (State.ACTIVE, 2)),
-        (GONE, (None, True), (State.ACTIVE, 2)),
-        (GONE, (None, False), (State.DISABLED, 2)),
-        (GONE, (ANEW, None), (State.ACTIVE, 2)),
-        (MANUAL, (None, True), (State.ACTIVE, 2)),
-        (MANUAL, (None, False), (State.DISABLED, 1)),
-        (MANUAL, (ANEW, None), (State.DISABLED, 2)),
-        (MANUAL, (ANEW, True), (State.ACTIVE, 2)),
+        ({}, (None, True), (DestinationState.ACTIVE, 1)),
+        ({}, (None, False), (DestinationState.DISABLED, 2)),
+        ({}, (ANEW, None), (DestinationState.ACTIVE, 2)),
+        ({}, (ANEW, False), (DestinationState.DISABLED, 2)),
+        (PAUSED, (None, True), (DestinationState.ACTIVE, 2)),
+        (PAUSED, (None, False), (DestinationState.DISABLED, 2)),
+        (PAUSED, (ANEW, None), (DestinationState.ACTIVE, 2)),
+        (GONE, (None, True), (DestinationState.ACTIVE, 2)),
+        (GONE, (None, False), (DestinationState.DISABLED, 2)),
+        (GONE, (ANEW, None), (DestinationState.ACTIVE, 2)),
+        (MANUAL, (None, True), (DestinationState.ACTIVE, 2)),
+        (MANUAL, (None, False), (DestinationState.DISABLED, 1)),
+        (MANUAL, (ANEW, None), (DestinationState.DISABLED, 2)),
+        (MANUAL, (ANEW, True), (DestinationState.ACTIVE, 2)),
     ],
 )
 async def test_new_settings_end_every_stop_but_someones_own(office, database, before, asked, after):
     await add(database, destination(**before))
-    amended = await office.do(amend, *asked)
+    amended = await office.do(update_destination, *asked)
     assert (amended.state, amended.revision) == after
-    assert amended.reason is (Reason.MANUAL if amended.state is State.DISABLED else None)
+    assert amended.reason is (
+        StopReason.MANUAL if amended.state is DestinationState.DISABLED else None
+    )
     assert amended.detail is None
     if ANEW in asked:
         assert (amended.settings, amended.secrets) == ({"timeout": "8s"}, b"other")
@@ -170,10 +174,10 @@ async def test_new_settings_end_every_stop_but_someones_own(office, database, be
 async def test_what_comes_while_it_is_disabled_waits_and_is_sent_when_it_goes_on(office):
     await office.make()
     await office.offer()
-    disabled = await office.do(disable)
+    disabled = await office.do(disable_destination)
     assert (disabled.is_served, disabled.is_routed) == (False, True)
     await office.offer()
-    resumed = await office.do(resume)
+    resumed = await office.do(resume_destination)
     assert resumed.is_served
     assert len(await office.queue.claim("soc", 10, office.clock.now())) == 2
 
@@ -182,9 +186,9 @@ async def test_what_was_parked_is_tried_again_after_a_change(office, database):
     await office.make()
     for name in ("soc", "desk"):
         await office.offer(name, "parked")
-    await office.do(change)
+    await office.do(change_destination)
     assert [state for state, _ in await office.states()] == ["pending", "parked"]
-    assert await database.write(unpark_all, office.clock.now()) == 1
+    assert await database.write(requeue_on_hold, office.clock.now()) == 1
     assert [state for state, _ in await office.states()] == ["pending", "pending"]
 
 
@@ -195,20 +199,20 @@ async def test_what_waits_for_a_deleted_destination_is_dead_with_the_reason(offi
     await office.make()
     for state in ("delivered", "dead", "parked", "pending"):
         await office.offer(state=state)
-    await office.do(delete)
+    await office.do(delete_destination)
     buried = ("dead", "its destination was deleted")
     assert await office.states() == [("delivered", None), ("dead", None), buried, buried]
     assert await database.read(load_destinations) == []
     found = await office.load()
-    assert (found.state, found.secrets, found.is_routed) == (State.DELETED, None, False)
+    assert (found.state, found.secrets, found.is_routed) == (DestinationState.DELETED, None, False)
 
 
 async def test_what_was_under_way_is_buried_once_it_is_given_back(office, database):
     await office.make()
     await office.offer()
     claims = await office.queue.claim("soc", 1, office.clock.now())
-    await office.do(delete)
+    await office.do(delete_destination)
     assert await office.states() == [("pending", None)]
     await office.queue.release(claims, office.clock.now())
-    assert await database.write(bury, office.clock.now()) == 1
+    assert await database.write(expire_deliveries, office.clock.now()) == 1
     assert await office.states() == [("dead", "its destination was deleted")]

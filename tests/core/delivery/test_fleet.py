@@ -8,16 +8,21 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from tocsin.delivery.destinations.changing import change, delete, disable, resume
-from tocsin.delivery.destinations.observers import Observer
+from tocsin.delivery.destinations.changing import (
+    change_destination,
+    delete_destination,
+    disable_destination,
+    resume_destination,
+)
+from tocsin.delivery.destinations.observers import ObserverChannel
 from tocsin.delivery.measuring.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
-from tocsin.delivery.sending.fleet import Fleet
-from tocsin.events import Bells
+from tocsin.delivery.sending.fleet import WorkerPool
+from tocsin.events import Notifiers
 from tocsin.metrics import Metrics
-from tocsin.registry import Live, ManagedBy
+from tocsin.registry import LivePlugin, ManagedBy
 from tocsin.store.tables import deliveries
 
 from .conftest import add, alert, destination
@@ -37,7 +42,7 @@ class Workshop:
             raise self.error
         channel = self._make_channel(wanted.name)
         self.made.append(channel)
-        return Live(channel, self)
+        return LivePlugin(channel, self)
 
     async def close(self) -> None:
         self.closed += 1
@@ -49,8 +54,8 @@ def workshop(make_channel) -> Workshop:
 
 
 @pytest.fixture
-def bells() -> Bells:
-    return Bells()
+def bells() -> Notifiers:
+    return Notifiers()
 
 
 def make_router(database, clock, bells) -> Router:
@@ -60,7 +65,7 @@ def make_router(database, clock, bells) -> Router:
 
 @pytest.fixture
 async def fleet(workshop, database, clock, bells):
-    fleet = Fleet(
+    fleet = WorkerPool(
         workshop.make,
         renderer=Renderer([]),
         queue=SqlQueue(database),
@@ -108,7 +113,7 @@ async def test_every_destination_gets_a_worker_of_its_own(
 async def test_a_new_revision_gets_a_new_worker(fleet, workshop, database, store, deliver_all):
     made = await add(database, destination())
     await fleet.follow()
-    await database.write(change, made, made.updated_at)
+    await database.write(change_destination, made, made.updated_at)
     await fleet.follow()
     await store(alert())
     await deliver_all("soc")
@@ -120,13 +125,13 @@ async def test_what_comes_for_a_disabled_destination_waits_until_it_is_resumed(
 ):
     made = await add(database, destination())
     await fleet.follow()
-    stopped = await database.write(disable, made, made.updated_at)
+    stopped = await database.write(disable_destination, made, made.updated_at)
     await fleet.follow()
     await asyncio.gather(*fleet._ending)
     await store(alert())
     await deliver_all()
     assert (fleet.running, workshop.made[0].deliveries) == ([], [])
-    await database.write(resume, stopped, stopped.updated_at)
+    await database.write(resume_destination, stopped, stopped.updated_at)
     await fleet.follow()
     await deliver_all("soc")
     assert len(workshop.made[1].deliveries) == 1
@@ -138,7 +143,7 @@ async def test_what_waits_for_a_deleted_destination_is_dead_with_that_reason(
     made = await add(database, destination())
     await store(alert())
     await deliver_all()
-    await database.write(delete, made, clock.now())
+    await database.write(delete_destination, made, clock.now())
     row = await database.read(lambda c: c.execute(select(deliveries)).mappings().one())
     assert (row["state"], row["reason"]) == ("dead", "its destination was deleted")
 
@@ -164,7 +169,7 @@ async def test_a_destination_that_is_mended_is_served_at_once(fleet, workshop, d
     workshop.error = RuntimeError("no such device")
     await fleet.follow()
     workshop.error = None
-    await database.write(change, replace(made, settings={"mended": True}), clock.now())
+    await database.write(change_destination, replace(made, settings={"mended": True}), clock.now())
     await fleet.follow()
     assert fleet.running == ["soc"]
 
@@ -186,10 +191,12 @@ async def observe(fleet_parts, hook):
         from tocsin import Tools
 
         tools = Tools(name=made.name, http=None, clock=clock, log=None)
-        return Live(Observer(Observer.Settings(plugin="watcher"), tools, hook), Nothing())
+        return LivePlugin(
+            ObserverChannel(ObserverChannel.Settings(plugin="watcher"), tools, hook), Nothing()
+        )
 
     queue = SqlQueue(database)
-    return Fleet(
+    return WorkerPool(
         make,
         renderer=Renderer([]),
         queue=queue,

@@ -9,8 +9,8 @@ import structlog
 from sqlalchemy import Connection, event
 
 from tocsin import Tools, TryLater
-from tocsin.delivery import StoredAttempts
-from tocsin.delivery.health.pacing import begin_of, has_gathered
+from tocsin.delivery import StoredAttemptLog
+from tocsin.delivery.health.pacing import has_gathered, window_start
 
 from .conftest import Obedient, add, alert, destination
 from .test_worker import Desk, raising
@@ -99,7 +99,7 @@ async def test_what_waits_is_not_held_back_by_what_failed(desk, store, clock):
 )
 def test_stretches_are_counted_from_midnight(now, length, begin):
     moment = datetime(2026, 11, 21, *now, tzinfo=UTC)
-    assert begin_of(moment, length) == datetime(2026, 11, 21, *begin, tzinfo=UTC)
+    assert window_start(moment, length) == datetime(2026, 11, 21, *begin, tzinfo=UTC)
 
 
 def plan(connection: Connection, now: datetime) -> str:
@@ -126,7 +126,7 @@ async def test_asking_whether_it_is_time_goes_by_an_index(database, clock):
 
 
 async def test_a_channel_is_told_its_last_answer_until_the_delivery_arrives(desk, store, clock):
-    log = StoredAttempts(desk.database)
+    log = StoredAttemptLog(desk.database)
     desk.channel.answer = raising(TryLater("busy", response=b"one has it"), TryLater("away"))
     await store(alert(1))
     await desk.work()

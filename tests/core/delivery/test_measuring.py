@@ -12,16 +12,16 @@ from sqlalchemy import insert, text, update
 from sqlalchemy.dialects import sqlite
 
 from tocsin import Misconfigured, Receipt, Refused, TryLater
-from tocsin.delivery.destinations.records import Reason, State
-from tocsin.delivery.health.breaker import Standing
+from tocsin.delivery.destinations.records import DestinationState, StopReason
+from tocsin.delivery.health.breaker import HealthStatus
 from tocsin.delivery.measuring import backlog
 from tocsin.delivery.measuring.meters import OUTCOMES, DeliveryMetrics
-from tocsin.delivery.queue.seam import queued
+from tocsin.delivery.queue.seam import queue_topic
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Bells, new_id
+from tocsin.events import Notifiers, new_id
 from tocsin.metrics import KEPT, Metrics
 from tocsin.node import open_node
 from tocsin.settings import Settings
@@ -60,7 +60,7 @@ class Desk:
         self.queue = SqlQueue(database)
         self._metrics = Metrics(clock)
         self.metrics = DeliveryMetrics(self._metrics, database, clock)
-        bells = Bells()
+        bells = Notifiers()
         self.router = Router(self.queue, database, clock, bells, self.metrics.routed)
         self.worker = Worker(
             destination(),
@@ -68,7 +68,7 @@ class Desk:
             renderer=Renderer([]),
             queue=self.queue,
             database=database,
-            bell=bells[queued("soc")],
+            bell=bells[queue_topic("soc")],
             meter=self.metrics.meters.of("soc"),
         )
 
@@ -198,9 +198,9 @@ async def test_what_waits_is_counted_by_state_and_so_is_what_is_dead(desk, wait)
     assert exposed[DEAD, "soc"] == 1
 
 
-@pytest.mark.parametrize("state", [State.PAUSED, State.DISABLED])
+@pytest.mark.parametrize("state", [DestinationState.PAUSED, DestinationState.DISABLED])
 async def test_what_waits_for_its_destination_is_parked(desk, wait, state):
-    await add(desk.database, destination("other", state=state, reason=Reason.FAILING))
+    await add(desk.database, destination("other", state=state, reason=StopReason.FAILING))
     await wait("other")
     await wait("other", state="parked")
     exposed = await desk.expose()
@@ -233,16 +233,16 @@ async def test_events_wait_to_be_routed(desk, store):
 @pytest.mark.parametrize(
     ("state", "seconds", "breaker"),
     [
-        (State.ACTIVE, None, 0),
-        (State.ACTIVE, 60, 0),  # held back, since it had too much to do
-        (State.PAUSED, 60, 1),
-        (State.PAUSED, 0, 2),
-        (State.DISABLED, None, 0),
+        (DestinationState.ACTIVE, None, 0),
+        (DestinationState.ACTIVE, 60, 0),  # held back, since it had too much to do
+        (DestinationState.PAUSED, 60, 1),
+        (DestinationState.PAUSED, 0, 2),
+        (DestinationState.DISABLED, None, 0),
     ],
 )
 async def test_the_breaker_is_open_until_a_probe_is_due(desk, clock, state, seconds, breaker):
     until = None if seconds is None else clock.now() + KEPT + timedelta(seconds=seconds)
-    paused = destination("other", state=state, standing=Standing(held_until=until))
+    paused = destination("other", state=state, standing=HealthStatus(held_until=until))
     await add(desk.database, paused)
     exposed = await desk.expose()
     assert exposed[BREAKER, "other"] == breaker
@@ -252,7 +252,9 @@ async def test_the_breaker_is_open_until_a_probe_is_due(desk, clock, state, seco
 
 async def test_the_breaker_is_half_open_while_a_probe_is_under_way(desk, wait, clock):
     until = clock.now() + timedelta(minutes=1)
-    paused = destination("other", state=State.PAUSED, standing=Standing(held_until=until))
+    paused = destination(
+        "other", state=DestinationState.PAUSED, standing=HealthStatus(held_until=until)
+    )
     await add(desk.database, paused)
     await wait("other", number=1)
     assert (await desk.expose())[BREAKER, "other"] == 1
@@ -266,7 +268,7 @@ def series_of(exposed: Exposed, name: str) -> list[tuple]:
 
 async def remove(database, name: str) -> None:
     statement = update(destinations).where(destinations.c.name == name)
-    deleted = statement.values(state=State.DELETED)
+    deleted = statement.values(state=DestinationState.DELETED)
     await database.write(lambda connection: connection.execute(deleted) and None)
 
 
@@ -322,9 +324,9 @@ async def test_what_a_predecessor_left_is_taken_over(tmp_path, clock):
     event = alert()
 
     def offer(connection, queue) -> None:
-        from tocsin.events import emit
+        from tocsin.events import emit_events
 
-        emit(connection, [event])
+        emit_events(connection, [event])
         queue.offer(connection, [(event, "soc")], clock.now())
 
     async with open_node(settings, clock) as node:

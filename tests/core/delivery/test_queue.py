@@ -16,13 +16,13 @@ from tocsin.delivery.queue.seam import (
     HEARTBEAT,
     PARKED,
     PENDING,
-    Attempt,
-    Claimed,
+    AttemptResult,
+    ClaimedDelivery,
     DeliveryQueue,
 )
 from tocsin.delivery.queue.sql import SqlQueue
-from tocsin.delivery.routing.routes import Routes, route
-from tocsin.events import emit, unrouted
+from tocsin.delivery.routing.routes import Routes, route_events
+from tocsin.events import emit_events, load_unrouted
 from tocsin.model import Event
 from tocsin.store.tables import attempts, deliveries
 
@@ -38,27 +38,27 @@ class Queue:
         self.clock = clock
 
     async def offer(self, *events: Event, to: str = "soc") -> None:
-        await self.database.write(emit, events)
+        await self.database.write(emit_events, events)
         wanted = [(event, to) for event in events]
         await self.database.write(self.queue.offer, wanted, self.clock.now())
 
     async def claim(
         self, most: int = 10, of: str = "soc", *, in_order=False, home=""
-    ) -> list[Claimed]:
+    ) -> list[ClaimedDelivery]:
         return await self.queue.claim(of, most, self.clock.now(), in_order=in_order, home=home)
 
-    def attempt(self, claimed: Claimed, state: str = DELIVERED, **members) -> Attempt:
+    def attempt(self, claimed: ClaimedDelivery, state: str = DELIVERED, **members) -> AttemptResult:
         now = self.clock.now()
         facts = {"started_at": now, "ended_at": now, "due_at": now, "verdict": Verdict.NOTHING}
-        return Attempt(claimed=claimed, state=state, outcome=state, **{**facts, **members})
+        return AttemptResult(claimed=claimed, state=state, outcome=state, **{**facts, **members})
 
-    async def settle(self, *ended: Attempt) -> list[Attempt]:
+    async def settle(self, *ended: AttemptResult) -> list[AttemptResult]:
         return await self.queue.settle(ended)
 
-    async def extend(self, *claims: Claimed) -> list[Claimed]:
+    async def extend(self, *claims: ClaimedDelivery) -> list[ClaimedDelivery]:
         return await self.queue.extend(claims, self.clock.now())
 
-    async def release(self, *claims: Claimed, begun=False) -> None:
+    async def release(self, *claims: ClaimedDelivery, begun=False) -> None:
         await self.queue.release(claims, self.clock.now(), begun=begun)
 
     async def rows(self, table) -> list:
@@ -352,10 +352,10 @@ async def test_claims_in_order_at_the_same_time_never_share_a_subject(waiting):
 async def test_an_event_becomes_its_deliveries_exactly_once(waiting, database, clock):
     await add(database, destination("soc"))
     await add(database, destination("chat"))
-    await database.write(emit, [alert(n) for n in range(30)])
+    await database.write(emit_events, [alert(n) for n in range(30)])
     now = clock.now()
     await asyncio.gather(
-        *(database.write(route, waiting.queue, Routes(), 7, now) for _ in range(10))
+        *(database.write(route_events, waiting.queue, Routes(), 7, now) for _ in range(10))
     )
     assert len(await waiting.rows(deliveries)) == 60
-    assert await database.write(unrouted, 10) == []
+    assert await database.write(load_unrouted, 10) == []

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, event, update
 
 from delivery_rows import NOW, add_delivery, add_destination, add_event
-from tocsin.delivery.history.filters import DeliveryState, Filter
+from tocsin.delivery.history.filters import DeliveryFilter, DeliveryState
 from tocsin.delivery.history.reads import list_deliveries, load_delivery
 from tocsin.model import EventType
 from tocsin.store import counting
@@ -38,12 +38,12 @@ def add_some(connection: Connection) -> dict[str, str]:
         ({"state": DeliveryState.PARKED}, ["held", "parked"]),
         ({"state": DeliveryState.DELIVERED}, ["delivered"]),
         ({"state": DeliveryState.DEAD}, ["other", "dead"]),
-        ({"wanted": Filter(destination="slow")}, ["other", "held"]),
-        ({"wanted": Filter(destination="slow"), "state": DeliveryState.DEAD}, ["other"]),
-        ({"wanted": Filter(event_type=EventType.SCHEDULE_DISABLED)}, ["other"]),
-        ({"wanted": Filter(subject="incident:7")}, ["other"]),
-        ({"wanted": Filter(since=NOW + HOUR)}, ["other"]),
-        ({"wanted": Filter(until=NOW)}, ["held"]),
+        ({"wanted": DeliveryFilter(destination="slow")}, ["other", "held"]),
+        ({"wanted": DeliveryFilter(destination="slow"), "state": DeliveryState.DEAD}, ["other"]),
+        ({"wanted": DeliveryFilter(event_type=EventType.SCHEDULE_DISABLED)}, ["other"]),
+        ({"wanted": DeliveryFilter(subject="incident:7")}, ["other"]),
+        ({"wanted": DeliveryFilter(since=NOW + HOUR)}, ["other"]),
+        ({"wanted": DeliveryFilter(until=NOW)}, ["held"]),
     ],
 )
 async def test_a_list_holds_what_matches_the_newest_first(database, query, expected):
@@ -143,13 +143,22 @@ DEAD, PARKED, PENDING = DeliveryState.DEAD, DeliveryState.PARKED, DeliveryState.
     [
         ({"before": "dlv_2"}, "(id<?)"),
         ({"state": DEAD, "before": "dlv_2"}, "ix_deliveries_resting (state=? AND id<?)"),
-        ({"state": DEAD, "wanted": Filter(destination="soc")}, "ix_deliveries_resting (state=?)"),
-        ({"state": DEAD, "wanted": Filter(since=NOW)}, "ix_deliveries_resting (state=?)"),
+        (
+            {"state": DEAD, "wanted": DeliveryFilter(destination="soc")},
+            "ix_deliveries_resting (state=?)",
+        ),
+        ({"state": DEAD, "wanted": DeliveryFilter(since=NOW)}, "ix_deliveries_resting (state=?)"),
         ({"state": PARKED}, "ix_deliveries_resting (state=?)"),
         ({"state": PENDING}, "ix_deliveries_waiting (destination=?)"),
-        ({"wanted": Filter(subject="incident:7")}, "ix_events_subject (subject=?)"),
-        ({"wanted": Filter(since=NOW)}, "ix_events_timestamp (timestamp>? AND timestamp<?)"),
-        ({"wanted": Filter(until=NOW)}, "ix_events_timestamp (timestamp>? AND timestamp<?)"),
+        ({"wanted": DeliveryFilter(subject="incident:7")}, "ix_events_subject (subject=?)"),
+        (
+            {"wanted": DeliveryFilter(since=NOW)},
+            "ix_events_timestamp (timestamp>? AND timestamp<?)",
+        ),
+        (
+            {"wanted": DeliveryFilter(until=NOW)},
+            "ix_events_timestamp (timestamp>? AND timestamp<?)",
+        ),
     ],
 )
 async def test_a_list_goes_by_an_index(database, query, index):

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, event, update
 
 from delivery_rows import NOW, add_delivery, add_destination, rows
-from tocsin.delivery.history.filters import Filter, Resting
+from tocsin.delivery.history.filters import DeliveryFilter, ReplayableState
 from tocsin.delivery.history.replaying import (
     NoSuchDeliveryError,
     NotReplayableError,
-    Replayer,
+    ReplayRunner,
     replay_batch,
     replay_delivery,
 )
@@ -30,8 +30,8 @@ from tocsin.delivery.history.replays import (
     load_replay,
     measure_replay,
 )
-from tocsin.delivery.queue.seam import queued
-from tocsin.events import Bells
+from tocsin.delivery.queue.seam import queue_topic
+from tocsin.events import Notifiers
 from tocsin.store import open_database
 from tocsin.store.sqlite import make_engine
 from tocsin.store.tables import deliveries, metadata
@@ -80,9 +80,9 @@ async def test_one_that_is_not_there_is_said_to_be_none(database):
 # Many
 
 
-def begin(connection: Connection, state: Resting = Resting.DEAD, **wanted) -> str:
+def begin(connection: Connection, state: ReplayableState = ReplayableState.DEAD, **wanted) -> str:
     """Make a replay, and return its id."""
-    extent = measure_replay(connection, state, Filter(**wanted))
+    extent = measure_replay(connection, state, DeliveryFilter(**wanted))
     return create_replay(connection, extent, "ana", NOW)["id"]
 
 
@@ -98,10 +98,10 @@ async def finish(database, most: int = 500) -> list[int]:
     return done
 
 
-@pytest.mark.parametrize("state", list(Resting))
+@pytest.mark.parametrize("state", list(ReplayableState))
 async def test_a_replay_is_of_what_rests_in_its_state(database, state):
     def add(connection):
-        return {name: add_delivery(connection, name) for name in (*Resting, "pending")}
+        return {name: add_delivery(connection, name) for name in (*ReplayableState, "pending")}
 
     made = await database.write(add)
     replay = await database.write(begin, state)
@@ -219,11 +219,11 @@ async def test_nodes_that_replay_together_send_nothing_twice(database, migrated_
 async def test_the_loop_wakes_the_workers_of_what_it_sends_again(database, clock):
     await database.write(add_delivery)
     await database.write(begin)
-    bells = Bells()
-    replayer = Replayer(database, clock, bells)
+    bells = Notifiers()
+    replayer = ReplayRunner(database, clock, bells)
     assert await replayer.replay_waiting()
     async with asyncio.timeout(5):
-        await bells[queued("soc")].wait(timedelta(hours=1))
+        await bells[queue_topic("soc")].wait(timedelta(hours=1))
     assert not await replayer.replay_waiting()
 
 
@@ -231,8 +231,8 @@ async def test_the_loop_wakes_the_workers_of_what_it_sends_again(database, clock
 @pytest.mark.parametrize(
     ("state", "index"),
     [
-        (Resting.DEAD, "ix_deliveries_resting (state=? AND id>? AND id<?)"),
-        (Resting.DELIVERED, "sqlite_autoindex_deliveries_1 (id>? AND id<?)"),
+        (ReplayableState.DEAD, "ix_deliveries_resting (state=? AND id>? AND id<?)"),
+        (ReplayableState.DELIVERED, "sqlite_autoindex_deliveries_1 (id>? AND id<?)"),
     ],
 )
 async def test_a_batch_walks_on_from_where_the_one_before_ended(database, state, index):
@@ -305,7 +305,11 @@ ROWS = st.tuples(st.sampled_from(["dead", "parked", "delivered", "pending"]), st
 
 
 @settings(max_examples=60)
-@given(st.lists(ROWS, max_size=10), st.sampled_from(list(Resting)), st.lists(STEPS, max_size=25))
+@given(
+    st.lists(ROWS, max_size=10),
+    st.sampled_from(list(ReplayableState)),
+    st.lists(STEPS, max_size=25),
+)
 def test_each_delivery_that_matches_is_replayed_once_whatever_happens(made, state, steps):
     with TemporaryDirectory() as folder:
         engine = make_engine(Path(folder) / "replays.db")
@@ -317,7 +321,7 @@ def test_each_delivery_that_matches_is_replayed_once_whatever_happens(made, stat
         engine.dispose()
 
 
-def interleave(connection: Connection, made, state: Resting, steps) -> None:
+def interleave(connection: Connection, made, state: ReplayableState, steps) -> None:
     add_destination(connection)
     ids = [
         (add_delivery(connection, at_rest, to="soc" if is_ours else "other"), at_rest, is_ours)

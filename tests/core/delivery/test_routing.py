@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from tocsin.delivery.destinations.records import Reason, State
+from tocsin.delivery.destinations.records import DestinationState, StopReason
 from tocsin.delivery.queue.sql import SqlQueue
-from tocsin.delivery.routing.routes import Route, Routes, route
-from tocsin.events import emit
+from tocsin.delivery.routing.routes import Route, Routes, route_events
+from tocsin.events import emit_events
 from tocsin.model import EventType
 from tocsin.store.tables import deliveries
 
@@ -50,17 +50,17 @@ def test_severity_and_provider_concern_incident_alerts_alone(settings):
     ("members", "routed"),
     [
         ({}, True),
-        ({"state": State.PAUSED, "reason": Reason.FAILING}, True),
-        ({"state": State.DISABLED, "reason": Reason.MANUAL}, True),
-        ({"state": State.DISABLED, "reason": Reason.GONE}, True),
-        ({"state": State.DISABLED, "reason": Reason.REMOVED}, False),
-        ({"state": State.DELETED}, False),
+        ({"state": DestinationState.PAUSED, "reason": StopReason.FAILING}, True),
+        ({"state": DestinationState.DISABLED, "reason": StopReason.MANUAL}, True),
+        ({"state": DestinationState.DISABLED, "reason": StopReason.GONE}, True),
+        ({"state": DestinationState.DISABLED, "reason": StopReason.REMOVED}, False),
+        ({"state": DestinationState.DELETED}, False),
     ],
 )
 async def test_events_wait_for_destinations_that_may_come_back(database, clock, members, routed):
     await add(database, destination(**members))
-    await database.write(emit, [alert()])
-    await database.write(route, SqlQueue(database), Routes(), 10, clock.now())
+    await database.write(emit_events, [alert()])
+    await database.write(route_events, SqlQueue(database), Routes(), 10, clock.now())
     offered = await database.read(lambda c: c.scalars(select(deliveries.c.destination)).all())
     assert offered == (["soc"] if routed else [])
 
@@ -68,8 +68,11 @@ async def test_events_wait_for_destinations_that_may_come_back(database, clock, 
 async def test_a_change_concerns_the_very_next_event(database, clock):
     routes, queue = Routes(), SqlQueue(database)
     made = await add(database, destination())
-    await database.write(emit, [alert(1)])
-    assert await database.write(route, queue, routes, 9, clock.now()) == (1, frozenset({"soc"}))
+    await database.write(emit_events, [alert(1)])
+    assert await database.write(route_events, queue, routes, 9, clock.now()) == (
+        1,
+        frozenset({"soc"}),
+    )
     await add(database, replace(made, settings={"providers": ["cloud"]}, revision=2))
-    await database.write(emit, [alert(2)])
-    assert await database.write(route, queue, routes, 9, clock.now()) == (1, frozenset())
+    await database.write(emit_events, [alert(2)])
+    assert await database.write(route_events, queue, routes, 9, clock.now()) == (1, frozenset())

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import sqlite
 
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.queue.statements import CLAIMS
-from tocsin.events import emit
+from tocsin.events import emit_events
 from tocsin.store import open_database
 from tocsin.store.sqlite import make_engine
 from tocsin.store.tables import metadata
@@ -20,7 +20,7 @@ from .conftest import alert
 
 
 async def offer(database, clock, *events) -> None:
-    await database.write(emit, events)
+    await database.write(emit_events, events)
     wanted = [(event, "soc") for event in events]
     await database.write(SqlQueue(database).offer, wanted, clock.now())
 

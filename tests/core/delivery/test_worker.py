@@ -12,14 +12,19 @@ import structlog
 from sqlalchemy import func, select
 
 from tocsin import CredentialsRefused, Misconfigured, Receipt, Refused, TryLater
-from tocsin.delivery.destinations.records import Destination, Reason, State, load_destination
+from tocsin.delivery.destinations.records import (
+    Destination,
+    DestinationState,
+    StopReason,
+    load_destination,
+)
 from tocsin.delivery.measuring.meters import DeliveryMetrics
-from tocsin.delivery.queue.seam import queued
+from tocsin.delivery.queue.seam import queue_topic
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Bells
+from tocsin.events import Notifiers
 from tocsin.metrics import Metrics
 from tocsin.store.tables import attempts, audit, deliveries, events
 from workers import flush
@@ -34,7 +39,7 @@ class Desk:
         self.database = database
         self.clock = clock
         self.channel = channel
-        self.bells = Bells()
+        self.bells = Notifiers()
         self.queue = SqlQueue(database)
         self.metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.router = Router(self.queue, database, clock, self.bells, self.metrics.routed)
@@ -48,7 +53,7 @@ class Desk:
             renderer=Renderer([]),
             queue=self.queue,
             database=self.database,
-            bell=self.bells[queued(served.name)],
+            bell=self.bells[queue_topic(served.name)],
             meter=self.metrics.meters.of(served.name),
         )
 
@@ -362,10 +367,10 @@ async def test_a_destination_that_fails_steadily_is_paused_and_probed(make_desk,
     desk.channel.answer = raising(*(TryLater("down", status=500) for _ in range(9)))
     await store(*(alert(n) for n in range(4)))
     await fail(desk, clock, 1, seconds=2)
-    assert await standing(desk) == (State.ACTIVE, None)  # not for long enough
+    assert await standing(desk) == (DestinationState.ACTIVE, None)  # not for long enough
     clock.advance(seconds=10)
     await desk.work()
-    assert await standing(desk) == (State.PAUSED, Reason.FAILING)
+    assert await standing(desk) == (DestinationState.PAUSED, StopReason.FAILING)
     before = len(desk.channel.deliveries)
     clock.advance(seconds=59)
     await desk.work()
@@ -373,10 +378,10 @@ async def test_a_destination_that_fails_steadily_is_paused_and_probed(make_desk,
     clock.advance(seconds=2)
     await desk.work()
     assert len(desk.channel.deliveries) == before + 1  # a probe, which fails
-    assert await standing(desk) == (State.PAUSED, Reason.FAILING)
+    assert await standing(desk) == (DestinationState.PAUSED, StopReason.FAILING)
     clock.advance(seconds=61)
     await desk.work()
-    assert await standing(desk) == (State.ACTIVE, None)
+    assert await standing(desk) == (DestinationState.ACTIVE, None)
     assert await desk.unfinished() == 0
 
 
@@ -385,7 +390,7 @@ async def test_what_arrives_in_part_says_nothing_against_the_receiver(make_desk,
     desk.channel.answer = raising(*(TryLater("one is put off", partly=True) for _ in range(9)))
     await store(alert())
     await fail(desk, clock, 9, seconds=2)
-    assert await standing(desk) == (State.ACTIVE, None)
+    assert await standing(desk) == (DestinationState.ACTIVE, None)
     assert await desk.state() == ("pending", 9)
     await desk.work()
     assert await desk.state() == ("delivered", 10)
@@ -425,7 +430,7 @@ async def test_a_receiver_that_wants_no_more_gets_no_more(desk, store):
     await desk.work()
     await store(alert(2))
     await desk.work()
-    assert await standing(desk) == (State.DISABLED, Reason.GONE)
+    assert await standing(desk) == (DestinationState.DISABLED, StopReason.GONE)
     assert len(desk.channel.deliveries) == 1
     states = await desk.database.read(lambda c: list(c.scalars(select(deliveries.c.state))))
     assert sorted(states) == ["parked", "pending"]
@@ -455,8 +460,8 @@ async def test_turns_that_were_not_needed_are_not_lost(make_desk, store, clock):
 @pytest.mark.parametrize(
     "change",
     [
-        {"state": State.DISABLED, "reason": Reason.MANUAL},
-        {"state": State.DELETED},
+        {"state": DestinationState.DISABLED, "reason": StopReason.MANUAL},
+        {"state": DestinationState.DELETED},
         {"revision": 2},
     ],
 )
@@ -530,14 +535,14 @@ async def test_an_outage_uses_up_no_retries_and_its_end_sends_what_waits_at_once
     desk.channel.answer = raising(*(TryLater("down") for _ in range(12)))
     await store(*(alert(n) for n in range(3)))
     await desk.work()
-    assert await standing(desk) == (State.PAUSED, Reason.FAILING)
+    assert await standing(desk) == (DestinationState.PAUSED, StopReason.FAILING)
     for _ in range(9):  # probes, none of them when it was due
         clock.advance(seconds=61)
         await desk.work()
     assert (len(desk.channel.deliveries), await desk.unfinished()) == (12, 3)
     clock.advance(seconds=61)
     await desk.work()
-    assert await standing(desk) == (State.ACTIVE, None)
+    assert await standing(desk) == (DestinationState.ACTIVE, None)
     await desk.work()
     assert (len(desk.channel.deliveries), await desk.unfinished()) == (15, 0)
 

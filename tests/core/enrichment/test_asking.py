@@ -15,8 +15,8 @@ from tocsin import (
     Entity,
     EntityKind,
     Marking,
-    Outcome,
     Pap,
+    QueryOutcome,
     Refused,
     Relation,
     RelationType,
@@ -25,7 +25,7 @@ from tocsin import (
 )
 from tocsin.clock import SystemClock
 from tocsin.enrichment import Enrichers, EnrichmentMeters
-from tocsin.knowledge import known_markings
+from tocsin.knowledge import find_markings
 from tocsin.metrics import Metrics
 from tocsin.observables import Environment
 
@@ -42,7 +42,7 @@ async def test_only_entities_of_its_kinds_are_asked_for_each_once_and_in_their_o
     user = Entity(EntityKind.USER, "alice")
     asked = await enrichers.ask("source", [TWO, user, ONE, TWO, THREE], FREE)
     assert [it.entity for it in asked.enrichments] == [TWO, ONE]
-    assert (asked.outcome, asked.reason) == (Outcome.ANSWERED, None)
+    assert (asked.outcome, asked.reason) == (QueryOutcome.ANSWERED, None)
     assert script.asked == [[TWO.value, ONE.value, THREE.value]]
 
 
@@ -55,13 +55,13 @@ async def test_it_is_asked_in_batches_of_its_size(make):
 async def test_one_that_does_not_exist_is_refused(make):
     enrichers, _ = make()
     asked = await enrichers.ask("other", [ONE], FREE)
-    assert asked.outcome is Outcome.REFUSED
+    assert asked.outcome is QueryOutcome.REFUSED
 
 
 async def test_nothing_to_ask_for_is_answered_with_nothing(make):
     enrichers, script = make(online=True)
     asked = await enrichers.ask("source", [Entity(EntityKind.USER, "alice")], FREE)
-    assert (asked.enrichments, asked.outcome) == ((), Outcome.ANSWERED)
+    assert (asked.enrichments, asked.outcome) == ((), QueryOutcome.ANSWERED)
     assert not script.asked
 
 
@@ -80,7 +80,7 @@ async def test_what_is_marked_beyond_the_limits_is_refused_in_words_that_name_th
 ):
     enrichers, script = make(online=True)
     asked = await enrichers.ask("source", [ONE], marking)
-    assert asked.outcome is Outcome.REFUSED
+    assert asked.outcome is QueryOutcome.REFUSED
     assert words in asked.reason
     assert not script.asked
 
@@ -90,7 +90,7 @@ async def test_one_that_asks_nobody_outside_is_asked_whatever_the_marking(make):
     asked = await enrichers.ask(
         "source", [ONE, Entity(EntityKind.IP, "10.0.0.1")], Marking(Tlp.RED, Pap.RED)
     )
-    assert asked.outcome is Outcome.ANSWERED
+    assert asked.outcome is QueryOutcome.ANSWERED
     assert script.values == ["10.0.0.1", ONE.value]
 
 
@@ -100,7 +100,7 @@ async def test_what_is_internal_never_leaves_and_the_rest_is_answered(make):
     inside = Entity(EntityKind.IP, "10.0.0.1")
     asked = await enrichers.ask("source", [inside, ONE], FREE)
     assert [it.entity for it in asked.enrichments] == [ONE]
-    assert asked.outcome is Outcome.ANSWERED
+    assert asked.outcome is QueryOutcome.ANSWERED
     assert "internal" in asked.reason
     assert script.values == [ONE.value]
 
@@ -122,7 +122,7 @@ async def test_what_is_internal_never_leaves_and_the_rest_is_answered(make):
 async def test_a_url_with_a_login_or_that_cannot_be_read_never_leaves(make, value):
     enrichers, script = make(online=True)
     asked = await enrichers.ask("source", [Entity(EntityKind.URL, value)], FREE)
-    assert asked.outcome is Outcome.REFUSED
+    assert asked.outcome is QueryOutcome.REFUSED
     assert "hunter2" not in asked.reason
     assert not script.asked
 
@@ -150,7 +150,7 @@ async def test_what_an_enricher_relates_is_marked_as_the_entity_is(make, databas
     link = Relation(source=ONE, type=RelationType.RESOLVES_TO, target=TWO)
     script.tell(ONE, relations=(link,))
     await enrichers.ask("source", [ONE], Marking(Tlp.RED))
-    known = await database.read(known_markings, [TWO], {})
+    known = await database.read(find_markings, [TWO], {})
     assert known == {TWO: Marking(Tlp.RED)}
 
 
@@ -158,20 +158,20 @@ async def test_what_an_enricher_relates_is_marked_as_the_entity_is(make, databas
 async def test_what_is_no_sound_value_is_asked_of_nobody(make, value):
     enrichers, script = make()
     asked = await enrichers.ask("source", [Entity(EntityKind.IP, value), ONE], FREE)
-    assert asked.outcome is Outcome.ANSWERED
+    assert asked.outcome is QueryOutcome.ANSWERED
     assert script.values == [ONE.value]
 
 
 @pytest.mark.parametrize(
     ("error", "outcome", "reason"),
     [
-        (TryLater("busy"), Outcome.UNAVAILABLE, "busy"),
-        (Broken("nonsense"), Outcome.UNAVAILABLE, "nonsense"),
-        (ZeroDivisionError("a secret"), Outcome.UNAVAILABLE, "it failed (ZeroDivisionError)"),
-        (asyncio.CancelledError(), Outcome.UNAVAILABLE, "it failed (CancelledError)"),
-        (SystemExit(1), Outcome.UNAVAILABLE, "it failed (SystemExit)"),
-        (Refused("no"), Outcome.REFUSED, "no"),
-        (CredentialsRefused("bad key"), Outcome.REFUSED, "bad key"),
+        (TryLater("busy"), QueryOutcome.UNAVAILABLE, "busy"),
+        (Broken("nonsense"), QueryOutcome.UNAVAILABLE, "nonsense"),
+        (ZeroDivisionError("a secret"), QueryOutcome.UNAVAILABLE, "it failed (ZeroDivisionError)"),
+        (asyncio.CancelledError(), QueryOutcome.UNAVAILABLE, "it failed (CancelledError)"),
+        (SystemExit(1), QueryOutcome.UNAVAILABLE, "it failed (SystemExit)"),
+        (Refused("no"), QueryOutcome.REFUSED, "no"),
+        (CredentialsRefused("bad key"), QueryOutcome.REFUSED, "bad key"),
     ],
 )
 async def test_each_failure_has_its_outcome_and_its_reason(make, error, outcome, reason):
@@ -188,7 +188,7 @@ async def test_a_failure_for_one_costs_only_that_one(make):
     script.errors[TWO.value] = Broken("nonsense")
     asked = await enrichers.ask("source", [ONE, TWO, THREE], FREE)
     assert [it.entity for it in asked.enrichments] == [ONE, THREE]
-    assert (asked.outcome, asked.reason) == (Outcome.ANSWERED, "nonsense")
+    assert (asked.outcome, asked.reason) == (QueryOutcome.ANSWERED, "nonsense")
 
 
 async def test_one_that_fails_again_and_again_is_asked_no_more(make):
@@ -218,7 +218,7 @@ async def test_what_takes_too_long_is_given_up(make):
 
     asker.enricher.enrich = forever
     asked = await enrichers.ask("source", [ONE], FREE)
-    assert (asked.outcome, asked.reason) == (Outcome.UNAVAILABLE, "no answer within 0.02 s")
+    assert (asked.outcome, asked.reason) == (QueryOutcome.UNAVAILABLE, "no answer within 0.02 s")
 
 
 async def test_one_that_asks_for_a_pause_is_left_alone_until_then(make, clock):
@@ -227,7 +227,7 @@ async def test_one_that_asks_for_a_pause_is_left_alone_until_then(make, clock):
     await enrichers.ask("source", [ONE], FREE)
     script.asked.clear()
     held = await enrichers.ask("source", [TWO], FREE)
-    assert held.outcome is Outcome.UNAVAILABLE
+    assert held.outcome is QueryOutcome.UNAVAILABLE
     assert "left alone until 2026-11-21T12:05:00.000Z" in held.reason
     assert not script.asked
     clock.advance(minutes=5)
@@ -242,9 +242,9 @@ async def test_one_that_is_throttled_without_saying_for_how_long_is_left_alone_a
     script.errors[ONE.value] = TryLater("too many", throttled=True)
     await enrichers.ask("source", [ONE], FREE)
     clock.advance(seconds=59)
-    assert (await enrichers.ask("source", [TWO], FREE)).outcome is Outcome.UNAVAILABLE
+    assert (await enrichers.ask("source", [TWO], FREE)).outcome is QueryOutcome.UNAVAILABLE
     clock.advance(seconds=1)
-    assert (await enrichers.ask("source", [TWO], FREE)).outcome is Outcome.ANSWERED
+    assert (await enrichers.ask("source", [TWO], FREE)).outcome is QueryOutcome.ANSWERED
 
 
 async def test_no_more_are_asked_for_in_a_minute_than_the_settings_have_it(make, clock):
@@ -264,7 +264,7 @@ async def test_it_waits_for_its_turn_as_long_as_one_question_may_take(make, cloc
     enrichers, script = make(online=True, requests_per_minute=60, timeout=timedelta(seconds=20))
     many = [Entity(EntityKind.IP, f"203.0.113.{n}") for n in range(70)]
     asked = await enrichers.ask("source", many, FREE)
-    assert (asked.outcome, asked.reason) == (Outcome.ANSWERED, None)
+    assert (asked.outcome, asked.reason) == (QueryOutcome.ANSWERED, None)
     assert len(script.asked) == 70
 
 
@@ -272,9 +272,9 @@ async def test_the_rate_of_one_is_not_that_of_another(database, clock, make):
     from_conftest, _ = make(online=True, requests_per_minute=1)
     one = from_conftest._askers["source"].enricher
     enrichers = Enrichers({"a": one, "b": one}, Environment(), database, clock)
-    assert (await enrichers.ask("a", [ONE], FREE)).outcome is Outcome.ANSWERED
-    assert (await enrichers.ask("b", [ONE], FREE)).outcome is Outcome.ANSWERED
-    assert (await enrichers.ask("a", [TWO], FREE)).outcome is Outcome.UNAVAILABLE
+    assert (await enrichers.ask("a", [ONE], FREE)).outcome is QueryOutcome.ANSWERED
+    assert (await enrichers.ask("b", [ONE], FREE)).outcome is QueryOutcome.ANSWERED
+    assert (await enrichers.ask("a", [TWO], FREE)).outcome is QueryOutcome.UNAVAILABLE
 
 
 async def test_what_was_not_asked_for_is_dropped(make):
@@ -289,7 +289,7 @@ async def test_one_that_returns_something_else_has_failed(make, returned):
     enrichers, script = make()
     script.returned = returned
     asked = await enrichers.ask("source", [ONE], FREE)
-    assert asked.outcome is Outcome.UNAVAILABLE
+    assert asked.outcome is QueryOutcome.UNAVAILABLE
     assert "enrichments from `enrich`" in asked.reason
 
 

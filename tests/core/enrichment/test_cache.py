@@ -13,13 +13,13 @@ from tocsin import (
     Entity,
     EntityKind,
     Marking,
-    Outcome,
+    QueryOutcome,
     Relation,
     RelationType,
     Tlp,
     TryLater,
 )
-from tocsin.enrichment.cache import Difference, look_up, store
+from tocsin.enrichment.cache import EnrichmentDifference, look_up_enrichments, store_enrichments
 from tocsin.store.tables import enrichments, relation_sources, relations
 
 ONE, TWO = (Entity(EntityKind.IP, f"198.51.100.{n}") for n in (1, 2))
@@ -43,7 +43,7 @@ async def test_that_nothing_is_known_is_remembered_as_well(make):
     enrichers, script = make(online=True)
     for _ in range(2):
         asked = await enrichers.ask("source", [ONE], AMBER)
-        assert (asked.enrichments, asked.outcome) == ((), Outcome.ANSWERED)
+        assert (asked.enrichments, asked.outcome) == ((), QueryOutcome.ANSWERED)
     assert len(script.asked) == 1
 
 
@@ -70,7 +70,7 @@ async def test_an_expired_answer_is_used_with_its_date_while_the_source_is_away(
     clock.advance(hours=2)
     script.errors[ONE.value] = TryLater("it is away")
     asked = await enrichers.ask("source", [ONE], AMBER)
-    assert asked.outcome is Outcome.ANSWERED
+    assert asked.outcome is QueryOutcome.ANSWERED
     assert asked.reason == "it is away; an earlier answer is used"
     [known] = asked.enrichments
     assert known.summary == "Seen. (as of 2026-11-21T12:00:00.000Z)"
@@ -83,7 +83,7 @@ async def test_an_answer_that_is_long_expired_is_not_used(make, clock):
     await enrichers.ask("source", [ONE], AMBER)
     clock.advance(days=8)
     script.errors[ONE.value] = Broken("nonsense")
-    assert (await enrichers.ask("source", [ONE], AMBER)).outcome is Outcome.UNAVAILABLE
+    assert (await enrichers.ask("source", [ONE], AMBER)).outcome is QueryOutcome.UNAVAILABLE
 
 
 async def test_a_marking_that_forbids_asking_forbids_earlier_answers_too(make):
@@ -91,7 +91,7 @@ async def test_a_marking_that_forbids_asking_forbids_earlier_answers_too(make):
     script.tell(ONE)
     await enrichers.ask("source", [ONE], AMBER)
     asked = await enrichers.ask("source", [ONE], Marking(Tlp.RED))
-    assert (asked.enrichments, asked.outcome) == ((), Outcome.REFUSED)
+    assert (asked.enrichments, asked.outcome) == ((), QueryOutcome.REFUSED)
 
 
 async def test_what_is_known_comes_back_as_it_was_said(make, database):
@@ -108,7 +108,7 @@ async def test_what_is_known_comes_back_as_it_was_said(make, database):
     )
     asked = await enrichers.ask("source", [ONE], AMBER)
     [said] = asked.enrichments
-    kept = await database.read(look_up, "source", [ONE, TWO])
+    kept = await database.read(look_up_enrichments, "source", [ONE, TWO])
     assert kept[ONE].enrichment == said
     assert list(kept) == [ONE]
     assert (said.score, said.tags, said.techniques) == (100, ("a",), ("T1059.001",))
@@ -157,13 +157,15 @@ async def test_what_is_different_is_told_from_what_is_the_same(database, clock):
 
     async def keep(answer):
         now = clock.now()
-        return await database.write(store, "source", {ONE: answer}, now, now + timedelta(days=1))
+        return await database.write(
+            store_enrichments, "source", {ONE: answer}, now, now + timedelta(days=1)
+        )
 
     assert await keep(None) == {}
-    assert await keep(say("a")) == {ONE: Difference.NEW}
-    assert await keep(say("a")) == {ONE: Difference.SAME}
-    assert await keep(say("b")) == {ONE: Difference.DIFFERENT}
-    assert await keep(None) == {ONE: Difference.GONE}
+    assert await keep(say("a")) == {ONE: EnrichmentDifference.NEW}
+    assert await keep(say("a")) == {ONE: EnrichmentDifference.SAME}
+    assert await keep(say("b")) == {ONE: EnrichmentDifference.DIFFERENT}
+    assert await keep(None) == {ONE: EnrichmentDifference.GONE}
     assert await keep(None) == {}
 
 
@@ -185,7 +187,7 @@ async def test_when_something_changed_is_kept_apart_from_when_it_was_asked(make,
     for _ in range(2):
         await enrichers.ask("source", [ONE], AMBER)
         clock.advance(hours=2)
-    [kept] = (await database.read(look_up, "source", [ONE])).values()
+    [kept] = (await database.read(look_up_enrichments, "source", [ONE])).values()
     assert (kept.changed_at, kept.fetched_at) == (began, began + timedelta(hours=2))
 
 
@@ -194,7 +196,7 @@ async def test_what_is_kept_is_found_by_the_primary_key(database):
     def plan(connection):
         said = []
         event.listen(connection, "before_cursor_execute", lambda *a: said.append((a[2], a[3])))
-        look_up(connection, "source", [ONE, TWO, DOMAIN])
+        look_up_enrichments(connection, "source", [ONE, TWO, DOMAIN])
         return [
             row[3]
             for statement, parameters in list(said)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from incident_rows import add_incidents
-from tocsin import Broken, Entity, EntityKind, Marking, Outcome, Tlp
-from tocsin.enrichment import Difference, Enrichers, IncidentEnriching
+from tocsin import Broken, Entity, EntityKind, Marking, QueryOutcome, Tlp
+from tocsin.enrichment import Enrichers, EnrichmentDifference, IncidentEnricher
 from tocsin.enrichment.incidents import MOST_ENTITIES
 from tocsin.observables import Environment
 
@@ -25,11 +25,11 @@ def sources(clock):
 
 
 @pytest.fixture
-def enriching(database, clock, sources) -> IncidentEnriching:
+def enriching(database, clock, sources) -> IncidentEnricher:
     made = {name: source for name, (source, _) in sources.items()}
     markings = {"sensors": Marking(), "secret": Marking(Tlp.RED)}
     enrichers = Enrichers(made, Environment(), database, clock, markings=markings)
-    return IncidentEnriching(enrichers, database, markings)
+    return IncidentEnricher(enrichers, database, markings)
 
 
 @pytest.fixture
@@ -54,13 +54,13 @@ async def test_what_each_says_of_each_is_told_by_entity_and_then_by_enricher(
             script.tell(entity)
     changes = await enriching.enrich(number)
     assert told(changes) == [
-        (DOMAIN.value, "lists", Difference.NEW),
-        (DOMAIN.value, "vendor", Difference.NEW),
-        (OUTSIDE.value, "lists", Difference.NEW),
-        (OUTSIDE.value, "vendor", Difference.NEW),
+        (DOMAIN.value, "lists", EnrichmentDifference.NEW),
+        (DOMAIN.value, "vendor", EnrichmentDifference.NEW),
+        (OUTSIDE.value, "lists", EnrichmentDifference.NEW),
+        (OUTSIDE.value, "vendor", EnrichmentDifference.NEW),
     ]
     assert [(it.entity, it.enricher, it.outcome) for it in changes.skipped] == [
-        (INSIDE, "vendor", Outcome.REFUSED)
+        (INSIDE, "vendor", QueryOutcome.REFUSED)
     ]
     assert changes.failed == ()
 
@@ -75,9 +75,9 @@ async def test_a_second_time_says_what_is_different_and_what_is_gone(enriching, 
     del lists.known[DOMAIN.value]
     changes = await enriching.enrich(number)
     assert told(changes) == [
-        (DOMAIN.value, "lists", Difference.GONE),
-        (DOMAIN.value, "vendor", Difference.SAME),
-        (OUTSIDE.value, "lists", Difference.DIFFERENT),
+        (DOMAIN.value, "lists", EnrichmentDifference.GONE),
+        (DOMAIN.value, "vendor", EnrichmentDifference.SAME),
+        (OUTSIDE.value, "lists", EnrichmentDifference.DIFFERENT),
     ]
     assert changes.changes[0].enrichment is None
 
@@ -94,7 +94,7 @@ async def test_one_that_is_broken_costs_only_itself(enriching, sources, number):
     lists.tell(DOMAIN)
     vendor.errors = {entity.value: Broken("nonsense") for entity in (OUTSIDE, DOMAIN)}
     changes = await enriching.enrich(number)
-    assert told(changes) == [(DOMAIN.value, "lists", Difference.NEW)]
+    assert told(changes) == [(DOMAIN.value, "lists", EnrichmentDifference.NEW)]
     assert [(it.entity, it.enricher, it.reason) for it in changes.failed] == [
         (DOMAIN, "vendor", "nonsense"),
         (OUTSIDE, "vendor", "nonsense"),

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from incident_rows import add_incidents
-from tocsin import Broken, Entity, EntityKind, Marking, Outcome, Tlp
-from tocsin.enrichment import Enrichers, IncidentEnriching
+from tocsin import Broken, Entity, EntityKind, Marking, QueryOutcome, Tlp
+from tocsin.enrichment import Enrichers, IncidentEnricher
 from tocsin.observables import Environment
 
 from .conftest import make_source
@@ -67,7 +67,9 @@ async def test_several_at_once_are_one_question_and_all_have_its_answer(make):
 async def test_that_nothing_is_known_is_shared_too(make):
     enrichers, script = make(online=True)
     two = await asyncio.gather(*(enrichers.ask("source", [ONE], AMBER) for _ in range(2)))
-    assert [(asked.enrichments, asked.outcome) for asked in two] == [((), Outcome.ANSWERED)] * 2
+    assert [(asked.enrichments, asked.outcome) for asked in two] == [
+        ((), QueryOutcome.ANSWERED)
+    ] * 2
     assert script.asked == [[ONE.value]]
 
 
@@ -79,10 +81,10 @@ async def test_a_failure_is_shared_by_those_who_waited_and_by_nobody_who_comes_l
     second = await begun(enrichers, [ONE])
     let_go.set()
     for told in (await first, await second):
-        assert (told.outcome, told.reason) == (Outcome.UNAVAILABLE, "nonsense")
+        assert (told.outcome, told.reason) == (QueryOutcome.UNAVAILABLE, "nonsense")
     assert script.asked == [[ONE.value]]
     script.errors.clear()
-    assert (await enrichers.ask("source", [ONE], AMBER)).outcome is Outcome.ANSWERED
+    assert (await enrichers.ask("source", [ONE], AMBER)).outcome is QueryOutcome.ANSWERED
 
 
 async def test_of_several_only_those_are_asked_for_that_nobody_asks_for(make):
@@ -142,7 +144,7 @@ async def test_one_who_has_less_time_than_the_answer_takes_waits_no_longer(slow)
         async with asyncio.timeout(0.01):
             await enrichers.ask("source", [ONE], AMBER)
     let_go.set()
-    assert (await first).outcome is Outcome.ANSWERED
+    assert (await first).outcome is QueryOutcome.ANSWERED
     assert script.asked == [[ONE.value]]
 
 
@@ -152,7 +154,7 @@ async def test_what_may_not_be_asked_is_not_learned_from_who_may(slow):
     first = await begun(enrichers, [ONE])
     await asked.wait()
     refused = await enrichers.ask("source", [ONE], Marking(Tlp.RED))
-    assert (refused.enrichments, refused.outcome) == ((), Outcome.REFUSED)
+    assert (refused.enrichments, refused.outcome) == ((), QueryOutcome.REFUSED)
     let_go.set()
     assert (await first).enrichments
 
@@ -187,7 +189,7 @@ async def test_an_incident_enriched_twice_at_once_is_one_question(database, cloc
     script.tell(ONE)
     markings = {"edge": AMBER}
     enrichers = Enrichers({"source": source}, Environment(), database, clock, markings=markings)
-    enriching = IncidentEnriching(enrichers, database, markings)
+    enriching = IncidentEnricher(enrichers, database, markings)
     for changes in await asyncio.gather(enriching.enrich(number), enriching.enrich(number)):
         assert [it.entity for it in changes.changes] == [ONE]
     assert script.asked == [[ONE.value]]

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tocsin.clock import isoformat
 from tocsin.events.payloads import ENVELOPES, IncidentAlert
 from tocsin.incidents.representation import COLUMNS
-from tocsin.incidents.storing.alerting import AlertPolicy, alert_event
+from tocsin.incidents.storing.alerting import AlertPolicy, build_alert_event
 from tocsin.model import Entity, EntityKind, EventType
 
 POLICY = AlertPolicy(public_url="https://tocsin.example")
@@ -24,7 +24,9 @@ def event(clock):
         "provider": "sensors",
     }
     moments = dict.fromkeys(("occurred_at", "created_at", "updated_at"), clock.now())
-    return alert_event(columns | moments, [Entity(EntityKind.IP, "192.0.2.1")], POLICY, clock.now())
+    return build_alert_event(
+        columns | moments, [Entity(EntityKind.IP, "192.0.2.1")], POLICY, clock.now()
+    )
 
 
 def test_every_kind_of_event_has_a_model():

@@ -23,8 +23,8 @@ from tocsin import (
     Tools,
     Window,
 )
-from tocsin.events import Bells
-from tocsin.incidents import ProviderSync, Surroundings
+from tocsin.events import Notifiers
+from tocsin.incidents import ProviderSync, SyncContext
 
 PUBLIC_URL = "https://tocsin.example.org"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -93,8 +93,8 @@ class Archive(Provider):
 
 
 @pytest.fixture
-def around(database, clock) -> Surroundings:
-    return Surroundings(database, clock, Bells(), PUBLIC_URL, jitter=lambda: 0.0)
+def around(database, clock) -> SyncContext:
+    return SyncContext(database, clock, Notifiers(), PUBLIC_URL, jitter=lambda: 0.0)
 
 
 @pytest.fixture

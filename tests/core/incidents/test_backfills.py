@@ -17,11 +17,11 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin.accounting import Period, prove
+from tocsin.accounting import Period, report_period
 from tocsin.clock import isoformat
 from tocsin.incidents import (
+    BackfillOrigin,
     BackfillState,
-    Origin,
     ProviderSync,
     create_backfill,
     end_backfill,
@@ -29,8 +29,8 @@ from tocsin.incidents import (
     list_coverage,
 )
 from tocsin.incidents.backfills.records import load_backfill
-from tocsin.incidents.backfills.running import LATE, RETRIES, UNTIL_MENDED
-from tocsin.incidents.syncing.lease import Lease
+from tocsin.incidents.backfills.running import DEFAULT_LATENESS, MISCONFIGURED_PAUSE, RETRIES
+from tocsin.incidents.syncing.lease import ProviderLease
 from tocsin.store.tables import backfills, events, incidents, rereads
 
 HOUR = timedelta(hours=1)
@@ -45,7 +45,7 @@ def ask(database, clock):
             name,
             Window(start, start + hours * HOUR),
             alert=alert,
-            origin=Origin.OPERATOR,
+            origin=BackfillOrigin.OPERATOR,
             by="ana",
             now=clock.now(),
         )
@@ -189,9 +189,9 @@ async def test_a_quiet_one_leaves_what_may_come_late_to_reading_on(
 ):
     asked, sync = await ask(2, ago=2), await make_current()
     await sync.read_the_past()
-    assert (await load(asked))["to"] == isoformat(clock.now() - LATE)
+    assert (await load(asked))["to"] == isoformat(clock.now() - DEFAULT_LATENESS)
     [*_, latest] = await rows(incidents)
-    assert latest["occurred_at"] < clock.now() - LATE
+    assert latest["occurred_at"] < clock.now() - DEFAULT_LATENESS
 
 
 async def test_a_quiet_one_takes_no_alert_from_what_is_new(make_archive, ask, rows, clock):
@@ -228,14 +228,14 @@ async def test_refused_credentials_put_it_off_until_they_are_mended(make_current
     for _ in range(10):
         await sync.read_the_past()
         assert ((found := await load(asked))["state"], found["reason"]) == ("running", "401")
-        clock.advance(seconds=UNTIL_MENDED.total_seconds())
+        clock.advance(seconds=MISCONFIGURED_PAUSE.total_seconds())
     await sync.read_the_past()
     assert (await load(asked))["state"] == "completed"
 
 
 async def test_whoever_lost_the_lease_leaves_them_alone(make_current, ask, load):
     asked, sync = await ask(), await make_current()
-    sync._writer.lease = Lease("archive", "stale")
+    sync._writer.lease = ProviderLease("archive", "stale")
     await sync.read_the_past()
     assert len(sync.provider.asked) == 1
     assert (await load(asked))["records"] == 0
@@ -259,7 +259,7 @@ def lost(start: datetime) -> Covered:
 
 async def prove_all(database, clock):
     period = Period(clock.now() - timedelta(days=2), clock.now() + timedelta(seconds=1))
-    return await database.read(prove, period, clock.now())
+    return await database.read(report_period, period, clock.now())
 
 
 async def test_what_was_lost_is_read_again_and_then_lost_no_more(

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.incidents.coverage.gaps import merge, overlapping, subtract
+from tocsin.incidents.coverage.gaps import iter_overlaps, merge_spans, subtract_spans
 
 spans = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda ends: tuple(sorted(ends)))
@@ -20,7 +20,7 @@ def points(stretches) -> set[int]:
 
 @given(spans)
 def test_what_is_merged_is_the_same_in_the_fewest_stretches(stretches):
-    merged = merge(stretches)
+    merged = merge_spans(stretches)
     assert points(merged) == points(stretches)
     assert all(one[1] < other[0] for one, other in pairwise(merged))
     assert all(start < end for start, end in merged)
@@ -28,13 +28,13 @@ def test_what_is_merged_is_the_same_in_the_fewest_stretches(stretches):
 
 @given(spans, spans)
 def test_what_is_left_is_what_lies_in_no_other(stretches, others):
-    left = subtract(stretches, others)
+    left = subtract_spans(stretches, others)
     assert points(left) == points(stretches) - points(others)
-    assert left == merge(left)
+    assert left == merge_spans(left)
 
 
 @given(spans, spans)
 def test_a_stretch_is_told_what_overlaps_it(stretches, others):
-    found = overlapping(((*it, it) for it in stretches), ((*it, it) for it in others))
+    found = iter_overlaps(((*it, it) for it in stretches), ((*it, it) for it in others))
     for (start, end), near in found:
         assert sorted(near) == sorted(it for it in others if it[0] < end and it[1] > start)

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
-from tocsin.incidents.coverage.positions import StreamKey, Superseded, load_position
+from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey, load_position
 from tocsin.incidents.storing.alerting import AlertPolicy
-from tocsin.incidents.storing.intake import Stored, store_page
+from tocsin.incidents.storing.intake import StoreResult, store_page
 from tocsin.model import Severity
 from tocsin.store.tables import (
     coverage,
@@ -44,7 +44,7 @@ class Feed:
         self.database = database
         self.revision = 0
 
-    async def store(self, *found, policy=POLICY, now=NOW, **members) -> Stored:
+    async def store(self, *found, policy=POLICY, now=NOW, **members) -> StoreResult:
         page = Page(next_position={"at": self.revision}, incidents=found, **members)
         stored = await self.database.write(
             store_page, KEY, page, revision=self.revision, policy=policy, now=now
@@ -93,7 +93,7 @@ async def test_the_position_moves_with_its_page(feed, database):
 async def test_a_page_read_from_a_stale_position_is_refused_whole(feed):
     await feed.store(incident("a"))
     feed.revision = 0
-    with pytest.raises(Superseded):
+    with pytest.raises(ReaderSuperseded):
         await feed.store(incident("b"))
     assert [row["external_id"] for row in await feed.rows(incidents)] == ["a"]
 

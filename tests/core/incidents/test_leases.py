@@ -8,9 +8,15 @@ from datetime import timedelta
 import pytest
 
 from tocsin import TryLater
-from tocsin.incidents.coverage.positions import Superseded
-from tocsin.incidents.syncing.holding import hold
-from tocsin.incidents.syncing.lease import LEASE, confirm, release, renew, take
+from tocsin.incidents.coverage.positions import ReaderSuperseded
+from tocsin.incidents.syncing.holding import hold_lease
+from tocsin.incidents.syncing.lease import (
+    LEASE_DURATION,
+    acquire_lease,
+    confirm_lease,
+    release_lease,
+    renew_lease,
+)
 from tocsin.loops import was_cancelled
 from tocsin.store.tables import incidents, providers
 
@@ -36,7 +42,7 @@ async def there(database):
 @pytest.fixture
 def take_it(database, provider, clock):
     return lambda node: database.write(
-        take, provider.tools.name, provider.settings, node, clock.now()
+        acquire_lease, provider.tools.name, provider.settings, node, clock.now()
     )
 
 
@@ -56,29 +62,29 @@ async def test_the_lease_of_a_node_that_is_gone_is_free_at_once(take_it, there, 
     await asyncio.gather(there, return_exceptions=True)
     taken = await take_it(HERE)
     assert taken is not None
-    with pytest.raises(Superseded):
-        await database.read(confirm, held)
+    with pytest.raises(ReaderSuperseded):
+        await database.read(confirm_lease, held)
 
 
 @on_postgresql
 async def test_a_lease_that_has_run_out_is_free_though_its_node_is_there(take_it, there, clock):
     assert await take_it(THERE) is not None
-    clock.advance(seconds=LEASE.total_seconds())
+    clock.advance(seconds=LEASE_DURATION.total_seconds())
     assert await take_it(HERE) is not None
 
 
 async def test_a_lease_is_renewed_until_another_has_it(take_it, database, clock):
     held = await take_it(HERE)
     clock.advance(seconds=60)
-    assert await database.write(renew, held, clock.now())
-    clock.advance(seconds=LEASE.total_seconds())
+    assert await database.write(renew_lease, held, clock.now())
+    clock.advance(seconds=LEASE_DURATION.total_seconds())
     await take_it(THERE)
-    assert not await database.write(renew, held, clock.now())
+    assert not await database.write(renew_lease, held, clock.now())
 
 
 async def test_a_lease_that_was_given_back_is_free(take_it, database, rows):
     held = await take_it(HERE)
-    await database.write(release, held)
+    await database.write(release_lease, held)
     [row] = await rows(providers)
     assert (row["lease"], row["node"], row["leased_until"]) == (None, None, None)
 
@@ -88,7 +94,7 @@ async def test_nothing_is_stored_once_another_node_has_the_lease(
 ):
     sync = make_archive()
     sync._writer.lease = await take_it(HERE)
-    clock.advance(seconds=LEASE.total_seconds())
+    clock.advance(seconds=LEASE_DURATION.total_seconds())
     await take_it(THERE)
     await sync.read_all()
     assert await rows(incidents) == []
@@ -96,12 +102,12 @@ async def test_nothing_is_stored_once_another_node_has_the_lease(
 
 async def test_whoever_loses_the_lease_is_stopped(provider, take_it, database, clock):
     async def read_on() -> None:
-        async with hold(provider, database, Patient(clock), HERE):
-            clock.advance(seconds=LEASE.total_seconds())
+        async with hold_lease(provider, database, Patient(clock), HERE):
+            clock.advance(seconds=LEASE_DURATION.total_seconds())
             await take_it(THERE)
             await asyncio.Event().wait()
 
-    with pytest.raises(Superseded):
+    with pytest.raises(ReaderSuperseded):
         await read_on()
 
 
@@ -109,21 +115,21 @@ async def test_whoever_makes_an_error_of_that_is_stopped_and_may_go_on(
     provider, take_it, database, clock
 ):
     async def read_on() -> None:
-        async with hold(provider, database, Patient(clock), HERE):
-            clock.advance(seconds=LEASE.total_seconds())
+        async with hold_lease(provider, database, Patient(clock), HERE):
+            clock.advance(seconds=LEASE_DURATION.total_seconds())
             await take_it(THERE)
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 raise TryLater("the connection was closed") from None
 
-    with pytest.raises(Superseded):
+    with pytest.raises(ReaderSuperseded):
         await read_on()
     assert not was_cancelled()
 
 
 async def test_the_lease_is_given_back_at_the_end(provider, database, clock, rows):
-    async with hold(provider, database, Patient(clock), HERE):
+    async with hold_lease(provider, database, Patient(clock), HERE):
         [row] = await rows(providers)
         assert row["node"] == HERE
     [row] = await rows(providers)

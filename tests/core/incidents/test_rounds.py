@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tocsin import CredentialsRefused, TryLater
-from tocsin.incidents import Origin, create_backfill
+from tocsin.incidents import BackfillOrigin, create_backfill
 from tocsin.model import Window
 
 MINUTE = timedelta(minutes=1)
@@ -66,7 +66,7 @@ async def test_a_siem_that_wants_to_be_left_alone_is_not_asked_for_the_past(
 
     sync.provider.read = fail
     window = Window(clock.now() - timedelta(days=2), clock.now() - timedelta(days=1))
-    members = {"alert": True, "origin": Origin.OPERATOR, "by": "ana", "now": clock.now()}
+    members = {"alert": True, "origin": BackfillOrigin.OPERATOR, "by": "ana", "now": clock.now()}
     await database.write(create_backfill, "archive", window, **members)
     await sync.step()
     assert (asked, sync.provider.asked) == (["read"], [])

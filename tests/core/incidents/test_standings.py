@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from tocsin import Capability, TryLater, Window
-from tocsin.incidents import Origin, ProviderFacts, create_backfill, list_providers
-from tocsin.incidents.syncing.lease import take
+from tocsin.incidents import BackfillOrigin, ProviderFacts, create_backfill, list_providers
+from tocsin.incidents.syncing.lease import acquire_lease
 
 NODE = 7
 FACTS = ProviderFacts("archive", "archive", frozenset({Capability.BACKFILL}))
@@ -18,7 +18,7 @@ FACTS = ProviderFacts("archive", "archive", frozenset({Capability.BACKFILL}))
 async def sync(make_archive, database, clock):
     sync = make_archive()
     settings = sync.provider.settings
-    sync._writer.lease = await database.write(take, sync.name, settings, NODE, clock.now())
+    sync._writer.lease = await database.write(acquire_lease, sync.name, settings, NODE, clock.now())
     return sync
 
 
@@ -90,7 +90,7 @@ async def test_the_clock_skew_is_shown(sync, show):
 async def test_a_backfill_says_nothing_of_up_to_when_it_was_read(sync, show, database, clock):
     await sync.read_all()
     window = Window(clock.now() + timedelta(hours=1), clock.now() + timedelta(hours=2))
-    members = {"alert": True, "origin": Origin.OPERATOR, "by": "ana", "now": clock.now()}
+    members = {"alert": True, "origin": BackfillOrigin.OPERATOR, "by": "ana", "now": clock.now()}
     await database.write(create_backfill, "archive", window, **members)
     await sync.read_the_past()
     [stream] = (await show())["streams"]

@@ -22,8 +22,8 @@ from tocsin import (
     Tools,
     TryLater,
 )
-from tocsin.events import Bells
-from tocsin.incidents import ProviderSync, Surroundings
+from tocsin.events import Notifiers
+from tocsin.incidents import ProviderSync, SyncContext
 from tocsin.store.tables import coverage, events, incidents
 
 
@@ -70,8 +70,8 @@ def make_sync(database, clock):
         provider = Scripted(Scripted.Settings(plugin="scripted", **settings), tools)
         sync = ProviderSync(
             provider,
-            Surroundings(
-                database, clock, Bells(), "https://tocsin.example.org", jitter=lambda: 0.0
+            SyncContext(
+                database, clock, Notifiers(), "https://tocsin.example.org", jitter=lambda: 0.0
             ),
         )
         sync.provider = provider

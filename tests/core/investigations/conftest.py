@@ -12,34 +12,34 @@ from sqlalchemy import select
 
 from tocsin import Entity, EntityKind, Investigator, Severity, Tools
 from tocsin.errors import InvestigationFailed
-from tocsin.events import Bells
+from tocsin.events import Notifiers
 from tocsin.investigations import (
-    Investigations,
-    Reply,
+    InvestigationWorker,
+    SourceReply,
     add_message,
     cancel_session,
     create_session,
 )
 from tocsin.model import (
-    Answered,
     Confidence,
     Disposition,
     Enrichment,
-    EnrichmentsOf,
     EntityAssessment,
-    EventsFound,
-    EventsOf,
+    FindEvents,
     Finding,
+    FoundEvents,
+    GetEnrichments,
     Marking,
     Match,
-    Matching,
-    Outcome,
     Persona,
     Phase,
+    QueryOutcome,
+    QueryResult,
     Question,
     Relation,
     RelationType,
     Report,
+    SearchHistory,
     SiemEvent,
     Statement,
     Verdict,
@@ -50,10 +50,10 @@ from tocsin.store.tables import session_steps, sessions
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOW = Window(BEGIN, BEGIN + timedelta(days=1))
 BAD, OURS = Entity(EntityKind.IP, "203.0.113.9"), Entity(EntityKind.HOST, "web-1")
-EVERYWHERE = [EventsOf(provider=f"siem-{n}", entity=BAD, window=WINDOW) for n in range(3)]
+EVERYWHERE = [FindEvents(provider=f"siem-{n}", entity=BAD, window=WINDOW) for n in range(3)]
 
 
-def events(question: EventsOf) -> EventsFound:
+def events(question: FindEvents) -> FoundEvents:
     link = Relation(source=question.entity, type=RelationType.CONNECTED_TO, target=OURS)
     event = SiemEvent(
         external_id=question.provider,
@@ -63,7 +63,7 @@ def events(question: EventsOf) -> EventsFound:
         relations=(link,),
         fields={"port": 22, "note": "x\0y"},
     )
-    return EventsFound(events=(event,), complete=True)
+    return FoundEvents(events=(event,), complete=True)
 
 
 class Source:
@@ -75,22 +75,22 @@ class Source:
         self.gate: asyncio.Event | None = None
         self.entered = asyncio.Event()
 
-    async def __call__(self, question) -> Reply:
+    async def __call__(self, question) -> SourceReply:
         self.asked.append(question)
         self.entered.set()
         if self.gate is not None:
             await self.gate.wait()
         if question.asked_of in self.away:
-            return Reply(Outcome.UNAVAILABLE, reason="it is away")
+            return SourceReply(QueryOutcome.UNAVAILABLE, reason="it is away")
         match question:
-            case EventsOf():
-                return Reply(Outcome.ANSWERED, events(question))
-            case EnrichmentsOf():
+            case FindEvents():
+                return SourceReply(QueryOutcome.ANSWERED, events(question))
+            case GetEnrichments():
                 known = Enrichment(entity=BAD, summary="bad", disposition=Disposition.MALICIOUS)
-                return Reply(Outcome.ANSWERED, (known,))
+                return SourceReply(QueryOutcome.ANSWERED, (known,))
             case _:
                 match = Match(kind="incident", id="7", title=question.text, score=1.5)
-                return Reply(Outcome.ANSWERED, (match,))
+                return SourceReply(QueryOutcome.ANSWERED, (match,))
 
 
 class Inquisitive(Investigator):
@@ -99,7 +99,7 @@ class Inquisitive(Investigator):
     async def investigate(self, inquiry, desk) -> Report:
         words = inquiry.messages[-1]
         desk.enter(Phase.UNDERSTAND)
-        first = await desk.ask(Matching(text=words))
+        first = await desk.ask(SearchHistory(text=words))
         if words == "fail":
             raise InvestigationFailed("incident 404 does not exist")
         if words == "break":
@@ -107,13 +107,13 @@ class Inquisitive(Investigator):
         first_step = await desk.conclude(f"it is about {first.content[0].title}", [first.step])
         desk.enter(Phase.GATHER)
         found = await desk.ask_all(EVERYWHERE)
-        more = await desk.ask(EnrichmentsOf(enricher="lists", entities=(BAD,), marking=Marking()))
+        more = await desk.ask(GetEnrichments(enricher="lists", entities=(BAD,), marking=Marking()))
         desk.enter(Phase.REPORT)
         last = await desk.conclude("it is bad", [more.step, first_step])
         return report_of(inquiry, found, last, desk.elapsed)
 
 
-def report_of(inquiry, found: list[Answered], last: str, elapsed: timedelta) -> Report:
+def report_of(inquiry, found: list[QueryResult], last: str, elapsed: timedelta) -> Report:
     gaps = [Statement(f"{it.reason}", (it.step,)) for it in found if it.content is None]
     facts = [Statement(str(it.content), (it.step,)) for it in found if it.content is not None]
     previous = "" if inquiry.previous is None else inquiry.previous.title
@@ -151,18 +151,18 @@ def investigator(clock) -> Investigator:
 
 
 @pytest.fixture
-def make_node(database, clock, source, investigator) -> Callable[..., Investigations]:
-    def make(number: int = 1, **members) -> Investigations:
+def make_node(database, clock, source, investigator) -> Callable[..., InvestigationWorker]:
+    def make(number: int = 1, **members) -> InvestigationWorker:
         usual = {"investigator": investigator, "answer": source}
         on = members.pop("database", database)
-        return Investigations(on, clock, Bells(), number, **{**usual, **members})
+        return InvestigationWorker(on, clock, Notifiers(), number, **{**usual, **members})
 
     return make
 
 
 @pytest.fixture
 def finish(make_node):
-    async def finish(node: Investigations | None = None, **members) -> None:
+    async def finish(node: InvestigationWorker | None = None, **members) -> None:
         """Have a node take up what waits, and do it to its end."""
         node = node or make_node(**members)
         await node.claim()
@@ -173,7 +173,7 @@ def finish(make_node):
 
 @pytest.fixture
 def begin(make_node, source):
-    async def begin(number: int = 1) -> Investigations:
+    async def begin(number: int = 1) -> InvestigationWorker:
         """Return a node that has asked its first question, which nobody answers."""
         source.gate = asyncio.Event()
         source.entered.clear()
@@ -187,7 +187,7 @@ def begin(make_node, source):
 
 @pytest.fixture
 def settle():
-    async def settle(node: Investigations) -> None:
+    async def settle(node: InvestigationWorker) -> None:
         """Have a node look after what it runs, and wait for what it then stops."""
         tasks = list(node._tasks.values())
         await node.keep()

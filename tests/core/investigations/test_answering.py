@@ -22,9 +22,17 @@ from tocsin import (
     Tools,
     TryLater,
 )
-from tocsin.enrichment import Asked
-from tocsin.investigations import Answers, ProviderEvents, Reply
-from tocsin.model import EnrichmentsOf, EventsOf, Marking, Matching, Outcome, WhoIsThere, Window
+from tocsin.enrichment import EnrichmentResult
+from tocsin.investigations import ProviderEventSearch, QuestionRouter, SourceReply
+from tocsin.model import (
+    FindEvents,
+    GetEnrichments,
+    ListSources,
+    Marking,
+    QueryOutcome,
+    SearchHistory,
+    Window,
+)
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOW = Window(BEGIN, BEGIN + timedelta(days=1))
@@ -89,9 +97,9 @@ def make(kind, name="edge") -> Provider:
     return kind(kind.Settings(plugin="telling"), tools)
 
 
-async def ask(provider, *, limit=10, timeout=timedelta(minutes=2), name="edge") -> Reply:
-    providers = ProviderEvents({"edge": provider}, {"cloud": "no credentials"}, timeout)
-    return await providers.ask(EventsOf(provider=name, entity=BAD, window=WINDOW, limit=limit))
+async def ask(provider, *, limit=10, timeout=timedelta(minutes=2), name="edge") -> SourceReply:
+    providers = ProviderEventSearch({"edge": provider}, {"cloud": "no credentials"}, timeout)
+    return await providers.ask(FindEvents(provider=name, entity=BAD, window=WINDOW, limit=limit))
 
 
 async def test_events_come_the_earliest_first():
@@ -109,15 +117,15 @@ async def test_it_is_known_whether_there_are_more_than_the_limit(limit, complete
 @pytest.mark.parametrize(
     ("error", "outcome", "reason"),
     [
-        (TryLater("busy"), Outcome.UNAVAILABLE, "busy"),
-        (Broken("not JSON"), Outcome.UNAVAILABLE, "not JSON"),
-        (OSError("no route"), Outcome.UNAVAILABLE, "no route"),
-        (Refused("no such index"), Outcome.REFUSED, "no such index"),
-        (Misconfigured("not allowed"), Outcome.UNAVAILABLE, "not allowed"),
-        (CredentialsRefused("401"), Outcome.UNAVAILABLE, "401"),
-        (KeyError("secret"), Outcome.UNAVAILABLE, "its plugin failed (KeyError)"),
-        (asyncio.CancelledError(), Outcome.UNAVAILABLE, "its plugin failed (CancelledError)"),
-        (SystemExit("enough"), Outcome.UNAVAILABLE, "its plugin failed (SystemExit)"),
+        (TryLater("busy"), QueryOutcome.UNAVAILABLE, "busy"),
+        (Broken("not JSON"), QueryOutcome.UNAVAILABLE, "not JSON"),
+        (OSError("no route"), QueryOutcome.UNAVAILABLE, "no route"),
+        (Refused("no such index"), QueryOutcome.REFUSED, "no such index"),
+        (Misconfigured("not allowed"), QueryOutcome.UNAVAILABLE, "not allowed"),
+        (CredentialsRefused("401"), QueryOutcome.UNAVAILABLE, "401"),
+        (KeyError("secret"), QueryOutcome.UNAVAILABLE, "its plugin failed (KeyError)"),
+        (asyncio.CancelledError(), QueryOutcome.UNAVAILABLE, "its plugin failed (CancelledError)"),
+        (SystemExit("enough"), QueryOutcome.UNAVAILABLE, "its plugin failed (SystemExit)"),
     ],
 )
 async def test_a_provider_that_fails_is_an_answer(error, outcome, reason):
@@ -131,7 +139,7 @@ async def test_what_was_found_before_a_failure_is_an_answer_in_part():
     provider = make(Telling)
     provider.error = TryLater("a file is away")
     reply = await ask(provider)
-    assert (reply.outcome, reply.reason) == (Outcome.ANSWERED, "a file is away")
+    assert (reply.outcome, reply.reason) == (QueryOutcome.ANSWERED, "a file is away")
     assert (len(reply.content.events), reply.content.complete) == (3, False)
 
 
@@ -148,14 +156,14 @@ async def test_a_provider_that_tells_nonsense_costs_only_its_own_answer(nonsense
     provider = make(Nonsensical)
     provider.nonsense = nonsense
     reply = await ask(provider)
-    assert (reply.outcome, reply.reason) == (Outcome.ANSWERED, f"its plugin failed ({error})")
+    assert (reply.outcome, reply.reason) == (QueryOutcome.ANSWERED, f"its plugin failed ({error})")
     assert (len(reply.content.events), reply.content.complete) == (1, False)
 
 
 async def test_a_provider_that_does_not_answer_is_not_waited_for():
     reply = await ask(make(Silent), timeout=timedelta(milliseconds=10))
     assert (reply.outcome, reply.reason) == (
-        Outcome.UNAVAILABLE,
+        QueryOutcome.UNAVAILABLE,
         "it did not answer within 0.01 seconds",
     )
 
@@ -163,10 +171,10 @@ async def test_a_provider_that_does_not_answer_is_not_waited_for():
 @pytest.mark.parametrize(
     ("kind", "name", "outcome"),
     [
-        (Deaf, "edge", Outcome.REFUSED),
-        (OfUsers, "edge", Outcome.REFUSED),
-        (Telling, "other", Outcome.REFUSED),
-        (Telling, "cloud", Outcome.UNAVAILABLE),
+        (Deaf, "edge", QueryOutcome.REFUSED),
+        (OfUsers, "edge", QueryOutcome.REFUSED),
+        (Telling, "other", QueryOutcome.REFUSED),
+        (Telling, "cloud", QueryOutcome.UNAVAILABLE),
     ],
 )
 async def test_who_cannot_be_asked_is_said(kind, name, outcome):
@@ -183,14 +191,14 @@ class Lists:
     def sources(self):
         return ()
 
-    async def ask(self, name, entities, marking) -> Asked:
+    async def ask(self, name, entities, marking) -> EnrichmentResult:
         if self.error is not None:
             raise self.error
-        return Asked(enrichments=(), outcome=Outcome.ANSWERED)
+        return EnrichmentResult(enrichments=(), outcome=QueryOutcome.ANSWERED)
 
 
-async def history(question) -> Reply:
-    return Reply(Outcome.ANSWERED, ())
+async def history(question) -> SourceReply:
+    return SourceReply(QueryOutcome.ANSWERED, ())
 
 
 async def read_until() -> dict[str, datetime]:
@@ -198,15 +206,15 @@ async def read_until() -> dict[str, datetime]:
 
 
 @pytest.fixture
-def answers() -> Answers:
-    providers = ProviderEvents(
+def answers() -> QuestionRouter:
+    providers = ProviderEventSearch(
         {"edge": make(Telling), "deaf": make(Deaf)}, {"cloud": "no credentials"}
     )
-    return Answers(history, providers, Lists(), read_until)
+    return QuestionRouter(history, providers, Lists(), read_until)
 
 
 async def test_who_is_there_names_those_that_are_not(answers):
-    reply = await answers(WhoIsThere())
+    reply = await answers(ListSources())
     assert [(it.name, it.answers_events, it.reason) for it in reply.content.providers] == [
         ("cloud", False, "no credentials"),
         ("deaf", False, None),
@@ -215,22 +223,22 @@ async def test_who_is_there_names_those_that_are_not(answers):
 
 
 async def test_who_is_there_says_up_to_when_each_was_read_and_how_it_is_marked(answers):
-    providers = {it.name: it for it in (await answers(WhoIsThere())).content.providers}
+    providers = {it.name: it for it in (await answers(ListSources())).content.providers}
     assert (providers["edge"].read_until, providers["deaf"].read_until) == (BEGIN, None)
     assert providers["edge"].marking == Marking()
 
 
 async def test_each_question_goes_to_whom_it_is_for(answers):
-    asked = EventsOf(provider="edge", entity=BAD, window=WINDOW)
+    asked = FindEvents(provider="edge", entity=BAD, window=WINDOW)
     assert len((await answers(asked)).content.events) == 3
-    assert (await answers(Matching(text="x"))).content == ()
+    assert (await answers(SearchHistory(text="x"))).content == ()
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), SystemExit("enough")])
 async def test_an_enricher_that_breaks_is_an_answer(answers, error):
     answers._enrichers.error = error
-    reply = await answers(EnrichmentsOf(enricher="lists", entities=(BAD,), marking=Marking()))
+    reply = await answers(GetEnrichments(enricher="lists", entities=(BAD,), marking=Marking()))
     assert (reply.outcome, reply.reason) == (
-        Outcome.UNAVAILABLE,
+        QueryOutcome.UNAVAILABLE,
         f"it failed ({type(error).__name__})",
     )

@@ -22,11 +22,17 @@ from sqlalchemy import select
 
 from tocsin.errors import CallerError
 from tocsin.investigations import add_message, cancel_session, create_session
-from tocsin.investigations.recording import Added, store_added
-from tocsin.investigations.running.assignment import Assignment, load_assignment
-from tocsin.investigations.running.ending import Ending, Failure, FailureCause, end_run
-from tocsin.investigations.running.lease import Lease, Superseded, claim, release, renew
-from tocsin.investigations.sessions.ledger import Step
+from tocsin.investigations.recording import LedgerChanges, store_changes
+from tocsin.investigations.running.assignment import RunAssignment, load_assignment
+from tocsin.investigations.running.ending import FailureCause, RunFailure, RunResult, finish_run
+from tocsin.investigations.running.lease import (
+    RunLease,
+    RunLeaseLost,
+    claim_runs,
+    release_leases,
+    renew_leases,
+)
+from tocsin.investigations.sessions.ledger import LedgerStep
 from tocsin.model import Confidence, Persona, Phase, Report, Statement, Verdict, Window
 from tocsin.store import open_database
 from tocsin.store.tables import session_messages, session_steps, sessions
@@ -43,7 +49,7 @@ REPORT = Report(
     summary=(Statement("It was nothing.", ("step:1",)),),
 )
 UNDER_WAY = ("queued", "running")
-FAILED = Ending(failure=Failure(FailureCause.INVESTIGATION, "no"))
+FAILED = RunResult(failure=RunFailure(FailureCause.INVESTIGATION, "no"))
 
 
 class Model:
@@ -51,7 +57,7 @@ class Model:
 
     def __init__(self) -> None:
         self.status = "queued"
-        self.holder: Lease | None = None
+        self.holder: RunLease | None = None
         self.node: int | None = None
         self.run = 1
         self.messages = 1
@@ -76,7 +82,7 @@ class Course(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.database = self.runner.run(self._open())
         self.models: dict[str, Model] = {}
-        self.assignments: dict[Lease, Assignment] = {}
+        self.assignments: dict[RunLease, RunAssignment] = {}
         self._cancel_all()
 
     async def _open(self):
@@ -102,7 +108,7 @@ class Course(RuleBasedStateMachine):
     def write(self, operation, *args, **kwargs):
         return self.runner.run(self.database.write(operation, *args, **kwargs))
 
-    def _holds(self, lease: Lease) -> bool:
+    def _holds(self, lease: RunLease) -> bool:
         return self.models[lease.session_id].holder == lease
 
     @rule(target=ids)
@@ -119,7 +125,7 @@ class Course(RuleBasedStateMachine):
             for session_id, it in self.models.items()
             if it.status == "queued" or (it.status == "running" and it.node != node)
         }
-        taken = self.write(claim, node, most, NOW)
+        taken = self.write(claim_runs, node, most, NOW)
         assert {lease.session_id for lease in taken} <= free
         assert len(taken) == min(most, len(free))
         for lease in taken:
@@ -131,7 +137,7 @@ class Course(RuleBasedStateMachine):
     @rule(lease=leases)
     def take_a_step(self, lease):
         model = self.models[lease.session_id]
-        step = Step(
+        step = LedgerStep(
             number=model.steps + 1,
             run=self.assignments[lease].run,
             phase=Phase.GATHER,
@@ -140,8 +146,8 @@ class Course(RuleBasedStateMachine):
             elapsed_ms=0,
         )
         try:
-            self.write(store_added, lease, Added((step,)))
-        except Superseded:
+            self.write(store_changes, lease, LedgerChanges((step,)))
+        except RunLeaseLost:
             assert not self._holds(lease)
         else:
             assert self._holds(lease)
@@ -149,15 +155,15 @@ class Course(RuleBasedStateMachine):
 
     @rule(lease=leases)
     def hold_on(self, lease):
-        lost = self.write(renew, {lease: {"phase": None, "steps": 0, "asked": 0}}, NOW)
+        lost = self.write(renew_leases, {lease: {"phase": None, "steps": 0, "asked": 0}}, NOW)
         assert (lost == []) is self._holds(lease)
 
-    @rule(lease=leases, ending=st.sampled_from([Ending(report=REPORT), FAILED]))
+    @rule(lease=leases, ending=st.sampled_from([RunResult(report=REPORT), FAILED]))
     def end(self, lease, ending):
         assignment, more = self.assignments[lease], {"progress": {}, "finishers": (), "now": NOW}
         try:
-            self.write(end_run, lease, assignment, ending, **more)
-        except Superseded:
+            self.write(finish_run, lease, assignment, ending, **more)
+        except RunLeaseLost:
             assert not self._holds(lease)
         else:
             assert self._holds(lease)
@@ -167,7 +173,7 @@ class Course(RuleBasedStateMachine):
 
     @rule(lease=consumes(leases))
     def give_back(self, lease):
-        self.write(release, [lease])
+        self.write(release_leases, [lease])
         if self._holds(lease):
             self.models[lease.session_id].queue()
 

@@ -14,9 +14,9 @@ from tocsin.investigations.codec import (
     decode_question,
     encode_answer,
     encode_question,
-    kind_of,
+    question_kind,
 )
-from tocsin.model import QUESTIONS, Enrichment, Entity, EntityKind, Matching, SiemEvent, Window
+from tocsin.model import QUESTIONS, Enrichment, Entity, EntityKind, SearchHistory, SiemEvent, Window
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 moments = st.datetimes(
@@ -49,7 +49,7 @@ def content(question) -> st.SearchStrategy:
     return st.from_type(get_args(base)[0])
 
 
-each = pytest.mark.parametrize("question", QUESTIONS, ids=kind_of)
+each = pytest.mark.parametrize("question", QUESTIONS, ids=question_kind)
 often = pytest.mark.parametrize("examples", [5, pytest.param(100, marks=pytest.mark.full)])
 
 
@@ -59,7 +59,7 @@ def test_a_question_survives(question, examples):
     @settings(max_examples=examples)
     @given(st.from_type(question))
     def survives(asked):
-        assert decode_question(kind_of(question), encode_question(asked)) == asked
+        assert decode_question(question_kind(question), encode_question(asked)) == asked
 
     survives()
 
@@ -67,7 +67,7 @@ def test_a_question_survives(question, examples):
 @often
 @each
 def test_an_answer_survives(question, examples):
-    kind = kind_of(question)
+    kind = question_kind(question)
 
     @settings(max_examples=examples)
     @given(content(question))
@@ -82,7 +82,7 @@ def test_an_answer_survives(question, examples):
 
 @given(st.text(st.sampled_from('\0\\u0"n')))
 def test_only_nul_itself_is_replaced(text):
-    found = decode_question("matching", encode_question(Matching(text=text)))
+    found = decode_question("matching", encode_question(SearchHistory(text=text)))
     assert found.text == text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 

@@ -11,20 +11,24 @@ import pytest
 
 from tocsin import Entity, EntityKind, SiemEvent
 from tocsin.errors import InvestigationFailed
-from tocsin.investigations import Meter, Reply
-from tocsin.investigations.answering.bounding import LARGEST, bounded
-from tocsin.investigations.desk import AT_ONCE, AT_ONCE_OF_PROVIDER, SessionDesk
-from tocsin.investigations.recording import MOST_STEPS, Recording
-from tocsin.investigations.running.lease import claim
+from tocsin.investigations import InvestigationMetrics, SourceReply
+from tocsin.investigations.answering.bounding import MAX_ANSWER_BYTES, shorten_content
+from tocsin.investigations.desk import (
+    MAX_CONCURRENT,
+    MAX_CONCURRENT_PER_PROVIDER,
+    SessionQueryClient,
+)
+from tocsin.investigations.recording import MAX_STEPS, LedgerRecorder
+from tocsin.investigations.running.lease import claim_runs
 from tocsin.model import (
     Edge,
-    EventsFound,
-    EventsOf,
-    Matching,
-    Neighbourhood,
+    FindEvents,
+    FoundEvents,
+    Neighborhood,
     Node,
-    Outcome,
+    QueryOutcome,
     RelationType,
+    SearchHistory,
     Window,
 )
 
@@ -34,10 +38,12 @@ OURS = Entity(EntityKind.HOST, "web-1")
 
 @pytest.fixture
 def make_desk(database, start, clock):
-    async def make(answer) -> SessionDesk:
+    async def make(answer) -> SessionQueryClient:
         await start()
-        [lease] = await database.write(claim, 1, 1, clock.now())
-        return SessionDesk(1, Recording(database, lease, ()), answer, clock, Meter())
+        [lease] = await database.write(claim_runs, 1, 1, clock.now())
+        return SessionQueryClient(
+            1, LedgerRecorder(database, lease, ()), answer, clock, InvestigationMetrics()
+        )
 
     return make
 
@@ -50,7 +56,7 @@ class Crowd:
         self.most: dict[str, int] = {}
         self.most_at_all = 0
 
-    async def __call__(self, question) -> Reply:
+    async def __call__(self, question) -> SourceReply:
         source = question.asked_of
         self.now[source] = self.now.get(source, 0) + 1
         self.most[source] = max(self.most.get(source, 0), self.now[source])
@@ -58,7 +64,7 @@ class Crowd:
         for _ in range(3):
             await asyncio.sleep(0)
         self.now[source] -= 1
-        return Reply(Outcome.UNAVAILABLE, reason="busy")
+        return SourceReply(QueryOutcome.UNAVAILABLE, reason="busy")
 
 
 async def test_few_are_asked_at_once_and_fewer_of_one_provider(make_desk, clock):
@@ -66,21 +72,21 @@ async def test_few_are_asked_at_once_and_fewer_of_one_provider(make_desk, clock)
     desk = await make_desk(crowd)
     window = Window(clock.now(), clock.now())
     to_provider = [
-        EventsOf(provider="edge", entity=OURS, window=window, limit=n) for n in range(20)
+        FindEvents(provider="edge", entity=OURS, window=window, limit=n) for n in range(20)
     ]
-    await desk.ask_all([*to_provider, *(Matching(text=str(n)) for n in range(50))])
-    assert crowd.most_at_all == AT_ONCE
-    assert crowd.most["provider:edge"] == AT_ONCE_OF_PROVIDER
+    await desk.ask_all([*to_provider, *(SearchHistory(text=str(n)) for n in range(50))])
+    assert crowd.most_at_all == MAX_CONCURRENT
+    assert crowd.most["provider:edge"] == MAX_CONCURRENT_PER_PROVIDER
 
 
 async def test_answers_come_in_the_order_of_their_questions(make_desk):
-    async def answer(question) -> Reply:
+    async def answer(question) -> SourceReply:
         for _ in range(10 - int(question.text)):
             await asyncio.sleep(0)
-        return Reply(Outcome.UNAVAILABLE, reason=question.text)
+        return SourceReply(QueryOutcome.UNAVAILABLE, reason=question.text)
 
     desk = await make_desk(answer)
-    answers = await desk.ask_all([Matching(text=str(n)) for n in range(10)])
+    answers = await desk.ask_all([SearchHistory(text=str(n)) for n in range(10)])
     assert [it.reason for it in answers] == [str(n) for n in range(10)]
     assert [it.step for it in answers] == [f"step:{n}" for n in range(1, 11)]
 
@@ -88,28 +94,28 @@ async def test_answers_come_in_the_order_of_their_questions(make_desk):
 async def test_an_investigator_that_never_stops_asking_fails(make_desk):
     desk = await make_desk(Crowd())
     with pytest.raises(InvestigationFailed, match="more than 2000 steps"):
-        await desk.ask_all([Matching(text="x")] * (MOST_STEPS + 1))
+        await desk.ask_all([SearchHistory(text="x")] * (MAX_STEPS + 1))
 
 
 async def test_time_is_that_of_the_last_step(make_desk, clock):
-    async def answer(_) -> Reply:
+    async def answer(_) -> SourceReply:
         clock.advance(seconds=3)
-        return Reply(Outcome.UNAVAILABLE, reason="slow")
+        return SourceReply(QueryOutcome.UNAVAILABLE, reason="slow")
 
     desk = await make_desk(answer)
-    await desk.ask(Matching(text="x"))
+    await desk.ask(SearchHistory(text="x"))
     clock.advance(seconds=5)
     await desk.conclude("so", ["step:1"])
     assert desk.elapsed == timedelta(seconds=3)
 
 
 async def test_what_cannot_be_kept_is_no_answer(make_desk):
-    async def answer(_) -> Reply:
-        return Reply(Outcome.ANSWERED, ("half a \ud800 character",))
+    async def answer(_) -> SourceReply:
+        return SourceReply(QueryOutcome.ANSWERED, ("half a \ud800 character",))
 
     desk = await make_desk(answer)
-    answered = await desk.ask(Matching(text="x"))
-    assert (answered.outcome, answered.content) == (Outcome.UNAVAILABLE, None)
+    answered = await desk.ask(SearchHistory(text="x"))
+    assert (answered.outcome, answered.content) == (QueryOutcome.UNAVAILABLE, None)
     assert answered.reason == "the answer holds what cannot be kept"
 
 
@@ -119,16 +125,16 @@ def event(number: int, clock) -> SiemEvent:
 
 
 async def test_an_answer_that_is_too_long_is_cut_and_says_so(make_desk, clock):
-    whole = EventsFound(events=tuple(event(n, clock) for n in range(100)), complete=True)
+    whole = FoundEvents(events=tuple(event(n, clock) for n in range(100)), complete=True)
 
-    async def answer(_) -> Reply:
-        return Reply(Outcome.ANSWERED, whole)
+    async def answer(_) -> SourceReply:
+        return SourceReply(QueryOutcome.ANSWERED, whole)
 
     desk = await make_desk(answer)
     window = Window(clock.now(), clock.now())
-    answered = await desk.ask(EventsOf(provider="edge", entity=OURS, window=window))
+    answered = await desk.ask(FindEvents(provider="edge", entity=OURS, window=window))
     kept = len(answered.content.events)
-    assert 0 < kept <= LARGEST // 10_000
+    assert 0 < kept <= MAX_ANSWER_BYTES // 10_000
     assert not answered.content.complete
     assert answered.reason == f"only {kept} of 100 events are kept: there is no room for more"
 
@@ -148,12 +154,12 @@ async def test_a_large_answer_is_encoded_while_others_go_on(make_desk, clock, co
     note = Aside()
     events = tuple(replace(event(n, clock), fields={"note": note}) for n in range(count))
 
-    async def answer(_) -> Reply:
-        return Reply(Outcome.ANSWERED, EventsFound(events=events, complete=True))
+    async def answer(_) -> SourceReply:
+        return SourceReply(QueryOutcome.ANSWERED, FoundEvents(events=events, complete=True))
 
     desk = await make_desk(answer)
     window = Window(clock.now(), clock.now())
-    await desk.ask(EventsOf(provider="edge", entity=OURS, window=window))
+    await desk.ask(FindEvents(provider="edge", entity=OURS, window=window))
     assert note.was_aside is is_aside
 
 
@@ -171,8 +177,8 @@ async def test_a_part_of_the_graph_is_cut_to_its_nearest_edges(database, clock):
         )
         for node in nodes[1:]
     ]
-    found = Neighbourhood(nodes=tuple(nodes), edges=tuple(edges), complete=True)
-    kept, words = bounded(found)
+    found = Neighborhood(nodes=tuple(nodes), edges=tuple(edges), complete=True)
+    kept, words = shorten_content(found)
     assert not kept.complete
     assert 0 < len(kept.edges) < 300
     assert len(kept.nodes) == len(kept.edges) + 1

@@ -10,13 +10,13 @@ from sqlalchemy import func, select
 
 from incident_rows import add_incidents
 from tocsin import Entity, EntityKind, Health, Provider, Tools
-from tocsin.investigations import tell_incidents
-from tocsin.investigations.following.relating import MOST
-from tocsin.knowledge.graph import neighbourhood
-from tocsin.knowledge.search import search
+from tocsin.investigations import build_write_back_finisher
+from tocsin.investigations.following.relating import MAX_RELATIONS
+from tocsin.knowledge.graph import find_neighborhood
+from tocsin.knowledge.search import search_documents
 from tocsin.model import (
-    EventsFound,
-    EventsOf,
+    FindEvents,
+    FoundEvents,
     Marking,
     Node,
     NodeKind,
@@ -36,7 +36,7 @@ async def test_every_edge_says_which_step_or_finding_it_is_known_from(start, fin
     session_id = await start()
     await finish()
     source = f"session:{session_id}"
-    found = await database.read(neighbourhood, Node(NodeKind.SESSION, session_id), depth=2)
+    found = await database.read(find_neighborhood, Node(NodeKind.SESSION, session_id), depth=2)
     known_from = {(edge.type, edge.target.value): set(edge.known_from) for edge in found.edges}
     assert known_from[RelationType.EXAMINED, "7"] == {source}
     assert known_from[RelationType.FOUND, BAD.value] == {f"{source}#F1"}
@@ -49,7 +49,7 @@ async def test_a_run_that_failed_leaves_nothing_in_the_graph(start, finish, data
     session_id = await start("fail")
     await finish()
     node = Node(NodeKind.SESSION, session_id)
-    found = await database.read(neighbourhood, node)
+    found = await database.read(find_neighborhood, node)
     assert found is None or not found.edges
 
 
@@ -57,7 +57,7 @@ async def test_a_session_is_found_by_what_was_asked_and_what_was_found(
     start, finish, database, send
 ):
     async def found(words: str) -> list[str]:
-        page = await database.read(search, words, limit=10, kinds=["session"])
+        page = await database.read(search_documents, words, limit=10, kinds=["session"])
         return [it.id for it in page.results]
 
     session_id = await start("odd logons")
@@ -88,7 +88,9 @@ def tell(finish, database, clock):
         """End what was started, and return what is to be written to which incident."""
         tools = Tools(name="sensors", http=None, clock=clock, log=structlog.get_logger())
         siem = Siem(Siem.Settings(plugin="siem", write_back=write_back), tools)
-        await finish(finishers=[tell_incidents({"sensors": siem}, "https://tocsin.example")])
+        await finish(
+            finishers=[build_write_back_finisher({"sensors": siem}, "https://tocsin.example")]
+        )
         query = select(write_backs.c.incident_number, write_backs.c.text)
         return await database.read(lambda c: [tuple(row) for row in c.execute(query)])
 
@@ -133,7 +135,7 @@ async def test_an_event_is_marked_as_its_provider_is_and_what_it_names_too(start
     session_id = await start()
     markings = {f"siem-{n}": Marking(Tlp.CLEAR, Pap.CLEAR) for n in range(2)}
     await finish(markings=markings | {"siem-2": Marking(Tlp.RED, Pap.GREEN)})
-    found = await database.read(neighbourhood, Node(NodeKind.SESSION, session_id), depth=2)
+    found = await database.read(find_neighborhood, Node(NodeKind.SESSION, session_id), depth=2)
     marked = {edge.type: edge.marking for edge in found.edges}
     assert marked[RelationType.CONNECTED_TO] == Marking(Tlp.RED, Pap.GREEN)
     assert marked[RelationType.FOUND] == Marking(Tlp.RED, Pap.GREEN)
@@ -143,15 +145,17 @@ async def test_an_event_is_marked_as_its_provider_is_and_what_it_names_too(start
 async def test_a_run_that_tells_very_much_leaves_the_first_of_it(start, finish, database, source):
     async def very_much(question):
         reply = await source(question)
-        if not isinstance(question, EventsOf):
+        if not isinstance(question, FindEvents):
             return reply
-        ends = (Entity(EntityKind.HOST, f"{question.provider}-{n}") for n in range(MOST // 2))
+        ends = (
+            Entity(EntityKind.HOST, f"{question.provider}-{n}") for n in range(MAX_RELATIONS // 2)
+        )
         told = (Relation(source=BAD, type=RelationType.CONNECTED_TO, target=end) for end in ends)
         [event] = reply.content.events
         event = replace(event, relations=tuple(told))
-        return replace(reply, content=EventsFound(events=(event,), complete=True))
+        return replace(reply, content=FoundEvents(events=(event,), complete=True))
 
     await start()
     await finish(answer=very_much)
     count = await database.read(lambda c: c.scalar(select(func.count()).select_from(relations)))
-    assert count == MOST
+    assert count == MAX_RELATIONS

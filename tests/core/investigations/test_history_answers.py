@@ -8,17 +8,17 @@ import pytest
 
 from incident_rows import add_incidents
 from tocsin import Entity, EntityKind
-from tocsin.investigations import History
+from tocsin.investigations import HistoryAnswers
 from tocsin.model import (
-    IncidentsAbout,
-    IncidentsNumbered,
-    IncidentsWithin,
+    FindIncidents,
+    FindNeighbors,
+    GetIncidents,
+    GetSightings,
+    ListIncidents,
     Marking,
-    Matching,
-    NeighboursOf,
-    Outcome,
     Pap,
-    SightingsOf,
+    QueryOutcome,
+    SearchHistory,
     Tlp,
     Window,
 )
@@ -29,30 +29,30 @@ RED = Marking(Tlp.RED, Pap.RED)
 
 
 @pytest.fixture
-async def history(database, clock) -> History:
+async def history(database, clock) -> HistoryAnswers:
     await database.write(add_incidents, 3, now=clock.now(), provider="edge")
-    return History(database, {"edge": RED}, Environment())
+    return HistoryAnswers(database, {"edge": RED}, Environment())
 
 
 async def test_incidents_come_with_how_their_provider_is_marked(history):
-    reply = await history(IncidentsNumbered(numbers=(2, 99)))
+    reply = await history(GetIncidents(numbers=(2, 99)))
     assert [(it.number, it.marking) for it in reply.content] == [(2, RED)]
 
 
 async def test_incidents_of_a_window_are_found(history, clock):
     window = Window(clock.now() - timedelta(days=365), clock.now() + timedelta(days=1))
-    reply = await history(IncidentsWithin(window=window, provider="edge", limit=2))
+    reply = await history(ListIncidents(window=window, provider="edge", limit=2))
     assert len(reply.content) == 2
 
 
 async def test_an_entity_that_was_never_seen_is_an_answer(history):
-    about = await history(IncidentsAbout(entities=(UNKNOWN,)))
-    [seen] = (await history(SightingsOf(entities=(UNKNOWN,)))).content
-    around = await history(NeighboursOf(entity=UNKNOWN, depth=9))
+    about = await history(FindIncidents(entities=(UNKNOWN,)))
+    [seen] = (await history(GetSightings(entities=(UNKNOWN,)))).content
+    around = await history(FindNeighbors(entity=UNKNOWN, depth=9))
     assert (about.content, seen.incident_count) == ((), 0)
     assert (around.content.nodes[0].value, around.content.edges) == (UNKNOWN.value, ())
 
 
 async def test_words_that_the_search_does_not_understand_are_refused(history):
-    assert (await history(Matching(text="nothing"))).content == ()
-    assert (await history(Matching(text="severity:bad"))).outcome is Outcome.REFUSED
+    assert (await history(SearchHistory(text="nothing"))).content == ()
+    assert (await history(SearchHistory(text="severity:bad"))).outcome is QueryOutcome.REFUSED

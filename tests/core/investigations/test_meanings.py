@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from session_rows import add_session
-from tocsin.investigations import step_meanings
-from tocsin.investigations.sessions.ledger import Step, append_steps
-from tocsin.model import Outcome, Phase
+from tocsin.investigations import describe_steps
+from tocsin.investigations.sessions.ledger import LedgerStep, append_steps
+from tocsin.model import Phase, QueryOutcome
 from tocsin.testing import ManualClock
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
-def question(number: int, kind: str, asked_of: str, asked: str, **given) -> Step:
-    return Step(
+def question(number: int, kind: str, asked_of: str, asked: str, **given) -> LedgerStep:
+    return LedgerStep(
         number=number,
         run=1,
         phase=Phase.GATHER,
@@ -23,7 +23,7 @@ def question(number: int, kind: str, asked_of: str, asked: str, **given) -> Step
         question=asked,
         started_at=ManualClock().now(),
         elapsed_ms=0,
-        **{"outcome": Outcome.ANSWERED, **given},
+        **{"outcome": QueryOutcome.ANSWERED, **given},
     )
 
 
@@ -49,14 +49,14 @@ def question(number: int, kind: str, asked_of: str, asked: str, **given) -> Step
 async def test_a_question_says_who_was_asked_for_what(database, step, words):
     session_id = await database.write(add_session)
     await database.write(append_steps, session_id, [question(3, *step)])
-    assert words in (await database.read(step_meanings, session_id))["step:3"]
+    assert words in (await database.read(describe_steps, session_id))["step:3"]
 
 
 async def test_a_question_that_was_not_answered_says_why(database):
     session_id = await database.write(add_session)
-    away = {"outcome": Outcome.UNAVAILABLE, "reason": "it is busy"}
+    away = {"outcome": QueryOutcome.UNAVAILABLE, "reason": "it is busy"}
     step = question(3, "events-of", "provider:edge", '{"entity": {"value": "a"}}', **away)
     await database.write(append_steps, session_id, [step])
-    meanings = await database.read(step_meanings, session_id)
+    meanings = await database.read(describe_steps, session_id)
     assert meanings["step:3"] == "Asked provider edge for events of a: unavailable, it is busy"
     assert meanings["step:2"] == "Concluded: The risk score is 78."

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from tocsin.errors import CallerError
-from tocsin.investigations import Replayed, replay
+from tocsin.investigations import ReplayResult, replay_session
 from tocsin.store.tables import session_steps
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -26,7 +26,7 @@ async def session_id(start, send, finish):
 
 @pytest.fixture
 def replay_it(database, investigator):
-    return partial(replay, database, investigator=investigator)
+    return partial(replay_session, database, investigator=investigator)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ async def test_a_run_that_was_cut_off_is_repeated_as_far_as_it_came(
     node = await begin()
     await cancel(session_id)
     await settle(node)
-    assert await replay_it(session_id) == Replayed(None, None)
+    assert await replay_it(session_id) == ReplayResult(None, None)
 
 
 async def test_a_failure_is_the_same_again(start, replay_it, finish):
@@ -105,6 +105,6 @@ async def test_a_failure_is_the_same_again(start, replay_it, finish):
 
 async def test_what_is_under_way_or_unknown_is_not_repeated(start, database, investigator):
     with pytest.raises(CallerError, match="queued"):
-        await replay(database, await start(), investigator)
+        await replay_session(database, await start(), investigator)
     with pytest.raises(CallerError, match="no session"):
-        await replay(database, "ses_0", investigator)
+        await replay_session(database, "ses_0", investigator)

@@ -10,14 +10,14 @@ from structlog.testing import capture_logs
 
 from tocsin.errors import CallerError
 from tocsin.investigations import (
-    Meter,
+    InvestigationMetrics,
     add_message,
     cancel_session,
     load_report,
     load_session,
     render_session,
 )
-from tocsin.investigations.running.loop import MOST_ATTEMPTS, NOT_STORED
+from tocsin.investigations.running.loop import MAX_ATTEMPTS, NOT_STORED
 from tocsin.metrics import Metrics
 from tocsin.store.tables import session_messages, session_steps
 
@@ -139,7 +139,7 @@ async def test_there_is_nothing_to_do_with_an_unknown_session(database, clock):
 
 async def test_a_run_that_is_lost_with_every_node_fails(start, session, begin, finish):
     session_id = await start()
-    for number in range(1, MOST_ATTEMPTS + 1):
+    for number in range(1, MAX_ATTEMPTS + 1):
         await kill(await begin(number))
     await finish(number=99)
     row = await session(session_id)
@@ -221,7 +221,7 @@ async def test_what_is_investigated_is_counted(start, finish, source, clock):
     source.away = {"provider:siem-1"}
     await start()
     await start("fail")
-    await finish(meter=Meter(metrics))
+    await finish(meter=InvestigationMetrics(metrics))
     exposed = (await metrics.expose()).decode()
     for line in (
         'tocsin_investigations_total{status="completed"} 1.0',

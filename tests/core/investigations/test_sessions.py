@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from tocsin.investigations import list_sessions, list_steps, load_step
-from tocsin.investigations.running.lease import claim, is_anything_under_way
+from tocsin.investigations.running.lease import claim_runs, has_active_sessions
 from tocsin.model import SessionStatus
 
 URL = "https://tocsin.example.org"
@@ -82,8 +82,8 @@ LIST = {"public_url": URL, "limit": 10}
 @pytest.mark.parametrize(
     ("read", "index"),
     [
-        (partial(is_anything_under_way), "ix_sessions_status_id (status=?)"),
-        (partial(claim, node=1, most=4, now=NOW), "ix_sessions_status_id (status=?)"),
+        (partial(has_active_sessions), "ix_sessions_status_id (status=?)"),
+        (partial(claim_runs, node=1, most=4, now=NOW), "ix_sessions_status_id (status=?)"),
         (partial(list_sessions, **LIST, before="ses_2"), "(id<?)"),
         (partial(list_sessions, **LIST, status="queued"), "ix_sessions_status_id (status=?)"),
         (partial(list_sessions, **LIST, provider="edge"), "ix_sessions_provider_id (provider=?)"),

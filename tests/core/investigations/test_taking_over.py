@@ -11,10 +11,10 @@ from sqlalchemy import update
 
 from tocsin.investigations import load_report
 from tocsin.investigations.codec import decode_question, encode_answer, encode_question
-from tocsin.investigations.recording import Added, store_added
-from tocsin.investigations.running.lease import Superseded, claim
-from tocsin.investigations.sessions.ledger import Step, append_steps, load_steps
-from tocsin.model import Match, Matching, Outcome, Phase
+from tocsin.investigations.recording import LedgerChanges, store_changes
+from tocsin.investigations.running.lease import RunLeaseLost, claim_runs
+from tocsin.investigations.sessions.ledger import LedgerStep, append_steps, load_steps
+from tocsin.model import Match, Phase, QueryOutcome, SearchHistory
 from tocsin.store import Database
 from tocsin.store.tables import session_steps
 
@@ -138,13 +138,15 @@ async def test_what_stands_in_the_ledger_is_not_asked_again(
 
 async def test_an_old_holder_writes_nothing_any_more(make_node, start, database, clock, rows):
     await start()
-    [old] = await database.write(claim, 1, 1, clock.now())
-    [new] = await database.write(claim, 2, 1, clock.now())
-    step = Step(number=1, run=1, phase=Phase.GATHER, kind="x", started_at=clock.now(), elapsed_ms=0)
-    with pytest.raises(Superseded):
-        await database.write(store_added, old, Added((step,)))
+    [old] = await database.write(claim_runs, 1, 1, clock.now())
+    [new] = await database.write(claim_runs, 2, 1, clock.now())
+    step = LedgerStep(
+        number=1, run=1, phase=Phase.GATHER, kind="x", started_at=clock.now(), elapsed_ms=0
+    )
+    with pytest.raises(RunLeaseLost):
+        await database.write(store_changes, old, LedgerChanges((step,)))
     assert await rows(session_steps) == []
-    await database.write(store_added, new, Added((step,)))
+    await database.write(store_changes, new, LedgerChanges((step,)))
     assert len(await rows(session_steps)) == 1
 
 
@@ -164,14 +166,14 @@ async def test_an_investigator_that_goes_another_way_leaves_the_old_ledger(
 
 async def test_the_time_that_a_lost_node_took_counts(start, database, clock, begin, settle):
     session_id = await start(timeout=timedelta(seconds=60))
-    first = Step(
+    first = LedgerStep(
         number=1,
         run=1,
         phase=Phase.GATHER,
         kind="matching",
         asked_of="search",
-        question=encode_question(Matching(text="look")),
-        outcome=Outcome.ANSWERED,
+        question=encode_question(SearchHistory(text="look")),
+        outcome=QueryOutcome.ANSWERED,
         answer=encode_answer("matching", (Match(kind="incident", id="7", title="", score=1.0),)),
         started_at=clock.now(),
         elapsed_ms=59_000,

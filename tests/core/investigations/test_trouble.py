@@ -20,10 +20,10 @@ from tocsin.investigations import (
     load_session,
     render_session,
 )
-from tocsin.investigations.running.lease import claim
-from tocsin.investigations.running.loop import MOST_ATTEMPTS, PATIENCE
-from tocsin.investigations.sessions.records import MOST_FOLLOW_UPS
-from tocsin.model import Matching, Statement
+from tocsin.investigations.running.lease import claim_runs
+from tocsin.investigations.running.loop import MAX_ATTEMPTS, STOP_TIMEOUT
+from tocsin.investigations.sessions.records import MAX_FOLLOW_UPS
+from tocsin.model import SearchHistory, Statement
 from tocsin.store import Database
 from tocsin.store.tables import session_steps, sessions
 
@@ -110,7 +110,7 @@ async def test_one_that_is_slow_to_stop_costs_nobody_a_lease(
 async def test_one_that_does_not_stop_is_left_to_itself(hold_on, obstinate, session, clock):
     node, session_id = await hold_on()
     [task] = node._tasks.values()
-    await pass_time(node, clock, SHORT + PATIENCE)
+    await pass_time(node, clock, SHORT + STOP_TIMEOUT)
     row = await session(session_id)
     assert (row["status"], row["error"]) == ("failed", "it was not done within 2 seconds")
     assert node._tasks == {}
@@ -125,7 +125,7 @@ async def test_one_that_does_not_stop_when_it_is_cancelled_is_left_to_itself(
     node, session_id = await hold_on()
     [task] = node._tasks.values()
     await cancel(session_id)
-    await pass_time(node, clock, PATIENCE + timedelta(seconds=1))
+    await pass_time(node, clock, STOP_TIMEOUT + timedelta(seconds=1))
     assert ((await session(session_id))["status"], node._tasks) == ("cancelled", {})
     obstinate.let_go.set()
     await kill(task)
@@ -175,7 +175,7 @@ def citing(make, investigator):
                 if inquiry.previous is not None:
                     report = inquiry.previous
                 else:
-                    await desk.ask(Matching(text="unrelated"))
+                    await desk.ask(SearchHistory(text="unrelated"))
                     report = await investigator.investigate(inquiry, desk)
                 gap = Statement(text, evidence)
                 return replace(report, gaps=(gap,))
@@ -257,7 +257,7 @@ async def test_a_session_whose_ledger_cannot_be_read_fails_in_the_end(
     strange |= {"session_id": session_id, "started_at": clock.now(), "elapsed_ms": 0}
     strange |= {"duration_ms": 0}
     await database.write(lambda c: c.execute(insert(session_steps).values(strange)))
-    for number in range(MOST_ATTEMPTS + 1):
+    for number in range(MAX_ATTEMPTS + 1):
         await finish(number=number)
     assert (await session(session_id))["status"] == "failed"
 
@@ -271,7 +271,7 @@ async def test_trouble_with_the_database_is_not_counted_as_lost_nodes(
 ):
     session_id = await start()
     node = make_node(answer=away)
-    for _ in range(MOST_ATTEMPTS + 1):
+    for _ in range(MAX_ATTEMPTS + 1):
         await finish(node)
         await node.keep()
     row = await session(session_id)
@@ -301,7 +301,7 @@ async def test_what_is_to_be_given_back_meanwhile_is_not_forgotten(
 ):
     await start()
     await start()
-    first, second = await database.write(claim, 1, 2, clock.now())
+    first, second = await database.write(claim_runs, 1, 2, clock.now())
     node = make_node(database=Slow(database, lambda: node._to_give_back.append(second)))
     node._to_give_back.append(first)
     await node.keep()
@@ -325,7 +325,7 @@ async def test_a_clock_that_is_set_and_a_machine_that_sleeps_end_no_run(
 async def test_a_session_does_not_go_on_for_ever(start, finish, session, database, clock):
     session_id = await start()
     await finish()
-    often = update(sessions).values(run=MOST_FOLLOW_UPS)
+    often = update(sessions).values(run=MAX_FOLLOW_UPS)
     await database.write(lambda c: c.execute(often))
     await database.write(add_message, session_id, "the last", "ana", clock.now())
     await database.write(cancel_session, session_id, clock.now())

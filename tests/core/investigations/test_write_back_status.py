@@ -24,8 +24,8 @@ from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.storing.alerting import AlertPolicy
 from tocsin.incidents.storing.intake import store_page
 from tocsin.investigations import create_session
-from tocsin.investigations.write_backs import WriteBacks, list_write_backs, plan_write_backs
-from tocsin.investigations.write_backs.writing import LEASE, RETRIES
+from tocsin.investigations.write_backs import WriteBackWorker, list_write_backs, plan_write_backs
+from tocsin.investigations.write_backs.writing import LEASE, RETRY_DELAYS
 from tocsin.model import Persona
 from tocsin.store.tables import events, incidents
 
@@ -132,7 +132,7 @@ def plan(database, clock):
 @pytest.fixture
 def of(database, clock):
     """Return what writes to a SIEM."""
-    return lambda siem: WriteBacks(database, clock, {"sensors": siem})
+    return lambda siem: WriteBackWorker(database, clock, {"sensors": siem})
 
 
 async def test_an_incident_that_is_new_is_taken_up(of, siem, sync, plan):
@@ -213,7 +213,7 @@ async def test_a_status_that_fails_is_tried_again(clock, of, siem, sync, plan):
     assert not await node.write_next("sensors")
     row = await told_of_it()
     assert row.reason == "the comment was written, the status was not set; it is away"
-    clock.advance(seconds=RETRIES[0].total_seconds())
+    clock.advance(seconds=RETRY_DELAYS[0].total_seconds())
     assert await node.write_next("sensors")
     assert (len(siem.comments), siem.statuses) == (1, [IncidentStatus.ACTIVE])
 

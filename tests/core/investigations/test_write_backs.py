@@ -14,16 +14,16 @@ from incident_rows import add_incidents
 from tocsin import CredentialsRefused, Health, Provider, Refused, Tools, TryLater
 from tocsin.investigations import create_session
 from tocsin.investigations.write_backs import (
-    WriteBackMeter,
-    WriteBacks,
+    WriteBackMetrics,
     WriteBackState,
-    incidents_to_tell,
+    WriteBackWorker,
+    find_write_back_incidents,
     list_write_backs,
     plan_write_backs,
-    write_back_to,
+    select_write_back_providers,
 )
-from tocsin.investigations.write_backs.records import due, take_write_back
-from tocsin.investigations.write_backs.writing import LEASE, RETRIES, UNTIL_MENDED
+from tocsin.investigations.write_backs.records import claim_write_back, select_due
+from tocsin.investigations.write_backs.writing import LEASE, MISCONFIGURED_RETRY, RETRY_DELAYS
 from tocsin.metrics import Metrics
 from tocsin.model import Persona
 from tocsin.store.sqlite import make_engine
@@ -76,8 +76,8 @@ def siem(make_siem) -> Siem:
 
 
 @pytest.fixture
-def node(database, clock, siem) -> WriteBacks:
-    return WriteBacks(database, clock, {"sensors": siem})
+def node(database, clock, siem) -> WriteBackWorker:
+    return WriteBackWorker(database, clock, {"sensors": siem})
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def plan(database, clock, session_id):
                 session_id=session_id,
                 run=run,
                 text=words,
-                incidents=incidents_to_tell(connection, numbers, [provider]),
+                incidents=find_write_back_incidents(connection, numbers, [provider]),
                 now=clock.now(),
             )
             return numbers
@@ -156,7 +156,7 @@ async def test_each_run_writes_its_own(node, siem, plan, listed):
 async def test_a_failure_is_tried_again_later_and_later(node, siem, plan, listed, clock):
     await plan()
     siem.errors = [TryLater("it is away")] * 2
-    for pause in RETRIES[:2]:
+    for pause in RETRY_DELAYS[:2]:
         assert not await node.write_next("sensors")
         [row] = await listed()
         assert (row.reason, row.due_at - clock.now()) == ("it is away", pause)
@@ -184,7 +184,7 @@ async def test_after_the_last_wait_it_has_failed(node, siem, plan, listed, clock
         clock.advance(days=2)
     [row] = await listed()
     assert (row.state, row.reason) == (WriteBackState.FAILED, "OSError: no route")
-    assert siem.calls == len(RETRIES) + 1
+    assert siem.calls == len(RETRY_DELAYS) + 1
 
 
 async def test_a_delay_that_the_siem_asks_for_is_kept(node, siem, plan, listed, clock):
@@ -210,12 +210,12 @@ async def test_refused_credentials_wait_for_a_person(node, siem, plan, listed, c
     for _ in range(10):
         await node.write_next("sensors")
         [row] = await listed()
-        assert row.due_at - clock.now() == UNTIL_MENDED
+        assert row.due_at - clock.now() == MISCONFIGURED_RETRY
         clock.advance(hours=1)
     assert (row.attempts, row.failures) == (10, 0)
     siem.errors = [TryLater("it is away")]
     assert not await node.write_next("sensors")
-    clock.advance(seconds=RETRIES[0].total_seconds())
+    clock.advance(seconds=RETRY_DELAYS[0].total_seconds())
     assert await node.write_next("sensors")
     assert [it.attempts for it in await listed()] == [11]
 
@@ -223,7 +223,7 @@ async def test_refused_credentials_wait_for_a_person(node, siem, plan, listed, c
 async def test_a_siem_that_does_not_answer_is_given_up_in_time(database, clock, siem, plan, listed):
     await plan()
     siem.gate = asyncio.Event()
-    node = WriteBacks(database, clock, {"sensors": siem}, timeout=timedelta(milliseconds=10))
+    node = WriteBackWorker(database, clock, {"sensors": siem}, timeout=timedelta(milliseconds=10))
     assert not await node.write_next("sensors")
     [row] = await listed()
     assert row.reason == "the SIEM did not answer in time"
@@ -237,7 +237,7 @@ async def test_a_node_that_dies_leaves_its_comment_to_another(database, clock, s
     dying.cancel()
     await asyncio.wait([dying])
     siem.gate = None
-    other = WriteBacks(database, clock, {"sensors": siem})
+    other = WriteBackWorker(database, clock, {"sensors": siem})
     assert not await other.write_next("sensors")
     clock.advance(seconds=LEASE.total_seconds())
     assert await other.write_next("sensors")
@@ -250,7 +250,7 @@ async def test_whoever_comes_back_too_late_changes_nothing(database, node, siem,
     slow = asyncio.create_task(node.write_next("sensors"))
     await siem.entered.wait()
     late = siem.tools.clock.now() + LEASE
-    other = await database.write(take_write_back, "sensors", late, late + LEASE)
+    other = await database.write(claim_write_back, "sensors", late, late + LEASE)
     siem.gate.set()
     assert not await slow
     assert await listed() == [other]
@@ -258,7 +258,7 @@ async def test_whoever_comes_back_too_late_changes_nothing(database, node, siem,
 
 async def test_each_is_taken_by_one_of_several_nodes(database, clock, siem, plan):
     await plan(20)
-    nodes = [WriteBacks(database, clock, {"sensors": siem}) for _ in range(4)]
+    nodes = [WriteBackWorker(database, clock, {"sensors": siem}) for _ in range(4)]
 
     async def work(node):
         while await node.write_next("sensors"):
@@ -276,13 +276,13 @@ async def test_one_provider_never_holds_up_another(database, clock, make_siem, p
     await plan(provider="stuck")
     await plan(provider="well")
 
-    class Watched(WriteBackMeter):
+    class Watched(WriteBackMetrics):
         def count(self, provider, outcome, times=1):
             if times:
                 assert (provider, outcome) == ("well", "written")
                 written.set()
 
-    node = WriteBacks(database, clock, {"stuck": stuck, "well": well}, Watched())
+    node = WriteBackWorker(database, clock, {"stuck": stuck, "well": well}, Watched())
     running = asyncio.create_task(node.run())
     async with asyncio.timeout(10):
         await written.wait()
@@ -297,20 +297,22 @@ async def test_only_who_wants_comments_and_can_write_them_is_told(make_siem, dat
         "unwanted": make_siem(write_back=False),
         "mute": make_siem(Mute),
     }
-    assert list(write_back_to(providers)) == ["yes"]
+    assert list(select_write_back_providers(providers)) == ["yes"]
 
     def told(connection):
         numbers = [add_incidents(connection, provider=name)[0] for name in providers]
-        return numbers, incidents_to_tell(connection, [*numbers, 999], write_back_to(providers))
+        return numbers, find_write_back_incidents(
+            connection, [*numbers, 999], select_write_back_providers(providers)
+        )
 
     numbers, found = await database.write(told)
     assert [it[:2] for it in found] == [(numbers[0], "yes")]
-    assert await database.read(incidents_to_tell, [], ["yes"]) == ()
+    assert await database.read(find_write_back_incidents, [], ["yes"]) == ()
 
 
 async def test_what_was_written_is_counted(database, clock, siem, plan):
     metrics = Metrics(clock)
-    node = WriteBacks(database, clock, {"sensors": siem}, WriteBackMeter(metrics))
+    node = WriteBackWorker(database, clock, {"sensors": siem}, WriteBackMetrics(metrics))
     await plan(2)
     siem.errors = [Refused("no")]
     for _ in range(2):
@@ -323,7 +325,9 @@ async def test_what_was_written_is_counted(database, clock, siem, plan):
 
 def test_what_is_due_is_found_by_its_index(migrated_file, clock):
     engine = make_engine(migrated_file)
-    compiled = due("sensors", clock.now()).compile(dialect=sqlite.dialect(paramstyle="named"))
+    compiled = select_due("sensors", clock.now()).compile(
+        dialect=sqlite.dialect(paramstyle="named")
+    )
     with engine.connect() as connection:
         asked = text(f"EXPLAIN QUERY PLAN {compiled}")
         rows = connection.execute(asked, dict.fromkeys(compiled.params, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from incident_rows import NOW, add_incidents
-from tocsin.knowledge import Seen, known_markings, record_relations
+from tocsin.knowledge import ObservedRelation, find_markings, record_relations
 from tocsin.knowledge.search.indexing import index_batch
 from tocsin.model import Entity, EntityKind, Marking, Node, Pap, RelationType, Tlp
 from tocsin.store.tables import entity_providers
@@ -32,7 +32,7 @@ def add(database):
 @pytest.fixture
 def known(database):
     async def known(*entities: Entity) -> dict[Entity, Marking]:
-        return await database.read(known_markings, entities or (HUB,), MARKINGS)
+        return await database.read(find_markings, entities or (HUB,), MARKINGS)
 
     return known
 
@@ -76,13 +76,13 @@ async def test_of_what_is_not_known_nothing_is_said(known):
 @pytest.mark.parametrize("marking", [Marking(Tlp.AMBER_STRICT), Marking(pap=Pap.RED), RED])
 async def test_a_relation_beyond_amber_marks_both_its_ends(database, known, marking):
     ends = Node.of(HUB), RelationType.RESOLVES_TO, Node.of(OTHER)
-    await database.write(record_relations, {"session:a#1": [Seen(*ends, NOW, marking)]})
+    await database.write(record_relations, {"session:a#1": [ObservedRelation(*ends, NOW, marking)]})
     assert await known(HUB, OTHER) == {HUB: marking, OTHER: marking}
 
 
 async def test_a_relation_within_amber_marks_nothing(database, known):
     ends = Node.of(HUB), RelationType.RESOLVES_TO, Node.of(OTHER)
-    await database.write(record_relations, {"session:a#1": [Seen(*ends, NOW, GREEN)]})
+    await database.write(record_relations, {"session:a#1": [ObservedRelation(*ends, NOW, GREEN)]})
     assert await known(HUB, OTHER) == {}
 
 

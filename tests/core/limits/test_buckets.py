@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tocsin.limits import Buckets, Quota, Standing
+from tocsin.limits import Quota, QuotaStatus, TokenBuckets
 
 QUOTA = Quota(per_minute=60, burst=5)
 KEY = "key:0123456789abcdef"
@@ -65,7 +65,7 @@ class Model:
         self.tokens = max(self.tokens - amount, Fraction(-self.burst))
 
     def _standing(self, lacking):
-        return Standing(
+        return QuotaStatus(
             allowed=not lacking,
             remaining=max(math.floor(self.tokens), 0),
             reset_after=math.ceil((self.burst - self.tokens) / self.rate),
@@ -76,7 +76,7 @@ class Model:
 @pytest.fixture
 def make(clock):
     def make(quota=QUOTA, **options):
-        return Buckets("credential", quota, clock, **options)
+        return TokenBuckets("credential", quota, clock, **options)
 
     return make
 
@@ -130,13 +130,13 @@ def test_retry_after_is_the_first_whole_second_at_which_it_is_granted(
 
 def test_what_is_left_and_when_it_is_full_is_said_in_whole_numbers(make, clock):
     buckets = make()
-    assert buckets.take(KEY) == Standing(True, 4, 1, 0)
-    assert buckets.take(KEY, 4) == Standing(True, 0, 5, 0)
+    assert buckets.take(KEY) == QuotaStatus(True, 4, 1, 0)
+    assert buckets.take(KEY, 4) == QuotaStatus(True, 0, 5, 0)
     clock.advance(milliseconds=1)
-    assert buckets.take(KEY, 2) == Standing(False, 0, 5, 2)
-    assert buckets.look(KEY) == Standing(False, 0, 5, 1)
+    assert buckets.take(KEY, 2) == QuotaStatus(False, 0, 5, 2)
+    assert buckets.look(KEY) == QuotaStatus(False, 0, 5, 1)
     clock.advance(seconds=5)
-    assert buckets.look(KEY) == Standing(True, 5, 0, 0)
+    assert buckets.look(KEY) == QuotaStatus(True, 5, 0, 0)
 
 
 def test_a_cost_above_the_burst_is_granted_when_the_bucket_is_full(make, clock):
@@ -211,7 +211,7 @@ def test_a_clock_that_jumps_back_holds_nobody_up(make, clock):
     buckets = make()
     buckets.take(KEY, QUOTA.burst)
     clock.advance(days=-365)
-    assert buckets.take(KEY) == Standing(False, 0, QUOTA.burst, 1)
+    assert buckets.take(KEY) == QuotaStatus(False, 0, QUOTA.burst, 1)
     clock.advance(seconds=1)
     assert buckets.take(KEY).allowed
     assert not buckets.take(KEY).allowed

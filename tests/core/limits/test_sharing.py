@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from tocsin.limits import Buckets, Quota, Sharing
-from tocsin.limits.sharing import Totals
+from tocsin.limits import BucketSynchronizer, Quota, TokenBuckets
+from tocsin.limits.sharing import UsageTotals
 from tocsin.store.tables import rate_usage
 
 BURST = 100
@@ -23,8 +23,8 @@ class Node:
     """The limits of one node."""
 
     def __init__(self, name, database, clock, limit="credential"):
-        self.buckets = Buckets(limit, QUOTA, clock)
-        self.sharing = Sharing([self.buckets], database, clock, node=name)
+        self.buckets = TokenBuckets(limit, QUOTA, clock)
+        self.sharing = BucketSynchronizer([self.buckets], database, clock, node=name)
         self.exchange = self.sharing.exchange
 
     def take(self, count, key=KEY):
@@ -260,7 +260,7 @@ async def test_it_goes_on_by_itself(database, clock, rows):
 
 
 def test_totals_are_remembered_in_bounded_memory(clock):
-    totals = Totals(size=2)
+    totals = UsageTotals(size=2)
     for name in ("a", "b", "a", "c"):
         totals.set((name,), 1, clock.now())
     assert [totals.get((name,), clock.now()) for name in "abc"] == [1, 0, 1]

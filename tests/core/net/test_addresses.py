@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.net.addresses import Policy, is_metadata, is_public, unwrap
+from tocsin.net.addresses import AddressPolicy, is_metadata, is_public, unwrap
 
 FORBIDDEN_IPV4 = [
     "0.0.0.0/8",
@@ -31,8 +31,8 @@ METADATA = [
     "fd00:ec2::254",
     "fd20:ce::254",
 ]
-PUBLIC_ONLY = Policy(public=True)
-EVERYTHING = Policy(
+PUBLIC_ONLY = AddressPolicy(public=True)
+EVERYTHING = AddressPolicy(
     networks=(ip_network("0.0.0.0/0"), ip_network("::/0")), public=True, private=True
 )
 
@@ -135,26 +135,26 @@ def test_6to4_does_not_make_metadata_services_reachable():
 
 
 def test_an_allowed_network_is_reachable_and_its_neighbour_is_not():
-    policy = Policy(networks=(ip_network("10.20.0.0/16"),), public=True)
+    policy = AddressPolicy(networks=(ip_network("10.20.0.0/16"),), public=True)
     assert policy.allows(ip_address("10.20.255.255"))
     assert policy.allows(ip_address("::ffff:10.20.0.1"))
     assert not policy.allows(ip_address("10.21.0.0"))
 
 
 def test_an_allowed_ipv6_network_does_not_allow_the_ipv4_addresses_mapped_into_it():
-    policy = Policy(networks=(ip_network("::/0"),), public=True)
+    policy = AddressPolicy(networks=(ip_network("::/0"),), public=True)
     assert not policy.allows(ip_address("::ffff:10.0.0.1"))
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111"])
 def test_public_addresses_need_a_policy_that_allows_them(address):
     assert PUBLIC_ONLY.allows(ip_address(address))
-    assert not Policy(public=False, private=True).allows(ip_address(address))
+    assert not AddressPolicy(public=False, private=True).allows(ip_address(address))
 
 
 def test_private_addresses_are_allowed_to_who_may_reach_them():
     assert not PUBLIC_ONLY.allows(ip_address("192.168.0.1"))
-    assert Policy(public=True, private=True).allows(ip_address("192.168.0.1"))
+    assert AddressPolicy(public=True, private=True).allows(ip_address("192.168.0.1"))
 
 
 def test_an_address_with_a_scope_is_never_allowed():

@@ -18,7 +18,7 @@ import pytest
 from aiohttp import web
 
 from tocsin import Misconfigured, TryLater
-from tocsin.net.addresses import Policy
+from tocsin.net.addresses import AddressPolicy
 from tocsin.net.guard import BlockedError, GuardedSockets
 
 LOOPBACK = (ip_network("127.0.0.1/32"),)
@@ -347,7 +347,7 @@ async def test_52_many_look_ups_that_hang_hold_up_no_other_name(
 def test_52_the_last_line_makes_no_socket_for_what_it_cannot_judge_well(address):
     family, sockaddr = address
     with pytest.raises(BlockedError):
-        GuardedSockets(Policy(public=True))((family, socket.SOCK_STREAM, 6, "", sockaddr))
+        GuardedSockets(AddressPolicy(public=True))((family, socket.SOCK_STREAM, 6, "", sockaddr))
 
 
 # --- all of them together

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.net.urls import check_url, parse_proxy, parse_url, policy_for
+from tocsin.net.urls import build_policy, check_url, parse_proxy, parse_url
 
 LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
@@ -34,7 +34,7 @@ def test_urls_that_mislead_are_no_urls(url):
 def check(url, networks=()):
     """Judge `url` as a client does that may reach `networks`."""
     target = parse_url(url)
-    check_url(target, policy_for(target, networks))
+    check_url(target, build_policy(target, networks))
 
 
 @pytest.mark.parametrize(

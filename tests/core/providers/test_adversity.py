@@ -145,7 +145,7 @@ async def test_what_differs_in_every_answer_can_be_left_out(reading, world):
         return incident
 
     reading.provider.list_changes, reading.provider.complete = list_changes, complete
-    reading.provider.version_of = lambda it: {name: it[name] for name in it if name != "score"}
+    reading.provider.record_version = lambda it: {name: it[name] for name in it if name != "score"}
     await read_for(reading, 9)
     assert completed == ["a"]
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from tocsin import Api, ApiSettings, Broken, CredentialsRefused, Grant, Refused, TryLater
-from tocsin.testing import Fault, Refusal, Siem, Simulator, loopback_client, make_tools
+from tocsin.testing import ErrorResponse, Fault, Siem, Simulator, loopback_client, make_tools
 
 THINGS = "/things"
 
@@ -36,14 +36,14 @@ class Vendor(Simulator):
 
     async def things(self, request):
         if "bad" in request.query:
-            raise Refusal(422, "there is no such thing")
+            raise ErrorResponse(422, "there is no such thing")
         return self.json({"query": {name: request.query.getall(name) for name in request.query}})
 
     async def echo(self, request):
         return self.json({"body": await request.text(), "type": request.content_type})
 
     async def moved(self, request):
-        raise Refusal(302, "elsewhere", {"Location": "https://elsewhere.example.com/"})
+        raise ErrorResponse(302, "elsewhere", {"Location": "https://elsewhere.example.com/"})
 
     def count(self, path: str) -> int:
         return sum(asked.path == path for asked in self.requests)

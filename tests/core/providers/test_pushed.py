@@ -17,7 +17,7 @@ from svix import Webhook as SvixWebhook
 
 from tocsin import CredentialsRefused, Health, PushProvider, PushRequest, Received, Refused, Tools
 from tocsin.clock import SystemClock
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 
 TOKEN = "a-token-of-sixteen"
 SECRET = "whsec_" + b64encode(b"k" * 24).decode()
@@ -43,7 +43,7 @@ class Counting(PushProvider):
 
 
 def made(clock, **settings: str) -> Counting:
-    context = Origin().context()
+    context = SettingsOrigin().context()
     parsed = Counting.Settings.model_validate({"plugin": "counting"} | settings, context=context)
     tools = Tools(name="it", http=None, clock=clock, log=structlog.get_logger())
     return Counting(parsed, tools)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.recurrence import CronError
-from tocsin.recurrence.cron import NICKNAMES, cron_times, parse_cron, shortest_pause
+from tocsin.recurrence.cron import NICKNAMES, find_shortest_pause, iter_cron_times, parse_cron
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -20,7 +20,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 def fires(expression: str, after: str, count: int, zone: ZoneInfo = BERLIN) -> list[str]:
     """Return fire times as a clock on the wall of the zone shows them."""
     begin = datetime.fromisoformat(after).replace(tzinfo=zone)
-    times = islice(cron_times(parse_cron(expression), zone, begin.astimezone(UTC)), count)
+    times = islice(iter_cron_times(parse_cron(expression), zone, begin.astimezone(UTC)), count)
     return [f"{time.astimezone(zone):%m-%d %H:%M %Z}" for time in times]
 
 
@@ -59,14 +59,14 @@ def test_what_comes_twice_in_autumn_runs_once():
 
 def test_within_the_hour_that_comes_twice_nothing_runs_again():
     second_time = datetime(2026, 10, 25, 1, 15, tzinfo=UTC)  # 02:15 for the second time
-    [following] = islice(cron_times("30 2 * * *", BERLIN, second_time), 1)
+    [following] = islice(iter_cron_times("30 2 * * *", BERLIN, second_time), 1)
     assert following == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("day", ["2026-03-29", "2026-10-25"])
 def test_what_runs_every_so_many_minutes_goes_by_the_time_that_passes(day):
     begin = datetime.fromisoformat(f"{day}T00:00").replace(tzinfo=BERLIN).astimezone(UTC)
-    times = list(islice(cron_times("*/20 * * * *", BERLIN, begin), 24))
+    times = list(islice(iter_cron_times("*/20 * * * *", BERLIN, begin), 24))
     assert times == [begin + n * timedelta(minutes=20) for n in range(1, 25)]
 
 
@@ -93,8 +93,8 @@ def test_what_is_no_expression_is_told_with_its_field(expression, words):
 
 
 def test_how_close_together_the_fire_times_are():
-    assert shortest_pause("0,10 * * * *", "UTC") == timedelta(minutes=10)
-    assert shortest_pause("0 0 29 2 *", "UTC") == timedelta(days=4 * 365 + 1)
+    assert find_shortest_pause("0,10 * * * *", "UTC") == timedelta(minutes=10)
+    assert find_shortest_pause("0 0 29 2 *", "UTC") == timedelta(days=4 * 365 + 1)
 
 
 field = st.sampled_from(["*", "0", "5", "1-3", "*/2", "1,4", "2-6/2"])
@@ -112,7 +112,7 @@ MOMENTS = st.integers(0, 10 * 366 * 86_400).map(
 
 @given(EXPRESSIONS, ZONES, MOMENTS)
 def test_fire_times_follow_each_other_and_begin_after_the_moment_given(expression, zone, after):
-    times = list(islice(cron_times(parse_cron(expression), ZoneInfo(zone), after), 20))
+    times = list(islice(iter_cron_times(parse_cron(expression), ZoneInfo(zone), after), 20))
     assert times[0] > after
     assert times == sorted(set(times))
 
@@ -120,8 +120,10 @@ def test_fire_times_follow_each_other_and_begin_after_the_moment_given(expressio
 @given(EXPRESSIONS, ZONES, MOMENTS, st.integers(0, 20))
 def test_wherever_one_begins_the_fire_times_are_the_same(expression, zone, after, place):
     text, zone = parse_cron(expression), ZoneInfo(zone)
-    times = list(islice(cron_times(text, zone, after), 25))
-    assert list(islice(cron_times(text, zone, times[place]), 4)) == times[place + 1 : place + 5]
+    times = list(islice(iter_cron_times(text, zone, after), 25))
+    assert (
+        list(islice(iter_cron_times(text, zone, times[place]), 4)) == times[place + 1 : place + 5]
+    )
 
 
 @given(st.text(max_size=30))

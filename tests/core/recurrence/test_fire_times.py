@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tocsin.recurrence import MOST_COUNTED, Recurrence, ScheduleDefinition
+from tocsin.recurrence import MAX_COUNTED, Recurrence, ScheduleDefinition
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -86,7 +86,7 @@ def test_of_what_was_missed_the_latest_is_told_apart():
 def test_of_a_long_time_only_so_much_is_counted(given):
     past = recurrence(**given).past(BEGIN + MINUTE, BEGIN + 365 * DAY)
     assert past.latest.at == BEGIN + 365 * DAY
-    assert (past.earlier, past.until) == (MOST_COUNTED, BEGIN + 365 * DAY - MINUTE)
+    assert (past.earlier, past.until) == (MAX_COUNTED, BEGIN + 365 * DAY - MINUTE)
     assert past.following.at == BEGIN + 365 * DAY + MINUTE
 
 
@@ -110,7 +110,7 @@ def test_what_has_ended_long_ago_has_a_latest_and_nothing_that_follows():
     made = recurrence(interval="PT1M", ends_at=BEGIN + 30 * DAY)
     past = made.past(BEGIN + MINUTE, BEGIN + 365 * DAY)
     assert past.following is None
-    assert past.earlier == MOST_COUNTED
+    assert past.earlier == MAX_COUNTED
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_whatever_is_missed_nothing_is_lost_or_counted_twice(rule, jitter, one, 
     made = recurrence(**rule, jitter=jitter)
     first, now = made.next(min(one, other)), max(one, other)
     past = made.past(first.at, now)
-    due = list(islice(made.after(first.at - timedelta(seconds=1)), MOST_COUNTED + 1))
+    due = list(islice(made.after(first.at - timedelta(seconds=1)), MAX_COUNTED + 1))
     due = [it for it in due if it.due <= now]
-    if len(due) <= MOST_COUNTED:
+    if len(due) <= MAX_COUNTED:
         assert past.earlier + (past.latest is not None) == len(due)
         ends = [it for it in (past.until, past.latest and past.latest.at) if it is not None]
         assert ends == [it.at for it in due[-2:]]

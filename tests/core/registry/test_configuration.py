@@ -19,7 +19,7 @@ from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import Overlap
 from tocsin.registry import (
     InstalledPlugin,
-    Maker,
+    PluginFactory,
     installed_plugins,
     load_configuration,
     start_plugins,
@@ -346,7 +346,7 @@ async def test_a_plugin_that_fails_to_start_is_left_out_with_its_reason(write, t
     text += '[destinations.other]\nplugin = "startless"\n'
     plugins = [*installed_plugins(), third_party("startless", STARTLESS)]
     configuration = await load_configuration(write(text), plugins)
-    live = await start_plugins(configuration, Maker(SystemClock()))
+    live = await start_plugins(configuration, PluginFactory(SystemClock()))
     await live.close()
     assert sorted(live.channels) == ["soc"]
     [absent] = live.absent
@@ -392,7 +392,7 @@ async def test_a_provider_that_is_not_whole_is_left_out_with_words_for_its_autho
     text += '[providers.other]\nplugin = "shapeless"\n'
     plugins = [*installed_plugins(), third_party("shapeless", source)]
     configuration = await load_configuration(write(text), plugins)
-    live = await start_plugins(configuration, Maker(SystemClock()))
+    live = await start_plugins(configuration, PluginFactory(SystemClock()))
     await live.close()
     [absent] = [it for it in live.absent if it.name == "providers.other"]
     assert reason in absent.reason
@@ -410,7 +410,7 @@ async def test_a_coroutine_hook_is_awaited(write, third_party):
 
 async def test_a_file_that_is_missing_is_named_as_the_reason(write):
     text = VALID.replace("[destinations.soc]", '[destinations.soc]\nca_file = "nope.pem"')
-    live = await start_plugins(await load_configuration(write(text)), Maker(SystemClock()))
+    live = await start_plugins(await load_configuration(write(text)), PluginFactory(SystemClock()))
     await live.close()
     [absent] = live.absent
     assert absent.reason.startswith("it could not be started: ca_file: /")

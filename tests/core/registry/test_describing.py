@@ -14,7 +14,7 @@ from tocsin import Duration, Provider
 from tocsin.errors import OperatorError
 from tocsin.fields import Network, PluginSettings
 from tocsin.registry import InstalledPlugin, PluginsFile, installed_plugins
-from tocsin.registry.describing import describe
+from tocsin.registry.describing import describe_plugin
 from tocsin.registry.settings_schema import list_settings
 
 PROVIDER = '''
@@ -55,7 +55,7 @@ def install(tmp_path, monkeypatch):
 
 
 async def described(*plugins: InstalledPlugin, **file):
-    return await describe(plugins[0].name, PluginsFile(**file), plugins)
+    return await describe_plugin(plugins[0].name, PluginsFile(**file), plugins)
 
 
 async def test_a_provider_is_told_with_all_that_it_is(install):
@@ -87,13 +87,15 @@ async def test_one_that_is_not_enabled_is_told_with_the_line_that_enables_it(ins
 
 
 async def test_one_that_is_disabled_is_told_so():
-    found = await describe("templates", PluginsFile(disabled=["templates"]), installed_plugins())
+    found = await describe_plugin(
+        "templates", PluginsFile(disabled=["templates"]), installed_plugins()
+    )
     assert found.absent == "it is disabled; take 'templates' out of `disabled`"
 
 
 async def test_one_that_is_not_installed_is_an_error_with_the_nearest():
     with pytest.raises(OperatorError, match=r"no plugin 'webhok'.*; did you mean 'webhook'\?"):
-        await describe("webhok", PluginsFile(), installed_plugins())
+        await describe_plugin("webhok", PluginsFile(), installed_plugins())
 
 
 async def test_of_two_with_one_name_none_is_imported(install):
@@ -144,7 +146,7 @@ async def test_one_that_cannot_be_used_is_told_why(install, source, reason):
 
 async def test_every_shipped_kind_can_be_told():
     names = [plugin.name for plugin in installed_plugins()]
-    found = [await describe(name, PluginsFile(), installed_plugins()) for name in names]
+    found = [await describe_plugin(name, PluginsFile(), installed_plugins()) for name in names]
     settings = [setting for it in found for kind in it.kinds for setting in kind.settings]
     assert {"path", "poll_interval", "min_severity"} <= {setting.name for setting in settings}
     assert [setting.name for setting in settings if not setting.description] == []

@@ -8,8 +8,8 @@ import pytest
 
 from tocsin import Misconfigured
 from tocsin.clock import SystemClock
-from tocsin.hookspecs import NothingTried
-from tocsin.registry import Maker, load_configuration, start_plugins
+from tocsin.hookspecs import NoAttempts
+from tocsin.registry import PluginFactory, load_configuration, start_plugins
 
 FILE = """
 enabled = ["email"]
@@ -39,7 +39,9 @@ class Log:
 async def live(tmp_path):
     path = tmp_path / "plugins.toml"
     path.write_text(FILE)
-    live = await start_plugins(await load_configuration(path), Maker(SystemClock(), attempts=Log()))
+    live = await start_plugins(
+        await load_configuration(path), PluginFactory(SystemClock(), attempts=Log())
+    )
     yield live
     await live.close()
 
@@ -55,7 +57,7 @@ async def test_the_log_of_attempts_is_handed_to_channels_alone(live):
     channel = live.channels["inside"]
     assert await channel.tools.attempts.last_answer("dlv_1") == b"dlv_1"
     assert live.investigator is not None
-    assert isinstance(live.investigator.tools.attempts, NothingTried)
+    assert isinstance(live.investigator.tools.attempts, NoAttempts)
 
 
 @pytest.fixture

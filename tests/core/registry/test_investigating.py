@@ -13,14 +13,14 @@ from tocsin import (
     Entity,
     EntityKind,
     Investigator,
-    NothingKnown,
+    NoKnowledge,
     Provider,
     Report,
     hookimpl,
 )
 from tocsin.clock import SystemClock
 from tocsin.errors import ConfigurationError
-from tocsin.registry import InstalledPlugin, Maker, load_configuration, start_plugins
+from tocsin.registry import InstalledPlugin, PluginFactory, load_configuration, start_plugins
 
 ADDRESS = Entity(EntityKind.IP, "192.0.2.1")
 
@@ -118,7 +118,7 @@ def problems(load):
 async def test_what_stands_by_itself_is_made_without_a_word(load):
     configuration = await load("")
     assert [made.name for made in configuration.enrichers] == ["standing"]
-    live = await start_plugins(configuration, Maker(SystemClock()))
+    live = await start_plugins(configuration, PluginFactory(SystemClock()))
     assert list(live.enrichers) == ["standing"]
     assert isinstance(live.investigator, Thinker)
     await live.close()
@@ -231,10 +231,10 @@ async def test_what_is_no_list_of_enrichers_is_left_out(load, installed, offered
 
 
 async def test_what_is_known_is_handed_to_enrichers_alone(load):
-    class Known(NothingKnown):
+    class Known(NoKnowledge):
         pass
 
-    live = await start_plugins(await load(""), Maker(SystemClock(), knowledge=Known()))
+    live = await start_plugins(await load(""), PluginFactory(SystemClock(), knowledge=Known()))
     assert isinstance(live.enrichers["standing"].tools.knowledge, Known)
     assert live.investigator is not None
     assert not isinstance(live.investigator.tools.knowledge, Known)

@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr
 
 from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings
 from tocsin.model import EventType, Severity
-from tocsin.registry.setting_shapes import Shape, shapes_of
+from tocsin.registry.setting_shapes import SettingShape, list_setting_shapes
 
 
 class _Node(PluginSettings):
@@ -42,32 +42,32 @@ class _Settings(PluginSettings):
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
-        ("text", Shape.TEXT),
-        ("secret", Shape.TEXT),
-        ("length", Shape.TEXT),
-        ("number", Shape.NUMBER),
-        ("share", Shape.NUMBER),
-        ("flag", Shape.FLAG),
-        ("severity", Shape.CHOICE),
-        ("word", Shape.CHOICE),
-        ("one", Shape.NUMBER),
-        ("events", Shape.CHOICES),
-        ("names", Shape.LIST),
-        ("numbers", Shape.ANYTHING),
-        ("table", Shape.TABLE),
-        ("secrets", Shape.TABLE),
-        ("counts", Shape.ANYTHING),
-        ("either", Shape.ANYTHING),
-        ("whatever", Shape.ANYTHING),
-        ("node", Shape.ANYTHING),
+        ("text", SettingShape.TEXT),
+        ("secret", SettingShape.TEXT),
+        ("length", SettingShape.TEXT),
+        ("number", SettingShape.NUMBER),
+        ("share", SettingShape.NUMBER),
+        ("flag", SettingShape.FLAG),
+        ("severity", SettingShape.CHOICE),
+        ("word", SettingShape.CHOICE),
+        ("one", SettingShape.NUMBER),
+        ("events", SettingShape.CHOICES),
+        ("names", SettingShape.LIST),
+        ("numbers", SettingShape.ANYTHING),
+        ("table", SettingShape.TABLE),
+        ("secrets", SettingShape.TABLE),
+        ("counts", SettingShape.ANYTHING),
+        ("either", SettingShape.ANYTHING),
+        ("whatever", SettingShape.ANYTHING),
+        ("node", SettingShape.ANYTHING),
     ],
 )
 def test_a_settings_shape_is_known(name, shape):
-    assert shapes_of(_Settings)[name].shape is shape
+    assert list_setting_shapes(_Settings)[name].shape is shape
 
 
 def test_choices_are_named():
-    shapes = shapes_of(_Settings)
+    shapes = list_setting_shapes(_Settings)
     assert shapes["word"].choices == ("a", "b")
     assert set(shapes["events"].choices) == set(EventType)
     assert shapes["one"].choices == ()

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from tocsin import IncidentStatus, Provider
-from tocsin.registry.writing_back import cannot_be_written
-from tocsin.validation import explain
+from tocsin.registry.writing_back import find_unsupported_write_back
+from tocsin.validation import explain_errors
 
 
 class Able(Provider):
@@ -33,7 +33,7 @@ class Statuses(Able):
 
 def wrong(kind, **given) -> list[str]:
     settings = kind.Settings(plugin="acme", **given)
-    return [": ".join(it) for it in cannot_be_written(kind, settings)]
+    return [": ".join(it) for it in find_unsupported_write_back(kind, settings)]
 
 
 def test_a_status_is_set_beside_a_comment():
@@ -76,7 +76,7 @@ def test_who_can_only_comment_sets_no_status():
 def test_no_other_status_can_be_set(given, words):
     with pytest.raises(ValidationError) as raised:
         Able.Settings(plugin="acme", write_back_status=given)
-    assert [it.words for it in explain(raised.value, Able.Settings)] == [words]
+    assert [it.words for it in explain_errors(raised.value, Able.Settings)] == [words]
 
 
 @pytest.mark.parametrize("name", ["tlp", "pap"])

@@ -14,11 +14,11 @@ from tocsin.model import (
     Entity,
     EntityAssessment,
     EntityKind,
-    Moment,
     Relation,
     RelationType,
     Severity,
     Statement,
+    TimelineEntry,
 )
 from tocsin.reports.graph import NODES, draw_graph
 from tocsin.reports.timeline import WIDTH, draw_timeline
@@ -27,7 +27,7 @@ HOUR = timedelta(hours=1)
 
 
 def moment(at, severity=None, source="incidents"):
-    return Moment(
+    return TimelineEntry(
         at=at, statement=Statement("It was.", ("step:1",)), severity=severity, source=source
     )
 

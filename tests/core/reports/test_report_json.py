@@ -17,12 +17,12 @@ from tocsin.model import (
     EntityAssessment,
     EntityKind,
     Finding,
-    Moment,
     Relation,
     RelationType,
     Report,
     Severity,
     Statement,
+    TimelineEntry,
     Window,
 )
 from tocsin.reports import from_json, to_json
@@ -51,7 +51,7 @@ reports = st.builds(
     contributions=some(st.builds(Contribution, name=words, points=points, statement=statements)),
     timeline=some(
         st.builds(
-            Moment,
+            TimelineEntry,
             at=times,
             statement=statements,
             severity=st.none() | st.sampled_from(Severity),

@@ -14,7 +14,7 @@ from tocsin.model import EntityKind, Persona, Report, Section, Severity, Verdict
 from tocsin.reports import from_json, to_json
 from tocsin.reports.blocks import SHOWN
 from tocsin.reports.graph import NODES
-from tocsin.reports.text import MOST
+from tocsin.reports.text import MAX_LENGTH
 from tocsin.reports.writing import LONGEST
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/report.md").read_text(encoding="utf-8")
@@ -52,5 +52,5 @@ def test_every_word_is_told(words):
 
 def test_the_bounds_are_those_of_the_code():
     assert f"{SHOWN} rows of each table, {LONGEST:,} characters of each text" in PAGE
-    assert f"{MOST:,} characters in all" in PAGE
+    assert f"{MAX_LENGTH:,} characters in all" in PAGE
     assert f"at most {NODES} of them" in PAGE

@@ -12,7 +12,7 @@ from schedule_office import Office
 from tocsin.clock import SystemClock
 from tocsin.recurrence import Recurrence, ScheduleDefinition
 from tocsin.schedules import delete_schedule
-from tocsin.schedules.alarms import Alarms, DueTimes
+from tocsin.schedules.alarms import DueTimeTrigger, ScheduleTimers
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -23,14 +23,14 @@ def recurrence(anchor: datetime = NOW, **given) -> Recurrence:
 
 
 def test_an_alarm_goes_off_at_each_fire_time_and_never_for_what_has_passed():
-    trigger = DueTimes(recurrence(interval="1h"))
+    trigger = DueTimeTrigger(recurrence(interval="1h"))
     assert trigger.get_next_fire_time(None, NOW) == NOW + timedelta(hours=1)
     late = NOW + timedelta(hours=50)
     assert trigger.get_next_fire_time(NOW, late) == late + timedelta(hours=1)
 
 
 def test_an_alarm_of_what_has_ended_goes_off_no_more():
-    trigger = DueTimes(recurrence(interval="1h", ends_at=NOW + timedelta(hours=2)))
+    trigger = DueTimeTrigger(recurrence(interval="1h", ends_at=NOW + timedelta(hours=2)))
     assert trigger.get_next_fire_time(None, NOW + timedelta(hours=2)) is None
 
 
@@ -41,7 +41,7 @@ async def rung():
 
 @pytest.fixture
 async def alarms(rung):
-    made = Alarms(rung.set)
+    made = ScheduleTimers(rung.set)
     made.start()
     yield made
     made.stop()

@@ -23,9 +23,9 @@ from sqlalchemy import delete
 
 from schedule_office import FAILURE, REPORT, Office
 from tocsin.errors import CallerError
-from tocsin.investigations import Failure, FailureCause, cancel_session
-from tocsin.investigations.running.ending import Ending
-from tocsin.investigations.running.lease import Superseded
+from tocsin.investigations import FailureCause, RunFailure, cancel_session
+from tocsin.investigations.running.ending import RunResult
+from tocsin.investigations.running.lease import RunLeaseLost
 from tocsin.schedules import (
     change_schedule,
     delete_schedule,
@@ -33,7 +33,7 @@ from tocsin.schedules import (
     enable_schedule,
     run_now,
 )
-from tocsin.schedules.beginning import MOST_WAITING
+from tocsin.schedules.beginning import MAX_WAITING
 from tocsin.schedules.firing import fire_due
 from tocsin.store import open_database
 from tocsin.store.tables import (
@@ -47,10 +47,10 @@ from tocsin.store.tables import (
 from tocsin.testing import ManualClock
 
 ENDINGS = {
-    "completed": Ending(report=REPORT),
-    "failed": Ending(failure=FAILURE),
-    "timed out": Ending(failure=Failure(FailureCause.TIMEOUT, "it was not done in time")),
-    "lost": Ending(failure=Failure(FailureCause.LOST, "its nodes were lost")),
+    "completed": RunResult(report=REPORT),
+    "failed": RunResult(failure=FAILURE),
+    "timed out": RunResult(failure=RunFailure(FailureCause.TIMEOUT, "it was not done in time")),
+    "lost": RunResult(failure=RunFailure(FailureCause.LOST, "its nodes were lost")),
 }
 
 
@@ -207,7 +207,7 @@ class Course(RuleBasedStateMachine):
             model.waiting += 1
         elif last["state"] == "skipped":
             assert model.running
-            assert not model.queues or model.waiting == MOST_WAITING
+            assert not model.queues or model.waiting == MAX_WAITING
 
     @rule()
     def crash_while_firing(self):
@@ -228,12 +228,12 @@ class Course(RuleBasedStateMachine):
     @rule(lease=consumes(leases), how=st.sampled_from(list(ENDINGS)), crashes=st.booleans())
     def end(self, lease, how, crashes):
         if crashes:
-            with suppress(ConnectionError, Superseded):
+            with suppress(ConnectionError, RunLeaseLost):
                 self.runner.run(self.office.end(lease, ENDINGS[how], _crash))
         session = self._session(lease.session_id)
         try:
             self.runner.run(self.office.end(lease, ENDINGS[how]))
-        except Superseded:
+        except RunLeaseLost:
             return
         model = self.models[session["schedule_id"]]
         model.end("completed" if how == "completed" else "failed", self.now)

@@ -17,8 +17,8 @@ from tocsin.schedules import (
     enable_schedule,
     run_now,
 )
-from tocsin.schedules.beginning import MOST_WAITING
-from tocsin.schedules.firing import AT_ONCE, fire_due
+from tocsin.schedules.beginning import MAX_WAITING
+from tocsin.schedules.firing import BATCH_SIZE, fire_due
 from tocsin.store.tables import schedules
 
 
@@ -43,14 +43,14 @@ async def test_a_run_is_a_session_of_what_the_schedule_says(office):
 
 
 async def test_a_fire_time_is_run_once_however_many_nodes_look(office):
-    for number in range(3 * AT_ONCE):
+    for number in range(3 * BATCH_SIZE):
         await office.make(f"hourly-{number}")
     office.clock.advance(hours=1)
     nodes = [office.node() for _ in range(3)]
     await asyncio.gather(*(office.fire(node) for node in nodes))
     runs = await office.runs()
-    assert len(runs) == len({run["schedule_id"] for run in runs}) == 3 * AT_ONCE
-    assert len(await office.sessions()) == 3 * AT_ONCE
+    assert len(runs) == len({run["schedule_id"] for run in runs}) == 3 * BATCH_SIZE
+    assert len(await office.sessions()) == 3 * BATCH_SIZE
 
 
 async def test_nothing_remains_of_a_run_whose_transaction_is_lost(office):
@@ -195,7 +195,7 @@ async def test_where_runs_overlap_the_later_waits_if_it_is_to(office):
 
 async def test_only_so_many_runs_wait(office):
     await office.make(overlap="queue")
-    outcomes = [await office.fire(hours=1) for _ in range(MOST_WAITING + 2)]
+    outcomes = [await office.fire(hours=1) for _ in range(MAX_WAITING + 2)]
     assert outcomes[-2:] == [["waiting"], ["skipped"]]
     assert (await office.runs())[-1]["reason"] == "10 runs wait already"
 

@@ -8,8 +8,8 @@ from sqlalchemy import update
 from schedule_office import FAILURE, HOUR, LIMIT, NOW, REPORT, URL
 from tocsin.errors import CallerError
 from tocsin.events.payloads import ENVELOPES
-from tocsin.investigations import Failure, FailureCause, add_message, cancel_session
-from tocsin.investigations.running.ending import Ending
+from tocsin.investigations import FailureCause, RunFailure, add_message, cancel_session
+from tocsin.investigations.running.ending import RunResult
 from tocsin.schedules import (
     DisabledReason,
     ScheduleStatus,
@@ -130,7 +130,7 @@ async def test_enabling_begins_the_count_anew(office):
 async def test_every_failure_counts_and_its_reason_is_kept(office, cause):
     made = await office.make()
     await office.fire(hours=1)
-    await office.fail(Failure(cause, "so it is"))
+    await office.fail(RunFailure(cause, "so it is"))
     [run] = await office.runs()
     assert (run["state"], run["cause"], run["reason"]) == ("failed", cause, "so it is")
     assert run["ended_at"] == NOW + HOUR
@@ -147,10 +147,10 @@ async def test_what_follows_a_run_is_stored_with_its_end_or_not_at_all(office):
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        await office.end(lease, Ending(failure=FAILURE), crash)
+        await office.end(lease, RunResult(failure=FAILURE), crash)
     assert (await office.told(), await office.states()) == ([], ["running"])
     assert (await office.load(made.id)).is_active
-    await office.end(lease, Ending(failure=FAILURE))
+    await office.end(lease, RunResult(failure=FAILURE))
     assert await office.told() == ["investigation-failed", "schedule-disabled"]
 
 
@@ -244,7 +244,7 @@ async def test_a_run_that_a_node_has_taken_up_is_left_to_it(office):
     office.clock.advance(hours=2)
     await office.node().settle_abandoned()
     assert await office.states() == ["running"]
-    await office.end(lease, Ending(report=REPORT))
+    await office.end(lease, RunResult(report=REPORT))
     assert await office.states() == ["completed"]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import URL, Connection, make_url, text
 
 from tocsin.credentials import list_api_keys, load_api_key
 from tocsin.store import open_database, upgrade
-from tocsin.store.opening import _alembic
+from tocsin.store.opening import _configure_alembic
 from tocsin.store.tables import EPOCH, entity_providers, incident_techniques
 
 
@@ -22,7 +22,7 @@ def empty_url(request, tmp_path) -> URL:
 
 
 def as_of_the_spine(connection: Connection) -> None:
-    config = _alembic()
+    config = _configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "0001")
     row = {"id": "1", "key_id": "0123456789ABCDEF", "now": 1_000_000, "end": 9_000_000}
@@ -52,7 +52,7 @@ async def test_a_key_of_the_first_version_is_still_one(empty_url):
 
 def as_of_the_sync(connection: Connection) -> None:
     """Leave incidents with techniques and entities, as the version before investigations did."""
-    config = _alembic()
+    config = _configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "0004")
     dialect = connection.dialect.name

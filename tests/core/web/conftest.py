@@ -10,8 +10,8 @@ import pytest
 from administering import Admin, Caller
 from incident_rows import add_incidents
 from running_api import Api, api, open_api
-from tocsin.events import Bells
-from tocsin.knowledge import Indexer
+from tocsin.events import Notifiers
+from tocsin.knowledge import SearchIndexer
 from tocsin.store import open_database
 
 __all__ = ["api"]
@@ -33,7 +33,7 @@ def add(api, clock):
 
     async def add(count: int = 1, **values) -> list[int]:
         numbers = await api.services.database.write(add_incidents, count, **values)
-        await Indexer(api.services.database, clock, Bells()).catch_up()
+        await SearchIndexer(api.services.database, clock, Notifiers()).catch_up()
         return numbers
 
     return add

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from tocsin.web.addresses import Addresses, limited_as
+from tocsin.web.addresses import ClientAddresses, address_key
 
-ADDRESSES = Addresses([ip_network("10.0.0.0/8")])
+ADDRESSES = ClientAddresses([ip_network("10.0.0.0/8")])
 
 
 def source(forwarded: str, peer: str = "10.0.0.1") -> str:
@@ -44,5 +44,5 @@ def test_anyone_else_tells_nothing():
 
 
 def test_an_ipv6_address_is_limited_with_its_site():
-    assert limited_as("2001:db8:1:2:3:4:5:6") == "2001:db8:1:2::/64"
-    assert limited_as("192.0.2.7") == "192.0.2.7"
+    assert address_key("2001:db8:1:2:3:4:5:6") == "2001:db8:1:2::/64"
+    assert address_key("192.0.2.7") == "192.0.2.7"

@@ -13,7 +13,7 @@ from administering import CLIENTS, GOOD, KEYS, Admin
 from incident_rows import add_incidents, change_incident
 from running_api import open_api, problem
 from tocsin.credentials import Scope
-from tocsin.web.calls import Role
+from tocsin.web.calls import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
 
 on_one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -29,9 +29,9 @@ LISTS = [
 
 async def headers_for(api, endpoint) -> dict[str, str]:
     """Return those of somebody who may call the endpoint."""
-    if endpoint.access is Role.ADMIN:
+    if endpoint.access is AccessRole.ADMIN:
         return await api.admin()
-    if endpoint.access is Role.PUBLIC:
+    if endpoint.access is AccessRole.PUBLIC:
         return {}
     return {"X-API-Key": await api.key(*Scope)}
 

@@ -23,19 +23,19 @@ from running_api import problem
 from session_rows import add_session
 from tocsin import Window
 from tocsin.credentials import Scope
-from tocsin.delivery import Filter, create, create_replay, measure_replay
-from tocsin.incidents import Origin, create_backfill
+from tocsin.delivery import DeliveryFilter, create_destination, create_replay, measure_replay
+from tocsin.incidents import BackfillOrigin, create_backfill
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
 from tocsin.schedules import create_schedule
 from tocsin.store.tables import destinations
-from tocsin.web.calls import Role
+from tocsin.web.calls import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
 
 CHANGES = [
     endpoint
     for endpoint in ENDPOINTS
-    if endpoint.access is Role.ADMIN and endpoint.method not in {"GET", "HEAD"}
+    if endpoint.access is AccessRole.ADMIN and endpoint.method not in {"GET", "HEAD"}
 ]
 START = "/api/v1/investigations/start"
 QUERY = {"query": "Is 203.0.113.7 still at it?"}
@@ -84,13 +84,13 @@ async def paths(admin) -> dict[str, str]:
 
 
 def add_replay(connection) -> str:
-    extent = measure_replay(connection, "dead", Filter())
+    extent = measure_replay(connection, "dead", DeliveryFilter())
     return create_replay(connection, extent, "ana", NOW)["id"]
 
 
 def add_backfill(connection) -> str:
     window = Window(NOW - timedelta(days=1), NOW)
-    members = {"alert": False, "origin": Origin.OPERATOR, "by": "ana", "now": NOW}
+    members = {"alert": False, "origin": BackfillOrigin.OPERATOR, "by": "ana", "now": NOW}
     return create_backfill(connection, "edge", window, **members)["id"]
 
 
@@ -105,7 +105,7 @@ async def add_paused_destination(services) -> str:
     written = await services.registrar.judge(*GOOD_DESTINATION.values())
 
     def work(connection) -> None:
-        create(connection, written, "ana", services.clock.now())
+        create_destination(connection, written, "ana", services.clock.now())
         connection.execute(update(destinations).values(state="paused", reason="failing"))
 
     await services.database.write(work)
@@ -151,7 +151,7 @@ def _holds_no_secret(entry, answer) -> None:
 async def test_reading_leaves_no_entry(admin, paths):
     before = await admin.audited()
     for endpoint in ENDPOINTS:
-        if endpoint.access is Role.ADMIN and endpoint.method == "GET":
+        if endpoint.access is AccessRole.ADMIN and endpoint.method == "GET":
             await admin.read(endpoint.path.format(**paths))
     assert await admin.audited() == before
 

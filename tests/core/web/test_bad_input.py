@@ -17,8 +17,8 @@ from database_statements import noted_statements
 from oidc_issuer import ed25519_key, make_token, rsa_key
 from running_api import problem
 from tocsin.credentials import Scope, generate_key
-from tocsin.web import Runner, make_app
-from tocsin.web.problems import Problem
+from tocsin.web import ApiRunner, make_app
+from tocsin.web.problems import ProblemDocument
 
 INCIDENTS = "/api/v1/incidents"
 KEYS = "/api/admin/api-keys"
@@ -298,7 +298,7 @@ NOT_HTTP = {
 @pytest.fixture
 async def speak(api):
     """Send bytes to the API as it is served, and return status, header and body of its answer."""
-    runner = Runner(make_app(api.services))
+    runner = ApiRunner(make_app(api.services))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
 
@@ -328,7 +328,7 @@ async def test_what_is_not_http_is_a_problem_that_echoes_nothing(speak, sent, st
     assert headers["X-Request-Id"].isalnum()
     assert (headers["Server"], headers["X-Content-Type-Options"]) == ("tocsin", "nosniff")
     document = json.loads(body)
-    Problem.model_validate(document, strict=True)
+    ProblemDocument.model_validate(document, strict=True)
     assert document["status"] == status
     assert SECRET not in f"{headers}".lower().encode() + body.lower()
 

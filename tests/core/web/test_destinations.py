@@ -18,13 +18,13 @@ from standardwebhooks import Webhook as Verifier
 from administering import DESTINATIONS, Admin
 from running_api import CONFIGURATION, Api, open_api, problem
 from tocsin import Channel, Delivery, Health, Misconfigured, Receipt, TryLater
-from tocsin.delivery import Reason, State, load_destination
-from tocsin.delivery.destinations.changing import Written, create
-from tocsin.delivery.destinations.records import columns_of
-from tocsin.delivery.destinations.sampling import sample
-from tocsin.events import emit, new_id
+from tocsin.delivery import DestinationState, StopReason, load_destination
+from tocsin.delivery.destinations.changing import DestinationSpec, create_destination
+from tocsin.delivery.destinations.records import destination_to_row
+from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.events import emit_events, new_id
 from tocsin.events.payloads import ENVELOPES
-from tocsin.incidents.representation import COLUMNS, represent
+from tocsin.incidents.representation import COLUMNS, represent_incident
 from tocsin.model import Event, EventType
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations
@@ -75,7 +75,7 @@ async def put(api: Api, name: str = "soar", **members) -> None:
     def work(connection) -> None:
         destination = replace(load_destination(connection, name), **members)
         statement = update(destinations).where(destinations.c.name == name)
-        connection.execute(statement.values(columns_of(destination)))
+        connection.execute(statement.values(destination_to_row(destination)))
 
     await api.services.database.write(work)
 
@@ -83,9 +83,9 @@ async def put(api: Api, name: str = "soar", **members) -> None:
 async def from_file(api: Api, name: str = "soar", **settings) -> None:
     """Make a destination as applying a file does."""
     table = {"plugin": "webhook", "url": URL, "secret": {"env": "SOAR_SECRET"}, **settings}
-    written = Written(name, "webhook", table, ManagedBy.FILE)
+    written = DestinationSpec(name, "webhook", table, ManagedBy.FILE)
     database, now = api.services.database, api.services.clock.now()
-    await database.write(create, written, "file", now)
+    await database.write(create_destination, written, "file", now)
 
 
 # Creating
@@ -348,7 +348,7 @@ async def test_the_detail_tells_how_much_waits(api, admin, soar):
     states = ("pending", "parked", "dead", "dead", "delivered")
 
     def work(connection) -> None:
-        emit(connection, events)
+        emit_events(connection, events)
         for event, state in zip(events, states, strict=True):
             row = {
                 "id": new_id("dlv"),
@@ -454,7 +454,10 @@ async def test_it_is_stopped_and_goes_on(admin, soar):
     assert actions == ["destination.enable", "destination.change", "destination.disable"]
 
 
-@pytest.mark.parametrize("stop", [(State.PAUSED, Reason.FAILING), (State.DISABLED, Reason.GONE)])
+@pytest.mark.parametrize(
+    "stop",
+    [(DestinationState.PAUSED, StopReason.FAILING), (DestinationState.DISABLED, StopReason.GONE)],
+)
 async def test_new_settings_end_a_stop_that_came_by_itself(api, admin, soar, stop):
     await soar()
     await put(api, state=stop[0], reason=stop[1], detail="410 Gone")
@@ -485,8 +488,8 @@ async def test_a_change_of_what_has_changed_meanwhile_is_refused(database, clock
 
 async def test_what_others_manage_is_read_only(api, admin):
     await from_file(api)
-    hook = Written("hook:enricher", "enricher", {}, ManagedBy.PLUGIN)
-    await api.services.database.write(create, hook, "file", api.services.clock.now())
+    hook = DestinationSpec("hook:enricher", "enricher", {}, ManagedBy.PLUGIN)
+    await api.services.database.write(create_destination, hook, "file", api.services.clock.now())
     for name in ("soar", "hook:enricher"):
         path = f"{DESTINATIONS}/{name}"
         for method, body in (("PATCH", {"enabled": False}), ("DELETE", None)):
@@ -519,14 +522,17 @@ async def test_a_deleted_destination_is_gone_for_good_and_its_name_free(api, adm
 
 async def test_what_a_file_names_no_more_can_be_deleted(api, admin):
     await from_file(api)
-    await put(api, state=State.DISABLED, reason=Reason.REMOVED)
+    await put(api, state=DestinationState.DISABLED, reason=StopReason.REMOVED)
     assert (await admin.ask("DELETE", f"{DESTINATIONS}/soar"))["state"] == "deleted"
 
 
 # Resuming
 
 
-@pytest.mark.parametrize("stop", [(State.PAUSED, Reason.FAILING), (State.DISABLED, Reason.GONE)])
+@pytest.mark.parametrize(
+    "stop",
+    [(DestinationState.PAUSED, StopReason.FAILING), (DestinationState.DISABLED, StopReason.GONE)],
+)
 async def test_an_automatic_stop_is_ended_whatever_manages_it(api, admin, stop):
     await from_file(api)
     await put(api, state=stop[0], reason=stop[1], detail="why")
@@ -537,10 +543,10 @@ async def test_an_automatic_stop_is_ended_whatever_manages_it(api, admin, stop):
     assert [entry["details"] for entry in resumes] == [{"reason": stop[1]}]
 
 
-@pytest.mark.parametrize("reason", [Reason.MANUAL, Reason.REMOVED])
+@pytest.mark.parametrize("reason", [StopReason.MANUAL, StopReason.REMOVED])
 async def test_what_someone_stopped_is_not_resumed(api, admin, reason):
     await from_file(api)
-    await put(api, state=State.DISABLED, reason=reason)
+    await put(api, state=DestinationState.DISABLED, reason=reason)
     await problem(await admin.send("POST", f"{DESTINATIONS}/soar/resume"), 409)
     assert (await stored(api)).reason is reason
 
@@ -600,7 +606,7 @@ async def test_a_test_sends_a_marked_event_signed_and_stores_none(local, receive
 async def test_a_disabled_or_paused_destination_can_be_tried_and_stays_so(local, receiver):
     await amend(local, enabled=False)
     assert (await local.ask("POST", f"{DESTINATIONS}/soar/test"))["outcome"] == "delivered"
-    await put(local.api, state=State.PAUSED, reason=Reason.FAILING)
+    await put(local.api, state=DestinationState.PAUSED, reason=StopReason.FAILING)
     receiver.answers = 503
     result = await local.ask("POST", f"{DESTINATIONS}/soar/test")
     assert (result["outcome"], result["status"]) == ("later", 503)
@@ -623,17 +629,17 @@ async def test_every_kind_of_event_can_be_sent(database, clock, kind):
 
 @pytest.mark.parametrize("kind", EventType)
 def test_a_sample_tells_what_its_kind_tells(clock, kind):
-    event = sample(kind, "https://tocsin.example", clock.now())
+    event = build_sample(kind, "https://tocsin.example", clock.now())
     ENVELOPES[kind].model_validate(
         {"event_type": kind, "timestamp": event.timestamp, "data": event.data}
     )
 
 
 def test_a_samples_incident_is_told_as_any_other(clock):
-    [told] = sample(EventType.INCIDENT_ALERT, "", clock.now()).context.values()
+    [told] = build_sample(EventType.INCIDENT_ALERT, "", clock.now()).context.values()
     moments = dict.fromkeys(("occurred_at", "created_at", "updated_at"), clock.now())
     columns = dict.fromkeys(COLUMNS) | {"number": 0} | moments
-    assert set(told) == set(represent(columns, [], public_url=""))
+    assert set(told) == set(represent_incident(columns, [], public_url=""))
 
 
 async def test_a_channel_that_cannot_be_made_is_an_outcome(database, clock, api, admin, soar):

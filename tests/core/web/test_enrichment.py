@@ -13,11 +13,11 @@ from incident_rows import add_incidents
 from running_api import problem
 from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
 from tocsin.credentials import Scope
-from tocsin.enrichment import Enrichers, IncidentEnriching
+from tocsin.enrichment import Enrichers, IncidentEnricher
 from tocsin.observables import Environment
 from tocsin.testing import loopback_client, make_tools
 from tocsin.web import make_app
-from tocsin.web.calls import ENRICHED_AT_ONCE
+from tocsin.web.calls import MAX_CONCURRENT_ENRICHMENTS
 from tocsin.web.routes import enrichment
 from tocsin.web.routes.enrichment import IncidentEnrichment
 
@@ -81,7 +81,7 @@ async def node(api, source):
     database, clock = api.services.database, api.services.clock
     markings = {"sensors": Marking()}
     enrichers = Enrichers({"source": source}, Environment(), database, clock, markings=markings)
-    enriching = IncidentEnriching(enrichers, database, markings)
+    enriching = IncidentEnricher(enrichers, database, markings)
     async with AsyncExitStack() as stack:
         services = replace(api.services, enriching=lambda: enriching)
         yield await stack.enter_async_context(TestClient(TestServer(make_app(services))))
@@ -136,7 +136,9 @@ async def test_without_enrichers_nothing_is_known(analyst, numbers):
 @on_one_database
 async def test_beyond_four_at_once_a_node_enriches_nothing(enrich, source, numbers):
     source.may_answer.clear()
-    first = [asyncio.create_task(enrich(number)) for number in numbers[-ENRICHED_AT_ONCE:]]
+    first = [
+        asyncio.create_task(enrich(number)) for number in numbers[-MAX_CONCURRENT_ENRICHMENTS:]
+    ]
     for _ in first:
         await source.asked.acquire()
     one_more = await enrich(numbers[0])
@@ -153,7 +155,7 @@ async def test_beyond_four_at_once_a_node_enriches_nothing(enrich, source, numbe
 async def test_what_takes_too_long_is_given_up_and_leaves_its_place(enrich, source, monkeypatch):
     monkeypatch.setattr(enrichment, "LONGEST", 0.05)
     source.may_answer.clear()
-    for _ in range(ENRICHED_AT_ONCE + 1):
+    for _ in range(MAX_CONCURRENT_ENRICHMENTS + 1):
         response = await enrich(1)
         document = await problem(response, 503)
         assert "given up" in document["detail"]

@@ -14,11 +14,11 @@ from incident_rows import NOW
 from report_samples import HOSTILE
 from running_api import problem
 from session_rows import add_session
-from tocsin.events import Bells
-from tocsin.knowledge import Indexer
+from tocsin.events import Notifiers
+from tocsin.knowledge import SearchIndexer
 from tocsin.model import Node, RelationType
-from tocsin.store.text import clean
-from tocsin.web.routes.graph import KINDS, GraphNeighbourhood, GraphPath, GraphStats
+from tocsin.store.text import clean_text
+from tocsin.web.routes.graph import KINDS, GraphNeighborhood, GraphPath, GraphStatistics
 
 GRAPH = "/api/v1/graph"
 PATH = f"{GRAPH}/path"
@@ -47,7 +47,7 @@ def shown(node: Node) -> dict[str, str]:
 async def around(analyst, value: str, **query) -> list[tuple[str, str]]:
     """Return the nodes around an entity, itself the first."""
     answer = await analyst.read(path_of(value), **query)
-    GraphNeighbourhood.model_validate(answer)
+    GraphNeighborhood.model_validate(answer)
     return [(node["kind"], node["value"]) for node in answer["nodes"]]
 
 
@@ -57,7 +57,7 @@ async def test_an_entity_is_shown_with_what_is_around_it_and_from_where_that_is_
     incident = await graph.add(IP)
     await graph.tell(IP, RelationType.CONNECTED_TO, DOMAIN, known_from="session:ses_1#12")
     answer = await analyst.read(path_of(IP.value))
-    GraphNeighbourhood.model_validate(answer)
+    GraphNeighborhood.model_validate(answer)
     assert answer["entity"] == shown(IP)
     assert answer["nodes"][0] == shown(IP)
     assert len(answer["nodes"]) == 3
@@ -162,7 +162,7 @@ async def test_no_value_is_too_strange_to_be_looked_for(analyst):
             query = {"value": value, "kind": kind}
             assert (await analyst.send("GET", EXPORT, params=query)).status == 404, value
     for value in HOSTILE:
-        query = {"value": clean(value, 1000)}
+        query = {"value": clean_text(value, 1000)}
         assert (await analyst.send("GET", EXPORT, params=query)).status == 404, value
 
 
@@ -246,10 +246,10 @@ async def test_an_export_without_a_value_is_of_the_latest_incidents(analyst, gra
 
 async def test_how_large_the_graph_is(analyst, graph, clock):
     await graph.add(IP, DOMAIN, techniques=["T1059"])
-    await Indexer(graph.database, clock, Bells()).catch_up()  # which counts entities
+    await SearchIndexer(graph.database, clock, Notifiers()).catch_up()  # which counts entities
     await graph.tell(IP, RelationType.RESOLVES_TO, DOMAIN)
     answer = await analyst.read(STATS)
-    GraphStats.model_validate(answer)
+    GraphStatistics.model_validate(answer)
     nodes = {count["name"]: count["count"] for count in answer["nodes"]}
     edges = {count["name"]: count["count"] for count in answer["edges"]}
     assert nodes.items() >= {"incident": 1, "ip": 1, "domain": 1, "technique": 1}.items()

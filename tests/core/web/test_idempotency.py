@@ -21,9 +21,14 @@ from administering import (
 )
 from running_api import problem
 from tocsin.store.tables import idempotency_keys
-from tocsin.web.calls import Answer, Change
+from tocsin.web.calls import AuditedChange, Response
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.idempotency import AlreadyDone, Attempt, find_stored, store_answer
+from tocsin.web.idempotency import (
+    AlreadyApplied,
+    IdempotentRequest,
+    find_stored_response,
+    store_response,
+)
 
 HEADER = "Idempotency-Key"
 IN_FLIGHT = "/problems/idempotency-key-in-flight"
@@ -214,18 +219,20 @@ async def test_what_one_node_did_another_knows(nodes):
     await problem(await create(second, name="other"), 422)
 
 
-ATTEMPT = Attempt("key:0123456789ABCDEF", "once", "fingerprint")
+ATTEMPT = IdempotentRequest("key:0123456789ABCDEF", "once", "fingerprint")
 CONTENT = {"session_id": "s1", "status": "queued", "list": [1, 2.5, None], "text": "é\n"}
 
 
 async def store(database, clock, answer, *, status=202, secret=False, attempt=ATTEMPT):
     now = clock.now()
-    await database.write(store_answer, attempt, answer, status, now=now, secret=secret)
+    await database.write(store_response, attempt, answer, status, now=now, secret=secret)
 
 
 async def test_an_answer_without_a_secret_is_given_again(database, clock):
-    await store(database, clock, Answer(CONTENT, {"X": "y"}, change=Change(target="session:s1")))
-    stored = await database.read(find_stored, ATTEMPT, clock.now())
+    await store(
+        database, clock, Response(CONTENT, {"X": "y"}, change=AuditedChange(target="session:s1"))
+    )
+    stored = await database.read(find_stored_response, ATTEMPT, clock.now())
     answer = stored.replay("fingerprint")
     assert (answer.content, answer.status) == (CONTENT, 202)
     assert answer.headers == {"Idempotency-Replayed": "true"}
@@ -233,21 +240,21 @@ async def test_an_answer_without_a_secret_is_given_again(database, clock):
 
 
 async def test_a_secret_is_never_stored(database, clock):
-    await store(database, clock, Answer({"api_key": "sk_live_"}), secret=True)
+    await store(database, clock, Response({"api_key": "sk_live_"}), secret=True)
     [row] = await database.read(lambda c: c.execute(select(idempotency_keys)).all())
     assert row.content is None
     assert "sk_live_" not in str(row)
 
 
 async def test_only_the_first_answer_is_stored(database, clock):
-    await store(database, clock, Answer({"number": 1}))
-    with pytest.raises(AlreadyDone):
-        await store(database, clock, Answer({"number": 2}))
-    stored = await database.read(find_stored, ATTEMPT, clock.now())
+    await store(database, clock, Response({"number": 1}))
+    with pytest.raises(AlreadyApplied):
+        await store(database, clock, Response({"number": 2}))
+    stored = await database.read(find_stored_response, ATTEMPT, clock.now())
     assert stored.content == {"number": 1}
 
 
 async def test_an_answer_is_found_by_its_caller_and_key_alone(database, clock):
-    await store(database, clock, Answer(CONTENT))
+    await store(database, clock, Response(CONTENT))
     for other in (replace(ATTEMPT, caller="key:x"), replace(ATTEMPT, key="twice")):
-        assert await database.read(find_stored, other, clock.now()) is None
+        assert await database.read(find_stored_response, other, clock.now()) is None

@@ -8,7 +8,7 @@ import pytest
 
 from incident_rows import NOW, add_incidents, change_incident
 from running_api import URL, problem
-from tocsin.web.routes.incidents import Incident, IncidentList
+from tocsin.web.routes.incidents import IncidentItem, IncidentList
 
 PATH = "/api/v1/incidents"
 
@@ -39,7 +39,7 @@ async def test_one_incident(api, headers):
     response = await api.client.get(f"{PATH}/1", headers=headers)
     assert response.status == 200
     answer = await response.json()
-    Incident.model_validate(answer)
+    IncidentItem.model_validate(answer)
     assert answer["url"] == f"{URL}/incidents/1"
     assert answer["source_url"] == "https://siem.example/1"
     assert (answer["alert_count"], answer["entities"][0]["kind"]) == (2, "ip")

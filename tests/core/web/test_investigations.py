@@ -14,12 +14,12 @@ from running_api import URL, problem
 from session_rows import NOW, add_session
 from tocsin import investigations
 from tocsin.investigations import create_session
-from tocsin.investigations.sessions.ledger import Step, append_steps
+from tocsin.investigations.sessions.ledger import LedgerStep, append_steps
 from tocsin.model import Persona, Phase
 from tocsin.reports import CONTENT_SECURITY_POLICY, to_html, to_json, to_markdown
 from tocsin.store.tables import sessions
-from tocsin.store.text import clean
-from tocsin.web.cursor import Place
+from tocsin.store.text import clean_text
+from tocsin.web.cursor import PageCursor
 from tocsin.web.openapi.examples import SCHEDULE_ID
 from tocsin.web.routes.investigations import (
     STEPS,
@@ -112,8 +112,8 @@ WRONG = {
     "too many": "limit=201",
     "empty cursor": "cursor=",
     "made up": "cursor=ZDEw1",
-    "another list's": f"cursor={Place('k', '0').encode()}",
-    "the ledger's": f"cursor={Place(STEPS, '1').encode()}",
+    "another list's": f"cursor={PageCursor('k', '0').encode()}",
+    "the ledger's": f"cursor={PageCursor(STEPS, '1').encode()}",
     "no schedule": "schedule=",
     "unknown": "schedul=1",
 }
@@ -128,7 +128,7 @@ async def test_a_wrong_query_is_a_problem_of_the_callers(analyst):
 
 @on_one_database
 async def test_the_report_comes_as_json_markdown_and_html(api, analyst, session_id):
-    meanings = await api.services.database.read(investigations.step_meanings, session_id)
+    meanings = await api.services.database.read(investigations.describe_steps, session_id)
     report = brute_force()
     assert await analyst.read(path_of(session_id, "report.json")) == to_json(report)
     for part, media_type, text in (
@@ -201,7 +201,7 @@ async def add_steps(api, session_id: str, count: int) -> None:
     """Have the session's second run conclude so often."""
     concluded = {"run": 2, "phase": Phase.SCORE, "kind": "conclusion", "conclusion": "So it is."}
     steps = [
-        Step(number=3 + n, **concluded, evidence=("step:1",), started_at=NOW, elapsed_ms=n)
+        LedgerStep(number=3 + n, **concluded, evidence=("step:1",), started_at=NOW, elapsed_ms=n)
         for n in range(count)
     ]
     await api.services.database.write(append_steps, session_id, steps)
@@ -231,7 +231,7 @@ async def test_the_ledger_is_narrowed_to_a_run(api, analyst, session_id):
 
 
 async def test_a_cursor_beyond_the_ledger_leads_to_its_end(analyst, session_id):
-    cursor = Place(STEPS, "9" * 18).encode()
+    cursor = PageCursor(STEPS, "9" * 18).encode()
     page = await analyst.read(path_of(session_id, "steps"), cursor=cursor)
     assert (page["steps"], page["next_cursor"]) == ([], None)
 
@@ -267,7 +267,7 @@ class Elements(HTMLParser):
 
 
 # What the database never holds is not in a report either
-STORED = [clean(text, 1_000) for text in HOSTILE]
+STORED = [clean_text(text, 1_000) for text in HOSTILE]
 
 
 @on_one_database

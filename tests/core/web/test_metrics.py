@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from running_api import open_api, problem
 from tocsin.errors import OperatorError
-from tocsin.web.addresses import Addresses
+from tocsin.web.addresses import ClientAddresses
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -23,7 +23,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-class Elsewhere(Addresses):
+class Elsewhere(ClientAddresses):
     def __init__(self, address: str) -> None:
         self._address = address
 

@@ -15,7 +15,7 @@ from running_api import PUSH_TOKEN, PUSHED, URL, open_api
 from session_rows import add_session
 from tocsin.credentials import Scope, generate_key
 from tocsin.model import EventType
-from tocsin.web.calls import Role
+from tocsin.web.calls import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.openapi.examples import SCHEDULE_ID
 
@@ -87,7 +87,7 @@ async def test_parameters_and_security_are_named(document):
 
 
 async def test_every_way_to_be_refused_is_told(document):
-    public = {endpoint.path for endpoint in ENDPOINTS if endpoint.access is Role.PUBLIC}
+    public = {endpoint.path for endpoint in ENDPOINTS if endpoint.access is AccessRole.PUBLIC}
     for path, method, operation in operations(document):
         responses = operation["responses"]
         assert "500" in responses

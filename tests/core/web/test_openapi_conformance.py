@@ -20,7 +20,7 @@ from incident_rows import add_incidents
 from running_api import PUSH_TOKEN, PUSHED, Api
 from session_rows import add_session
 from tocsin.credentials import Scope
-from tocsin.web.cursor import Cursor, Place, Spot
+from tocsin.web.cursor import ChangeCursor, CompositeCursor, PageCursor
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.openapi.examples import SESSION_ID
 from tocsin.web.routes import (
@@ -36,20 +36,20 @@ from tocsin.web.routes import (
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 CURSORS = {
-    "/api/admin/api-keys": Place(api_keys.LIST, "0").encode(),
-    "/api/admin/api-clients": Place(api_clients.LIST, "0").encode(),
-    "/api/admin/audit": Place(audit.LIST, "0").encode(),
-    "/api/admin/deliveries": Place("v", "0").encode(),
-    "/api/admin/replays": Place("r", "0").encode(),
-    "/api/admin/backfills": Place("b", "0").encode(),
-    "/api/admin/destinations": Place.at_name(destinations.LIST, "0").encode(),
-    "/api/admin/schedules": Spot(schedules.LIST, ("", "")).encode(),
-    "/api/admin/schedules/{schedule_id}/runs": Place(schedules.RUNS, "0").encode(),
-    "/api/v1/incidents": Cursor.START.encode(),
-    "/api/v1/investigations": Place(investigations.LIST, "0").encode(),
-    "/api/v1/investigations/{session_id}/steps": Place(investigations.STEPS, "0").encode(),
-    "/api/v1/search": Spot(search.RESULTS, (9, 9, 0)).encode(),
-    "/api/v1/search/entities": Spot(search.ENTITIES, ("", 0, "", "", 0)).encode(),
+    "/api/admin/api-keys": PageCursor(api_keys.LIST, "0").encode(),
+    "/api/admin/api-clients": PageCursor(api_clients.LIST, "0").encode(),
+    "/api/admin/audit": PageCursor(audit.LIST, "0").encode(),
+    "/api/admin/deliveries": PageCursor("v", "0").encode(),
+    "/api/admin/replays": PageCursor("r", "0").encode(),
+    "/api/admin/backfills": PageCursor("b", "0").encode(),
+    "/api/admin/destinations": PageCursor.at_name(destinations.LIST, "0").encode(),
+    "/api/admin/schedules": CompositeCursor(schedules.LIST, ("", "")).encode(),
+    "/api/admin/schedules/{schedule_id}/runs": PageCursor(schedules.RUNS, "0").encode(),
+    "/api/v1/incidents": ChangeCursor.START.encode(),
+    "/api/v1/investigations": PageCursor(investigations.LIST, "0").encode(),
+    "/api/v1/investigations/{session_id}/steps": PageCursor(investigations.STEPS, "0").encode(),
+    "/api/v1/search": CompositeCursor(search.RESULTS, (9, 9, 0)).encode(),
+    "/api/v1/search/entities": CompositeCursor(search.ENTITIES, ("", 0, "", "", 0)).encode(),
 }
 START = "/api/v1/investigations/start"
 SCHEDULES = "/api/admin/schedules"

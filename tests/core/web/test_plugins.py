@@ -9,9 +9,9 @@ import pytest
 from administering import Admin
 from running_api import CONFIGURATION, open_api, problem
 from tocsin.credentials import Scope
-from tocsin.registry import Inventory, PluginsFile, installed_plugins
+from tocsin.registry import PluginInventory, PluginsFile, installed_plugins
 from tocsin.registry.installed import ON_BY_DEFAULT
-from tocsin.registry.loading import Absent, Offers
+from tocsin.registry.loading import AbsentPlugin, PluginOffers
 from tocsin.web.routes.plugins import PluginDetail, PluginList
 from tocsin_plugins.webhook import Webhook
 
@@ -54,13 +54,13 @@ async def test_what_is_broken_says_why_and_which_tables_go_without(database, clo
         disabled=tuple(ON_BY_DEFAULT),
         destinations={"soar": {"plugin": "webhook"}, "chat": {"plugin": "slack"}},
     )
-    offers = Offers(
+    offers = PluginOffers(
         channels={"webhook": Webhook},
         hooks={"webhook": ("tocsin_channels",)},
-        absent={"slack": Absent("slack", "it could not be imported: ImportError('x')")},
+        absent={"slack": AbsentPlugin("slack", "it could not be imported: ImportError('x')")},
     )
-    inventory = Inventory(file, installed_plugins(), offers)
-    left_out = [Absent("destinations.chat", "the plugin 'slack' is absent")]
+    inventory = PluginInventory(file, installed_plugins(), offers)
+    left_out = [AbsentPlugin("destinations.chat", "the plugin 'slack' is absent")]
     changed = replace(CONFIGURATION, inventory=inventory, absent=left_out)
     async with open_api(database, clock, changed) as api:
         found = (await Admin(api, await api.admin()).read(PLUGINS))["plugins"]

@@ -7,7 +7,7 @@ import pytest
 from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.hookspecs import Provider
-from tocsin.incidents.syncing.lease import take
+from tocsin.incidents.syncing.lease import acquire_lease
 from tocsin.web.routes.backfills import BackfillItem, BackfillList
 from tocsin.web.routes.providers import ProviderList
 
@@ -23,7 +23,7 @@ on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 async def test_every_provider_is_listed_with_how_it_does(api, admin, clock):
     settings = Provider.Settings(plugin="crowdsec")
-    await api.services.database.write(take, "edge", settings, 7, clock.now())
+    await api.services.database.write(acquire_lease, "edge", settings, 7, clock.now())
     listed = await admin.read(PROVIDERS)
     ProviderList.model_validate(listed)
     shown = [

@@ -14,8 +14,8 @@ from standardwebhooks import Webhook
 from running_api import PUSH_SECRET, PUSH_TOKEN, PUSHED, open_api, problem
 from tocsin.incidents import list_quarantine
 from tocsin.store.tables import events, incidents
-from tocsin.web.routes.push import LIMIT
-from tocsin.web.throttle import PUSHES
+from tocsin.web.routes.push import MAX_BODY
+from tocsin.web.throttle import PUSH_QUOTA
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -127,10 +127,10 @@ async def test_an_unknown_provider_is_answered_like_a_wrong_path(api):
 @on_sqlite
 async def test_a_body_is_bounded_and_json(api):
     longest = json.dumps(CASE | {"description": ""}).encode()
-    body = longest[:-2] + b"x" * (LIMIT - len(longest)) + longest[-2:]
+    body = longest[:-2] + b"x" * (MAX_BODY - len(longest)) + longest[-2:]
     assert (await push(api, body)).status == 200
     refusal = await problem(await push(api, body + b" "), 413)
-    assert str(LIMIT) in refusal["detail"]
+    assert str(MAX_BODY) in refusal["detail"]
     await problem(await push(api, headers=TOKEN | {"Content-Type": "text/plain"}), 415)
 
 
@@ -161,7 +161,7 @@ async def test_who_was_let_in_lately_waits_for_no_neighbour_who_guesses(database
 @on_sqlite
 async def test_a_flood_is_told_to_come_again_in_a_way_that_senders_heed(api, clock):
     take = api.services.throttle.count_push
-    for _ in range(PUSHES.burst):
+    for _ in range(PUSH_QUOTA.burst):
         take(PUSHED)
     response = await push(api)
     await problem(response, 503)
@@ -175,4 +175,4 @@ async def test_who_may_not_push_uses_up_nothing_of_the_limit(api):
     for _ in range(3):
         await push(api, headers=WRONG)
     response = await push(api)
-    assert response.headers["RateLimit"].startswith(f'"push";r={PUSHES.burst - 1};')
+    assert response.headers["RateLimit"].startswith(f'"push";r={PUSH_QUOTA.burst - 1};')

@@ -14,7 +14,7 @@ from schedule_office import Office
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.schedules import apply_schedules
 from tocsin.web import make_app
-from tocsin.web.cursor import Place, Spot
+from tocsin.web.cursor import CompositeCursor, PageCursor
 from tocsin.web.routes.schedules import (
     LIST,
     RUNS,
@@ -319,13 +319,13 @@ async def test_the_list_is_narrowed_by_status_and_by_a_whole_tag(admin, nightly)
         (SCHEDULES, "tag=%00"),
         (SCHEDULES, "limit=201"),
         (SCHEDULES, "cursor=x"),
-        (SCHEDULES, f"cursor={Place(RUNS, '0').encode()}"),
+        (SCHEDULES, f"cursor={PageCursor(RUNS, '0').encode()}"),
         (SCHEDULES, "name=nightly"),
         (UPCOMING, "within=soon"),
         (UPCOMING, "within=P367D"),
         (UPCOMING, "limit=0"),
         (f"{SCHEDULES}/x/runs", "state=done"),
-        (f"{SCHEDULES}/x/runs", f"cursor={Spot(LIST, ('a', 'b')).encode()}"),
+        (f"{SCHEDULES}/x/runs", f"cursor={CompositeCursor(LIST, ('a', 'b')).encode()}"),
     ],
 )
 @on_one_database

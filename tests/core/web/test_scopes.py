@@ -9,7 +9,7 @@ import pytest
 
 from running_api import PUSHED, problem
 from tocsin.credentials import Scope
-from tocsin.web.calls import Endpoint, Role
+from tocsin.web.calls import AccessRole, Endpoint
 from tocsin.web.endpoints import ENDPOINTS
 
 KINDS = ["API key", "access token"]
@@ -56,7 +56,7 @@ def test_an_integration_endpoint_asks_for_the_scope_of_the_specification(endpoin
 
 def test_everything_below_admin_is_for_admins_and_nothing_else_is():
     for endpoint in ENDPOINTS:
-        assert (endpoint.access is Role.ADMIN) == endpoint.path.startswith("/api/admin/")
+        assert (endpoint.access is AccessRole.ADMIN) == endpoint.path.startswith("/api/admin/")
 
 
 async def credential(api, kind: str, *scopes: Scope) -> dict[str, str]:
@@ -117,31 +117,31 @@ async def _lacks(scope: Scope, response) -> None:
 @on_one_database
 async def test_no_scope_opens_an_admin_endpoint(api, kind):
     headers = await credential(api, kind, *Scope)
-    for method, path, endpoint in requests(Role):
+    for method, path, endpoint in requests(AccessRole):
         response = await api.client.request(method, path, headers=headers)
-        if endpoint.access is Role.ADMIN:
+        if endpoint.access is AccessRole.ADMIN:
             assert response.status == 403, f"{method} {path}"
-        elif endpoint.access is Role.PUBLIC:
+        elif endpoint.access is AccessRole.PUBLIC:
             assert response.status not in {401, 403}, f"{method} {path}"
 
 
 @on_one_database
 async def test_the_admin_role_opens_every_admin_endpoint_and_no_scope(api):
     headers = await api.admin()
-    for method, path, endpoint in requests(Role, Scope):
-        if endpoint.access in {Role.CLIENT, Role.SENDER, Role.PUBLIC}:
+    for method, path, endpoint in requests(AccessRole, Scope):
+        if endpoint.access in {AccessRole.CLIENT, AccessRole.SENDER, AccessRole.PUBLIC}:
             continue
         response = await api.client.request(method, path, headers=headers)
-        refused = endpoint.access is not Role.ADMIN
+        refused = endpoint.access is not AccessRole.ADMIN
         assert (response.status == 403) == refused, f"{method} {path}"
 
 
 @on_one_database
 async def test_without_a_credential_only_what_is_public_opens(api):
-    for method, path, endpoint in requests(Role, Scope):
+    for method, path, endpoint in requests(AccessRole, Scope):
         response = await api.client.request(method, path)
-        if endpoint.access is Role.PUBLIC:
+        if endpoint.access is AccessRole.PUBLIC:
             assert response.status not in {401, 403}, f"{method} {path}"
-        elif endpoint.access not in {Role.CLIENT, Role.SENDER}:
+        elif endpoint.access not in {AccessRole.CLIENT, AccessRole.SENDER}:
             assert response.status == 401, f"{method} {path}"
             assert response.headers["WWW-Authenticate"]

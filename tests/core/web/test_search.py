@@ -15,8 +15,8 @@ from report_samples import HOSTILE
 from running_api import URL, problem
 from tocsin.investigations import create_session
 from tocsin.model import Persona
-from tocsin.store.text import clean
-from tocsin.web.cursor import Place, Spot
+from tocsin.store.text import clean_text
+from tocsin.web.cursor import CompositeCursor, PageCursor
 from tocsin.web.routes import investigations, search
 from tocsin.web.routes.search import EntitySearchResults, SearchResults
 
@@ -109,14 +109,14 @@ FOREIGN = {
     "no list": forged(),
     "an object": urlsafe_b64encode(b'{"q": 1, "a": 2, "b": 3}').decode(),
     "a text": urlsafe_b64encode(b'"qabc"').decode(),
-    "of another list": Place(investigations.LIST, "1").encode(),
+    "of another list": PageCursor(investigations.LIST, "1").encode(),
     "too few": forged("q", 1, 1),
     "too many": forged("q", 1, 1, 1, 1),
     "negative": forged("q", 1, 1, -1),
     "too large": forged("q", 1, 10**18, 1),
     "a fraction": forged("q", 1, 1, 1.0),
     "a truth": forged("q", 1, 1, True),
-    "entities'": Spot(search.ENTITIES, ("", 0, "", "", 0)).encode(),
+    "entities'": CompositeCursor(search.ENTITIES, ("", 0, "", "", 0)).encode(),
     "very long": "a" * 7000,
 }
 
@@ -133,7 +133,7 @@ FORGED = {
     "a part that no name is": forged("e", "a", 2, "ip", "a", 0),
     "a NUL": forged("e", "a\0", 0, "ip", "a", 0),
     "a number as name": forged("e", 1, 0, "ip", "a", 0),
-    "results'": Spot(search.RESULTS, (1, 1, 1)).encode(),
+    "results'": CompositeCursor(search.RESULTS, (1, 1, 1)).encode(),
 }
 
 
@@ -208,9 +208,9 @@ async def test_a_wrong_query_is_a_problem_of_the_callers(analyst, path):
 
 async def test_a_snippet_is_safe_to_show_whatever_an_incident_says(api, analyst, add):
     for text in HOSTILE:
-        shown = clean(text, 500)
+        shown = clean_text(text, 500)
         await add(title=shown, description=f"needle {shown} needle")
-    await ask(api, clean(f"needle {' '.join(HOSTILE)}", 1_000))
+    await ask(api, clean_text(f"needle {' '.join(HOSTILE)}", 1_000))
     found = (await analyst.read(SEARCH, q="needle", limit=200))["results"]
     assert len(found) == len(HOSTILE) + 1
     for result in found:

@@ -15,7 +15,7 @@ from incident_rows import add_incidents
 from running_api import problem
 from tocsin.web import make_app
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.routes.service import Health, Readiness
+from tocsin.web.routes.service import Liveness, Readiness
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "api.md"
 
@@ -23,7 +23,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "api.md"
 async def test_healthz(api):
     response = await api.client.get("/healthz")
     assert response.status == 200
-    Health.model_validate(await response.json())
+    Liveness.model_validate(await response.json())
 
 
 async def test_readyz_means_database_schema_and_roles(api):

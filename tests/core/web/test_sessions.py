@@ -14,7 +14,7 @@ from running_api import URL, problem
 from session_rows import add_session
 from tocsin.store.tables import audit, sessions
 from tocsin.web import make_app
-from tocsin.web.routes.sessions import MOST_WAITING, Session, StartedSession
+from tocsin.web.routes.sessions import MAX_QUEUED_SESSIONS, Session, StartedSession
 
 START = "/api/v1/investigations/start"
 QUERY = {"query": "Is 203.0.113.7 still at it?"}
@@ -272,7 +272,7 @@ async def test_where_there_is_no_investigator_nothing_is_taken(api, analyst):
 async def test_where_a_thousand_sessions_wait_no_more_is_taken_for_a_while(api, analyst):
     ended = await api.services.database.write(add_session)
     waiting = await start(analyst)
-    await api.services.database.write(copy_session, waiting, MOST_WAITING - 1)
+    await api.services.database.write(copy_session, waiting, MAX_QUEUED_SESSIONS - 1)
     for path, body in ((START, QUERY), (path_of(ended, "/message"), {"message": "more"})):
         response = await analyst.send("POST", path, json=body)
         assert int(response.headers["Retry-After"]) > 0

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tocsin import Misconfigured, Receipt, Refused, TryLater
-from tocsin_plugins.email.digests import LARGEST, Entry, chunks
+from tocsin_plugins.email.digests import MAX_DIGEST_SIZE, DigestEntry, split_into_mails
 
 from .conftest import delivery
 
@@ -139,11 +139,11 @@ async def test_where_nobody_waits_any_more_nothing_goes_on(server, channel):
 
 
 def test_a_mail_holds_what_readers_show_of_it():
-    entries = [(number, Entry("s", "t" * 10_000, "h" * 20_000)) for number in range(7)]
-    parts = [[number for number, _ in chunk] for chunk in chunks(entries)]
+    entries = [(number, DigestEntry("s", "t" * 10_000, "h" * 20_000)) for number in range(7)]
+    parts = [[number for number, _ in chunk] for chunk in split_into_mails(entries)]
     assert parts == [[0, 1, 2], [3, 4, 5], [6]]
-    assert list(chunks([(0, Entry("s", "t", "h" * LARGEST))])) != []
-    assert list(chunks([])) == []
+    assert list(split_into_mails([(0, DigestEntry("s", "t", "h" * MAX_DIGEST_SIZE))])) != []
+    assert list(split_into_mails([])) == []
 
 
 def test_a_digest_holds_more_at_once_than_single_mails_are_under_way(server, make_channel):

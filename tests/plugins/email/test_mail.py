@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tocsin import Misconfigured, Refused
 from tocsin_plugins.email.addresses import Mailbox
-from tocsin_plugins.email.fields import Addressing
-from tocsin_plugins.email.message import LONGEST_SUBJECT, Letter
-from tocsin_plugins.email.words import lines, one_line
+from tocsin_plugins.email.fields import MailEnvelope
+from tocsin_plugins.email.message import LONGEST_SUBJECT, OutgoingMail
+from tocsin_plugins.email.words import clean_lines, to_one_line
 
 from .conftest import EVENT_ID, delivery
 
@@ -67,17 +67,17 @@ async def test_a_mail_is_text_and_html_in_seven_bits(server, make_channel):
 
 
 def written(subject="x", text="x", html="x", domain="example.com"):
-    letter = Letter(
+    letter = OutgoingMail(
         message_id=f"<{EVENT_ID}@{domain}>",
-        subject=one_line(subject, LONGEST_SUBJECT),
-        text=lines(text),
-        html=lines(html),
+        subject=to_one_line(subject, LONGEST_SUBJECT),
+        text=clean_lines(text),
+        html=clean_lines(html),
         sent_at=datetime(2026, 11, 21, tzinfo=UTC),
         list_id=f"<soc.tocsin.{domain}>",
         parent=f"<first@{domain}>",
         references=(f"<incident.7@{domain}>", f"<first@{domain}>"),
     )
-    to = Addressing(sender=Mailbox.parse("a@example.com"), to=(Mailbox.parse("b@example.com"),))
+    to = MailEnvelope(sender=Mailbox.parse("a@example.com"), to=(Mailbox.parse("b@example.com"),))
     return letter.write(to, utf8=False)
 
 
@@ -125,7 +125,7 @@ def test_identifiers_stay_whole_however_long_the_domain():
 
 @given(st.text(), st.integers(1, 300))
 def test_a_line_is_one_line_and_no_longer_than_that(text, longest):
-    line = one_line(text, longest)
+    line = to_one_line(text, longest)
     assert len(line) <= longest
     assert len(line.splitlines()) <= 1
     assert not set(line) & set("\u202a\u202b\u202d\u202e\u2066\u2067\u2068\x00\r\n")
@@ -134,7 +134,7 @@ def test_a_line_is_one_line_and_no_longer_than_that(text, longest):
 
 @given(st.text())
 def test_lines_hide_nothing_and_move_nothing(text):
-    kept = lines(text)
+    kept = clean_lines(text)
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f]", kept)
     kept.encode()
 

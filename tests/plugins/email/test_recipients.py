@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tocsin import Misconfigured, TryLater
-from tocsin_plugins.email.outcomes import LARGEST, Outcome, who_has_it, write
+from tocsin_plugins.email.outcomes import (
+    MAX_RESPONSE_SIZE,
+    RecipientOutcome,
+    format_outcomes,
+    parse_accepted,
+)
 
 from .conftest import PARTS, delivery
 
@@ -118,7 +123,9 @@ async def test_all_who_are_put_off_are_tried_again_together(server, make_channel
 
 async def test_nobody_is_left_once_who_was_put_off_is_taken_out(server, make_channel):
     channel = make_channel(server, to=["a@example.com"])
-    told = write({"a@example.com": Outcome(250, "ok"), "b@example.com": Outcome(451, "no")})
+    told = format_outcomes(
+        {"a@example.com": RecipientOutcome(250, "ok"), "b@example.com": RecipientOutcome(451, "no")}
+    )
     channel.tools.attempts.answers["dlv_1"] = told
     receipt = await channel.deliver(delivery(attempt=2))
     assert receipt.response == b"a@example.com: 250 ok"
@@ -171,22 +178,22 @@ async def test_a_server_that_does_not_know_them_keeps_the_mail_from_no_other(ser
 
 def test_what_is_kept_of_fifty_recipients_fits_and_can_be_read_again():
     longest = {
-        f"{number:02}{'ж' * 20}@{'x' * 200}.example": Outcome(250, "ж" * 300)
+        f"{number:02}{'ж' * 20}@{'x' * 200}.example": RecipientOutcome(250, "ж" * 300)
         for number in range(50)
     }
-    kept = write(longest)
-    assert len(kept) <= LARGEST
-    assert list(who_has_it(kept)) == list(longest)
+    kept = format_outcomes(longest)
+    assert len(kept) <= MAX_RESPONSE_SIZE
+    assert list(parse_accepted(kept)) == list(longest)
 
 
 @pytest.mark.parametrize("answer", [b"", b"\xff\n: 250", b"a@b: 25\n", b"250 ok", b"a b@c: 250 x"])
 def test_what_nobody_wrote_says_nothing(answer):
-    assert who_has_it(answer) == {}
+    assert parse_accepted(answer) == {}
 
 
 async def test_no_answer_speaks_for_another_recipient(server, make_channel):
     server.desk.answers["RCPT a@example.com"] = ["451 no\x85b@example.com: 250 ok\u2028"]
     failure = await attempt(make_channel(server, to=THREE[:2]))
-    assert list(who_has_it(failure.response)) == ["b@example.com"]
+    assert list(parse_accepted(failure.response)) == ["b@example.com"]
     assert len(failure.response.decode().splitlines()) == 2
     assert PARTS  # the mail itself is the usual one

@@ -11,12 +11,12 @@ from sqlalchemy import select
 
 import tocsin_templates
 from tocsin import Event, EventType, Tools
-from tocsin.delivery import Renderer, Router, SqlQueue, StoredAttempts
-from tocsin.delivery.destinations.records import Destination, columns_of
+from tocsin.delivery import Renderer, Router, SqlQueue, StoredAttemptLog
+from tocsin.delivery.destinations.records import Destination, destination_to_row
 from tocsin.delivery.measuring.meters import DeliveryMetrics
-from tocsin.delivery.queue.seam import queued
+from tocsin.delivery.queue.seam import queue_topic
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Bells, emit, new_id
+from tocsin.events import Notifiers, emit_events, new_id
 from tocsin.metrics import Metrics
 from tocsin.net import open_sockets
 from tocsin.registry import ManagedBy
@@ -44,10 +44,10 @@ class Service:
             clock=clock,
             log=structlog.get_logger(),
             sockets=open_sockets(allow_networks=given.allow_networks, ca_file=given.ca_file),
-            attempts=StoredAttempts(database),
+            attempts=StoredAttemptLog(database),
         )
         self.channel = Email(given, tools)
-        self.bells, self.queue = Bells(), SqlQueue(database)
+        self.bells, self.queue = Notifiers(), SqlQueue(database)
         metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.meter = metrics.meters.of("soc")
         self.router = Router(self.queue, database, clock, self.bells, metrics.routed)
@@ -56,19 +56,19 @@ class Service:
         facts = {"plugin": "email", "managed_by": ManagedBy.FILE, "settings": {}}
         made = Destination(name="soc", created_at=NOW, updated_at=NOW, created_by="me", **facts)
         add = destinations.insert()
-        await self.database.write(lambda c: c.execute(add, columns_of(made)))
+        await self.database.write(lambda c: c.execute(add, destination_to_row(made)))
         self.worker = Worker(
             made,
             self.channel,
             renderer=RENDERER,
             queue=self.queue,
             database=self.database,
-            bell=self.bells[queued("soc")],
+            bell=self.bells[queue_topic("soc")],
             meter=self.meter,
         )
 
     async def tell(self, *events: Event) -> None:
-        await self.database.write(emit, events)
+        await self.database.write(emit_events, events)
         await self.router.route_waiting()
 
     async def work(self) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin_plugins.email import Email
 from tocsin_plugins.email.addresses import Mailbox
 
@@ -24,7 +24,7 @@ INSIDE = {"allow_networks": ["10.20.0.0/16"]}
 
 def settings(**given):
     table = {name: it for name, it in {**GOOD, **given}.items() if it is not None}
-    return Email.Settings.model_validate(table, context=Origin(Path()).context())
+    return Email.Settings.model_validate(table, context=SettingsOrigin(Path()).context())
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from receiver_pages import FOLDER
 from receiver_samples import ALERT, SAMPLES
 from tocsin import EventType
 from tocsin.contracts import find_all_breaches
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin_plugins.email.digests import BEGIN, END
 
@@ -79,7 +79,7 @@ def expect_harmless(html: bytes) -> Page:
 
 @every_event
 def test_every_event_is_told_in_every_part(kind):
-    event = sample(kind, "https://tocsin.example", NOW)
+    event = build_sample(kind, "https://tocsin.example", NOW)
     parts = render(event)
     for part in ("text", "html"):
         assert event.id.encode() in parts[part]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin_plugins.email.threads import Thread, identifier, shared_identifier
+from tocsin_plugins.email.threads import MailThread, build_message_id, build_shared_message_id
 
 from .conftest import delivery
 
@@ -75,7 +75,7 @@ async def test_a_retry_is_the_same_mail_whatever_was_learnt_meanwhile(server, ma
     "remote", [None, "", "4711", "<a@b>", "a@b subject", "<a b@c> x", "<a@b>\nx"]
 )
 def test_what_another_channel_left_is_no_thread(remote):
-    assert Thread.of(remote) is None
+    assert MailThread.of(remote) is None
 
 
 async def test_a_subject_that_was_kept_cannot_make_a_header(server, make_channel):
@@ -89,11 +89,11 @@ async def test_a_subject_that_was_kept_cannot_make_a_header(server, make_channel
     "name", ["evt_1", "incident:7f", "schedule:1/../2", "ü", "a b", "", "x" * 500]
 )
 def test_an_identifier_is_one_whatever_it_is_made_of(name):
-    made = identifier(name, "example.com")
-    assert Thread.of(f"{made} x").first == made == identifier(name, "example.com")
+    made = build_message_id(name, "example.com")
+    assert MailThread.of(f"{made} x").first == made == build_message_id(name, "example.com")
     assert len(made) < 120
 
 
 def test_a_digest_of_the_same_events_is_the_same_mail():
-    assert shared_identifier(["a", "b"], "e") == shared_identifier(["b", "a"], "e")
-    assert shared_identifier(["a", "b"], "e") != shared_identifier(["a", "c"], "e")
+    assert build_shared_message_id(["a", "b"], "e") == build_shared_message_id(["b", "a"], "e")
+    assert build_shared_message_id(["a", "b"], "e") != build_shared_message_id(["a", "c"], "e")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tocsin import Enricher
-from tocsin.hookspecs import NothingKnown
+from tocsin.hookspecs import NoKnowledge
 from tocsin.observables import Environment, EnvironmentSettings
 from tocsin.testing import loopback_client, make_settings, make_tools
 
@@ -26,7 +26,7 @@ async def make(clock) -> AsyncIterator[Make]:
         tools = replace(
             make_tools(http, name, clock),
             environment=environment,
-            knowledge=knowledge or NothingKnown(),
+            knowledge=knowledge or NoKnowledge(),
         )
         return kind(make_settings(kind, name, **settings), tools)
 

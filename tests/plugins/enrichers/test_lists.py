@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tocsin import Disposition, Entity, EntityKind, Misconfigured
 from tocsin_plugins.enrichers import Lists
 from tocsin_plugins.enrichers.csv_lists import read_csv
-from tocsin_plugins.enrichers.stix_lists import comparisons, read_stix
+from tocsin_plugins.enrichers.stix_lists import parse_comparisons, read_stix
 
 PLAIN = """\
 # what we block
@@ -209,7 +209,7 @@ async def test_an_indicator_counts_until_it_ends_and_not_when_revoked(make_list,
 @given(st.text(st.sampled_from("[]' \\=:ORipv4-adru.lex"), max_size=60))
 def test_no_pattern_is_more_than_a_value_error(pattern):
     try:
-        found = list(comparisons(pattern))
+        found = list(parse_comparisons(pattern))
     except ValueError:
         return
     assert found

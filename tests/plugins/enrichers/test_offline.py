@@ -15,16 +15,16 @@ from tocsin import (
     EntityKind,
     IncidentRecord,
     IncidentStatus,
-    Neighbourhood,
+    Neighborhood,
     Node,
     RelationType,
     Severity,
     Sighting,
 )
-from tocsin.hookspecs import NothingKnown
-from tocsin_plugins.attack import TACTICS, name_of, tactics_of, techniques
-from tocsin_plugins.enrichers import Attack, Cve, Domains, History, Networks
-from tocsin_plugins.enrichers import Neighbourhood as NeighbourhoodKind
+from tocsin.hookspecs import NoKnowledge
+from tocsin_plugins.attack import TACTICS, find_tactics, find_technique_name, load_techniques
+from tocsin_plugins.enrichers import Attack, Cve, Domains, HistoryEnricher, Networks
+from tocsin_plugins.enrichers import NeighborhoodEnricher as NeighbourhoodKind
 
 ADDRESS = Entity(EntityKind.IP, "198.51.100.7")
 OTHER = Entity(EntityKind.DOMAIN, "evil.example")
@@ -35,7 +35,7 @@ def domain(name):
     return Entity(EntityKind.DOMAIN, name)
 
 
-class Known(NothingKnown):
+class Known(NoKnowledge):
     """The knowledge of a service that has seen what it is given."""
 
     def __init__(self, *, sightings=(), incidents=(), around=None):
@@ -64,7 +64,9 @@ class TestHistory:
             recent=(42, 40, 7, 3),
             internal=True,
         )
-        [said] = await make(History, knowledge=Known(sightings=[sighting])).enrich([OTHER, ADDRESS])
+        [said] = await make(HistoryEnricher, knowledge=Known(sightings=[sighting])).enrich(
+            [OTHER, ADDRESS]
+        )
         assert said.entity == ADDRESS
         assert said.summary == (
             "Seen in 12 incidents from 2026-01-02 to 2026-11-20 (latest: 42, 40, 7)"
@@ -72,7 +74,7 @@ class TestHistory:
         assert said.tags == ("internal",)
 
     async def test_of_what_was_never_seen_it_says_nothing(self, make):
-        assert await make(History).enrich([ADDRESS]) == []
+        assert await make(HistoryEnricher).enrich([ADDRESS]) == []
 
 
 class TestNeighbourhood:
@@ -89,7 +91,7 @@ class TestNeighbourhood:
 
     def around(self, *edges, complete=True):
         nodes = dict.fromkeys(node for edge in edges for node in (edge.source, edge.target))
-        return Known(around=Neighbourhood(nodes=tuple(nodes), edges=edges, complete=complete))
+        return Known(around=Neighborhood(nodes=tuple(nodes), edges=edges, complete=complete))
 
     async def test_related_entities_are_named_with_the_other_incidents_they_were_in(self, make):
         center, other = Node.of(ADDRESS), Node.of(OTHER)
@@ -164,21 +166,21 @@ class TestAttack:
         assert said.tags == ("credential-access", "impact")
 
     def test_the_table_knows_techniques_by_their_ids(self):
-        assert name_of("T1059.001") == "PowerShell"
-        assert name_of("t1110") == "Brute Force"
-        assert name_of("T0000") is None
-        assert tactics_of("T1078") == (
+        assert find_technique_name("T1059.001") == "PowerShell"
+        assert find_technique_name("t1110") == "Brute Force"
+        assert find_technique_name("T0000") is None
+        assert find_tactics("T1078") == (
             "initial-access",
             "persistence",
             "privilege-escalation",
             "defense-evasion",
         )
-        assert tactics_of("T1059.999") == ("execution",)
-        assert tactics_of("nonsense") == ()
+        assert find_tactics("T1059.999") == ("execution",)
+        assert find_tactics("nonsense") == ()
 
     def test_every_technique_has_a_name_and_tactics_in_order(self):
-        assert len(techniques()) > 600
-        for technique in techniques().values():
+        assert len(load_techniques()) > 600
+        for technique in load_techniques().values():
             assert technique.name
             assert technique.tactics
             assert list(technique.tactics) == sorted(technique.tactics, key=TACTICS.index)

@@ -8,35 +8,35 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from tocsin import (
-    Answered,
     Edge,
     EnricherSource,
     Enrichment,
     Entity,
     EntityKind,
+    FindIncidents,
+    GetSightings,
     IncidentRecord,
-    IncidentsAbout,
     IncidentStatus,
     Inquiry,
+    ListSources,
     Marking,
     Match,
-    Matching,
-    Outcome,
     Persona,
     Phase,
     ProviderSource,
+    QueryOutcome,
+    QueryResult,
     Question,
     Report,
+    SearchHistory,
     Severity,
     SiemEvent,
     Sighting,
-    SightingsOf,
     Sources,
     Statement,
     Tools,
-    WhoIsThere,
 )
-from tocsin.testing.script import Script, answer_from
+from tocsin.testing.script import QueryScript, answer_question
 from tocsin_plugins.investigator import DefaultInvestigator
 
 NOW = datetime(2026, 11, 8, 12, 0, tzinfo=UTC)
@@ -114,9 +114,9 @@ class World:
     """In how many incidents more an entity was, and since when."""
 
     @property
-    def script(self) -> Script:
+    def script(self) -> QueryScript:
         """The same, for the questions that a scripted desk answers."""
-        return Script(
+        return QueryScript(
             incidents=self.incidents,
             events=self.events,
             enrichments=self.opinions,
@@ -155,26 +155,28 @@ class WorldDesk:
         self.concluded.append((text, tuple(evidence)))
         return self._step()
 
-    async def ask(self, question: Question) -> Answered:
+    async def ask(self, question: Question) -> QueryResult:
         return self._answer(question)
 
-    async def ask_all(self, questions: Sequence[Question]) -> list[Answered]:
+    async def ask_all(self, questions: Sequence[Question]) -> list[QueryResult]:
         return [self._answer(question) for question in questions]
 
     def _step(self) -> str:
         self.steps += 1
         return f"step:{self.steps}"
 
-    def _answer(self, question: Question) -> Answered:
+    def _answer(self, question: Question) -> QueryResult:
         self.asked.append(question)
         silent = len(self.asked) > self.world.silent_from.get(question.asked_of, len(self.asked))
         if silent or question.asked_of in self.world.down:
-            return Answered(step=self._step(), outcome=Outcome.UNAVAILABLE, reason="it is away")
+            return QueryResult(
+                step=self._step(), outcome=QueryOutcome.UNAVAILABLE, reason="it is away"
+            )
         content = _ANSWERS.get(type(question), _scripted)(self.world, question)
-        return Answered(step=self._step(), outcome=Outcome.ANSWERED, content=content)
+        return QueryResult(step=self._step(), outcome=QueryOutcome.ANSWERED, content=content)
 
 
-def _sources(world: World, _question: WhoIsThere) -> Sources:
+def _sources(world: World, _question: ListSources) -> Sources:
     there = [
         ProviderSource(
             name=name,
@@ -197,15 +199,15 @@ def _sources(world: World, _question: WhoIsThere) -> Sources:
 
 
 def _scripted(world: World, question: Question) -> object:
-    return answer_from(world.script, question)
+    return answer_question(world.script, question)
 
 
-def _sightings(world: World, question: SightingsOf) -> tuple[Sighting, ...]:
+def _sightings(world: World, question: GetSightings) -> tuple[Sighting, ...]:
     return tuple(_sighting(world, entity) for entity in question.entities)
 
 
 def _sighting(world: World, entity: Entity) -> Sighting:
-    records = answer_from(world.script, IncidentsAbout(entities=(entity,), limit=10_000))
+    records = answer_question(world.script, FindIncidents(entities=(entity,), limit=10_000))
     more, since = world.older.get(entity, (0, None))
     moments = [record.occurred_at for record in records] + ([since] if since else [])
     return Sighting(
@@ -219,7 +221,7 @@ def _sighting(world: World, entity: Entity) -> Sighting:
     )
 
 
-def _matching(world: World, question: Matching) -> tuple[Match, ...]:
+def _matching(world: World, question: SearchHistory) -> tuple[Match, ...]:
     words = question.text.lower().split()
     found = [
         Match(kind="incident", id=str(record.number), title=record.title, score=1.0)
@@ -231,9 +233,9 @@ def _matching(world: World, question: Matching) -> tuple[Match, ...]:
 
 
 _ANSWERS = {
-    WhoIsThere: _sources,
-    SightingsOf: _sightings,
-    Matching: _matching,
+    ListSources: _sources,
+    GetSightings: _sightings,
+    SearchHistory: _matching,
 }
 
 

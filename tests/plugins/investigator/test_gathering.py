@@ -23,19 +23,19 @@ from tocsin import (
     Disposition,
     Edge,
     Enrichment,
-    EnrichmentsOf,
-    EventsOf,
-    IncidentsWithin,
+    FindEvents,
+    FindNeighbors,
+    GetEnrichments,
     InvestigationFailed,
+    ListIncidents,
     Marking,
     Match,
-    Matching,
-    NeighboursOf,
     Node,
     Pap,
     Persona,
     Phase,
     RelationType,
+    SearchHistory,
     Severity,
     Tlp,
     Window,
@@ -134,7 +134,7 @@ async def test_an_unclear_query_is_answered_honestly():
     report, desk = await investigate(World(incidents=[incident(1)]), "hello?")
     assert [it.text for it in report.summary] == ["Nothing to hold on to was found in the query."]
     assert report.findings == report.contributions == ()
-    assert not desk.of_kind(IncidentsWithin)
+    assert not desk.of_kind(ListIncidents)
 
 
 async def test_words_are_looked_for_in_the_history():
@@ -151,7 +151,7 @@ async def test_where_not_all_words_fit_those_that_fit_most_count():
     world = World(incidents=[incident(1, "vpn is full")])
     report, desk = await investigate(world, "peculiar vpn behaviour")
     assert report.incidents == (1,)
-    assert len(desk.of_kind(Matching)) == 4
+    assert len(desk.of_kind(SearchHistory)) == 4
 
 
 async def test_a_time_alone_asks_for_all_incidents_in_it():
@@ -170,7 +170,7 @@ async def test_a_named_provider_is_the_only_one_asked():
     )
     for given in ({"provider": "core"}, {}):
         _, desk = await investigate(world, "203.0.113.1 on core", **given)
-        assert {question.provider for question in desk.of_kind(EventsOf)} == {"core"}
+        assert {question.provider for question in desk.of_kind(FindEvents)} == {"core"}
 
 
 async def test_without_a_time_an_incident_gives_its_own():
@@ -222,7 +222,7 @@ async def test_bounds_hold():
     bounds = {"bounds": {"analyst": {"entities": 30, "provider_calls": 7}}}
     report, desk = await investigate(world, "#1", settings=bounds)
     assert len(report.entities) == 30
-    assert len(desk.of_kind(EventsOf)) == 7
+    assert len(desk.of_kind(FindEvents)) == 7
     assert says(report.gaps, "53 questions for events had to be left out: the bound is 7")
 
 
@@ -249,9 +249,9 @@ async def test_what_is_well_known_or_everywhere_is_not_followed():
         older={office: (50, ago(days=300))},
     )
     _, desk = await investigate(world, "#1")
-    assert {question.entity for question in desk.of_kind(NeighboursOf)} == {A}
+    assert {question.entity for question in desk.of_kind(FindNeighbors)} == {A}
     _, desk = await investigate(world, "10.0.0.1")
-    assert {question.entity for question in desk.of_kind(EventsOf)} >= {office}
+    assert {question.entity for question in desk.of_kind(FindEvents)} >= {office}
 
 
 async def test_bad_entities_are_asked_about_first():
@@ -263,7 +263,7 @@ async def test_bad_entities_are_asked_about_first():
     )
     bounds = {"bounds": {"analyst": {"provider_calls": 1}}}
     _, desk = await investigate(world, "#1", settings=bounds)
-    assert [question.entity for question in desk.of_kind(EventsOf)] == [C]
+    assert [question.entity for question in desk.of_kind(FindEvents)] == [C]
 
 
 async def test_each_entity_goes_out_with_its_own_strictest_marking():
@@ -279,7 +279,7 @@ async def test_each_entity_goes_out_with_its_own_strictest_marking():
     _, desk = await investigate(world, "#1 and 203.0.113.3")
     sent = {
         entity: question.marking
-        for question in desk.of_kind(EnrichmentsOf)
+        for question in desk.of_kind(GetEnrichments)
         for entity in question.entities
     }
     assert sent == {A: clear, B: secret, C: Marking()}
@@ -293,7 +293,7 @@ async def test_what_was_found_through_a_marked_entity_is_marked_alike():
         opinions={"online": ()},
     )
     _, desk = await investigate(world, "#1")
-    markings = {question.marking for question in desk.of_kind(EnrichmentsOf)}
+    markings = {question.marking for question in desk.of_kind(GetEnrichments)}
     assert markings == {secret}
 
 
@@ -301,7 +301,7 @@ async def test_online_enrichers_hear_nothing_of_what_is_ours():
     ours = (ip("10.0.0.5"), host("pc-1"))
     world = World(incidents=[incident(1, entities=(A, *ours))], opinions={"online": (), "own": ()})
     _, desk = await investigate(world, "#1")
-    asked = {question.enricher: question.entities for question in desk.of_kind(EnrichmentsOf)}
+    asked = {question.enricher: question.entities for question in desk.of_kind(GetEnrichments)}
     assert asked["online"] == (A,)
     assert set(asked["own"]) == {A, *ours}
 
@@ -353,7 +353,7 @@ async def test_a_provider_that_stays_away_is_not_asked_for_ever():
         down=frozenset({"provider:edge"}),
     )
     _, desk = await investigate(world, "#1")
-    asked = [question.provider for question in desk.of_kind(EventsOf)]
+    asked = [question.provider for question in desk.of_kind(FindEvents)]
     assert asked.count("edge") < 5
     assert asked.count("core") == 15
 
@@ -363,7 +363,7 @@ async def test_what_a_provider_tells_goes_out_as_that_provider_is_marked():
     told = [event("a flow", ago(hours=2), A, B)]
     world = World(events={"edge": told}, markings={"edge": secret}, opinions={"online-one": []})
     _, desk = await investigate(world, "203.0.113.1")
-    of_b = [it.marking for it in desk.of_kind(EnrichmentsOf) if B in it.entities]
+    of_b = [it.marking for it in desk.of_kind(GetEnrichments) if B in it.entities]
     assert of_b == [secret]
 
 
@@ -378,7 +378,7 @@ async def test_words_that_fit_nothing_are_not_replaced_by_other_incidents():
     for query in ("blah fnord", "fnord incidents of the last 7 days", "critical fnord alerts"):
         report, desk = await investigate(world, query)
         assert report.incidents == ()
-        assert not desk.of_kind(IncidentsWithin)
+        assert not desk.of_kind(ListIncidents)
         assert says(report.summary, "“fnord” is known here" if "blah" not in query else "“fnord”")
 
 
@@ -392,7 +392,7 @@ async def test_what_is_asked_in_general_is_still_looked_at(query):
 
 async def test_a_provider_that_was_understood_is_no_word():
     _, desk = await investigate(World(incidents=[incident(1)]), "strange logons from edge")
-    assert next(it.text for it in desk.of_kind(Matching)) == "strange logons"
+    assert next(it.text for it in desk.of_kind(SearchHistory)) == "strange logons"
 
 
 async def test_a_range_is_examined_as_far_as_the_bound_goes_and_the_rest_is_said():

@@ -19,16 +19,7 @@ from investigator_world import (
     user,
 )
 
-from tocsin import (
-    Alert,
-    Disposition,
-    Enrichment,
-    Entity,
-    EntityKind,
-    EventsOf,
-    Match,
-    Severity,
-)
+from tocsin import Alert, Disposition, Enrichment, Entity, EntityKind, FindEvents, Match, Severity
 
 BRUTE_FORCE = incident(
     1,
@@ -152,7 +143,7 @@ async def test_that_no_reputation_was_asked_is_a_gap(enricher, is_said):
 async def test_a_provider_is_asked_only_for_the_kinds_it_has_and_others_are_a_gap():
     world = World(incidents=[BRUTE_FORCE], event_kinds={"edge": (EntityKind.IP, EntityKind.USER)})
     report, desk = await investigate(world, "#1")
-    assert {it.entity.kind for it in desk.of_kind(EventsOf)} == {EntityKind.IP, EntityKind.USER}
+    assert {it.entity.kind for it in desk.of_kind(FindEvents)} == {EntityKind.IP, EntityKind.USER}
     assert says(report.gaps, "The provider edge cannot be asked for events of the host web-1.")
 
 

@@ -5,7 +5,7 @@ from investigator_cases import CASES
 from investigator_world import World, incident, investigate, ip
 from pydantic import ValidationError
 
-from tocsin import EventsOf, Persona, Section
+from tocsin import FindEvents, Persona, Section
 from tocsin_plugins.investigator import DefaultInvestigator, tocsin_investigators
 from tocsin_plugins.investigator.correlating import RULES
 from tocsin_plugins.investigator.settings import Weights
@@ -72,7 +72,7 @@ async def test_personas_differ_in_what_is_shown_and_asked():
     asked, shown = {}, {}
     for persona in Persona:
         report, desk = await investigate(world, "#1", persona=persona)
-        asked[persona] = len(desk.of_kind(EventsOf))
+        asked[persona] = len(desk.of_kind(FindEvents))
         shown[persona] = report.sections
     assert asked[Persona.EXECUTIVE] < asked[Persona.ANALYST] < asked[Persona.THREAT_HUNTER]
     assert Section.TIMELINE not in shown[Persona.EXECUTIVE]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from investigator_world import NOW, domain, host, ip, user
 
 from tocsin import Severity, Window
-from tocsin_plugins.investigator.understanding import Intent, Wish, understand
+from tocsin_plugins.investigator.understanding import FollowUp, QueryIntent, interpret_messages
 from tocsin_plugins.investigator.understanding.times import find_range
 
 
@@ -17,7 +17,7 @@ def day(number: int, hour: int = 0, minute: int = 0) -> datetime:
 
 
 def scope(*messages: str):
-    return understand(messages, NOW)
+    return interpret_messages(messages, NOW)
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_severities_are_read(text, severity):
 @pytest.mark.parametrize(
     ("text", "intent"),
     [
-        ("what happened?", Intent.WHAT_HAPPENED),
-        ("is it a false positive?", Intent.IS_MALICIOUS),
-        ("who else was hit?", Intent.WHO_ELSE),
-        ("when was it first seen?", Intent.FIRST_SEEN),
-        ("hunt for it", Intent.HUNT),
+        ("what happened?", QueryIntent.WHAT_HAPPENED),
+        ("is it a false positive?", QueryIntent.IS_MALICIOUS),
+        ("who else was hit?", QueryIntent.WHO_ELSE),
+        ("when was it first seen?", QueryIntent.FIRST_SEEN),
+        ("hunt for it", QueryIntent.HUNT),
     ],
 )
 def test_intents_are_read(text, intent):
@@ -165,8 +165,8 @@ def test_one_message_can_leave_out_and_add():
 def test_wishes_are_those_of_the_last_message():
     found = scope("incident 1", "go deeper", "why is the score 60?")
     assert found.deeper == 1
-    assert found.wishes == {Wish.EXPLAIN_SCORE}
-    assert scope("incident 1", "show the timeline").wishes == {Wish.SHOW_TIMELINE}
+    assert found.wishes == {FollowUp.EXPLAIN_SCORE}
+    assert scope("incident 1", "show the timeline").wishes == {FollowUp.SHOW_TIMELINE}
 
 
 def test_every_interpretation_is_noted():
@@ -178,7 +178,7 @@ def test_every_interpretation_is_noted():
 
 @given(st.lists(st.text(max_size=300), max_size=4))
 def test_any_text_is_understood_somehow(messages):
-    found = understand(messages, NOW)
+    found = interpret_messages(messages, NOW)
     assert found.window is None or found.window.start < found.window.end <= NOW
 
 

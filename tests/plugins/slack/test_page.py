@@ -18,9 +18,9 @@ from tocsin import (
     Refused,
     TryLater,
 )
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin_plugins.slack import Slack
-from tocsin_plugins.slack.failures import failure_of
+from tocsin_plugins.slack.failures import build_failure
 
 from .simulator import TOKEN
 
@@ -67,7 +67,7 @@ def test_the_destinations_are_valid(sample, monkeypatch, tmp_path):
     file = tomllib.loads(sample)
     assert file["enabled"] == ["slack"]
     [destination] = file["destinations"].values()
-    Slack.Settings.model_validate(destination, context=Origin(tmp_path).context())
+    Slack.Settings.model_validate(destination, context=SettingsOrigin(tmp_path).context())
 
 
 @pytest.fixture
@@ -113,12 +113,12 @@ def kinds() -> list[tuple[str, type[PluginFailure]]]:
 
 @pytest.mark.parametrize(("error", "kind"), kinds())
 def test_an_error_is_what_the_page_says(error, kind):
-    assert type(failure_of(error, {}, status=200, response=b"")) is kind
+    assert type(build_failure(error, {}, status=200, response=b"")) is kind
 
 
 def test_an_error_that_holds_or_disables_the_destination_is_told_as_such():
     for said, follows in rows("| Slack says |"):
         for error in quoted(said):
-            failure = failure_of(error, {}, status=200, response=b"")
+            failure = build_failure(error, {}, status=200, response=b"")
             assert getattr(failure, "throttled", False) == ("waits as long" in follows)
             assert getattr(failure, "unwanted", False) == ("is disabled" in follows)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tocsin import Channel, EventType
 from tocsin.testing import make_settings
-from tocsin.validation import explain
+from tocsin.validation import explain_errors
 from tocsin_plugins.slack import Slack, tocsin_channels
 
 from .simulator import CHANNEL, TOKEN
@@ -24,7 +24,7 @@ def wrong(**given) -> str:
     """Return what the operator is told of settings that are wrong."""
     with pytest.raises(ValidationError) as caught:
         settings(**given)
-    mistakes = explain(caught.value, Slack.Settings)
+    mistakes = explain_errors(caught.value, Slack.Settings)
     return "\n".join(f"{'.'.join(it.path)}: {it.found}; {it.expected}" for it in mistakes)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tocsin_templates
 from receiver_pages import ALERT
 from tocsin import Delivery, Event, EventType
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.delivery.rendering import Renderer
 
 from .blocks import calls, judge, text_objects
@@ -44,7 +44,7 @@ every_kind = pytest.mark.parametrize("kind", list(EventType))
 
 def hostile(kind: EventType, text: str) -> Event:
     """Return an event that holds a text wherever others can write."""
-    usual = sample(kind, "https://tocsin.example.com", NOW)
+    usual = build_sample(kind, "https://tocsin.example.com", NOW)
     names = {"title", "error", "last_error", "schedule_name", "provider"}
     data = {name: text if name in names else value for name, value in usual.data.items()}
     context: dict[str, Any] = dict(usual.context)
@@ -115,7 +115,7 @@ async def test_what_is_told_is_escaped_once(make, slack, kind):
 
 @pytest.mark.parametrize("letter", ["x", "<", "`", "\u202e", "\U0001f6a8"])
 def test_the_largest_incident_that_is_kept_is_told(letter):
-    usual = sample(EventType.INCIDENT_ALERT, "https://tocsin.example.com", NOW)
+    usual = build_sample(EventType.INCIDENT_ALERT, "https://tocsin.example.com", NOW)
     users = [{"kind": "user", "value": f"{number}{letter * 500}"} for number in range(1_000)]
     written = {"title": letter * 1_000, "description": letter * 60_000, "entities": users}
     incident = {**usual.context["incident"], **written, "techniques": [letter * 200] * 100}

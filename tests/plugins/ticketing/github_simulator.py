@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 from tocsin.testing.conformance import ADDRESSES
 
 TOKEN = "a token of GitHub"
@@ -70,15 +70,15 @@ class GitHubSimulator(ReceiverSimulator):
 
     async def assignee(self, request: web.Request) -> web.Response:
         if request.match_info["name"] != "octocat":
-            raise Refusal(404, "Not Found")
+            raise ErrorResponse(404, "Not Found")
         return web.Response(status=204)
 
     async def create(self, request: web.Request) -> web.Response:
         issue = await request.json()
         if not 1 <= len(issue["title"]) <= 256 or len(issue["body"]) > _LONGEST:
-            raise Refusal(422, "Validation Failed")
+            raise ErrorResponse(422, "Validation Failed")
         if not set(issue.get("assignees", ())) <= {"octocat"}:
-            raise Refusal(422, "Validation Failed: assignees")
+            raise ErrorResponse(422, "Validation Failed: assignees")
         number = self.next_number()
         made = {**issue, "number": number, "state": "open", "comments": []}
         self.issues[str(number)] = made | {"made_at": self.clock.now()}
@@ -104,7 +104,7 @@ class GitHubSimulator(ReceiverSimulator):
     async def change(self, request: web.Request) -> web.Response:
         issue, change = self._issue(request), await request.json()
         if change.get("state_reason", "completed") not in ("completed", "not_planned"):
-            raise Refusal(422, "Validation Failed")
+            raise ErrorResponse(422, "Validation Failed")
         issue |= change
         return self.json(self._shown(issue))
 
@@ -115,18 +115,18 @@ class GitHubSimulator(ReceiverSimulator):
     async def comment(self, request: web.Request) -> web.Response:
         comment = await request.json()
         if not 1 <= len(comment["body"]) <= _LONGEST:
-            raise Refusal(422, "body is too long (maximum is 65536 characters)")
+            raise ErrorResponse(422, "body is too long (maximum is 65536 characters)")
         self._issue(request)["comments"].append(comment)
         return self.json({}, 201)
 
     def _issue(self, request: web.Request) -> dict[str, Any]:
         number = request.match_info["number"]
         if number in self.moved:
-            raise Refusal(301, "Moved Permanently")
+            raise ErrorResponse(301, "Moved Permanently")
         if number in self.deleted:
-            raise Refusal(410, "This issue was deleted")
+            raise ErrorResponse(410, "This issue was deleted")
         if (found := self.issues.get(request.match_info["number"])) is None:
-            raise Refusal(404, "Not Found")
+            raise ErrorResponse(404, "Not Found")
         return found
 
     @staticmethod

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 from tocsin.testing.conformance import ADDRESSES
 
 TOKEN = "glpat-a token of GitLab"
@@ -77,7 +77,7 @@ class GitLabSimulator(ReceiverSimulator):
         self._of_project(request)
         given = await request.json()
         if not 1 <= len(given["title"]) <= 255 or "\x00" in str(given):
-            raise Refusal(400, "title is invalid")
+            raise ErrorResponse(400, "title is invalid")
         iid = self.next_number()
         made = {"iid": iid, "state": "opened", "moved_to_id": None, "notes": [], **given}
         made |= {"labels": given["labels"].split(","), "made_at": self.clock.now()}
@@ -129,12 +129,12 @@ class GitLabSimulator(ReceiverSimulator):
 
     def _of_project(self, request: web.Request) -> None:
         if request.match_info["project"] != PROJECT:
-            raise Refusal(404, "404 Project Not Found")
+            raise ErrorResponse(404, "404 Project Not Found")
 
     def _issue(self, request: web.Request) -> dict[str, Any]:
         self._of_project(request)
         if (found := self.issues.get(request.match_info["iid"])) is None:
-            raise Refusal(404, "404 Not found")
+            raise ErrorResponse(404, "404 Not found")
         return found
 
     def _matches(self, issue: dict[str, Any], wanted: list[str]) -> bool:

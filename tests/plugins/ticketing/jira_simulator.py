@@ -18,7 +18,7 @@ from aiohttp import encode_basic_auth, web
 from jsonschema import Draft202012Validator
 
 import tocsin_templates
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 from tocsin.testing.conformance import ADDRESSES
 
 PROJECT, ACCOUNT, TOKEN = "SEC", "soc@example.com", "a token of Jira"
@@ -38,7 +38,7 @@ def _is_document(content: str) -> bool:
     return DOCUMENTS.is_valid(json.loads(content))
 
 
-class Rejected(Refusal):
+class Rejected(ErrorResponse):
     """400, with Jira's reasons by field."""
 
     def __init__(self, **errors: str) -> None:
@@ -184,7 +184,7 @@ class JiraSimulator(ReceiverSimulator):
                 where = "It is not on the appropriate screen, or unknown."
                 raise Rejected(**{name: f"Field '{name}' cannot be set. {where}"})
             if "\x00" in json.dumps(value) or "\\u0000" in json.dumps(value):
-                raise Refusal(500, "invalid byte sequence for encoding UTF8: 0x00")
+                raise ErrorResponse(500, "invalid byte sequence for encoding UTF8: 0x00")
             if name in ("description", "customfield_10050"):
                 self.judge_text(name, value)
         summary = fields.get("summary", "x")
@@ -204,7 +204,7 @@ class JiraSimulator(ReceiverSimulator):
     async def search(self, request: web.Request) -> web.Response:
         found = _BY_LABEL.fullmatch(request.query["jql"])
         if found is None:
-            raise Refusal(400, "Error in the JQL Query")
+            raise ErrorResponse(400, "Error in the JQL Query")
         issues = [
             {"id": it["id"], "key": it["key"], "fields": {"labels": it["fields"]["labels"]}}
             for it in self.issues.values()
@@ -223,7 +223,7 @@ class JiraSimulator(ReceiverSimulator):
         self._judge(fields)
         if self.conflicts:
             self.conflicts -= 1
-            raise Refusal(409, "the issue is changed by someone else")
+            raise ErrorResponse(409, "the issue is changed by someone else")
         issue["fields"] |= fields
         return web.Response(status=204)
 
@@ -250,7 +250,7 @@ class JiraSimulator(ReceiverSimulator):
         chosen = next(it for it in self.transitions if it["id"] == wanted["transition"]["id"])
         if self.someone_closes_first:
             issue["fields"]["status"] = chosen["to"]
-            raise Refusal(400, "It seems that you have tried to perform a workflow operation")
+            raise ErrorResponse(400, "It seems that you have tried to perform a workflow operation")
         for name, field in chosen["fields"].items():
             if field["required"] and name not in wanted.get("fields", {}):
                 raise Rejected(**{name: f"{field['name']} is required."})
@@ -259,11 +259,13 @@ class JiraSimulator(ReceiverSimulator):
 
     def _see(self, project: str) -> None:
         if project != PROJECT or "BROWSE_PROJECTS" in self.lacks:
-            raise Refusal(404, f"No project could be found with key '{project}'.")
+            raise ErrorResponse(404, f"No project could be found with key '{project}'.")
 
     def _issue(self, request: web.Request) -> dict[str, Any]:
         if (found := self.issues.get(request.match_info["key"])) is None:
-            raise Refusal(404, "Issue does not exist or you do not have permission to see it.")
+            raise ErrorResponse(
+                404, "Issue does not exist or you do not have permission to see it."
+            )
         return found
 
     async def _handle(self, request: web.Request, handler: Any) -> web.Response:
@@ -293,14 +295,16 @@ class CloudSimulator(JiraSimulator):
 
     async def search(self, request: web.Request) -> web.Response:
         if request.path.endswith("/search"):
-            raise Refusal(410, "The requested API has been removed.")
+            raise ErrorResponse(410, "The requested API has been removed.")
         if not self._is_known(request):
             return self.json({"issues": [], "isLast": True})
         return await super().search(request)
 
     def _issue(self, request: web.Request) -> dict[str, Any]:
         if not self._is_known(request):
-            raise Refusal(404, "Issue does not exist or you do not have permission to see it.")
+            raise ErrorResponse(
+                404, "Issue does not exist or you do not have permission to see it."
+            )
         return super()._issue(request)
 
     async def create(self, request: web.Request) -> web.Response:
@@ -321,9 +325,9 @@ class CloudSimulator(JiraSimulator):
             raise Rejected(**{field: "Operation value must be an Atlassian Document"})
         content = json.dumps(text, ensure_ascii=False, separators=(",", ":"))
         if not _is_document(content):
-            raise Refusal(400, "INVALID_INPUT")
+            raise ErrorResponse(400, "INVALID_INPUT")
         if len(content) > _LONGEST:
-            raise Refusal(400, "CONTENT_LIMIT_EXCEEDED")
+            raise ErrorResponse(400, "CONTENT_LIMIT_EXCEEDED")
 
     def words(self, body: Any) -> str:
         return body.get("text", "") + " ".join(map(self.words, body.get("content", ())))
@@ -342,7 +346,7 @@ class DataCenterSimulator(JiraSimulator):
 
     async def search(self, request: web.Request) -> web.Response:
         if request.path.endswith("/jql"):
-            raise Refusal(404, "null for uri")
+            raise ErrorResponse(404, "null for uri")
         return await super().search(request)
 
     def page(self, found: list[Any], request: web.Request, name: str) -> web.Response:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 from tocsin.testing.conformance import ADDRESSES
 
 TOKEN = "1-14-a token of RT"
@@ -66,7 +66,7 @@ class RTSimulator(ReceiverSimulator):
 
     async def queue(self, request: web.Request) -> web.Response:
         if request.match_info["name"] != QUEUE:
-            raise Refusal(404, "Not Found")
+            raise ErrorResponse(404, "Not Found")
         shown = [] if "SeeCustomField" in self.lacks else self.fields.items()
         links = [{"ref": "self", "type": "queue"}]
         if "CreateTicket" not in self.lacks:
@@ -96,9 +96,9 @@ class RTSimulator(ReceiverSimulator):
     async def create(self, request: web.Request) -> web.Response:
         given = await request.json()
         if given.get("Queue") != QUEUE:
-            raise Refusal(400, "Unable to find queue")
+            raise ErrorResponse(400, "Unable to find queue")
         if "CreateTicket" in self.lacks:
-            raise Refusal(403, "No permission to create tickets in the queue")
+            raise ErrorResponse(403, "No permission to create tickets in the queue")
         assert given["ContentType"] == "text/plain"
         assert isinstance(given["Priority"], int)
         number = self.next_number()
@@ -134,7 +134,7 @@ class RTSimulator(ReceiverSimulator):
             self.meanwhile -= 1
             self._note(ticket, "Set", "Owner")
         if request.headers.get("If-Match", _etag(ticket)) != _etag(ticket):
-            raise Refusal(412, "Precondition Failed")
+            raise ErrorResponse(412, "Precondition Failed")
         if self.locked:
             return self.json([f"Ticket {ticket['id']}: Permission Denied"])
         ticket["CustomFields"] |= given.pop("CustomFields", {})
@@ -157,7 +157,7 @@ class RTSimulator(ReceiverSimulator):
     async def comment(self, request: web.Request) -> web.Response:
         ticket, given = self._ticket(request), await request.json()
         if not given.get("ContentType"):
-            raise Refusal(400, "ContentType is a required field for application/json")
+            raise ErrorResponse(400, "ContentType is a required field for application/json")
         self._note(ticket, "Comment", given["Subject"], given["Content"])
         return self.json(["Comments added"], 201)
 
@@ -167,7 +167,7 @@ class RTSimulator(ReceiverSimulator):
 
     def _ticket(self, request: web.Request) -> dict[str, Any]:
         if (found := self.tickets.get(request.match_info["id"])) is None:
-            raise Refusal(404, "Not Found")
+            raise ErrorResponse(404, "Not Found")
         return found
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from aiohttp import encode_basic_auth, web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 from tocsin.testing.conformance import ADDRESSES
 
 USER, PASSWORD, API_KEY = "tocsin.integration", "a password of ServiceNow", "a key of ServiceNow"
@@ -94,9 +94,11 @@ class ServiceNowSimulator(ReceiverSimulator):
     async def system_table(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         if name not in self.tables:
-            raise Refusal(400, f"Invalid table {name}")
+            raise ErrorResponse(400, f"Invalid table {name}")
         if "personalize" in self.lacks:
-            raise Refusal(403, "Insufficient rights to query records: Fields present in the query")
+            raise ErrorResponse(
+                403, "Insufficient rights to query records: Fields present in the query"
+            )
         conditions = self._conditions(request.query["sysparm_query"])
         names = next(value.split(",") for field, _, value in conditions if field == "name")
         elements = [value for field, _, value in conditions if field == "element"]
@@ -130,14 +132,14 @@ class ServiceNowSimulator(ReceiverSimulator):
     async def change(self, request: web.Request) -> web.Response:
         record = self._record(request)
         if self.read_only_when_inactive and record["active"] == "false":
-            raise Refusal(403, "ACL Exception Update Failed due to security constraints")
+            raise ErrorResponse(403, "ACL Exception Update Failed due to security constraints")
         self._write(record, await request.json(), request)
         return self._shown(record, request)
 
     def _write(self, record: dict[str, Any], given: dict[str, Any], request: web.Request) -> None:
         """Store what is given: unknown columns are dropped, too long texts cut, nothing is said."""
         if "\x00" in json.dumps(given) or "\\u0000" in json.dumps(given):
-            raise Refusal(500, "Transaction cancelled")
+            raise ErrorResponse(500, "Transaction cancelled")
         new = {it: str(value) for it, value in given.items() if it in _COLUMNS}
         if request.query.get("sysparm_input_display_value") == "true" and "assignment_group" in new:
             new["assignment_group"] = GROUP.get(new["assignment_group"], "")
@@ -148,7 +150,7 @@ class ServiceNowSimulator(ReceiverSimulator):
         missing = [label for name, label in self.mandatory_on_closing.items() if not new.get(name)]
         if closing and missing:
             words = f"The following fields are mandatory: {', '.join(missing)}"
-            raise Refusal(403, f"Data Policy Exception: {words}")
+            raise ErrorResponse(403, f"Data Policy Exception: {words}")
         record["journal"] += [new.pop(it) for it in ("work_notes", "comments") if it in new]
         record |= new
         if {"impact", "urgency"} & set(new):
@@ -180,7 +182,7 @@ class ServiceNowSimulator(ReceiverSimulator):
 
     def _record(self, request: web.Request) -> dict[str, Any]:
         if (found := self.records.get(request.match_info["sys_id"])) is None:
-            raise Refusal(404, "Record doesn't exist or ACL restricts the record retrieval")
+            raise ErrorResponse(404, "Record doesn't exist or ACL restricts the record retrieval")
         return found
 
     async def _handle(self, request: web.Request, handler: Any) -> web.Response:

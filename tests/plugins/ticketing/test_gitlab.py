@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Idempotency, Misconfigured
-from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
-from tocsin_plugins.ticketing.gitlab.texts import harmless
+from tocsin_plugins.ticketing.gitlab.texts import escape_markdown
 
 from .gitlab_simulator import _QUICK_ACTION, PROJECT, TOKEN, GitLabSimulator
 
@@ -33,11 +33,11 @@ async def lab():
         "priorities": {"High": "P1", "Critical": "P0"},
         "fields": {"weight": "3"},
     }
-    async with TestGitLab().lab(**own) as lab:
+    async with TestGitLab().harness(**own) as lab:
         yield lab
 
 
-async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
+async def test_an_issue_has_what_the_operator_set(lab: ChannelHarness):
     receipt = await lab.bring(lab.alert())
     [issue] = lab.simulator.issues.values()
     assert issue["labels"] == ["tocsin", "P1", "soc"]
@@ -46,14 +46,14 @@ async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
     assert receipt.remote_url == f"{lab.simulator.url}/{PROJECT}/-/issues/{issue['iid']}"
 
 
-async def test_an_issue_can_be_for_everybody_who_sees_the_project(lab: ChannelLab):
+async def test_an_issue_can_be_for_everybody_who_sees_the_project(lab: ChannelHarness):
     lab.use(options={"confidential": False})
     await lab.bring(lab.alert())
     [issue] = lab.simulator.issues.values()
     assert not issue["confidential"]
 
 
-async def test_the_label_of_a_severity_takes_the_place_of_the_one_before(lab: ChannelLab):
+async def test_the_label_of_a_severity_takes_the_place_of_the_one_before(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert)
     [issue] = lab.simulator.issues.values()
@@ -62,7 +62,7 @@ async def test_the_label_of_a_severity_takes_the_place_of_the_one_before(lab: Ch
     assert sorted(issue["labels"]) == ["P1", "mine", "soc", "tocsin"]
 
 
-async def test_what_was_made_long_ago_is_found_by_the_search(lab: ChannelLab):
+async def test_what_was_made_long_ago_is_found_by_the_search(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert, remember=False)
     lab.clock.advance(days=3)
@@ -70,7 +70,7 @@ async def test_what_was_made_long_ago_is_found_by_the_search(lab: ChannelLab):
     assert len(lab.objects) == 1
 
 
-async def test_an_issue_that_was_moved_is_made_anew(lab: ChannelLab):
+async def test_an_issue_that_was_moved_is_made_anew(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert)
     [issue] = lab.simulator.issues.values()
@@ -79,7 +79,7 @@ async def test_an_issue_that_was_moved_is_made_anew(lab: ChannelLab):
     assert len(lab.objects) == 2
 
 
-async def test_a_comment_is_found_behind_pages_that_are_not_full(lab: ChannelLab):
+async def test_a_comment_is_found_behind_pages_that_are_not_full(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     told = lab.failed(2)
     await lab.bring(told)
@@ -89,7 +89,7 @@ async def test_a_comment_is_found_behind_pages_that_are_not_full(lab: ChannelLab
     assert len(issue["notes"]) == 201
 
 
-async def test_an_assignee_who_is_no_member_waits_for_the_operator(lab: ChannelLab):
+async def test_an_assignee_who_is_no_member_waits_for_the_operator(lab: ChannelHarness):
     lab.use(assignee="j.do")
     with pytest.raises(Misconfigured, match=r"j\.do is no member"):
         await lab.attempt(lab.alert())
@@ -97,14 +97,14 @@ async def test_an_assignee_who_is_no_member_waits_for_the_operator(lab: ChannelL
     assert problem.startswith("assignee: j.do")
 
 
-async def test_the_check_names_a_label_that_would_be_two(lab: ChannelLab):
+async def test_the_check_names_a_label_that_would_be_two(lab: ChannelHarness):
     lab.use(labels=["a,b"])
     [problem] = (await lab.channel.check()).problems
     assert problem.startswith("labels")
 
 
 @pytest.mark.parametrize("text", ["/close", "a\n/close", "a\r/close\n", "\r\n/assign @root"])
-async def test_no_text_is_a_command(lab: ChannelLab, text):
+async def test_no_text_is_a_command(lab: ChannelHarness, text):
     alert = lab.alert(title=text)
     alert.context["incident"]["description"] = text
     await lab.bring(alert)
@@ -116,7 +116,7 @@ async def test_no_text_is_a_command(lab: ChannelLab, text):
 
 @given(st.text(alphabet="/close\n\r \t\u2028\x85a", max_size=30))
 def test_whatever_a_text_holds_it_has_no_quick_action(text):
-    assert not _QUICK_ACTION.search(harmless(text).replace("\r", ""))
+    assert not _QUICK_ACTION.search(escape_markdown(text).replace("\r", ""))
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_whatever_a_text_holds_it_has_no_quick_action(text):
     ],
 )
 def test_no_word_of_others_refers_to_a_merge_request_or_a_milestone(text, wanted):
-    assert harmless(text) == wanted
+    assert escape_markdown(text) == wanted
 
 
-async def test_titles_can_mention_nobody(lab: ChannelLab):
+async def test_titles_can_mention_nobody(lab: ChannelHarness):
     await lab.bring(lab.alert(title="@all see #1 and [this](https://example.com)"))
     [issue] = lab.simulator.issues.values()
     assert "@all" not in issue["description"]

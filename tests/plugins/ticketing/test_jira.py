@@ -13,9 +13,9 @@ import pytest
 import tocsin_templates
 from tocsin import CredentialsRefused, Idempotency, Misconfigured, TryLater
 from tocsin.contracts import load_contract
-from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
-from tocsin_plugins.ticketing.answers import mark_of
+from tocsin_plugins.ticketing.answers import hash_key
 from tocsin_plugins.ticketing.jira.checking import USUAL_PRIORITIES
 
 from .jira_simulator import (
@@ -63,27 +63,27 @@ def suite(request):
 
 @pytest.fixture
 async def lab(suite):
-    async with suite.lab() as lab:
+    async with suite.harness() as lab:
         yield lab
 
 
 @pytest.fixture
 async def cloud():
-    async with TestJiraCloud().lab() as lab:
+    async with TestJiraCloud().harness() as lab:
         yield lab
 
 
-def the_issue(lab: ChannelLab):
+def the_issue(lab: ChannelHarness):
     [issue] = lab.simulator.issues.values()
     return issue
 
 
-def field(lab: ChannelLab, identifier: str, **facts):
+def field(lab: ChannelHarness, identifier: str, **facts):
     usual = {"fieldId": identifier, "name": identifier, "required": False}
     lab.simulator.screen[identifier] = {**usual, **facts}
 
 
-async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
+async def test_an_issue_has_what_the_operator_set(lab: ChannelHarness):
     field(lab, "customfield_10042")
     person = ASSIGNEE[lab.channel.settings.tracker]
     lab.use(
@@ -96,7 +96,7 @@ async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
     event = lab.alert()
     receipt = await lab.bring(event)
     fields = the_issue(lab)["fields"]
-    assert fields["labels"] == [mark_of(event.key), "tocsin", "soc"]
+    assert fields["labels"] == [hash_key(event.key), "tocsin", "soc"]
     assert fields["issuetype"] == {"name": "Incident"}
     assert (fields["assignee"], fields["priority"]) == (
         lab.simulator.person(person),
@@ -106,7 +106,7 @@ async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
     assert receipt.remote_url == f"{lab.simulator.url}/browse/SEC-1"
 
 
-async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(lab: ChannelLab):
+async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(lab: ChannelHarness):
     field(lab, "customfield_10043", required=True, name="Affected " + "site " * 100)
     reason = (
         r"POST /rest/api/./issue answered 400: customfield_10043: Affected site.* is required\."
@@ -115,7 +115,7 @@ async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(lab: Ch
         await lab.attempt(lab.alert())
 
 
-async def test_the_check_names_everything_at_once(lab: ChannelLab):
+async def test_the_check_names_everything_at_once(lab: ChannelHarness):
     field(lab, "customfield_10043", required=True, name="Affected site")
     del lab.simulator.screen["labels"]
     lab.use(
@@ -145,13 +145,13 @@ async def test_the_check_names_everything_at_once(lab: ChannelLab):
         ({"issue_type": "Alarm"}, "issue_type: SEC has no Alarm; it has Task, Incident"),
     ],
 )
-async def test_the_check_names_what_is_not_there(lab: ChannelLab, settings, problem):
+async def test_the_check_names_what_is_not_there(lab: ChannelHarness, settings, problem):
     lab.use(**settings)
     [found] = (await lab.channel.check()).problems
     assert found.startswith(problem)
 
 
-async def test_a_project_without_priorities_is_none_of_a_problem(lab: ChannelLab):
+async def test_a_project_without_priorities_is_none_of_a_problem(lab: ChannelHarness):
     del lab.simulator.screen["priority"]
     [problem] = (await lab.channel.check()).problems
     assert "set_priority = false" in problem
@@ -161,7 +161,7 @@ async def test_a_project_without_priorities_is_none_of_a_problem(lab: ChannelLab
     assert "priority" not in the_issue(lab)["fields"]
 
 
-async def test_an_issue_that_was_moved_is_found_by_its_label(lab: ChannelLab):
+async def test_an_issue_that_was_moved_is_found_by_its_label(lab: ChannelHarness):
     event = lab.alert()
     await lab.bring(event, remember=False)
     issue = lab.simulator.issues.pop("SEC-1")
@@ -170,7 +170,7 @@ async def test_an_issue_that_was_moved_is_found_by_its_label(lab: ChannelLab):
     assert (await lab.bring(event)).remote_id == "OPS-4"
 
 
-async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(lab: ChannelLab):
+async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(lab: ChannelHarness):
     await lab.bring(lab.alert())
     report = lab.completed("incident:7")
     await lab.bring(report)
@@ -180,7 +180,7 @@ async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(lab: C
     assert len(the_issue(lab)["comments"]) == 4
 
 
-async def test_a_long_report_is_shortened_with_its_link_and_its_event(lab: ChannelLab):
+async def test_a_long_report_is_shortened_with_its_link_and_its_event(lab: ChannelHarness):
     await lab.bring(lab.alert())
     text = "\n\n".join(f"Line **{number}** of `{'a.b-c' * 20}`" for number in range(250))
     signed = f"{text}\n\n[Open in Tocsin](https://tocsin.example.com/x)\n\nTocsin event evt_1"
@@ -193,7 +193,7 @@ async def test_a_long_report_is_shortened_with_its_link_and_its_event(lab: Chann
     assert len(json.dumps(comment["body"])) > 30_000
 
 
-async def test_comments_are_kept_from_customers_where_that_is_asked_for(lab: ChannelLab):
+async def test_comments_are_kept_from_customers_where_that_is_asked_for(lab: ChannelHarness):
     lab.use(options={"internal_comments": True})
     await lab.bring(lab.alert())
     await lab.bring(lab.completed("incident:7"))
@@ -201,7 +201,7 @@ async def test_comments_are_kept_from_customers_where_that_is_asked_for(lab: Cha
     assert comment["properties"] == [{"key": "sd.public.comment", "value": {"internal": True}}]
 
 
-async def test_the_priority_follows_what_happens_while_an_issue_is_open(lab: ChannelLab):
+async def test_the_priority_follows_what_happens_while_an_issue_is_open(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     assert the_issue(lab)["fields"]["priority"] == {"name": "Medium"}
     lab.simulator.conflicts = 1
@@ -209,21 +209,21 @@ async def test_the_priority_follows_what_happens_while_an_issue_is_open(lab: Cha
     assert the_issue(lab)["fields"]["priority"] == {"name": "High"}
 
 
-async def test_a_failure_after_the_issue_was_closed_is_another_issue(lab: ChannelLab):
+async def test_a_failure_after_the_issue_was_closed_is_another_issue(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     await lab.channel.close("SEC-1", "over")
     await lab.bring(lab.failed(2))
     assert [it.is_open for it in lab.objects] == [False, True]
 
 
-async def test_what_a_person_changes_at_the_same_time_passes_by_itself(lab: ChannelLab):
+async def test_what_a_person_changes_at_the_same_time_passes_by_itself(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     lab.simulator.conflicts = 1
     with pytest.raises(TryLater, match="SEC-1 answered 409"):
         await lab.attempt(lab.disabled())
 
 
-async def test_the_transition_that_closes_is_the_one_that_is_named(lab: ChannelLab):
+async def test_the_transition_that_closes_is_the_one_that_is_named(lab: ChannelHarness):
     lab.simulator.transitions.append(JiraSimulator.transition("41", "False alarm", "done"))
     lab.use(options={"close_transition": "false alarm", "resolution": "Duplicate"})
     await lab.bring(lab.alert())
@@ -253,14 +253,14 @@ async def test_the_transition_that_closes_is_the_one_that_is_named(lab: ChannelL
         ),
     ],
 )
-async def test_what_keeps_an_issue_open_is_named(lab: ChannelLab, transitions, reason):
+async def test_what_keeps_an_issue_open_is_named(lab: ChannelHarness, transitions, reason):
     lab.simulator.transitions = transitions
     await lab.bring(lab.alert())
     with pytest.raises(Misconfigured, match=reason):
         await lab.channel.close("SEC-1", "over")
 
 
-async def test_an_issue_that_someone_else_closes_first_is_closed(lab: ChannelLab):
+async def test_an_issue_that_someone_else_closes_first_is_closed(lab: ChannelHarness):
     await lab.bring(lab.alert())
     lab.simulator.someone_closes_first = True
     await lab.channel.close("SEC-1", "over")
@@ -270,7 +270,7 @@ async def test_an_issue_that_someone_else_closes_first_is_closed(lab: ChannelLab
 HARMFUL = "[~admin] {color:red}x{color} !http://example.com/a.png! [a|http://example.com] bq. SEC-1"
 
 
-async def bring_harmful(lab: ChannelLab):
+async def bring_harmful(lab: ChannelHarness):
     event = lab.alert(title=HARMFUL)
     known = {"description": HARMFUL, "source_url": "https://siem.example.com/7]!x{y}"}
     incident = {**event.context["incident"], **known}
@@ -278,7 +278,7 @@ async def bring_harmful(lab: ChannelLab):
     return the_issue(lab)["fields"]["description"]
 
 
-async def test_what_others_wrote_is_text_in_a_document(cloud: ChannelLab):
+async def test_what_others_wrote_is_text_in_a_document(cloud: ChannelHarness):
     description = await bring_harmful(cloud)
     links = set(re.findall(r'"href": "([^"]+)"', json.dumps(description)))
     assert {urlsplit(it).hostname for it in links} == {"tocsin.example.com", "siem.example.com"}
@@ -286,14 +286,14 @@ async def test_what_others_wrote_is_text_in_a_document(cloud: ChannelLab):
 
 
 async def test_what_others_wrote_is_text_in_wiki_markup():
-    async with TestJiraDataCenter().lab() as lab:
+    async with TestJiraDataCenter().harness() as lab:
         description = await bring_harmful(lab)
     links = re.findall(r"\[[^\]]*\]", description)
     assert [it.partition("|")[0] for it in links] == ["[Open in Tocsin", "[Open in SIEM"]
     assert not re.search(r"[~!]|\{[^{]|bq\.|SEC-1", description.replace("{{", "").replace("}}", ""))
 
 
-async def test_nobody_who_is_signed_in_is_no_reason_to_make_another_issue(cloud: ChannelLab):
+async def test_nobody_who_is_signed_in_is_no_reason_to_make_another_issue(cloud: ChannelHarness):
     """Jira Cloud shows nobody an empty list and no issue, which looks as if it were gone."""
     await cloud.bring(cloud.failed(1))
     cloud.use(username="someone-else@example.com")
@@ -304,7 +304,7 @@ async def test_nobody_who_is_signed_in_is_no_reason_to_make_another_issue(cloud:
     assert len(cloud.objects) == 1
 
 
-async def test_paragraphs_become_documents_as_they_are(cloud: ChannelLab):
+async def test_paragraphs_become_documents_as_they_are(cloud: ChannelHarness):
     field(cloud, "customfield_10050")
     cloud.use(
         fields={"customfield_10050": "'[x](http://example.com)\\n\\n' ~ data.provider"},
@@ -316,14 +316,14 @@ async def test_paragraphs_become_documents_as_they_are(cloud: ChannelLab):
     assert "href" not in json.dumps(written)
 
 
-async def test_a_token_with_scopes_has_links_to_the_site(cloud: ChannelLab):
+async def test_a_token_with_scopes_has_links_to_the_site(cloud: ChannelHarness):
     cloud.use(options={"site": "https://acme.atlassian.net"})
     assert (
         await cloud.bring(cloud.alert())
     ).remote_url == "https://acme.atlassian.net/browse/SEC-1"
 
 
-async def test_the_check_names_an_account_that_is_missing(cloud: ChannelLab):
+async def test_the_check_names_an_account_that_is_missing(cloud: ChannelHarness):
     cloud.use(username=None)
     assert (await cloud.channel.check()).problems[0].startswith("username: ")
 

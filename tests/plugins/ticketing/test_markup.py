@@ -26,14 +26,21 @@ from tocsin import (
     Verdict,
     Window,
 )
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.reports import escaped as escaped_markdown
 from tocsin.reports import to_json
 from tocsin.testing import ManualClock
-from tocsin_plugins.ticketing.markup import document, fitted, plain, printable, text_of, wiki
-from tocsin_plugins.ticketing.markup.wiki import escaped
-from tocsin_plugins.ticketing.servicenow.values import journal
+from tocsin_plugins.ticketing.markup import (
+    node_text,
+    parse_document,
+    render_plain,
+    render_wiki,
+    replace_unprintable,
+    shorten_markdown,
+)
+from tocsin_plugins.ticketing.markup.wiki import escape_wiki
+from tocsin_plugins.ticketing.servicenow.values import journal_entry
 
 from .jira_simulator import DOCUMENTS
 
@@ -72,13 +79,15 @@ Entities:
 
 @given(markdowns)
 def test_a_document_is_always_one(markdown):
-    assert not list(DOCUMENTS.iter_errors(document(markdown)))
+    assert not list(DOCUMENTS.iter_errors(parse_document(markdown)))
 
 
 @given(markdowns)
 def test_every_form_says_something_where_the_document_does(markdown):
-    said = document(markdown)
-    assert bool(text_of(said).strip()) <= bool(wiki(said).strip() and plain(said).strip())
+    said = parse_document(markdown)
+    assert bool(node_text(said).strip()) <= bool(
+        render_wiki(said).strip() and render_plain(said).strip()
+    )
 
 
 WIKI = """h1. Report
@@ -117,22 +126,22 @@ Value | Seen
 
 
 def test_a_report_keeps_its_form():
-    assert wiki(document(REPORT)) == WIKI
-    assert plain(document(REPORT)) == PLAIN
+    assert render_wiki(parse_document(REPORT)) == WIKI
+    assert render_plain(parse_document(REPORT)) == PLAIN
 
 
 @given(st.text())
 def test_escaped_text_holds_nothing_that_wiki_markup_means(text):
-    assert unescape(escaped(text)) == unescape(text.replace("&", "&amp;"))
-    without_entities = re.sub(r"&(?:amp|#\d+);", "", escaped(text))
+    assert unescape(escape_wiki(text)) == unescape(text.replace("&", "&amp;"))
+    without_entities = re.sub(r"&(?:amp|#\d+);", "", escape_wiki(text))
     assert not re.search(r"[\\{}\[\]()|*_+^~!?@:<>#&-]|\bbq\.|\bh[1-6]\.", without_entities)
 
 
 @given(st.text())
 def test_what_others_wrote_makes_no_link_in_any_form(text):
-    said = document("\n".join(map(escaped_markdown, text.splitlines())))
+    said = parse_document("\n".join(map(escaped_markdown, text.splitlines())))
     assert '"link"' not in json.dumps(said)
-    assert "|http" not in wiki(said)
+    assert "|http" not in render_wiki(said)
 
 
 @pytest.mark.parametrize(
@@ -142,43 +151,45 @@ def test_templates_escape_wiki_markup_as_the_channel_does(text):
     [folder] = map(Path, tocsin_templates.tocsin_template_paths())
     now, url = ManualClock().now(), "https://tocsin.example.com"
     event = replace(
-        sample(EventType.SCHEDULE_DISABLED, url, now), context={"schedule": {"query": text}}
+        build_sample(EventType.SCHEDULE_DISABLED, url, now), context={"schedule": {"query": text}}
     )
     body = json.loads(Renderer([folder]).render("jira", event, "wiki"))
-    assert f"Asks: {{{{{escaped(text)}}}}}" in body["fields"]["description"]
+    assert f"Asks: {{{{{escape_wiki(text)}}}}}" in body["fields"]["description"]
 
 
 @pytest.mark.parametrize("most", [200, 1_700])
 def test_what_is_too_long_loses_its_last_lines_and_keeps_link_and_event(most):
     lines = [f"line {number}" for number in range(200)]
     text = "\n".join(lines) + "\n\n[Open](https://tocsin.example.com)\n\nTocsin event evt_1"
-    kept = fitted(text, lambda it: len(it) <= most)
+    kept = shorten_markdown(text, lambda it: len(it) <= most)
     assert most - 10 <= len(kept) <= most
     assert kept.startswith("line 0\nline 1\n")
     assert kept.endswith("[Open](https://tocsin.example.com)\n\nTocsin event evt_1")
 
 
 def test_what_fits_stays_as_it_is():
-    assert fitted("a\n\nb\n\nc", lambda it: True) == "a\n\nb\n\nc"
+    assert shorten_markdown("a\n\nb\n\nc", lambda it: True) == "a\n\nb\n\nc"
 
 
 @given(st.text())
 def test_what_cannot_be_stored_is_replaced_everywhere(text):
     value = {"a": [text, 1, None, {"b": text}]}
-    assert printable(value) == {"a": [printable(text), 1, None, {"b": printable(text)}]}
-    assert len(str(printable(text))) == len(text)
-    assert "\x00" not in str(printable(text + "\x00"))
+    assert replace_unprintable(value) == {
+        "a": [replace_unprintable(text), 1, None, {"b": replace_unprintable(text)}]
+    }
+    assert len(str(replace_unprintable(text))) == len(text)
+    assert "\x00" not in str(replace_unprintable(text + "\x00"))
 
 
 @given(st.text(), st.sampled_from(["[code]", "[/CODE]", "[ code ]", "@[admin]"]))
 def test_no_journal_renders_or_mentions_what_others_wrote(text, tag):
-    entry = journal(f"`{text.replace('`', '')}{tag}`\n\n{tag}\n\nTocsin event evt_1")
+    entry = journal_entry(f"`{text.replace('`', '')}{tag}`\n\n{tag}\n\nTocsin event evt_1")
     assert not re.search(r"\[\s*/?\s*code|@\[", entry, re.IGNORECASE)
     assert entry.startswith("Tocsin event evt_1\n\n")
 
 
 def test_addresses_in_a_journal_are_no_links():
-    entry = journal("`https://evil.example.com/x`\n\nTocsin event evt_1")
+    entry = journal_entry("`https://evil.example.com/x`\n\nTocsin event evt_1")
     assert entry.endswith("\n\nhxxps[://]evil[.]example[.]com/x")
 
 
@@ -204,8 +215,10 @@ def test_what_is_left_of_a_long_report_makes_no_link():
         entities=entities,
     )
     [folder] = map(Path, tocsin_templates.tocsin_template_paths())
-    told = sample(EventType.INVESTIGATION_COMPLETED, url, now)
+    told = build_sample(EventType.INVESTIGATION_COMPLETED, url, now)
     event = replace(told, context={**told.context, "report": to_json(report)})
     note = Renderer([folder]).render("jira", event, "note").decode()
     assert "… [shortened: " in note
-    assert set(re.findall(r'"href": "([^"]+)"', json.dumps(document(note)))) == {event.data["url"]}
+    assert set(re.findall(r'"href": "([^"]+)"', json.dumps(parse_document(note)))) == {
+        event.data["url"]
+    }

@@ -14,14 +14,14 @@ from sqlalchemy import func, insert, select
 
 import tocsin_templates
 from tocsin import Event, EventType
-from tocsin.delivery.destinations.records import Destination, columns_of
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.records import Destination, destination_to_row
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.delivery.measuring.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Bells, emit, new_id
+from tocsin.events import Notifiers, emit_events, new_id
 from tocsin.metrics import Metrics
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations, events
@@ -41,7 +41,7 @@ class Office:
     def __init__(self, database, clock, simulator: ReceiverSimulator, seed: int) -> None:
         self.database, self.clock, self.simulator = database, clock, simulator
         self.random = Random(seed)
-        self.bells = Bells()
+        self.bells = Notifiers()
         self.queue = SqlQueue(database)
         self.metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.router = Router(self.queue, database, clock, self.bells, self.metrics.routed)
@@ -54,7 +54,7 @@ class Office:
         self.destination = Destination(
             name=NAME, created_by="me", created_at=now, updated_at=now, **facts
         )
-        rows = columns_of(self.destination)
+        rows = destination_to_row(self.destination)
         await self.database.write(lambda c: c.execute(insert(destinations), rows) and None)
 
     def hire(self) -> Worker:
@@ -123,7 +123,7 @@ async def office(database, clock) -> AsyncIterator[Office]:
 
 def story(schedule: str, number: int, now) -> Event:
     """Return the n-th failure in a row of a schedule."""
-    told = sample(EventType.INVESTIGATION_FAILED, "https://tocsin.example.com", now)
+    told = build_sample(EventType.INVESTIGATION_FAILED, "https://tocsin.example.com", now)
     data = {**told.data, "schedule_id": schedule, "consecutive_failures": number}
     return replace(told, id=new_id("evt"), subject=f"schedule:{schedule}", data=data)
 
@@ -136,7 +136,7 @@ async def tell(office: Office, subjects: int, each: int) -> dict[str, list[str]]
         office.random.shuffle(order)
         for place, schedule in enumerate(order):
             event = story(schedule, number, office.clock.now())
-            await office.database.write(emit, [event])
+            await office.database.write(emit_events, [event])
             told.setdefault(schedule, []).append(event.id)
             if place % (subjects // 3) == 0:
                 await office.shift()

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Idempotency, Misconfigured
-from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
-from tocsin_plugins.ticketing.request_tracker.ticket_sql import quoted
+from tocsin_plugins.ticketing.request_tracker.ticket_sql import quote_value
 
 from .rt_simulator import _CONDITION, QUEUE, TOKEN, RTSimulator, _unquoted
 
@@ -33,7 +33,7 @@ class TestRequestTracker(ChannelConformance):
 class TestRequestTrackerWithoutAField(TestRequestTracker):
     """With the key in the subject."""
 
-    stories = ChannelConformance.stories[:1]
+    scenarios = ChannelConformance.scenarios[:1]
 
     def settings(self, url):
         return {**super().settings(url), "options": {}}
@@ -52,11 +52,11 @@ async def lab():
             "requestor": "soc@example.com",
         },
     }
-    async with TestRequestTracker().lab(**own) as lab:
+    async with TestRequestTracker().harness(**own) as lab:
         yield lab
 
 
-async def test_a_ticket_has_what_the_operator_set(lab: ChannelLab):
+async def test_a_ticket_has_what_the_operator_set(lab: ChannelHarness):
     receipt = await lab.bring(lab.alert())
     [ticket] = lab.simulator.tickets.values()
     assert (ticket["Owner"], ticket["Priority"], ticket["Due"]) == ("j.doe", 70, "2026-11-30")
@@ -68,7 +68,7 @@ async def test_a_ticket_has_what_the_operator_set(lab: ChannelLab):
     assert receipt.remote_url == f"{home}/Ticket/Display.html?id={ticket['id']}"
 
 
-async def test_without_a_field_the_subject_ends_with_the_key(lab: ChannelLab):
+async def test_without_a_field_the_subject_ends_with_the_key(lab: ChannelHarness):
     lab.use(options={}, labels=[])
     await lab.bring(lab.alert(title="long " * 100))
     [ticket] = lab.simulator.tickets.values()
@@ -76,7 +76,7 @@ async def test_without_a_field_the_subject_ends_with_the_key(lab: ChannelLab):
     assert len(ticket["Subject"]) < 200
 
 
-async def test_a_deleted_ticket_is_made_anew(lab: ChannelLab):
+async def test_a_deleted_ticket_is_made_anew(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert)
     lab.simulator.tickets[lab.objects[0].id]["Status"] = "deleted"
@@ -84,7 +84,7 @@ async def test_a_deleted_ticket_is_made_anew(lab: ChannelLab):
     assert len(lab.objects) == 2
 
 
-async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelLab):
+async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelHarness):
     lab.use(close_when="event_type == 'investigation-completed'")
     await lab.bring(lab.alert())
     lab.simulator.meanwhile = 1
@@ -92,7 +92,7 @@ async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelL
     assert not lab.objects[0].is_open
 
 
-async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelLab):
+async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert)
     lab.simulator.tickets[lab.objects[0].id]["Due"] = "2026-11-30"
@@ -103,14 +103,14 @@ async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelLab):
     assert lab.simulator.tickets[lab.objects[0].id]["Priority"] == 90
 
 
-async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(lab: ChannelLab):
+async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(lab: ChannelHarness):
     lab.use(close_when="event_type == 'incident-alert'")
     lab.simulator.locked = True
     with pytest.raises(Misconfigured, match=r"stays new: .*Permission Denied"):
         await lab.attempt(lab.alert())
 
 
-async def test_a_comment_is_plain_text_under_a_subject_that_names_its_event(lab: ChannelLab):
+async def test_a_comment_is_plain_text_under_a_subject_that_names_its_event(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     told = lab.failed(2)
     await lab.bring(told)
@@ -122,7 +122,7 @@ async def test_a_comment_is_plain_text_under_a_subject_that_names_its_event(lab:
     assert "**" not in comment["Content"]
 
 
-async def test_a_comment_is_found_behind_a_long_history(lab: ChannelLab):
+async def test_a_comment_is_found_behind_a_long_history(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     told = lab.failed(2)
     await lab.bring(told)
@@ -132,7 +132,7 @@ async def test_a_comment_is_found_behind_a_long_history(lab: ChannelLab):
     assert len(lab.objects[0].notes) == 1
 
 
-async def test_the_check_names_what_rt_would_pass_over_in_silence(lab: ChannelLab):
+async def test_the_check_names_what_rt_would_pass_over_in_silence(lab: ChannelHarness):
     lab.use(fields={}, options={"key_field": "Tocsn"})
     found = (await lab.channel.check()).problems
     assert [it.partition(",")[0] for it in found] == [
@@ -142,20 +142,20 @@ async def test_the_check_names_what_rt_would_pass_over_in_silence(lab: ChannelLa
     ]
 
 
-async def test_no_ticket_is_made_without_its_key(lab: ChannelLab):
+async def test_no_ticket_is_made_without_its_key(lab: ChannelHarness):
     lab.use(options={"key_field": "Tocsn"}, labels=[])
     with pytest.raises(Misconfigured, match="Tocsn is not on"):
         await lab.attempt(lab.alert())
     assert not lab.objects
 
 
-async def test_a_ticket_that_could_not_be_given_its_key_is_told_of(lab: ChannelLab):
+async def test_a_ticket_that_could_not_be_given_its_key_is_told_of(lab: ChannelHarness):
     lab.simulator.lacks = {"ModifyCustomField"}
     with pytest.raises(Misconfigured, match="ticket 1 has no value in Tocsin"):
         await lab.attempt(lab.alert())
 
 
-async def test_a_queue_that_is_not_there_waits_for_the_operator(lab: ChannelLab):
+async def test_a_queue_that_is_not_there_waits_for_the_operator(lab: ChannelHarness):
     lab.use(project="Elsewhere")
     for doing in (lab.attempt(lab.alert()), lab.channel.check()):
         with pytest.raises(Misconfigured):
@@ -164,6 +164,6 @@ async def test_a_queue_that_is_not_there_waits_for_the_operator(lab: ChannelLab)
 
 @given(st.text(max_size=30))
 def test_whatever_a_text_holds_it_is_one_value_of_a_query(text):
-    found = _CONDITION.fullmatch(f"Subject LIKE {quoted(text)}".replace("\n", " "))
+    found = _CONDITION.fullmatch(f"Subject LIKE {quote_value(text)}".replace("\n", " "))
     assert found
     assert _unquoted(found["value"]) == text.replace("\n", " ")

@@ -8,7 +8,7 @@ import pytest
 
 from tocsin import CredentialsRefused, Idempotency, Misconfigured, TryLater
 from tocsin.testing import Fault
-from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
 
 from .roundup_proxy import RoundupProxy
@@ -26,7 +26,7 @@ class TestRoundup(ChannelConformance):
     channel = Ticketing
     simulator = RoundupProxy
     idempotency = Idempotency.SEARCH
-    stories = ChannelConformance.stories[:1]
+    scenarios = ChannelConformance.scenarios[:1]
 
     def settings(self, url):
         signed = {"username": BOT, "secret": PASSWORD}
@@ -42,21 +42,21 @@ EVERY_STEP = (
 
 @pytest.mark.full
 @pytest.mark.usefixtures("roundup")
-@pytest.mark.parametrize("story", ChannelConformance.stories[1:], ids=lambda it: it.__name__[1:])
+@pytest.mark.parametrize("story", ChannelConformance.scenarios[1:], ids=lambda it: it.__name__[1:])
 @pytest.mark.parametrize("rule", EVERY_STEP)
 def test_whatever_fails_at_any_step_of_other_stories(rule, story):
     suite = TestRoundup()
-    suite.stories = (story,)
+    suite.scenarios = (story,)
     getattr(suite, rule)()
 
 
 @pytest.fixture
 async def lab(roundup):
-    async with TestRoundup().lab() as lab:
+    async with TestRoundup().harness() as lab:
         yield lab
 
 
-async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
+async def test_an_issue_has_what_the_operator_set(lab: ChannelHarness):
     own = {"fields": {"nosy": "['admin']"}, "priorities": {"High": "critical"}}
     lab.use(labels=[KEYWORD], assignee="admin", **own)
     receipt = await lab.bring(lab.alert())
@@ -70,7 +70,7 @@ async def test_an_issue_has_what_the_operator_set(lab: ChannelLab):
     assert receipt.remote_url == f"{lab.simulator.url}/issue{issue['id']}"
 
 
-async def test_its_text_is_a_message_of_who_signs_in_at_its_time(lab: ChannelLab):
+async def test_its_text_is_a_message_of_who_signs_in_at_its_time(lab: ChannelHarness):
     await lab.bring(lab.alert())
     fields = {"@fields": "author,date,creation,recipients", "@verbose": "2"}
     [message] = lab.simulator.listed("msg", **fields)
@@ -78,14 +78,14 @@ async def test_its_text_is_a_message_of_who_signs_in_at_its_time(lab: ChannelLab
     assert message["date"] == message["creation"]
 
 
-async def test_a_request_that_arrives_twice_makes_one_issue(lab: ChannelLab):
+async def test_a_request_that_arrives_twice_makes_one_issue(lab: ChannelHarness):
     lab.simulator.doubles = True
     receipt = await lab.bring(lab.alert())
     [issue] = lab.objects
     assert receipt.remote_id == issue.id
 
 
-async def test_a_message_that_a_crash_left_without_its_issue_is_used(lab: ChannelLab):
+async def test_a_message_that_a_crash_left_without_its_issue_is_used(lab: ChannelHarness):
     alert = lab.alert()
     lab.simulator.fail(Fault.ERROR, after=3)
     await lab.failure(lab.attempt(alert))
@@ -95,7 +95,7 @@ async def test_a_message_that_a_crash_left_without_its_issue_is_used(lab: Channe
     assert len(lab.simulator.listed("msg")) == len(lab.objects) == 1
 
 
-async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelLab):
+async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     lab.simulator.meanwhile = 1
     await lab.attempt(lab.failed(2))
@@ -107,7 +107,7 @@ async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelL
     assert error.partly
 
 
-async def test_a_comment_opens_nothing_that_was_resolved(lab: ChannelLab):
+async def test_a_comment_opens_nothing_that_was_resolved(lab: ChannelHarness):
     await lab.bring(lab.alert())
     [issue] = lab.objects
     await lab.channel.tracker.close(issue.id, "enough")
@@ -115,14 +115,14 @@ async def test_a_comment_opens_nothing_that_was_resolved(lab: ChannelLab):
     assert [(it.is_open, len(it.notes)) for it in lab.objects] == [(False, 2)]
 
 
-async def test_a_comment_is_plain_text_without_addresses_to_follow(lab: ChannelLab):
+async def test_a_comment_is_plain_text_without_addresses_to_follow(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     [issue] = lab.objects
     await lab.channel.tracker.comment(issue.id, "**Seen** at `http://evil.example/x`\n\nevt_9")
     assert lab.objects[0].notes == ["Seen at hxxp[://]evil[.]example/x\n\nevt_9"]
 
 
-async def test_bad_logins_are_waited_for_as_long_as_roundup_asks(lab: ChannelLab):
+async def test_bad_logins_are_waited_for_as_long_as_roundup_asks(lab: ChannelHarness):
     lab.use(username=GUESSED, secret="a wrong one")  # whose login then is refused for a while
     errors = [await lab.failure(lab.attempt(lab.alert())) for _ in range(5)]
     assert all(isinstance(it, CredentialsRefused) for it in errors[:4])
@@ -131,21 +131,21 @@ async def test_bad_logins_are_waited_for_as_long_as_roundup_asks(lab: ChannelLab
     assert errors[4].throttled
 
 
-async def test_another_origin_than_the_trackers_own_waits_for_the_operator(lab: ChannelLab):
+async def test_another_origin_than_the_trackers_own_waits_for_the_operator(lab: ChannelHarness):
     lab.use(options={})
     for doing in (lab.attempt(lab.alert()), lab.channel.check()):
         with pytest.raises(Misconfigured, match="not allowed to use Rest Interface"):
             await doing
 
 
-async def test_a_user_without_rest_access_waits_for_the_operator(lab: ChannelLab):
+async def test_a_user_without_rest_access_waits_for_the_operator(lab: ChannelHarness):
     lab.use(username=STRANGER)
     for doing in (lab.attempt(lab.alert()), lab.channel.check()):
         with pytest.raises(CredentialsRefused):
             await doing
 
 
-async def test_the_check_names_all_that_is_not_there(lab: ChannelLab):
+async def test_the_check_names_all_that_is_not_there(lab: ChannelHarness):
     own = {"origin": RoundupProxy.tracker.url, "closed_status": "over"}
     lab.use(options=own, labels=["new"], assignee="j.doe", priorities={"Low": "none"})
     problems = ("status over", "priority none", "keyword new", "user j.doe")
@@ -155,7 +155,7 @@ async def test_the_check_names_all_that_is_not_there(lab: ChannelLab):
     assert not lab.objects
 
 
-async def test_the_check_names_the_project_beside_what_else_is_missing(lab: ChannelLab):
+async def test_the_check_names_the_project_beside_what_else_is_missing(lab: ChannelHarness):
     lab.use(project="issues", labels=["new"], assignee="j.doe")
     problems = (await lab.channel.check()).problems
     assert problems == (
@@ -165,13 +165,13 @@ async def test_the_check_names_the_project_beside_what_else_is_missing(lab: Chan
     )
 
 
-async def test_the_check_says_which_settings_a_wrong_password_may_come_of(lab: ChannelLab):
+async def test_the_check_says_which_settings_a_wrong_password_may_come_of(lab: ChannelHarness):
     lab.use(username="nobody", secret="a wrong one")
     with pytest.raises(CredentialsRefused, match=r"^username or secret: "):
         await lab.channel.check()
 
 
-async def test_a_name_is_needed(lab: ChannelLab):
+async def test_a_name_is_needed(lab: ChannelHarness):
     lab.use(username=None)
     with pytest.raises(Misconfigured, match="username"):
         await lab.channel.check()

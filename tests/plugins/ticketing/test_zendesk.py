@@ -6,7 +6,7 @@ import pytest
 
 from tocsin import Idempotency, Misconfigured, TryLater
 from tocsin.testing import Fault
-from tocsin.testing.conformance import ChannelConformance, ChannelLab
+from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
 
 from .zendesk_simulator import GROUP, TOKEN, USER, ZendeskSimulator
@@ -33,11 +33,11 @@ async def lab():
         "fields": {"360": "data.provider", "due_at": "'2026-11-30'"},
         "options": {"requester": "soc@example.com"},
     }
-    async with TestZendesk().lab(**own) as lab:
+    async with TestZendesk().harness(**own) as lab:
         yield lab
 
 
-async def test_a_ticket_has_what_the_operator_set(lab: ChannelLab):
+async def test_a_ticket_has_what_the_operator_set(lab: ChannelHarness):
     receipt = await lab.bring(lab.alert())
     [ticket] = lab.simulator.tickets.values()
     assert ticket["tags"] == ["tocsin", "soc"]
@@ -50,20 +50,20 @@ async def test_a_ticket_has_what_the_operator_set(lab: ChannelLab):
     assert receipt.remote_url == f"{lab.simulator.url}/agent/tickets/{ticket['id']}"
 
 
-async def test_a_token_of_oauth_needs_no_name(lab: ChannelLab):
+async def test_a_token_of_oauth_needs_no_name(lab: ChannelHarness):
     lab.use(username=None)
     await lab.bring(lab.alert())
     assert len(lab.objects) == 1
 
 
-async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelLab):
+async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert)
     await lab.bring(alert)
     assert not [it for it in lab.simulator.requests if it.method == "PUT"]
 
 
-async def test_a_closed_ticket_gets_a_follow_up(lab: ChannelLab):
+async def test_a_closed_ticket_gets_a_follow_up(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert)
     [ticket] = lab.simulator.tickets.values()
@@ -76,7 +76,7 @@ async def test_a_closed_ticket_gets_a_follow_up(lab: ChannelLab):
     assert len(lab.objects) == 2
 
 
-async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(lab: ChannelLab):
+async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert)
     lab.simulator.remove(lab.objects[0].id)
@@ -84,7 +84,7 @@ async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(lab: Ch
     assert [it.id for it in lab.objects] == [receipt.remote_id]
 
 
-async def test_what_was_made_before_its_key_was_forgotten_is_found(lab: ChannelLab):
+async def test_what_was_made_before_its_key_was_forgotten_is_found(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert, remember=False)
     lab.clock.advance(hours=3)
@@ -93,7 +93,7 @@ async def test_what_was_made_before_its_key_was_forgotten_is_found(lab: ChannelL
 
 
 async def test_other_settings_after_an_answer_that_was_lost_make_no_other_request_fail(
-    lab: ChannelLab,
+    lab: ChannelHarness,
 ):
     alert = lab.alert()
     lab.simulator.fail(Fault.LOST, after=4)
@@ -106,7 +106,7 @@ async def test_other_settings_after_an_answer_that_was_lost_make_no_other_reques
     assert len(lab.objects) == 1
 
 
-async def test_a_change_of_another_is_not_overwritten(lab: ChannelLab):
+async def test_a_change_of_another_is_not_overwritten(lab: ChannelHarness):
     await lab.bring(lab.failed(1))
     told = lab.failed(2)
     lab.simulator.meanwhile = 1
@@ -117,7 +117,9 @@ async def test_a_change_of_another_is_not_overwritten(lab: ChannelLab):
     assert len(lab.objects[0].notes) == 1
 
 
-async def test_a_long_comment_of_wide_characters_is_shortened_and_keeps_its_event(lab: ChannelLab):
+async def test_a_long_comment_of_wide_characters_is_shortened_and_keeps_its_event(
+    lab: ChannelHarness,
+):
     await lab.bring(lab.failed(1))
     number = lab.objects[0].id
     await lab.channel.tracker.comment(number, "😀\n" * 15_000 + "\n\n[Tocsin](x)\n\nevent evt_1")
@@ -125,7 +127,7 @@ async def test_a_long_comment_of_wide_characters_is_shortened_and_keeps_its_even
     assert "shortened" in lab.objects[0].notes[0]
 
 
-async def test_an_unknown_group_waits_for_the_operator(lab: ChannelLab):
+async def test_an_unknown_group_waits_for_the_operator(lab: ChannelHarness):
     lab.use(project="security")
     with pytest.raises(Misconfigured, match="no group security"):
         await lab.attempt(lab.alert())
@@ -133,13 +135,13 @@ async def test_an_unknown_group_waits_for_the_operator(lab: ChannelLab):
     assert problem == "project: there is no group security"
 
 
-async def test_a_group_can_be_named_by_its_number(lab: ChannelLab):
+async def test_a_group_can_be_named_by_its_number(lab: ChannelHarness):
     lab.use(project="12")
     await lab.bring(lab.alert())
     assert not (await lab.channel.check()).problems
 
 
-async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(lab: ChannelLab):
+async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(lab: ChannelHarness):
     lab.use(fields={"999": "1"})
     assert (await lab.channel.check()).problems == ("fields.999: there is no such field",)
     lab.use(fields={}, close_recovered=True)
@@ -147,7 +149,7 @@ async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(lab: 
     assert problem == "the field Source is required to solve: give fields.360"
 
 
-async def test_nothing_is_a_placeholder(lab: ChannelLab):
+async def test_nothing_is_a_placeholder(lab: ChannelHarness):
     await lab.bring(lab.alert(title="{{ticket.requester.email}} {% assign x = 1 %}"))
     [ticket] = lab.simulator.tickets.values()
     assert ticket["subject"] == "{ {ticket.requester.email}} { % assign x = 1 %}"

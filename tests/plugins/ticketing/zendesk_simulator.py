@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import orjson
 from aiohttp import web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 from tocsin.testing.conformance import ADDRESSES
 
 TOKEN = "a token of Zendesk"
@@ -94,7 +94,7 @@ class ZendeskSimulator(ReceiverSimulator):
         at, body, made = self.remembered.get(key, (None, None, ""))
         if at is not None and self.clock.now() - at < _REMEMBERED:
             if body != given:
-                raise Refusal(400, "Request parameters don't match the given idempotency key")
+                raise ErrorResponse(400, "Request parameters don't match the given idempotency key")
             response = self.json({"ticket": {"id": int(made)}}, 201)
             response.headers["x-idempotency-lookup"] = "hit"
             return response
@@ -123,10 +123,10 @@ class ZendeskSimulator(ReceiverSimulator):
             self.meanwhile -= 1
             self._touch(ticket)
         if ticket["status"] == "closed":
-            raise Refusal(422, "Status: closed prevents ticket update")
+            raise ErrorResponse(422, "Status: closed prevents ticket update")
         assert given.pop("safe_update"), "else the change of another is overwritten"
         if given.pop("updated_stamp") != ticket["updated_at"]:
-            raise Refusal(409, "UpdateConflict")
+            raise ErrorResponse(409, "UpdateConflict")
         self._accept(given)
         if comment := given.pop("comment", None):
             assert comment["public"] is False, "the requester would get it by e-mail"
@@ -149,7 +149,7 @@ class ZendeskSimulator(ReceiverSimulator):
 
     def _ticket(self, request: web.Request) -> dict[str, Any]:
         if (found := self.tickets.get(request.match_info["id"])) is None:
-            raise Refusal(404, "RecordNotFound")
+            raise ErrorResponse(404, "RecordNotFound")
         return found
 
     def _touch(self, ticket: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ class ZendeskSimulator(ReceiverSimulator):
         said = orjson.dumps(ticket).decode()
         assert "{{" not in said, "a placeholder, which Zendesk puts something else in place of"
         if len(ticket.get("comment", {}).get("body", "").encode()) > _LONGEST:
-            raise Refusal(422, "Body: is too long")
+            raise ErrorResponse(422, "Body: is too long")
         if ticket.get("group_id", 12) != 12 or ticket.get("priority") not in (
             None,
             "low",
@@ -169,7 +169,7 @@ class ZendeskSimulator(ReceiverSimulator):
             "high",
             "urgent",
         ):
-            raise Refusal(422, "RecordInvalid")
+            raise ErrorResponse(422, "RecordInvalid")
 
     @staticmethod
     def _shown(ticket: dict[str, Any]) -> dict[str, Any]:

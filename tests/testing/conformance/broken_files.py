@@ -40,7 +40,7 @@ class FindingConformance(FileProviderConformance):
             "observables": [{"type_id": 2, "value": it.value} for it in case.entities],
         }
 
-    def occurrence(self, occurrence):
+    def log_record(self, occurrence):
         return {
             "class_uid": 4001,
             "time_dt": occurrence.occurred_at.isoformat(),

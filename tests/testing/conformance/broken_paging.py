@@ -12,7 +12,7 @@ from broken import NOTHING, Answers, Incidents, Lists, Pages, breaks, is_past
 from tocsin_example.provider import ExampleProvider
 
 from tocsin import Broken, Page, Refused, TryLater, Window
-from tocsin.providers.cursor import Cursor, decode, whole_second
+from tocsin.providers.cursor import WindowCursor, decode_cursor, floor_to_second
 
 A_MILLISECOND = timedelta(milliseconds=1)
 
@@ -295,7 +295,7 @@ class BeginsTooEarly(ExampleProvider):
     async def read(self, stream, position, until):
         if position is None:
             start = until - self.settings.first_fetch - timedelta(minutes=90)
-            position = Cursor.first(start).encode()
+            position = WindowCursor.first(start).encode()
             yield Page(next_position=position)
         async for page in super().read(stream, position, until):
             yield page
@@ -320,8 +320,12 @@ class BringsTheLastOneAgain(ExampleProvider):
 class LooksBackTooLittle(ExampleProvider):
     async def read(self, stream, position, until):
         settings = self.settings
-        end = whole_second(until + (self.clock_skew or timedelta(0)) - settings.settle_delay)
-        cursor = decode(position) if position else Cursor.first(until - settings.first_fetch)
+        end = floor_to_second(until + (self.clock_skew or timedelta(0)) - settings.settle_delay)
+        cursor = (
+            decode_cursor(position)
+            if position
+            else WindowCursor.first(until - settings.first_fetch)
+        )
         if position is None:
             yield Page(next_position=cursor.encode())
         reading = self._reader(stream).pages(cursor, end, timedelta(minutes=3))
@@ -414,7 +418,7 @@ class SharesOnePosition(TwoStreams):
 
     async def read(self, stream, position, until):
         if position is None and self._came_to and until - self._came_to > timedelta(minutes=30):
-            position = Cursor.first(self._came_to).encode()
+            position = WindowCursor.first(self._came_to).encode()
         async for page in super().read(stream, position, until):
             yield page
         self._came_to = until

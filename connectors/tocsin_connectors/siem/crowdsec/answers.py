@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from tocsin import Answer, Broken, Grant, Window
-from tocsin_connectors.siem.crowdsec.alerts import created_at
+from tocsin import ApiResponse, Broken, Grant, Window
+from tocsin_connectors.siem.crowdsec.alerts import parse_creation_time
 from tocsin_connectors.siem.crowdsec.times import parse_time
 
 ALERTS = "/v1/alerts"
 
 
-def grant_of(json: Any, skew: timedelta) -> Grant:
+def parse_grant(json: Any, skew: timedelta) -> Grant:
     """Return what a sign-in brought, with its end by our own clock."""
     match json:
         case {"token": str(token), "expire": str(expire)}:
@@ -24,7 +24,7 @@ def grant_of(json: Any, skew: timedelta) -> Grant:
     raise Broken("POST /v1/watchers/login answered without a token and its end")
 
 
-def alerts_in(answer: Answer) -> Sequence[dict[str, Any]]:
+def parse_alerts(answer: ApiResponse) -> Sequence[dict[str, Any]]:
     """Return the alerts of an answer; `null` means that there are none, no body that it broke."""
     if answer.json is None and answer.headers.get("Content-Length") != "0":
         return ()
@@ -34,7 +34,7 @@ def alerts_in(answer: Answer) -> Sequence[dict[str, Any]]:
     return alerts
 
 
-def belongs(alert: dict[str, Any], window: Window) -> bool:
+def is_in_window(alert: dict[str, Any], window: Window) -> bool:
     """Return whether an alert is one of the window; one that does not say is not left out."""
-    moment = created_at(alert)
+    moment = parse_creation_time(alert)
     return moment is None or moment in window

@@ -9,37 +9,44 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from tocsin import Entity, EntityKind, SiemEvent
-from tocsin_connectors.siem.crowdsec.alerts import created_at, external_id_of, source_of
-from tocsin_connectors.siem.crowdsec.times import GO_ZERO, in_short, parse_duration, parse_time
-from tocsin_connectors.siem.records import child, children, chosen, number, text, union
+from tocsin_connectors.siem.crowdsec.alerts import (
+    build_external_id,
+    find_source,
+    parse_creation_time,
+)
+from tocsin_connectors.siem.crowdsec.times import GO_ZERO, format_short, parse_duration, parse_time
+from tocsin_connectors.siem.records import child, children, number, select_fields, text, union
 
-_FIELDS = ("type", "scope", "value", "origin", "scenario")
-_STEP = timedelta(seconds=5)  # the server's time is known to the second
+_DECISION_FIELDS = ("type", "scope", "value", "origin", "scenario")
+_TIME_PRECISION = timedelta(seconds=5)  # the server's time is known to the second
 
 
-def decisions_of(alert: dict[str, Any], entity: Entity, now: datetime) -> Iterator[SiemEvent]:
+def find_decisions(alert: dict[str, Any], entity: Entity, now: datetime) -> Iterator[SiemEvent]:
     """Yield the decisions of an alert that concern an entity, given what time the server has.
 
     Raises ValueError where the alert has no usable id or time of creation.
     """
-    incident, at = external_id_of(alert), created_at(alert) or GO_ZERO
-    is_source = entity in source_of(child(alert, "source"))
+    incident, at = build_external_id(alert), parse_creation_time(alert) or GO_ZERO
+    is_source = entity in find_source(child(alert, "source"))
     for position, decision in enumerate(children(alert, "decisions")):
-        if is_source or _covers(decision, entity):
-            name, validity = number(decision, "id"), _validity(decision, _begin(alert), now)
+        if is_source or _concerns_entity(decision, entity):
+            name, validity = (
+                number(decision, "id"),
+                _compute_validity(decision, _parse_begin(alert), now),
+            )
             yield SiemEvent(
                 external_id=f"{incident}/decision-{position if name is None else name}",
                 occurred_at=at,
-                summary=" ".join(_summary(decision, validity.get("lasts")).split()),
-                entities=union([(entity,), source_of(decision)]),
-                fields={**chosen(decision, _FIELDS), **validity, "alert": incident},
+                summary=" ".join(_summarize_decision(decision, validity.get("lasts")).split()),
+                entities=union([(entity,), find_source(decision)]),
+                fields={**select_fields(decision, _DECISION_FIELDS), **validity, "alert": incident},
             )
 
 
-def _covers(decision: dict[str, Any], entity: Entity) -> bool:
+def _concerns_entity(decision: dict[str, Any], entity: Entity) -> bool:
     """Return whether a decision is about an entity, or a range that it is in."""
     if entity.kind is not EntityKind.IP:
-        return entity in source_of(decision)
+        return entity in find_source(decision)
     try:
         network = ip_network(text(decision, "value") or "", strict=False)
         return ip_address(entity.value) in network
@@ -47,27 +54,29 @@ def _covers(decision: dict[str, Any], entity: Entity) -> bool:
         return False
 
 
-def _begin(alert: dict[str, Any]) -> datetime:
+def _parse_begin(alert: dict[str, Any]) -> datetime:
     """Return from when decisions count: CrowdSec adds their length to the last event's time."""
     with suppress(ValueError):
         return parse_time(text(alert, "stop_at") or "")
-    return created_at(alert) or GO_ZERO
+    return parse_creation_time(alert) or GO_ZERO
 
 
-def _validity(decision: dict[str, Any], begin: datetime, now: datetime) -> dict[str, Any]:
+def _compute_validity(decision: dict[str, Any], begin: datetime, now: datetime) -> dict[str, Any]:
     """Return how long a decision lasts in all, and until when; `duration` is what is left."""
     left = text(decision, "duration") or ""
     with suppress(ValueError, OverflowError):
-        lasts = max(round((now + parse_duration(left) - begin) / _STEP), 0) * _STEP
+        lasts = (
+            max(round((now + parse_duration(left) - begin) / _TIME_PRECISION), 0) * _TIME_PRECISION
+        )
         return {
-            "lasts": in_short(lasts),
+            "lasts": format_short(lasts),
             "until": (begin + lasts).isoformat(),
             "active": not left.startswith("-"),
         }
     return {}
 
 
-def _summary(decision: dict[str, Any], lasts: str | None) -> str:
+def _summarize_decision(decision: dict[str, Any], lasts: str | None) -> str:
     """Say what was decided: `ban of 203.0.113.7 for 4h by crowdsec: crowdsecurity/ssh-bf`."""
     origin, scenario = text(decision, "origin"), text(decision, "scenario")
     parts = [text(decision, "type") or "decision", "of", text(decision, "value") or "nobody"]

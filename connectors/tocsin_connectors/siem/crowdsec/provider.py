@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import Field, SecretStr
 
 from tocsin import (
-    Answer,
     Api,
+    ApiResponse,
     ApiSettings,
     Broken,
     CredentialsRefused,
@@ -30,18 +30,23 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.crowdsec.alerts import (
-    created_at,
-    incident_of,
+    build_incident,
     is_blocklist,
-    named_as,
-    settled,
+    parse_creation_time,
+    parse_entity,
+    stabilize_decisions,
 )
-from tocsin_connectors.siem.crowdsec.answers import ALERTS, alerts_in, belongs, grant_of
-from tocsin_connectors.siem.crowdsec.decisions import decisions_of
-from tocsin_connectors.siem.crowdsec.events import lines_of
-from tocsin_connectors.siem.crowdsec.queries import KINDS, SLACK, queries_of, within
-from tocsin_connectors.siem.crowdsec.times import go_duration
-from tocsin_connectors.siem.crowdsec.walk import GROWTH, Step
+from tocsin_connectors.siem.crowdsec.answers import ALERTS, is_in_window, parse_alerts, parse_grant
+from tocsin_connectors.siem.crowdsec.decisions import find_decisions
+from tocsin_connectors.siem.crowdsec.events import find_lines
+from tocsin_connectors.siem.crowdsec.queries import (
+    CLOCK_TOLERANCE,
+    ENTITY_KINDS,
+    build_queries,
+    build_time_filters,
+)
+from tocsin_connectors.siem.crowdsec.times import format_duration
+from tocsin_connectors.siem.crowdsec.walk import MAX_GROWTH, CrowdSecCursor
 
 _NOT_FOUND = 404
 _ATTEMPTS = 3
@@ -64,7 +69,7 @@ class CrowdSec(WindowedProvider):
             "decisions have ended.",
         )
 
-    event_kinds = KINDS
+    event_kinds = ENTITY_KINDS
     permissions = ("a validated machine (cscli machines add); an API key of a bouncer is no use",)
 
     def __init__(self, settings: Any, tools: Tools) -> None:
@@ -74,7 +79,7 @@ class CrowdSec(WindowedProvider):
 
     async def check(self) -> Health:
         """Return that alerts can be read; raises what `Api.request` raises where they cannot."""
-        alerts_in(await self._api.get(ALERTS, limit=1))
+        parse_alerts(await self._api.get(ALERTS, limit=1))
         return Health(detail=f"{self.settings.url} lets {self.settings.machine_id} read alerts")
 
     async def list_changes(
@@ -85,11 +90,13 @@ class CrowdSec(WindowedProvider):
         limit: int,
     ) -> Listing:
         """Return a page of the alerts created in the window, the newest first."""
-        step = Step.first(window, limit) if token is None else Step.decode(token)
+        step = (
+            CrowdSecCursor.first(window, limit) if token is None else CrowdSecCursor.decode(token)
+        )
         alerts, server_time = await self._newest(step)
-        following = step.following([created_at(alert) for alert in alerts], window, limit)
+        following = step.following([parse_creation_time(alert) for alert in alerts], window, limit)
         return Listing(
-            records=[settled(alert) for alert in alerts if belongs(alert, window)],
+            records=[stabilize_decisions(alert) for alert in alerts if is_in_window(alert, window)],
             next_token=following and following.encode(),
             server_time=server_time,
         )
@@ -100,7 +107,7 @@ class CrowdSec(WindowedProvider):
         Raises ValueError where the alert has no usable id or time of creation.
         """
         alert = dict(record)
-        return None if is_blocklist(alert) else incident_of(alert)
+        return None if is_blocklist(alert) else build_incident(alert)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the alert as it is now, None where it was deleted or its id is another's now."""
@@ -114,7 +121,7 @@ class CrowdSec(WindowedProvider):
                 return None
             raise
         try:
-            found = incident_of(settled(dict(answer.json)))
+            found = build_incident(stabilize_decisions(dict(answer.json)))
         except (TypeError, ValueError) as error:
             raise Broken(f"GET {ALERTS}/{number} answered no alert: {error}") from None
         return found if found.external_id == external_id else None
@@ -128,37 +135,41 @@ class CrowdSec(WindowedProvider):
         asked for.
         """
         found: dict[str | None, SiemEvent] = {}
-        asked = next(named_as(entity.kind, entity.value), entity)  # in its usual spelling
-        for query in queries_of(asked):
-            alerts, now = await self._alerts_of(query, window, limit)
+        asked = next(parse_entity(entity.kind, entity.value), entity)  # in its usual spelling
+        for query in build_queries(asked):
+            alerts, now = await self._find_alerts(query, window, limit)
             for alert in alerts:
                 with suppress(ValueError):  # what is no alert costs no other
-                    lines, decisions = lines_of(alert, asked), decisions_of(alert, asked, now)
+                    lines, decisions = find_lines(alert, asked), find_decisions(alert, asked, now)
                     found.update((it.external_id, it) for it in (*lines, *decisions))
         events = [event for event in found.values() if event.occurred_at in window]
         for event in sorted(events, key=lambda it: it.occurred_at, reverse=True)[:limit]:
             yield event
 
-    async def _alerts_of(
+    async def _find_alerts(
         self, query: Mapping[str, str], window: Window, limit: int
     ) -> tuple[Sequence[dict[str, Any]], datetime]:
         """Return alerts, the newest first, and what time the server has."""
 
         def filters(now: datetime) -> Mapping[str, str]:
-            return {**query, **within(window, now)}
+            return {**query, **build_time_filters(window, now)}
 
-        size = GROWTH
+        size = MAX_GROWTH
         while True:
             alerts, server_time = await self._ask(filters, size)
             if len(alerts) < size or size >= limit:
                 return [alert for alert in alerts if not is_blocklist(alert)], server_time
-            size += GROWTH  # and no more, see `walk`
+            size += MAX_GROWTH  # and no more, see `walk`
 
-    async def _newest(self, step: Step) -> tuple[Sequence[dict[str, Any]], datetime]:
+    async def _newest(self, step: CrowdSecCursor) -> tuple[Sequence[dict[str, Any]], datetime]:
         """Return the newest alerts created before the step's end, or moments later; the time."""
 
         def filters(now: datetime) -> Mapping[str, str]:
-            return {"created_before": go_duration(max(now - step.until - SLACK, timedelta(0)))}
+            return {
+                "created_before": format_duration(
+                    max(now - step.until - CLOCK_TOLERANCE, timedelta(0))
+                )
+            }
 
         return await self._ask(filters, step.size)
 
@@ -175,11 +186,11 @@ class CrowdSec(WindowedProvider):
             now = self.tools.clock.now() + (assumed or timedelta(0))
             answer = await self._api.get(ALERTS, limit=limit, **filters(now))
             server_time, skew = self._learn_time(answer)
-            if assumed is not None and abs(assumed - skew) <= SLACK:
-                return alerts_in(answer), server_time
+            if assumed is not None and abs(assumed - skew) <= CLOCK_TOLERANCE:
+                return parse_alerts(answer), server_time
         raise TryLater("how far the Local API's clock is ahead of ours cannot be made out")
 
-    def _learn_time(self, answer: Answer) -> tuple[datetime, timedelta]:
+    def _learn_time(self, answer: ApiResponse) -> tuple[datetime, timedelta]:
         """Return what time the server has, and how far that is ahead of ours, or a little less."""
         if answer.server_time is None:
             raise Broken("the Local API does not say what time it is (field Date)")
@@ -206,4 +217,4 @@ class CrowdSec(WindowedProvider):
                 f"url: {error}; perhaps it is no Local API's: give the address without /v1"
             ) from None
         _, skew = self._learn_time(answer)
-        return grant_of(answer.json, skew)
+        return parse_grant(answer.json, skew)

@@ -18,13 +18,13 @@ from typing import Any, Self
 from tocsin import Window
 
 SECOND = timedelta(seconds=1)
-GROWTH = 50
+MAX_GROWTH = 50
 """So much larger than the step before may one be."""
-_SMALL = 20  # times smaller is the first step: it is made at every read, new alerts or not
+_FIRST_FRACTION = 20  # times smaller is the first step: it is made at every read, new alerts or not
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CrowdSecCursor:
     """What to ask for: the newest `size` alerts created before `until`."""
 
     until: datetime
@@ -33,24 +33,24 @@ class Step:
     @classmethod
     def first(cls, window: Window, limit: int) -> Self:
         """Return the step to begin a window with."""
-        return cls(window.end, max(1, limit // _SMALL))
+        return cls(window.end, max(1, limit // _FIRST_FRACTION))
 
     def following(
         self, created: Sequence[datetime | None], window: Window, limit: int
-    ) -> Step | None:
+    ) -> CrowdSecCursor | None:
         """Return the next step, given when what was found was created; None at the window's end.
 
         Where all that was found is of one moment, the next step takes more at once.
         """
         if len(created) < self.size:
             return None
-        larger = self.size + min(self.size, GROWTH)
+        larger = self.size + min(self.size, MAX_GROWTH)
         oldest = min((moment for moment in created if moment), default=self.until)
         if oldest < window.start:
             return None
         if oldest < self.until - SECOND:  # moments are shown cut to the second
-            return Step(oldest + SECOND, min(larger, limit))
-        return Step(self.until, larger)
+            return CrowdSecCursor(oldest + SECOND, min(larger, limit))
+        return CrowdSecCursor(self.until, larger)
 
     def encode(self) -> list[Any]:
         """Return the token that `decode` turns back into this."""

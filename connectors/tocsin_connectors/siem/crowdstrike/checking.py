@@ -7,31 +7,33 @@ from functools import partial
 from http import HTTPStatus
 
 from tocsin import Refused, Window
-from tocsin_connectors.siem.crowdstrike.falcon import Falcon
-from tocsin_connectors.siem.crowdstrike.searching import Searcher
-from tocsin_connectors.siem.crowdstrike.walk import Step
-from tocsin_connectors.siem.trying import Trying, refused
+from tocsin_connectors.siem.crowdstrike.falcon import FalconClient
+from tocsin_connectors.siem.crowdstrike.searching import FalconSearcher
+from tocsin_connectors.siem.crowdstrike.walk import AlertCursor
+from tocsin_connectors.siem.trying import PermissionProbe, find_refused
 
 READ = "Alerts: Read"
 WRITE = "Alerts: Write"
 SEARCH = "NGSIEM: Read and Write"
-_LATELY = timedelta(minutes=1)
+_RECENT = timedelta(minutes=1)
 
 
-async def problems(
-    falcon: Falcon, searcher: Searcher | None, now: datetime, *, writes: bool
+async def find_permission_problems(
+    falcon: FalconClient, searcher: FalconSearcher | None, now: datetime, *, writes: bool
 ) -> list[str]:
     """Return which scopes the API client lacks, found out by trying; raises what else is wrong."""
-    lately = Window(now - _LATELY, now)
-    tried: dict[str, Trying] = {READ: partial(falcon.alerts, Step.first(lately), now, 1)}
+    lately = Window(now - _RECENT, now)
+    tried: dict[str, PermissionProbe] = {
+        READ: partial(falcon.alerts, AlertCursor.first(lately), now, 1)
+    }
     if searcher is not None:
         tried[SEARCH] = partial(searcher.run, "test(?value == ?value) | tail(1)", "tocsin", lately)
     if writes:
         tried[WRITE] = partial(_change_nothing, falcon)
-    return [f"the API client lacks the scope {scope}" for scope in await refused(tried)]
+    return [f"the API client lacks the scope {scope}" for scope in await find_refused(tried)]
 
 
-async def _change_nothing(falcon: Falcon) -> None:
+async def _change_nothing(falcon: FalconClient) -> None:
     """Ask for no change of no alert, which nobody does who may: it is refused with 400."""
     try:
         await falcon.change([], {})

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.places import values
+from tocsin_connectors.siem.places import texts_at
 from tocsin_connectors.siem.records import children, text, texts
-from tocsin_connectors.siem.typed import typed
+from tocsin_connectors.siem.typed import parse_entities
 
-PLACES: Mapping[EntityKind, tuple[str, ...]] = {
+ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.HOST: (
         *("device.hostname", "hostname", "host_names", "computer_name"),
         *("source_endpoint_host_name", "target_endpoint_host_name"),
@@ -37,7 +37,7 @@ PLACES: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.PROCESS: ("filename", "parent_details.filename", "grandparent_details.filename"),
     EntityKind.CLOUD_RESOURCE: ("resource_id",),
 }
-_INDICATORS: Mapping[str, EntityKind] = {
+_INDICATOR_TYPES: Mapping[str, EntityKind] = {
     "domain": EntityKind.DOMAIN,
     "ip_address": EntityKind.IP,
     "ipv4": EntityKind.IP,
@@ -48,18 +48,18 @@ _INDICATORS: Mapping[str, EntityKind] = {
 }
 
 
-def entities_of(record: dict[str, Any]) -> Iterator[Entity]:
+def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
     """Yield what an alert names."""
-    for kind, places in PLACES.items():
+    for kind, places in ENTITY_FIELDS.items():
         for place in places:
-            yield from _known(kind, values(record, place))
+            yield from _parse_values(kind, texts_at(record, place))
     for indicator in (record, *children(record, "ioc_context")):
-        kind_of_it = _INDICATORS.get((text(indicator, "ioc_type") or "").casefold())
+        kind_of_it = _INDICATOR_TYPES.get((text(indicator, "ioc_type") or "").casefold())
         if kind_of_it is not None:
-            yield from _known(kind_of_it, texts(indicator, "ioc_value"))
+            yield from _parse_values(kind_of_it, texts(indicator, "ioc_value"))
 
 
-def _known(kind: EntityKind, found: list[str]) -> Iterator[Entity]:
+def _parse_values(kind: EntityKind, found: list[str]) -> Iterator[Entity]:
     for value in found:
         if value.strip("0"):  # what has no hash is written as so many zeros
-            yield from typed(kind, value)
+            yield from parse_entities(kind, value)

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
-from tocsin_connectors.siem.records import described, number, text, union
-from tocsin_connectors.siem.relating import related
-from tocsin_connectors.siem.typed import typed
+from tocsin_connectors.siem.records import describe_value, number, text, union
+from tocsin_connectors.siem.relating import relate
+from tocsin_connectors.siem.typed import parse_entities
 
-FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+EVENT_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.IP: (
         *("RemoteAddressIP4", "RemoteAddressIP6", "LocalAddressIP4", "LocalAddressIP6", "aip"),
         *("source.ip", "destination.ip", "client.ip", "host.ip"),
@@ -33,14 +33,14 @@ FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.PROCESS: ("FileName", "ContextBaseFileName", "ParentBaseFileName", "process.name"),
     EntityKind.EMAIL: ("email.from.address", "email.to.address", "user.email"),
 }
-_KIND = "#event_simpleName"
-_SHOWN = (
-    *(_KIND, "#repo", "#Vendor", "event.action", "event.outcome", "event_platform", "aid"),
-    *(name for names in FIELDS.values() for name in names),
+_EVENT_NAME = "#event_simpleName"
+_SHOWN_FIELDS = (
+    *(_EVENT_NAME, "#repo", "#Vendor", "event.action", "event.outcome", "event_platform", "aid"),
+    *(name for names in EVENT_FIELDS.values() for name in names),
     *("CommandLine", "RemotePort", "LocalPort", "destination.port", "message"),
 )
 """What an analyst would look at."""
-_TIES: tuple[tuple[str | None, str, RelationType, str], ...] = (
+_RELATIONS: tuple[tuple[str | None, str, RelationType, str], ...] = (
     ("NetworkConnectIP4", "ComputerName", RelationType.CONNECTED_TO, "RemoteAddressIP4"),
     ("NetworkConnectIP6", "ComputerName", RelationType.CONNECTED_TO, "RemoteAddressIP6"),
     ("UserLogon", "UserName", RelationType.LOGGED_ON_TO, "ComputerName"),
@@ -51,49 +51,53 @@ _TIES: tuple[tuple[str | None, str, RelationType, str], ...] = (
 """Of which events (None for any) which field says what of which other."""
 
 
-def event_of(record: dict[str, Any]) -> SiemEvent:
+def build_event(record: dict[str, Any]) -> SiemEvent:
     """Return what an event tells; ValueError where it does not say when that was."""
-    at = _time(record)
+    at = _parse_time(record)
     return SiemEvent(
         external_id=text(record, "@id"),
         occurred_at=at,
-        summary=" ".join(_summary(record).split()),
-        entities=union(_named(record, name) for names in FIELDS.values() for name in names),
-        relations=union(_relations(record, at)),
-        fields={name: str(record[name])[:1_000] for name in _SHOWN if _is_told(record, name)},
+        summary=" ".join(_summarize(record).split()),
+        entities=union(
+            _parse_field(record, name) for names in EVENT_FIELDS.values() for name in names
+        ),
+        relations=union(_find_relations(record, at)),
+        fields={
+            name: str(record[name])[:1_000] for name in _SHOWN_FIELDS if _is_present(record, name)
+        },
     )
 
 
-def _is_told(record: dict[str, Any], name: str) -> bool:
+def _is_present(record: dict[str, Any], name: str) -> bool:
     return text(record, name) is not None or number(record, name) is not None
 
 
-def _time(record: dict[str, Any]) -> datetime:
+def _parse_time(record: dict[str, Any]) -> datetime:
     """Return when it was: milliseconds since 1970, at times as a text."""
     told = record.get("@timestamp")
     milliseconds = number(record, "@timestamp") or text(record, "@timestamp")
     try:
         return datetime.fromtimestamp(int(milliseconds or "") / 1000, UTC)
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"@timestamp is {described(told)}") from None
+        raise ValueError(f"@timestamp is {describe_value(told)}") from None
 
 
-def _summary(record: dict[str, Any]) -> str:
+def _summarize(record: dict[str, Any]) -> str:
     """Say what happened: `NetworkConnectIP4: curl.exe, bastion, 203.0.113.7`."""
-    what = text(record, _KIND) or text(record, "event.action") or "an event"
-    told = (text(record, name) for names in FIELDS.values() for name in names)
+    what = text(record, _EVENT_NAME) or text(record, "event.action") or "an event"
+    told = (text(record, name) for names in EVENT_FIELDS.values() for name in names)
     who = ", ".join(dict.fromkeys(it for it in told if it))
     return (f"{what}: {who}" if who else what)[:1_000]
 
 
-def _named(record: dict[str, Any], name: str) -> list[Entity]:
+def _parse_field(record: dict[str, Any], name: str) -> list[Entity]:
     value = text(record, name)
-    kinds = (kind for kind, names in FIELDS.items() if name in names)
-    return [entity for kind in kinds if value for entity in typed(kind, value)]
+    kinds = (kind for kind, names in EVENT_FIELDS.items() if name in names)
+    return [entity for kind in kinds if value for entity in parse_entities(kind, value)]
 
 
-def _relations(record: dict[str, Any], at: datetime) -> Iterator[Iterator[Relation]]:
-    what = text(record, _KIND)
-    for of, source, kind, target in _TIES:
+def _find_relations(record: dict[str, Any], at: datetime) -> Iterator[Iterator[Relation]]:
+    what = text(record, _EVENT_NAME)
+    for of, source, kind, target in _RELATIONS:
         if of in (None, what):
-            yield related(_named(record, source), kind, _named(record, target), at)
+            yield relate(_parse_field(record, source), kind, _parse_field(record, target), at)

@@ -11,8 +11,8 @@ from http import HTTPStatus
 from typing import Any
 
 from tocsin import (
-    Answer,
     Api,
+    ApiResponse,
     Broken,
     CredentialsRefused,
     Grant,
@@ -21,20 +21,20 @@ from tocsin import (
     Tools,
 )
 from tocsin_connectors.siem.crowdstrike import fql
-from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS
+from tocsin_connectors.siem.crowdstrike.clouds import FALCON_CLOUDS
 from tocsin_connectors.siem.crowdstrike.settings import CrowdStrikeSettings
-from tocsin_connectors.siem.crowdstrike.walk import Found, Step
-from tocsin_connectors.siem.paging import token_at
+from tocsin_connectors.siem.crowdstrike.walk import AlertCursor, AlertPage
+from tocsin_connectors.siem.paging import get_page_token
 from tocsin_connectors.siem.records import child, children, number
 
 TOKEN = "/oauth2/token"  # noqa: S105 - a path
 LIST = "/alerts/combined/alerts/v1"
 BY_ID = "/alerts/entities/alerts/v2"
 CHANGE = "/alerts/entities/alerts/v3"
-Record = dict[str, Any]
+FalconRecord = dict[str, Any]
 
 
-class Falcon:
+class FalconClient:
     """Requests to one cloud; all of them raise what `Api.request` raises."""
 
     def __init__(self, settings: CrowdStrikeSettings, tools: Tools) -> None:
@@ -43,22 +43,26 @@ class Falcon:
         self._clock = tools.clock
         self.api = Api(tools, settings, sign_in=self._sign_in)
 
-    async def alerts(self, step: Step, end: datetime, limit: int) -> Found:
+    async def alerts(self, step: AlertCursor, end: datetime, limit: int) -> AlertPage:
         """Return a page of the alerts that were updated before `end`, the oldest first."""
-        body = {"filter": fql.updated(step.since, end), "sort": fql.IN_ORDER, "limit": limit}
+        body = {
+            "filter": fql.build_update_filter(step.since, end),
+            "sort": fql.UPDATE_ORDER,
+            "limit": limit,
+        }
         if step.after is not None:
             body["after"] = step.after
         answer = await self.api.request("POST", LIST, json=body)
-        told = _told(answer, LIST)
+        told = _parse_object(answer, LIST)
         paging = child(child(told, "meta"), "pagination")
         total, records = number(paging, "total"), told.get("resources")
         if total == 0 and records is None:
             records = []
         if total is None or not isinstance(records, list) or not _are_objects(records):
             raise Broken(f"POST {LIST} answered without `resources` or `meta.pagination.total`")
-        return Found(records, total, token_at(paging, "after"), answer.server_time)
+        return AlertPage(records, total, get_page_token(paging, "after"), answer.server_time)
 
-    async def alert(self, identifier: str) -> Record | None:
+    async def alert(self, identifier: str) -> FalconRecord | None:
         """Return an alert, None where there is none of that composite id."""
         body = {"composite_ids": [identifier]}
         try:
@@ -67,7 +71,7 @@ class Falcon:
             if refused.is_missing:
                 return None
             raise
-        told = _told(answer, BY_ID, but_for=HTTPStatus.NOT_FOUND)
+        told = _parse_object(answer, BY_ID, but_for=HTTPStatus.NOT_FOUND)
         if "resources" not in told:
             raise Broken(f"POST {BY_ID} answered without `resources`")
         return next(iter(children(told, "resources")), None)
@@ -76,7 +80,7 @@ class Falcon:
         """Have alerts changed, by the parameters of actions."""
         parameters = [{"name": name, "value": value} for name, value in actions.items()]
         body = {"composite_ids": identifiers, "action_parameters": parameters}
-        _told(await self.api.request("PATCH", CHANGE, json=body), CHANGE)
+        _parse_object(await self.api.request("PATCH", CHANGE, json=body), CHANGE)
 
     async def _sign_in(self) -> Grant:
         """Return a grant by client credentials (RFC 6749 section 4.4).
@@ -96,7 +100,7 @@ class Falcon:
                 return Grant(f"Bearer {token}", self._clock.now() + timedelta(seconds=seconds))
         raise Broken(f"POST {TOKEN} answered without `access_token` and `expires_in`")
 
-    async def _token(self, form: Mapping[str, str]) -> Answer:
+    async def _token(self, form: Mapping[str, str]) -> ApiResponse:
         try:
             return await self.api.request("POST", TOKEN, form=form, signed=False)
         except Misconfigured:
@@ -110,12 +114,16 @@ class Falcon:
             ) from refused
 
     def _expect_here(self, region: str | None) -> None:
-        ours = CLOUDS[self._settings.cloud].api
-        if region in CLOUDS and region != self._settings.cloud and self._settings.url == ours:
+        ours = FALCON_CLOUDS[self._settings.cloud].api
+        if (
+            region in FALCON_CLOUDS
+            and region != self._settings.cloud
+            and self._settings.url == ours
+        ):
             raise Misconfigured(f'the customer is in another cloud: set cloud = "{region}"')
 
 
-def _told(answer: Answer, path: str, but_for: int | None = None) -> Record:
+def _parse_object(answer: ApiResponse, path: str, but_for: int | None = None) -> FalconRecord:
     """Return what was answered; Broken where that tells of errors, though the status does not."""
     if not isinstance(answer.json, dict):
         raise Broken(f"{path} answered something else than an object")

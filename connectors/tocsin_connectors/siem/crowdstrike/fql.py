@@ -8,21 +8,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 UPDATED = "updated_timestamp"
-IN_ORDER = f"{UPDATED}|asc"
+UPDATE_ORDER = f"{UPDATED}|asc"
 
 
-def literal(value: str) -> str:
+def quote_value(value: str) -> str:
     """Return a text as a value of a filter, whatever it holds."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
-def updated(since: str, until: datetime) -> str:
+def build_update_filter(since: str, until: datetime) -> str:
     """Return the filter for what was updated from one time on, and before another."""
-    return f"{UPDATED}:>={literal(since)}+{UPDATED}:<{literal(millisecond(until))}"
+    return f"{UPDATED}:>={quote_value(since)}+{UPDATED}:<{quote_value(format_time(until))}"
 
 
-def millisecond(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Return a time as exactly as filters and orders look at it, cut and not rounded.
 
     Alerts have their times to the nanosecond, but the index behind them does not.

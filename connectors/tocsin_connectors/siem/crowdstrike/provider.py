@@ -19,14 +19,19 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.crowdstrike import writing
-from tocsin_connectors.siem.crowdstrike.alerts import incident_of
-from tocsin_connectors.siem.crowdstrike.checking import READ, SEARCH, WRITE, problems
-from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS
-from tocsin_connectors.siem.crowdstrike.events import FIELDS
-from tocsin_connectors.siem.crowdstrike.falcon import BY_ID, Falcon
-from tocsin_connectors.siem.crowdstrike.searching import Searcher
+from tocsin_connectors.siem.crowdstrike.alerts import build_incident
+from tocsin_connectors.siem.crowdstrike.checking import (
+    READ,
+    SEARCH,
+    WRITE,
+    find_permission_problems,
+)
+from tocsin_connectors.siem.crowdstrike.clouds import FALCON_CLOUDS
+from tocsin_connectors.siem.crowdstrike.events import EVENT_FIELDS
+from tocsin_connectors.siem.crowdstrike.falcon import BY_ID, FalconClient
+from tocsin_connectors.siem.crowdstrike.searching import FalconSearcher
 from tocsin_connectors.siem.crowdstrike.settings import CrowdStrikeSettings
-from tocsin_connectors.siem.crowdstrike.walk import Step
+from tocsin_connectors.siem.crowdstrike.walk import AlertCursor
 
 
 class CrowdStrike(WindowedProvider):
@@ -41,20 +46,20 @@ class CrowdStrike(WindowedProvider):
         f"{SEARCH}, unless event_repository is empty",
         f"{WRITE}, where write_back is on",
     )
-    event_kinds = frozenset(FIELDS)
+    event_kinds = frozenset(EVENT_FIELDS)
     page_size = 200
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        self._falcon = Falcon(settings, tools)
-        self._searcher = Searcher(self._falcon.api, tools.clock, settings.event_repository)
-        self._console = CLOUDS[settings.cloud].console
+        self._falcon = FalconClient(settings, tools)
+        self._searcher = FalconSearcher(self._falcon.api, tools.clock, settings.event_repository)
+        self._console = FALCON_CLOUDS[settings.cloud].console
 
     async def check(self) -> Health:
         """Return which scopes the API client lacks."""
         searcher = self._searcher if self.settings.event_repository else None
-        lacking = await problems(
+        lacking = await find_permission_problems(
             self._falcon, searcher, self.tools.clock.now(), writes=self.settings.write_back
         )
         return Health(detail=f"alerts of {self.settings.url} can be read", problems=tuple(lacking))
@@ -67,7 +72,7 @@ class CrowdStrike(WindowedProvider):
         limit: int,
     ) -> Listing:
         """Return a page of the alerts that were updated in the window, the oldest first."""
-        step = Step.first(window) if token is None else Step.decode(token)
+        step = AlertCursor.first(window) if token is None else AlertCursor.decode(token)
         found = await self._falcon.alerts(step, window.end, limit)
         following = step.following(found)
         return Listing(
@@ -78,7 +83,7 @@ class CrowdStrike(WindowedProvider):
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident that an alert is; ValueError for what is none."""
-        return incident_of(record, self._console)
+        return build_incident(record, self._console)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the alert as it is now, None where there is none."""
@@ -86,7 +91,7 @@ class CrowdStrike(WindowedProvider):
         if record is None:
             return None
         try:
-            return incident_of(record, self._console)
+            return build_incident(record, self._console)
         except ValueError as error:
             raise Broken(f"POST {BY_ID} answered no alert: {error}") from None
 

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin import (
-    Answer,
     Api,
+    ApiResponse,
     Broken,
     Clock,
     Entity,
@@ -24,17 +24,17 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin_connectors.siem.crowdstrike.events import FIELDS, event_of
-from tocsin_connectors.siem.matching import is_named
+from tocsin_connectors.siem.crowdstrike.events import EVENT_FIELDS, build_event
+from tocsin_connectors.siem.matching import contains_entity
 from tocsin_connectors.siem.records import child, children, number, text, texts
 
-_PATIENCE = timedelta(seconds=90)
+_TIMEOUT = timedelta(seconds=90)
 _PAUSES = timedelta(seconds=0.2), timedelta(seconds=5)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FalconSearchResult:
     """What a search came to."""
 
     events: Sequence[dict[str, Any]]
@@ -42,7 +42,7 @@ class Rows:
     """Why that may not be all; empty where nothing is said."""
 
 
-class Searcher:
+class FalconSearcher:
     """The searches of one view."""
 
     def __init__(self, api: Api, clock: Clock, repository: str) -> None:
@@ -62,22 +62,22 @@ class Searcher:
         """
         if not self._repository:
             raise Refused("`event_repository` is empty, so that no events can be asked for")
-        rows = await self.run(query(entity, window, limit), entity.value, window)
+        rows = await self.run(build_query(entity, window, limit), entity.value, window)
         for record in rows.events[-limit:]:
             with suppress(ValueError):  # what cannot be understood costs no other
-                event = event_of(record)
-                if event.occurred_at in window and is_named(entity, event.entities):
+                event = build_event(record)
+                if event.occurred_at in window and contains_entity(entity, event.entities):
                     yield event
         if rows.warnings:
             raise TryLater(f"the search may not be whole: {rows.warnings}")
 
-    async def run(self, words: str, value: str, window: Window) -> Rows:
+    async def run(self, words: str, value: str, window: Window) -> FalconSearchResult:
         """Return what a query finds; `value` is its parameter."""
         body = {
             "queryString": words,
             "arguments": {"value": value.replace("\0", "")},
-            "start": _milliseconds(window.start),
-            "end": _milliseconds(window.end) + 1,
+            "start": _to_milliseconds(window.start),
+            "end": _to_milliseconds(window.end) + 1,
             "isLive": False,
         }
         answer = await self._api.request("POST", self._jobs, json=body)
@@ -93,48 +93,50 @@ class Searcher:
             with suppress(PluginFailure):  # it ends by itself when nobody asks for it any more
                 await self._api.request("DELETE", path)
 
-    async def _done(self, path: str) -> Rows:
+    async def _done(self, path: str) -> FalconSearchResult:
         began, (shortest, longest) = self._clock.now(), _PAUSES
-        while self._clock.now() - began <= _PATIENCE:
-            told = _object(await self._api.get(path), path)
+        while self._clock.now() - began <= _TIMEOUT:
+            told = _parse_status(await self._api.get(path), path)
             if told.get("cancelled") is True:
                 raise TryLater("the search was cancelled")
             if told["done"]:
-                return _rows(told, path)
+                return _parse_result(told, path)
             wanted = timedelta(milliseconds=number(child(told, "metaData"), "pollAfter") or 0)
             await self._clock.sleep(min(max(wanted, shortest), longest))
-        raise TryLater(f"a search was not done after {_PATIENCE}")
+        raise TryLater(f"a search was not done after {_TIMEOUT}")
 
 
-def query(entity: Entity, window: Window, limit: int) -> str:
+def build_query(entity: Entity, window: Window, limit: int) -> str:
     """Return the query for the latest events of a window that name an entity.
 
     The value itself is the parameter `value`: it is no part of the query. Functions compare it as
     it is, while `field = ?value` would take `*` for anything.
     """
-    names = FIELDS[entity.kind]
+    names = EVENT_FIELDS[entity.kind]
     wanted = " or ".join(f"test(lower({name}) == lower(?value))" for name in names)
-    start, end = _milliseconds(window.start), _milliseconds(window.end)
+    start, end = _to_milliseconds(window.start), _to_milliseconds(window.end)
     return f"{wanted} | @timestamp >= {start} | @timestamp < {end} | tail({limit})"
 
 
-def _rows(told: dict[str, Any], path: str) -> Rows:
+def _parse_result(told: dict[str, Any], path: str) -> FalconSearchResult:
     events = told.get("events")
     if not isinstance(events, list):
         raise Broken(f"GET {path} answered without `events`")
     said = child(told, "metaData").get("warnings")
     warnings = [text(it, "message") or "" for it in children({"": said}, "")]
     warnings += texts({"": said}, "")
-    return Rows([it for it in events if isinstance(it, dict)], "; ".join(warnings)[:300])
+    return FalconSearchResult(
+        [it for it in events if isinstance(it, dict)], "; ".join(warnings)[:300]
+    )
 
 
-def _object(answer: Answer, path: str) -> dict[str, Any]:
+def _parse_status(answer: ApiResponse, path: str) -> dict[str, Any]:
     match answer.json:
         case {"done": bool()} as told:
             return dict(told)
     raise Broken(f"GET {path} answered without `done`")
 
 
-def _milliseconds(moment: datetime) -> int:
+def _to_milliseconds(moment: datetime) -> int:
     """Return a time as the events have it, rounded up: what is at it or later is what is meant."""
     return -int((datetime.fromtimestamp(0, moment.tzinfo) - moment) // _MILLISECOND)

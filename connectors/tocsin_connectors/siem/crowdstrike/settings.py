@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from tocsin import ApiSettings, ServerUrl, WindowedProvider
-from tocsin_connectors.siem.crowdstrike.clouds import CLOUDS, CloudName
+from tocsin_connectors.siem.crowdstrike.clouds import FALCON_CLOUDS, FalconCloudName
 
 RepositoryName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{0,100}$")]
 
@@ -15,11 +15,11 @@ RepositoryName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{0,10
 class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
     """The settings of `crowdstrike`."""
 
-    cloud: CloudName = Field(
+    cloud: FalconCloudName = Field(
         default="us-1", description="Which of CrowdStrike's clouds it is: us-1, us-2, eu-1, ..."
     )
     url: ServerUrl = Field(
-        default=CLOUDS["us-1"].api,
+        default=FALCON_CLOUDS["us-1"].api,
         description="The API: that of the cloud, unless it is given.",
     )
     client_id: str = Field(min_length=1, description="The id of an API client.")
@@ -38,6 +38,6 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
     @classmethod
     def _of_the_cloud(cls, given: Any) -> Any:
         match given:
-            case {"cloud": str(name)} if name in CLOUDS:
-                return {"url": CLOUDS[name].api} | given
+            case {"cloud": str(name)} if name in FALCON_CLOUDS:
+                return {"url": FALCON_CLOUDS[name].api} | given
         return given  # what is wrong with it is said of the field

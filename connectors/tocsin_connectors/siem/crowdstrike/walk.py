@@ -16,12 +16,12 @@ from itertools import pairwise
 from typing import Any, Self
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.crowdstrike.fql import UPDATED, millisecond
-from tocsin_connectors.siem.records import text, utc
+from tocsin_connectors.siem.crowdstrike.fql import UPDATED, format_time
+from tocsin_connectors.siem.records import parse_utc, text
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AlertPage:
     """What a page brought."""
 
     records: Sequence[Mapping[str, Any]]
@@ -32,7 +32,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AlertCursor:
     """What to ask for: the alerts updated from `since` on, or those that follow a token."""
 
     since: str
@@ -41,25 +41,25 @@ class Step:
     @classmethod
     def first(cls, window: Window) -> Self:
         """Return the step to begin a window with."""
-        return cls(millisecond(window.start))
+        return cls(format_time(window.start))
 
-    def following(self, found: Found) -> Step | None:
+    def following(self, found: AlertPage) -> AlertCursor | None:
         """Return the next step, given what this one has brought; None at the end.
 
         Raises `Broken` where what was brought is not what can be gone on from.
         """
-        reached = [millisecond(moment) for moment in _updated(found.records)]
+        reached = [format_time(moment) for moment in _iterate_updated(found.records)]
         if any(one > next_one for one, next_one in pairwise(reached)):
             raise Broken(f"the alerts are not in the order of {UPDATED}")
         if not self._leads_on(found):
             return None
         if reached and reached[-1] > self.since:
-            return Step(reached[-1])
+            return AlertCursor(reached[-1])
         if found.after is None:
             raise Broken(f"there is no token behind {len(found.records)} alerts of {self.since}")
-        return Step(self.since, found.after)
+        return AlertCursor(self.since, found.after)
 
-    def _leads_on(self, found: Found) -> bool:
+    def _leads_on(self, found: AlertPage) -> bool:
         if not found.records:
             return False
         is_whole = self.after is None and found.total <= len(found.records)
@@ -75,9 +75,9 @@ class Step:
         return cls(*token)
 
 
-def _updated(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
+def _iterate_updated(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
     """Yield when those were updated that say so."""
     for record in records:
         with suppress(ValueError):
             if said := text(dict(record), UPDATED):
-                yield utc(said)
+                yield parse_utc(said)

@@ -16,7 +16,7 @@ SEVERITIES: Mapping[str, Severity] = {
     "high": Severity.HIGH,
     "critical": Severity.CRITICAL,
 }
-_BEGINS: Mapping[int, Severity] = {
+_MIN_SCORES: Mapping[int, Severity] = {
     80: Severity.CRITICAL,
     60: Severity.HIGH,
     40: Severity.MEDIUM,
@@ -24,24 +24,24 @@ _BEGINS: Mapping[int, Severity] = {
     1: Severity.INFORMATIONAL,
 }
 """From which number on; the highest that is not above it counts."""
-_HIGHEST = 100
+_MAX_SCORE = 100
 STATUSES: Mapping[str, IncidentStatus] = {
     "new": IncidentStatus.NEW,
     "reopened": IncidentStatus.NEW,
     "in_progress": IncidentStatus.ACTIVE,
     "closed": IncidentStatus.CLOSED,
 }
-WORDS: Mapping[IncidentStatus, str] = {
+STATUS_WORDS: Mapping[IncidentStatus, str] = {
     IncidentStatus.NEW: "new",
     IncidentStatus.ACTIVE: "in_progress",
     IncidentStatus.CLOSED: "closed",
 }
 
 
-def severity_of(word: str | None, number: int | None) -> Severity | None:
+def parse_severity(word: str | None, number: int | None) -> Severity | None:
     """Return the severity by its word, else by its number; None where neither is known."""
     if found := SEVERITIES.get((word or "").casefold()):
         return found
-    if number is None or number > _HIGHEST:
+    if number is None or number > _MAX_SCORE:
         return None
-    return next((severity for begin, severity in _BEGINS.items() if number >= begin), None)
+    return next((severity for begin, severity in _MIN_SCORES.items() if number >= begin), None)

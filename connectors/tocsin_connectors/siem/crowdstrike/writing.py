@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from tocsin import IncidentStatus, Refused
-from tocsin_connectors.siem.comments import comments_in
-from tocsin_connectors.siem.crowdstrike.falcon import Falcon, Record
-from tocsin_connectors.siem.crowdstrike.words import STATUSES, WORDS
-from tocsin_connectors.siem.marks import is_written, marked
+from tocsin_connectors.siem.comments import read_comments
+from tocsin_connectors.siem.crowdstrike.falcon import FalconClient, FalconRecord
+from tocsin_connectors.siem.crowdstrike.words import STATUS_WORDS, STATUSES
+from tocsin_connectors.siem.marks import add_marker, has_marker
 from tocsin_connectors.siem.records import children, text
 
 
-async def comment(falcon: Falcon, identifier: str, message: str, key: str) -> None:
+async def comment(falcon: FalconClient, identifier: str, message: str, key: str) -> None:
     """Write a comment once for its key.
 
     Comments of Falcon have no keys: so each ends with a mark, and one that ends with the mark of
     this key is looked for before.
     """
     found = await _existing(falcon, identifier)
-    if not is_written(key, comments_in(children(found, "comments"), "value")):
-        await falcon.change([identifier], {"append_comment": marked(message, key)})
+    if not has_marker(key, read_comments(children(found, "comments"), "value")):
+        await falcon.change([identifier], {"append_comment": add_marker(message, key)})
 
 
-async def set_status(falcon: Falcon, identifier: str, status: IncidentStatus) -> None:
+async def set_status(falcon: FalconClient, identifier: str, status: IncidentStatus) -> None:
     """Set where an alert stands; one that stands there already is left alone."""
     found = await _existing(falcon, identifier)
     if STATUSES.get((text(found, "status") or "").casefold()) is not status:
-        await falcon.change([identifier], {"update_status": WORDS[status]})
+        await falcon.change([identifier], {"update_status": STATUS_WORDS[status]})
 
 
-async def _existing(falcon: Falcon, identifier: str) -> Record:
+async def _existing(falcon: FalconClient, identifier: str) -> FalconRecord:
     """Return the alert as it is now; `Refused` where there is none."""
     found = await falcon.alert(identifier)
     if found is None:

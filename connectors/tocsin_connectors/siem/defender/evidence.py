@@ -10,11 +10,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.microsoft.naming import entity_of, file, host, users
+from tocsin_connectors.siem.microsoft.naming import (
+    parse_entity,
+    parse_file,
+    parse_machine,
+    parse_user,
+)
 from tocsin_connectors.siem.records import child, text, texts
 
-_DEEPEST = 8
-_MEMBERS: Mapping[str, EntityKind] = {
+_MAX_DEPTH = 8
+_ENTITY_MEMBERS: Mapping[str, EntityKind] = {
     **dict.fromkeys(
         (
             "ipAddress",
@@ -36,52 +41,54 @@ _MEMBERS: Mapping[str, EntityKind] = {
     ),
     "domainName": EntityKind.DOMAIN,
 }
-_ACCOUNT = ("accountName", "userPrincipalName", "azureAdUserId")
+_ACCOUNT_MEMBERS = ("accountName", "userPrincipalName", "azureAdUserId")
 """Members that make an object an account, whose domain is one of Windows."""
-_OF_CODE = "sha256ac"
+_AUTHENTICODE = "sha256ac"
 """Of Authenticode: the hash of what is signed in a file, and of no file."""
 
 
-def named_by(evidence: Any) -> Iterator[Entity]:
+def find_entities(evidence: Any) -> Iterator[Entity]:
     """Yield everything that a list of evidence names; what cannot be one is left out."""
-    yield from _within(evidence, _DEEPEST)
+    yield from _find_nested(evidence, _MAX_DEPTH)
 
 
-def _within(content: Any, deepest: int) -> Iterator[Entity]:
+def _find_nested(content: Any, deepest: int) -> Iterator[Entity]:
     if isinstance(content, list):
         for item in content if deepest else ():
-            yield from _within(item, deepest - 1)
+            yield from _find_nested(item, deepest - 1)
     elif isinstance(content, dict):
-        yield from _named(content)
+        yield from _find_named(content)
         for value in content.values() if deepest else ():
             if isinstance(value, dict | list):
-                yield from _within(value, deepest - 1)
+                yield from _find_nested(value, deepest - 1)
 
 
-def _named(thing: dict[str, Any]) -> Iterator[Entity]:
+def _find_named(thing: dict[str, Any]) -> Iterator[Entity]:
     """Yield what one object names by itself."""
-    if any(name in thing for name in _ACCOUNT):
-        yield from _account(thing)
+    if any(name in thing for name in _ACCOUNT_MEMBERS):
+        yield from _find_account(thing)
         return
-    yield from _machine(thing)
-    yield from file(text(thing, "filePath"), text(thing, "fileName"))
+    yield from _find_machine(thing)
+    yield from parse_file(text(thing, "filePath"), text(thing, "fileName"))
     if image := text(child(thing, "imageFile"), "fileName"):
         yield Entity(EntityKind.PROCESS, image)
-    for member, kind in _MEMBERS.items():
+    for member, kind in _ENTITY_MEMBERS.items():
         for value in texts(thing, member):
-            yield from entity_of(kind, value)
-    if (text(thing, "algorithm") or _OF_CODE).casefold() != _OF_CODE:  # evidence that is a hash
+            yield from parse_entity(kind, value)
+    if (
+        text(thing, "algorithm") or _AUTHENTICODE
+    ).casefold() != _AUTHENTICODE:  # evidence that is a hash
         for value in texts(thing, "value"):
-            yield from entity_of(EntityKind.FILE_HASH, value)
+            yield from parse_entity(EntityKind.FILE_HASH, value)
 
 
-def _account(thing: dict[str, Any]) -> Iterator[Entity]:
+def _find_account(thing: dict[str, Any]) -> Iterator[Entity]:
     names = (text(thing, name) for name in ("accountName", "domainName", "userPrincipalName"))
-    yield from users(*names)
+    yield from parse_user(*names)
 
 
-def _machine(thing: dict[str, Any]) -> Iterator[Entity]:
+def _find_machine(thing: dict[str, Any]) -> Iterator[Entity]:
     """Yield a machine by the name that the network knows it by."""
     name = text(thing, "deviceDnsName") or text(thing, "hostName")
-    yield from host(name, text(thing, "dnsDomain"))
-    yield from host(text(thing, "deviceName"))
+    yield from parse_machine(name, text(thing, "dnsDomain"))
+    yield from parse_machine(text(thing, "deviceName"))

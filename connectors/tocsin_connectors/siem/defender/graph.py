@@ -9,29 +9,29 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from tocsin import Answer, Broken, Refused, Window
-from tocsin_connectors.microsoft.entra import Entra
+from tocsin import ApiResponse, Broken, Refused, Window
+from tocsin_connectors.microsoft.entra import EntraClient
 from tocsin_connectors.siem.defender.settings import DefenderSettings
-from tocsin_connectors.siem.defender.walk import UPDATED, Record, Step
-from tocsin_connectors.siem.microsoft.kql import second, timespan
-from tocsin_connectors.siem.microsoft.searching import Rows
+from tocsin_connectors.siem.defender.walk import UPDATED, DefenderCursor, DefenderRecord
+from tocsin_connectors.siem.microsoft.kql import format_interval, format_second
+from tocsin_connectors.siem.microsoft.searching import LogRows
 
 INCIDENTS = "/v1.0/security/incidents"
 HUNTING = "/v1.0/security/runHuntingQuery"
 _ALERTS = {"$expand": "alerts"}
-_NEW_WORDS = {"Prefer": "include-unknown-enum-members"}
+_NEW_ENUM_MEMBERS = {"Prefer": "include-unknown-enum-members"}
 """Without it, statuses that came later are shown as `unknownFutureValue`."""
 _UTF8 = {"Content-Type": "application/json; charset=utf-8"}
 """Without the charset, letters beyond those of English are not understood."""
 
 
-class Graph:
+class DefenderClient:
     """Requests for incidents and for hunting; all of them raise what `Api.request` raises."""
 
-    def __init__(self, settings: DefenderSettings, entra: Entra) -> None:
+    def __init__(self, settings: DefenderSettings, entra: EntraClient) -> None:
         """Keep what is needed; do no I/O."""
         self._entra = entra
-        self._audience = settings.of_cloud.graph
+        self._audience = settings.cloud_endpoints.graph
         self._api = entra.api(settings.url, self._audience)
 
     def granted(self) -> frozenset[str]:
@@ -39,11 +39,11 @@ class Graph:
         return self._entra.granted(self._audience)
 
     async def incidents(
-        self, step: Step, window: Window, limit: int, *, alerts: bool = True
-    ) -> tuple[Sequence[Record], bool, Answer]:
+        self, step: DefenderCursor, window: Window, limit: int, *, alerts: bool = True
+    ) -> tuple[Sequence[DefenderRecord], bool, ApiResponse]:
         """Return a page of incidents, whether there may be more, and the answer."""
         query = {
-            "$filter": f"{UPDATED} ge {step.since} and {UPDATED} lt {second(window.end)}",
+            "$filter": f"{UPDATED} ge {step.since} and {UPDATED} lt {format_second(window.end)}",
             "$orderby": f"{UPDATED} asc",
             "$top": limit,
             "$skip": step.skip or None,
@@ -57,7 +57,7 @@ class Graph:
                 return records, more, answer
         raise Broken(f"GET {INCIDENTS} answered without the list `value`")
 
-    async def incident(self, name: str) -> Record | None:
+    async def incident(self, name: str) -> DefenderRecord | None:
         """Return an incident with its alerts, None where there is none of that name."""
         path = self._of(name)
         try:
@@ -74,29 +74,29 @@ class Graph:
         """Add a comment to an incident."""
         body = {"@odata.type": "microsoft.graph.security.alertComment", "comment": comment}
         path = f"{self._of(name)}/comments"
-        _expect_object(await self._api.request("POST", path, json=body, headers=_UTF8), path)
+        _check_object(await self._api.request("POST", path, json=body, headers=_UTF8), path)
 
     async def write_status(self, name: str, status: str) -> None:
         """Set where an incident stands, in a word of Graph's."""
         path = self._of(name)
-        _expect_object(await self._api.request("PATCH", path, json={"status": status}), path)
+        _check_object(await self._api.request("PATCH", path, json={"status": status}), path)
 
-    async def hunt(self, query: str, window: Window) -> Rows:
+    async def hunt(self, query: str, window: Window) -> LogRows:
         """Return the rows of a query over what was logged."""
-        body = {"Query": query, "Timespan": timespan(window)}
+        body = {"Query": query, "Timespan": format_interval(window)}
         answer = await self._api.request("POST", HUNTING, json=body, headers=_UTF8)
         match answer.json:
             case {"results": [*rows]}:
-                return Rows([it for it in rows if isinstance(it, dict)])
+                return LogRows([it for it in rows if isinstance(it, dict)])
         raise Broken(f"POST {HUNTING} answered without the list `results`")
 
-    async def _get(self, path: str, query: dict[str, Any]) -> Answer:
-        return await self._api.request("GET", path, query=query, headers=_NEW_WORDS)
+    async def _get(self, path: str, query: dict[str, Any]) -> ApiResponse:
+        return await self._api.request("GET", path, query=query, headers=_NEW_ENUM_MEMBERS)
 
     def _of(self, name: str) -> str:
         return f"{INCIDENTS}/{quote(name, safe='')}"
 
 
-def _expect_object(answer: Answer, path: str) -> None:
+def _check_object(answer: ApiResponse, path: str) -> None:
     if not isinstance(answer.json, dict):
         raise Broken(f"{path} answered something else than what was written")

@@ -18,16 +18,16 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.microsoft.entra import Entra
+from tocsin_connectors.microsoft.entra import EntraClient
 from tocsin_connectors.siem.defender import writing
-from tocsin_connectors.siem.defender.checking import problems
-from tocsin_connectors.siem.defender.graph import INCIDENTS, Graph
-from tocsin_connectors.siem.defender.incidents import incident_of
+from tocsin_connectors.siem.defender.checking import find_permission_problems
+from tocsin_connectors.siem.defender.graph import INCIDENTS, DefenderClient
+from tocsin_connectors.siem.defender.incidents import build_incident
 from tocsin_connectors.siem.defender.settings import DefenderSettings
-from tocsin_connectors.siem.defender.walk import Step
-from tocsin_connectors.siem.microsoft.hunting import HUNTING
-from tocsin_connectors.siem.microsoft.searching import Searcher, kinds_of
-from tocsin_connectors.siem.records import utc
+from tocsin_connectors.siem.defender.walk import DefenderCursor
+from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
+from tocsin_connectors.siem.microsoft.searching import LogTableSearcher, list_entity_kinds
+from tocsin_connectors.siem.records import parse_utc
 
 _TIME = "Timestamp"
 """The column that every table of advanced hunting has its time in."""
@@ -45,20 +45,20 @@ class Defender(WindowedProvider):
         "ThreatHunting.Read.All",
         "SecurityIncident.ReadWrite.All instead of the first, where write_back is on",
     )
-    event_kinds = kinds_of(HUNTING)
+    event_kinds = list_entity_kinds(HUNTING_TABLES)
     page_size = 50
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        self._graph = Graph(settings, Entra(settings, tools))
-        self._searcher = Searcher(HUNTING, _TIME, self._graph.hunt)
+        self._graph = DefenderClient(settings, EntraClient(settings, tools))
+        self._searcher = LogTableSearcher(HUNTING_TABLES, _TIME, self._graph.hunt)
         self._heavy: Window | None = None
         """The last stretch that was broken when it was asked for with alerts."""
 
     async def check(self) -> Health:
         """Return which permissions the app lacks."""
-        lacking = await problems(
+        lacking = await find_permission_problems(
             self._graph, self.tools.clock.now(), writes=self.settings.write_back
         )
         return Health(
@@ -78,8 +78,8 @@ class Defender(WindowedProvider):
         With the alerts of incidents that have very many, Graph answers 500 each time. A stretch
         that was broken once is asked for without alerts from then on, and these one by one.
         """
-        step = Step.first(window) if token is None else Step.decode(token)
-        since = utc(step.since)
+        step = DefenderCursor.first(window) if token is None else DefenderCursor.decode(token)
+        since = parse_utc(step.since)
         with_alerts = self._heavy is None or since not in self._heavy
         try:
             records, more, answer = await self._graph.incidents(
@@ -97,7 +97,7 @@ class Defender(WindowedProvider):
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident that a record is; ValueError for what is none."""
-        return incident_of(record)
+        return build_incident(record)
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
         """Return the incident with its alerts, where it was listed without them."""
@@ -111,7 +111,7 @@ class Defender(WindowedProvider):
         if record is None:
             return None
         try:
-            return incident_of(record)
+            return build_incident(record)
         except ValueError as error:
             raise Broken(f"GET {INCIDENTS}/{external_id} answered no incident: {error}") from None
 
@@ -125,8 +125,8 @@ class Defender(WindowedProvider):
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an incident, or to that which it was merged into."""
-        await writing.comment(self._graph, external_id, text, key)
+        await writing.write_comment(self._graph, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set where an incident stands, or that which it was merged into."""
-        await writing.set_status(self._graph, external_id, status)
+        await writing.write_status(self._graph, external_id, status)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from tocsin import ServerUrl, WindowedProvider
-from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 from tocsin_connectors.microsoft.entra import EntraSettings
 
 
@@ -18,6 +18,6 @@ class DefenderSettings(EntraSettings, WindowedProvider.Settings):
     addresses: ClassVar[Mapping[str, str]] = {**EntraSettings.addresses, "url": "graph"}
 
     url: ServerUrl = Field(
-        default=CLOUDS["public"].graph,
+        default=MICROSOFT_CLOUDS["public"].graph,
         description="Microsoft Graph: that of the cloud, unless it is given.",
     )

@@ -16,16 +16,16 @@ from itertools import pairwise
 from typing import Any, Self
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.microsoft.kql import second
-from tocsin_connectors.siem.records import text, utc
+from tocsin_connectors.siem.microsoft.kql import format_second
+from tocsin_connectors.siem.records import parse_utc, text
 
 UPDATED = "lastUpdateDateTime"
-MOST_SKIPPED = 500
-Record = Mapping[str, Any]
+MAX_SKIP = 500
+DefenderRecord = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DefenderCursor:
     """What to ask for: the incidents updated from `since` on, behind the first `skip` of them."""
 
     since: str
@@ -37,9 +37,9 @@ class Step:
     @classmethod
     def first(cls, window: Window) -> Self:
         """Return the step to begin a window with."""
-        return cls(second(window.start))
+        return cls(format_second(window.start))
 
-    def following(self, records: Sequence[Record], *, more: bool) -> Step | None:
+    def following(self, records: Sequence[DefenderRecord], *, more: bool) -> DefenderCursor | None:
         """Return the next step, given what this one has brought; None at the end.
 
         Raises `Broken` where what was brought is not what can be gone on from.
@@ -48,23 +48,23 @@ class Step:
             raise Broken("incidents of one moment have changed while they were read")
         if not more:
             return None
-        updated = list(_updated(records))
+        updated = list(_iterate_updated(records))
         if any(one > next_one for (one, _), (next_one, _) in pairwise(updated)):
             raise Broken(f"the incidents are not in the order of {UPDATED}")
-        if updated and updated[-1][0] > utc(self.since):
-            return Step(updated[-1][1])
+        if updated and updated[-1][0] > parse_utc(self.since):
+            return DefenderCursor(updated[-1][1])
         return self._behind(records)
 
-    def _behind(self, records: Sequence[Record]) -> Step:
+    def _behind(self, records: Sequence[DefenderRecord]) -> DefenderCursor:
         """Return the step behind incidents of one moment, the last of them once more.
 
         Whether that is still in its place tells whether any before it has left.
         """
         again = 1 if len(records) > 1 else 0
         reached = self.skip + len(records) - again
-        if reached > MOST_SKIPPED:
-            raise Broken(f"more than {MOST_SKIPPED} incidents were updated at {self.since}")
-        return Step(self.since, reached, records[-1].get("id") if again else None)
+        if reached > MAX_SKIP:
+            raise Broken(f"more than {MAX_SKIP} incidents were updated at {self.since}")
+        return DefenderCursor(self.since, reached, records[-1].get("id") if again else None)
 
     def encode(self) -> list[Any]:
         """Return the token that `decode` turns back into this."""
@@ -76,10 +76,10 @@ class Step:
         return cls(*token)
 
 
-def _updated(records: Sequence[Record]) -> Iterator[tuple[datetime, str]]:
+def _iterate_updated(records: Sequence[DefenderRecord]) -> Iterator[tuple[datetime, str]]:
     """Yield when those were updated that say so, in their order and as they say it."""
     for record in records:
         said = text(dict(record), UPDATED)
         with suppress(ValueError):
             if said:
-                yield utc(said), said
+                yield parse_utc(said), said

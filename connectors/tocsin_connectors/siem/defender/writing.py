@@ -5,44 +5,44 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin import IncidentStatus, Refused
-from tocsin_connectors.siem.comments import comments_in
-from tocsin_connectors.siem.defender.graph import Graph
+from tocsin_connectors.siem.comments import read_comments
+from tocsin_connectors.siem.defender.graph import DefenderClient
 from tocsin_connectors.siem.defender.incidents import STATUSES
-from tocsin_connectors.siem.marks import is_written, marked
+from tocsin_connectors.siem.marks import add_marker, has_marker
 from tocsin_connectors.siem.records import children, text
 
-_MOST_MERGERS = 5
-_WORDS = {
+_MAX_MERGES = 5
+_STATUS_WORDS = {
     IncidentStatus.NEW: "active",
     IncidentStatus.ACTIVE: "inProgress",
     IncidentStatus.CLOSED: "resolved",
 }
 
 
-async def comment(graph: Graph, incident: str, message: str, key: str) -> None:
+async def write_comment(graph: DefenderClient, incident: str, message: str, key: str) -> None:
     """Write a comment once for its key.
 
     Comments of Graph have no names and no keys: so each ends with a mark, and one that ends with
     the mark of this key is looked for before.
     """
-    found = await _standing(graph, incident)
-    if not is_written(key, comments_in(children(found, "comments"), "comment")):
-        await graph.write_comment(str(found["id"]), marked(message, key))
+    found = await _get_current(graph, incident)
+    if not has_marker(key, read_comments(children(found, "comments"), "comment")):
+        await graph.write_comment(str(found["id"]), add_marker(message, key))
 
 
-async def set_status(graph: Graph, incident: str, status: IncidentStatus) -> None:
+async def write_status(graph: DefenderClient, incident: str, status: IncidentStatus) -> None:
     """Set where an incident stands; one that stands there already is left alone."""
-    found = await _standing(graph, incident)
+    found = await _get_current(graph, incident)
     if STATUSES.get((text(found, "status") or "").casefold()) is not status:
-        await graph.write_status(str(found["id"]), _WORDS[status])
+        await graph.write_status(str(found["id"]), _STATUS_WORDS[status])
 
 
-async def _standing(graph: Graph, name: str) -> dict[str, Any]:
+async def _get_current(graph: DefenderClient, name: str) -> dict[str, Any]:
     """Return the incident that one is part of now: what was merged is nobody's to write to.
 
     Raises `Refused` where there is none.
     """
-    for _ in range(_MOST_MERGERS):
+    for _ in range(_MAX_MERGES):
         found = dict(await graph.incident(name) or {})
         if not found:
             raise Refused(f"there is no incident {name}")
@@ -50,4 +50,4 @@ async def _standing(graph: Graph, name: str) -> dict[str, Any]:
         if redirected is None:
             return {**found, "id": name}
         name = redirected
-    raise Refused(f"incident {name} was merged more than {_MOST_MERGERS} times")
+    raise Refused(f"incident {name} was merged more than {_MAX_MERGES} times")

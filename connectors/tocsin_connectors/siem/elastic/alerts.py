@@ -8,25 +8,25 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from tocsin import Alert, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.elastic.fields import entities_of, techniques_of
-from tocsin_connectors.siem.elastic.flattening import Flat, flattened
-from tocsin_connectors.siem.elastic.settings import Settings
+from tocsin_connectors.siem.elastic.fields import find_entities, find_techniques
+from tocsin_connectors.siem.elastic.flattening import FlatDocument, flatten_document
+from tocsin_connectors.siem.elastic.settings import ElasticSettings
 from tocsin_connectors.siem.elastic.words import SEVERITIES, STATUSES
-from tocsin_connectors.siem.records import child, described, text, texts, union, utc
+from tocsin_connectors.siem.records import child, describe_value, parse_utc, text, texts, union
 
-TIMESTAMP, STATUS_CHANGED = "@timestamp", "kibana.alert.workflow_status_updated_at"
+TIMESTAMP, STATUS_UPDATED = "@timestamp", "kibana.alert.workflow_status_updated_at"
 """When an alert was made or, by suppression, added to; and when its status last changed."""
-BUILDING_BLOCK = "kibana.alert.building_block_type"
+BUILDING_BLOCK_TYPE = "kibana.alert.building_block_type"
 """An alert that has one is only made for other rules to look at."""
 
 
-def incident_of(hit: Mapping[str, Any], settings: Settings) -> Incident:
+def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> Incident:
     """Return the incident of an alert; ValueError where it has no id or no time."""
-    flat, alert = flattened(child(dict(hit), "_source")), alert_of(hit)
-    word = first(flat, "kibana.alert.severity")
-    status = first(flat, "kibana.alert.workflow_status")
-    said = (first(flat, f"kibana.alert.{it}") for it in ("reason", "rule.description"))
-    changes = [_time(flat, TIMESTAMP), *map(utc, texts(flat, STATUS_CHANGED))]
+    flat, alert = flatten_document(child(dict(hit), "_source")), build_alert(hit)
+    word = first_text(flat, "kibana.alert.severity")
+    status = first_text(flat, "kibana.alert.workflow_status")
+    said = (first_text(flat, f"kibana.alert.{it}") for it in ("reason", "rule.description"))
+    changes = [_parse_time(flat, TIMESTAMP), *map(parse_utc, texts(flat, STATUS_UPDATED))]
     return Incident(
         external_id=alert.external_id,
         title=alert.title,
@@ -38,43 +38,46 @@ def incident_of(hit: Mapping[str, Any], settings: Settings) -> Incident:
         raw_status=status,
         occurred_at=alert.occurred_at,
         changed_at=max(changes),
-        source_url=first(flat, "kibana.alert.url") or _link(alert.external_id, flat, settings),
-        techniques=union([techniques_of(flat)]),
-        entities=union([entities_of(flat)]),
+        source_url=first_text(flat, "kibana.alert.url")
+        or _build_alert_url(alert.external_id, flat, settings),
+        techniques=union([find_techniques(flat)]),
+        entities=union([find_entities(flat)]),
         alerts=(alert,),
     )
 
 
-def alert_of(hit: Mapping[str, Any]) -> Alert:
+def build_alert(hit: Mapping[str, Any]) -> Alert:
     """Return the alert that a document is; ValueError where it has no id or no time."""
     identifier = text(dict(hit), "_id")
     if identifier is None:
-        raise ValueError(f"_id is {described(hit.get('_id'))}")
-    flat = flattened(child(dict(hit), "_source"))
-    happened = first(flat, "kibana.alert.original_time") or first(flat, "kibana.alert.start")
-    word = first(flat, "kibana.alert.severity") or ""
+        raise ValueError(f"_id is {describe_value(hit.get('_id'))}")
+    flat = flatten_document(child(dict(hit), "_source"))
+    happened = first_text(flat, "kibana.alert.original_time") or first_text(
+        flat, "kibana.alert.start"
+    )
+    word = first_text(flat, "kibana.alert.severity") or ""
     return Alert(
         external_id=identifier,
-        title=first(flat, "kibana.alert.rule.name") or "Elastic alert",
+        title=first_text(flat, "kibana.alert.rule.name") or "Elastic alert",
         severity=SEVERITIES.get(word.casefold(), Severity.MEDIUM),
-        occurred_at=utc(happened) if happened else _time(flat, TIMESTAMP),
+        occurred_at=parse_utc(happened) if happened else _parse_time(flat, TIMESTAMP),
     )
 
 
-def first(flat: Flat, name: str) -> str | None:
+def first_text(flat: FlatDocument, name: str) -> str | None:
     """Return the first text of a member, None where it has none."""
     return next(iter(texts(flat, name)), None)
 
 
-def _time(flat: Flat, name: str) -> datetime:
-    told = first(flat, name)
+def _parse_time(flat: FlatDocument, name: str) -> datetime:
+    told = first_text(flat, name)
     if told is None:
         raise ValueError(f"{name} is missing or no text")
-    return utc(told)
+    return parse_utc(told)
 
 
-def _link(identifier: str, flat: Flat, settings: Settings) -> str:
+def _build_alert_url(identifier: str, flat: FlatDocument, settings: ElasticSettings) -> str:
     """Return the alert's page, for a Kibana that does not know its own address."""
-    query = {"index": settings.alerts_index, "timestamp": first(flat, TIMESTAMP)}
+    query = {"index": settings.alerts_index, "timestamp": first_text(flat, TIMESTAMP)}
     name = quote(identifier, safe="")
     return f"{settings.kibana}/app/security/alerts/redirect/{name}?{urlencode(query)}"

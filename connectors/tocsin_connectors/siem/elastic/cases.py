@@ -10,29 +10,39 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin import Entity, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.elastic.alerts import alert_of
-from tocsin_connectors.siem.elastic.fields import entities_of, techniques_of
-from tocsin_connectors.siem.elastic.flattening import flattened
-from tocsin_connectors.siem.elastic.settings import Settings
-from tocsin_connectors.siem.elastic.words import OBSERVABLES, SEVERITIES, STATUSES
-from tocsin_connectors.siem.records import child, children, described, number, text, union, utc
-from tocsin_connectors.siem.typed import typed
+from tocsin_connectors.siem.elastic.alerts import build_alert
+from tocsin_connectors.siem.elastic.fields import find_entities, find_techniques
+from tocsin_connectors.siem.elastic.flattening import flatten_document
+from tocsin_connectors.siem.elastic.settings import ElasticSettings
+from tocsin_connectors.siem.elastic.words import OBSERVABLE_TYPES, SEVERITIES, STATUSES
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    number,
+    parse_utc,
+    text,
+    union,
+)
+from tocsin_connectors.siem.typed import parse_entities
 
-PREFIX = "case:"
+CASE_PREFIX = "case:"
 """Before the id of a case, which tells it from an alert's."""
 
 
-def incident_of(case: Mapping[str, Any], settings: Settings) -> Incident:
+def build_case_incident(case: Mapping[str, Any], settings: ElasticSettings) -> Incident:
     """Return the incident of a case; ValueError where it has no id or no time."""
     record = dict(case)
     identifier, created = text(record, "id"), text(record, "created_at")
     if identifier is None or created is None:
-        raise ValueError(f"id is {described(case.get('id'))}, created_at {created or 'missing'}")
+        raise ValueError(
+            f"id is {describe_value(case.get('id'))}, created_at {created or 'missing'}"
+        )
     word, status = text(record, "severity"), text(record, "status")
     severity = SEVERITIES.get((word or "").casefold())
     shown = number(record, "incremental_id")
     return Incident(
-        external_id=f"{PREFIX}{identifier}",
+        external_id=f"{CASE_PREFIX}{identifier}",
         external_number=None if shown is None else str(shown),
         title=text(record, "title") or "Elastic case",
         description=text(record, "description") or "",
@@ -41,17 +51,17 @@ def incident_of(case: Mapping[str, Any], settings: Settings) -> Incident:
         raw_severity=word,
         status=STATUSES.get((status or "").casefold(), IncidentStatus.NEW),
         raw_status=status,
-        occurred_at=utc(created),
-        changed_at=changed_at(record) or utc(created),
+        occurred_at=parse_utc(created),
+        changed_at=parse_case_update(record) or parse_utc(created),
         source_url=f"{settings.kibana}/app/security/cases/{quote(identifier, safe='')}",
-        entities=union([_observed(record)]),
+        entities=union([_find_observables(record)]),
     )
 
 
-def changed_at(case: Mapping[str, Any]) -> datetime | None:
+def parse_case_update(case: Mapping[str, Any]) -> datetime | None:
     """Return when a case was last changed, None where it never was; ValueError for no time."""
     told = text(dict(case), "updated_at")
-    return utc(told) if told else None
+    return parse_utc(told) if told else None
 
 
 def has_alerts(case: Mapping[str, Any]) -> bool:
@@ -59,15 +69,15 @@ def has_alerts(case: Mapping[str, Any]) -> bool:
     return (number(dict(case), "totalAlerts") or 0) > 0
 
 
-def with_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Incident:
+def attach_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Incident:
     """Return the incident with these alerts, and with what they name."""
     alerts, entities, techniques = [], [incident.entities], [incident.techniques]
     for hit in hits:
         with suppress(ValueError):  # what is no alert costs no other
-            alerts.append(alert_of(hit))
-            flat = flattened(child(dict(hit), "_source"))
-            entities.append(tuple(entities_of(flat)))
-            techniques.append(tuple(techniques_of(flat)))
+            alerts.append(build_alert(hit))
+            flat = flatten_document(child(dict(hit), "_source"))
+            entities.append(tuple(find_entities(flat)))
+            techniques.append(tuple(find_techniques(flat)))
     return replace(
         incident,
         alerts=tuple(alerts),
@@ -76,8 +86,8 @@ def with_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Incide
     )
 
 
-def _observed(case: dict[str, Any]) -> Iterator[Entity]:
+def _find_observables(case: dict[str, Any]) -> Iterator[Entity]:
     for observable in children(case, "observables"):
-        kind = OBSERVABLES.get(text(observable, "typeKey") or "")
+        kind = OBSERVABLE_TYPES.get(text(observable, "typeKey") or "")
         if kind and (value := text(observable, "value")):
-            yield from typed(kind, value)
+            yield from parse_entities(kind, value)

@@ -9,72 +9,76 @@ from typing import Any
 
 from tocsin import Api, Broken, CredentialsRefused, Refused
 from tocsin_connectors.siem.elastic.listing import CASES, FIND, OWNER
-from tocsin_connectors.siem.elastic.settings import Settings
+from tocsin_connectors.siem.elastic.settings import ElasticSettings
 from tocsin_connectors.siem.elastic.writing import NOTE
-from tocsin_connectors.siem.indices.cluster import Cluster
+from tocsin_connectors.siem.indices.cluster import IndexClient
 from tocsin_connectors.siem.records import child, text
-from tocsin_connectors.siem.trying import Trying, refused
+from tocsin_connectors.siem.trying import PermissionProbe, find_refused
 
 PRIVILEGES = "/_security/user/_has_privileges"
-_NOBODY = "00000000-0000-0000-0000-000000000000"
-_IN_VAIN = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
-_TO_SET_A_STATUS = ["write", "maintenance"]
+_MISSING_CASE = "00000000-0000-0000-0000-000000000000"
+_ABSENT_STATUSES = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
+_STATUS_PRIVILEGES = ["write", "maintenance"]
 """https://www.elastic.co/docs/solutions/security/detect-and-alert/detections-requirements"""
 
 
-async def problems_of(
-    elasticsearch: Cluster, kibana: Api, settings: Settings
+async def find_permission_problems(
+    elasticsearch: IndexClient, kibana: Api, settings: ElasticSettings
 ) -> tuple[str, tuple[str, ...]]:
     """Return whose key it is, and what the operator has to mend."""
-    who, problems = await _privileges(elasticsearch, settings)
+    who, problems = await _check_privileges(elasticsearch, settings)
     if "cases" in settings.incidents:
         try:
             await kibana.get(FIND, owner=OWNER, perPage=1, page=1)
         except CredentialsRefused as error:
             problems += (f"{who} may not read the cases of the space {settings.space}: {error}",)
     if settings.write_back:
-        problems += tuple([f"{who} may not {it}" for it in await _unwritable(kibana, settings)])
+        problems += tuple(
+            [f"{who} may not {it}" for it in await _find_unwritable(kibana, settings)]
+        )
     return who, problems
 
 
-async def _unwritable(kibana: Api, settings: Settings) -> list[str]:
+async def _find_unwritable(kibana: Api, settings: ElasticSettings) -> list[str]:
     """Return what may not be written, found out by writing what Kibana cannot keep.
 
     It looks into what one may before it looks for the case, and before it reads the note.
     """
     comment = {"type": "user", "owner": OWNER, "comment": "Tocsin asks whether it may do this."}
-    tried: dict[str, Trying] = {}
+    tried: dict[str, PermissionProbe] = {}
     if "cases" in settings.incidents:
-        case = partial(_write_in_vain, kibana, "POST", f"{CASES}/{_NOBODY}/comments", comment)
+        case = partial(_try_write, kibana, "POST", f"{CASES}/{_MISSING_CASE}/comments", comment)
         tried[f"write comments to the cases of the space {settings.space}"] = case
     if "alerts" in settings.incidents:
-        note = partial(_write_in_vain, kibana, "PATCH", NOTE, {})
+        note = partial(_try_write, kibana, "PATCH", NOTE, {})
         tried[f"write notes to the alerts of the space {settings.space}"] = note
-    return await refused(tried)
+    return await find_refused(tried)
 
 
-async def _write_in_vain(kibana: Api, method: str, path: str, content: Any) -> None:
+async def _try_write(kibana: Api, method: str, path: str, content: Any) -> None:
     try:
         await kibana.request(method, path, json=content)
     except Refused as error:
-        if error.status not in _IN_VAIN:
+        if error.status not in _ABSENT_STATUSES:
             raise
 
 
-async def _privileges(cluster: Cluster, settings: Settings) -> tuple[str, tuple[str, ...]]:
+async def _check_privileges(
+    cluster: IndexClient, settings: ElasticSettings
+) -> tuple[str, tuple[str, ...]]:
     wanted = [{"names": list(settings.event_indexes), "privileges": ["read"]}]
     if "alerts" in settings.incidents:
-        more = _TO_SET_A_STATUS if settings.write_back_status else []
+        more = _STATUS_PRIVILEGES if settings.write_back_status else []
         wanted.append({"names": [settings.alerts_index], "privileges": ["read", *more]})
     answer = await cluster.ask("POST", PRIVILEGES, json={"index": wanted})
     body = answer.json if isinstance(answer.json, dict) else {}
     who = text(body, "username")
     if who is None or not isinstance(body.get("has_all_requested"), bool):
         raise Broken(f"POST {PRIVILEGES} answered without `username` and `has_all_requested`")
-    return who, tuple(_missing(who, child(body, "index")))
+    return who, tuple(_describe_missing_privileges(who, child(body, "index")))
 
 
-def _missing(who: str, indexes: dict[str, Any]) -> Iterator[str]:
+def _describe_missing_privileges(who: str, indexes: dict[str, Any]) -> Iterator[str]:
     for name in indexes:
         for privilege, is_there in child(indexes, name).items():
             if is_there is not True:

@@ -9,27 +9,27 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.elastic.flattening import Flat
+from tocsin_connectors.siem.elastic.flattening import FlatDocument
 from tocsin_connectors.siem.records import texts
-from tocsin_connectors.siem.techniques import techniques_among
-from tocsin_connectors.siem.typed import typed
+from tocsin_connectors.siem.techniques import filter_techniques
+from tocsin_connectors.siem.typed import parse_entities
 
-_HASHED = ("file", "process", "process.parent", "dll")
-_ADDRESSES = ("source", "destination", "client", "server")
-NAMES: dict[EntityKind, tuple[str, ...]] = {
+_HASH_OWNERS = ("file", "process", "process.parent", "dll")
+_ADDRESS_OWNERS = ("source", "destination", "client", "server")
+ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
     EntityKind.IP: (
-        *(f"{end}.ip" for end in _ADDRESSES),
+        *(f"{end}.ip" for end in _ADDRESS_OWNERS),
         *("host.ip", "dns.resolved_ip", "related.ip", "threat.indicator.ip"),
     ),
     EntityKind.HOST: ("host.name", "host.hostname", "related.hosts"),
     EntityKind.USER: ("user.name", "user.target.name", "user.effective.name", "related.user"),
     EntityKind.DOMAIN: (
         *("dns.question.name", "url.domain", "tls.client.server_name"),
-        *(f"{end}.domain" for end in _ADDRESSES),
+        *(f"{end}.domain" for end in _ADDRESS_OWNERS),
     ),
     EntityKind.URL: ("url.full", "threat.indicator.url.full"),
     EntityKind.FILE_HASH: (
-        *(f"{it}.hash.{kind}" for it in _HASHED for kind in ("sha256", "sha1", "md5")),
+        *(f"{it}.hash.{kind}" for it in _HASH_OWNERS for kind in ("sha256", "sha1", "md5")),
         "related.hash",
     ),
     EntityKind.FILE: ("file.path",),
@@ -44,27 +44,27 @@ NAMES: dict[EntityKind, tuple[str, ...]] = {
     EntityKind.CVE: ("vulnerability.id",),
     EntityKind.CLOUD_RESOURCE: ("cloud.instance.id", "orchestrator.resource.id"),
 }
-_THREATS = ("kibana.alert.rule.threat", "kibana.alert.rule.parameters.threat", "threat")
+_THREAT_FIELDS = ("kibana.alert.rule.threat", "kibana.alert.rule.parameters.threat", "threat")
 
 
-def entities_of(flat: Flat) -> Iterator[Entity]:
+def find_entities(flat: FlatDocument) -> Iterator[Entity]:
     """Yield what a document names; of a host's own addresses, not those that every host has."""
-    for kind, names in NAMES.items():
+    for kind, names in ENTITY_FIELDS.items():
         for name in names:
             for value in texts(flat, name):
-                found = typed(kind, value)
-                yield from (it for it in found if name != "host.ip" or _is_its_own(it.value))
+                found = parse_entities(kind, value)
+                yield from (it for it in found if name != "host.ip" or _is_own_address(it.value))
 
 
-def techniques_of(flat: Flat) -> Iterator[str]:
+def find_techniques(flat: FlatDocument) -> Iterator[str]:
     """Yield the ATT&CK ids that a rule or an event names, of sub-techniques where it has them."""
-    places = (f"{it}.technique{sub}.id" for it in _THREATS for sub in (".subtechnique", ""))
-    found = list(techniques_among(it for place in places for it in texts(flat, place)))
+    places = (f"{it}.technique{sub}.id" for it in _THREAT_FIELDS for sub in (".subtechnique", ""))
+    found = list(filter_techniques(it for place in places for it in texts(flat, place)))
     parents = {it.partition(".")[0] for it in found if "." in it}
     yield from (it for it in found if it not in parents)
 
 
-def _is_its_own(value: str) -> bool:
+def _is_own_address(value: str) -> bool:
     try:
         address = ip_address(value)
     except ValueError:

@@ -13,22 +13,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from tocsin import Answer, Api, Broken, Listing, Window
-from tocsin_connectors.siem.elastic.cases import changed_at
+from tocsin import Api, ApiResponse, Broken, Listing, Window
+from tocsin_connectors.siem.elastic.cases import parse_case_update
 from tocsin_connectors.siem.records import number
 
 CASES = "/api/cases"
 FIND = f"{CASES}/_find"
 OWNER = "securitySolution"
-_LARGEST = 100  # cases on a page
+_MAX_PAGE_SIZE = 100  # cases on a page
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CaseCursor:
     """How far a list was read: the next case, how many are on a page, how many there were."""
 
     offset: int = 0
-    size: int = _LARGEST
+    size: int = _MAX_PAGE_SIZE
     total: int = 0
     last: str | None = None
     """When the last one that was listed was changed."""
@@ -40,36 +40,36 @@ class Place:
     @classmethod
     def decode(cls, token: Any, limit: int) -> Self:
         """Return the place that `encode` made the token of; the beginning for None."""
-        return cls(size=min(limit, _LARGEST)) if token is None else cls(*token)
+        return cls(size=min(limit, _MAX_PAGE_SIZE)) if token is None else cls(*token)
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _CasePage:
     cases: Sequence[Mapping[str, Any]]
-    following: Place
-    answer: Answer
+    following: CaseCursor
+    answer: ApiResponse
 
     def listing(self, cases: Sequence[Mapping[str, Any]], *, is_end: bool) -> Listing:
         token = None if is_end else self.following.encode()
         return Listing(records=cases, next_token=token, server_time=self.answer.server_time)
 
 
-async def list_new(kibana: Api, window: Window, place: Place) -> Listing:
+async def list_new_cases(kibana: Api, window: Window, place: CaseCursor) -> Listing:
     """Return a page of the cases that were made in a window, the oldest first."""
     bounds = {"from": window.start.isoformat(), "to": window.end.isoformat()}
-    page = await _page(kibana, place, sortField="createdAt", sortOrder="asc", **bounds)
+    page = await _fetch_page(kibana, place, sortField="createdAt", sortOrder="asc", **bounds)
     return page.listing(page.cases, is_end=page.following.offset >= page.following.total)
 
 
-async def list_changed(kibana: Api, window: Window, place: Place) -> Listing:
+async def list_changed_cases(kibana: Api, window: Window, place: CaseCursor) -> Listing:
     """Return a page of the cases that were last changed in a window, the newest first.
 
     `Broken` where they are in another order: Kibana before 8.9 sorts by the time at which they were
     made, and does not say so.
     """
-    page = await _page(kibana, place, sortField="updatedAt", sortOrder="desc")
-    times = [_changed_at(case) for case in page.cases]
-    _expect_order([place.last, *times])
+    page = await _fetch_page(kibana, place, sortField="updatedAt", sortOrder="desc")
+    times = [_format_change_time(case) for case in page.cases]
+    _check_order([place.last, *times])
     inside = [
         case
         for case, told in zip(page.cases, times, strict=True)
@@ -79,7 +79,7 @@ async def list_changed(kibana: Api, window: Window, place: Place) -> Listing:
     return page.listing(inside, is_end=is_past or page.following.offset >= page.following.total)
 
 
-async def _page(kibana: Api, place: Place, **query: Any) -> _Page:
+async def _fetch_page(kibana: Api, place: CaseCursor, **query: Any) -> _CasePage:
     number_of_page = place.offset // place.size + 1
     answer = await kibana.get(FIND, owner=OWNER, page=number_of_page, perPage=place.size, **query)
     body = answer.json if isinstance(answer.json, dict) else {}
@@ -93,20 +93,20 @@ async def _page(kibana: Api, place: Place, **query: Any) -> _Page:
     start = (number_of_page - 1) * size
     if start < total and not cases:
         raise Broken(f"GET {FIND} answered none of the {total - start} cases that are left")
-    last = _changed_at(cases[-1]) if cases else None
-    return _Page(cases, Place(start + len(cases), size, total, last), answer)
+    last = _format_change_time(cases[-1]) if cases else None
+    return _CasePage(cases, CaseCursor(start + len(cases), size, total, last), answer)
 
 
-def _changed_at(case: Mapping[str, Any]) -> str | None:
+def _format_change_time(case: Mapping[str, Any]) -> str | None:
     """Return when a case was changed, None where it never was or does not say."""
     try:
-        moment = changed_at(case)
+        moment = parse_case_update(case)
     except ValueError:
         return None
     return moment.isoformat() if moment else None
 
 
-def _expect_order(times: Sequence[str | None]) -> None:
+def _check_order(times: Sequence[str | None]) -> None:
     told = [datetime.fromisoformat(it) for it in times if it]
     if told != sorted(told, reverse=True):
         raise Broken(f"GET {FIND} does not sort by `updatedAt`; Kibana 8.9 and newer do")

@@ -22,30 +22,40 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.elastic import alerts, cases, settings
-from tocsin_connectors.siem.elastic.checking import problems_of
-from tocsin_connectors.siem.elastic.events import event_of
-from tocsin_connectors.siem.elastic.fields import NAMES
-from tocsin_connectors.siem.elastic.kibana import Kibana
-from tocsin_connectors.siem.elastic.listing import CASES, Place, list_changed, list_new
-from tocsin_connectors.siem.elastic.queries import changed_within
-from tocsin_connectors.siem.elastic.writing import Writer
-from tocsin_connectors.siem.indices.cluster import Cluster
-from tocsin_connectors.siem.indices.naming import naming
-from tocsin_connectors.siem.indices.reading import Logs, events_in, latest, oldest
+from tocsin_connectors.siem.elastic.checking import find_permission_problems
+from tocsin_connectors.siem.elastic.events import build_event
+from tocsin_connectors.siem.elastic.fields import ENTITY_FIELDS
+from tocsin_connectors.siem.elastic.kibana import KibanaClient
+from tocsin_connectors.siem.elastic.listing import (
+    CASES,
+    CaseCursor,
+    list_changed_cases,
+    list_new_cases,
+)
+from tocsin_connectors.siem.elastic.queries import build_change_query
+from tocsin_connectors.siem.elastic.writing import ElasticWriteBack
+from tocsin_connectors.siem.indices.cluster import IndexClient
+from tocsin_connectors.siem.indices.naming import build_entity_query
+from tocsin_connectors.siem.indices.reading import (
+    LogIndices,
+    build_events,
+    iterate_latest,
+    list_oldest,
+)
 from tocsin_connectors.siem.records import children, text
 
 _STREAMS = {"alerts": ("alerts",), "cases": ("new-cases", "changed-cases")}
-_LISTS = {"new-cases": list_new, "changed-cases": list_changed}
+_LISTS = {"new-cases": list_new_cases, "changed-cases": list_changed_cases}
 _NOT_FOUND = 404
 
 
 class Elastic(WindowedProvider):
     """Detection alerts and cases of one space of Elastic Security."""
 
-    class Settings(settings.Settings):
+    class Settings(settings.ElasticSettings):
         """What an Elastic provider can be told."""
 
-    event_kinds = frozenset(NAMES)
+    event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
         "read on .alerts-security.alerts-<space> and on the indexes of events",
         "Kibana: Cases, read; all, where write_back is on",
@@ -56,13 +66,13 @@ class Elastic(WindowedProvider):
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        self._cluster = Cluster(tools, settings, settings.authorization)
-        self._kibana = Kibana(tools, settings)
-        self._writer = Writer(self._kibana)
+        self._cluster = IndexClient(tools, settings, settings.authorization)
+        self._kibana = KibanaClient(tools, settings)
+        self._writer = ElasticWriteBack(self._kibana)
 
     async def check(self) -> Health:
         """Return whose key it is, and which permissions are missing."""
-        who, problems = await problems_of(self._cluster, self._kibana, self.settings)
+        who, problems = await find_permission_problems(self._cluster, self._kibana, self.settings)
         read, space = " and ".join(self.settings.incidents), self.settings.space
         return Health(detail=f"{who} reads {read} of the space {space}", problems=problems)
 
@@ -74,34 +84,36 @@ class Elastic(WindowedProvider):
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
         """Return a page of the alerts, or of the cases, that changed in the window."""
         if stream in _LISTS:
-            return await _LISTS[stream](self._kibana, window, Place.decode(token, limit))
-        logs = Logs(self._cluster, self.settings.alerts_index, alerts.TIMESTAMP)
-        listing, _ = await oldest(logs, token, limit, changed_within(window))
+            return await _LISTS[stream](self._kibana, window, CaseCursor.decode(token, limit))
+        logs = LogIndices(self._cluster, self.settings.alerts_index, alerts.TIMESTAMP)
+        listing, _ = await list_oldest(logs, token, limit, build_change_query(window))
         return listing
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident of an alert or a case; ValueError where it has no id or no time."""
-        of = alerts.incident_of if "_source" in record else cases.incident_of
+        of = alerts.build_alert_incident if "_source" in record else cases.build_case_incident
         return of(record, self.settings)
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
         """Return a case with the alerts that are attached to it."""
         if not cases.has_alerts(record):
             return incident
-        path = f"{CASES}/{quote(incident.external_id.removeprefix(cases.PREFIX), safe='')}/alerts"
+        path = (
+            f"{CASES}/{quote(incident.external_id.removeprefix(cases.CASE_PREFIX), safe='')}/alerts"
+        )
         answer = await self._kibana.get(path)
         if not isinstance(answer.json, list):
             raise Broken(f"GET {path} answered something else than a list")
         attached = children({"": answer.json}, "")
         hits = await self._alerts([it for each in attached if (it := text(each, "id"))])
-        return cases.with_alerts(incident, hits)
+        return cases.attach_alerts(incident, hits)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the alert or the case as it is now, None where it was deleted."""
-        if not external_id.startswith(cases.PREFIX):
+        if not external_id.startswith(cases.CASE_PREFIX):
             found = await self._alerts([external_id])
             return self._as_it_is(found[0]) if found else None
-        name = quote(external_id.removeprefix(cases.PREFIX), safe="")
+        name = quote(external_id.removeprefix(cases.CASE_PREFIX), safe="")
         try:
             answer = await self._kibana.get(f"{CASES}/{name}")
         except Refused as refused:
@@ -116,18 +128,20 @@ class Elastic(WindowedProvider):
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events of a window that have the entity in a field of its kind."""
-        if (clause := naming(entity, NAMES)) is None:
+        if (clause := build_entity_query(entity, ENTITY_FIELDS)) is None:
             return
-        logs = Logs(self._cluster, ",".join(self.settings.event_indexes), alerts.TIMESTAMP)
-        hits = latest(logs, clause, window, limit)
-        async with aclosing(events_in(hits, partial(event_of, entity=entity), limit)) as events:
+        logs = LogIndices(self._cluster, ",".join(self.settings.event_indexes), alerts.TIMESTAMP)
+        hits = iterate_latest(logs, clause, window, limit)
+        async with aclosing(
+            build_events(hits, partial(build_event, entity=entity), limit)
+        ) as events:
             async for event in events:
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to a case or a note to an alert, once for its key."""
-        if external_id.startswith(cases.PREFIX):
-            name = external_id.removeprefix(cases.PREFIX)
+        if external_id.startswith(cases.CASE_PREFIX):
+            name = external_id.removeprefix(cases.CASE_PREFIX)
             await self._writer.comment_on_case(name, text, key)
             return
         if not await self._alerts([external_id]):
@@ -136,8 +150,8 @@ class Elastic(WindowedProvider):
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Have an alert or a case stand so; nothing is written where it does already."""
-        if external_id.startswith(cases.PREFIX):
-            name = external_id.removeprefix(cases.PREFIX)
+        if external_id.startswith(cases.CASE_PREFIX):
+            name = external_id.removeprefix(cases.CASE_PREFIX)
             await self._writer.set_status_of_case(name, status)
         else:
             await self._writer.set_status_of_alert(external_id, status)

@@ -12,7 +12,7 @@ _ALERTS_INDEX = ".alerts-security.alerts-"
 IndexPattern = Annotated[str, StringConstraints(pattern=r"^[^\s,/?#\\|\"<>]{1,255}$")]
 
 
-class Settings(WindowedProvider.Settings, ApiSettings):
+class ElasticSettings(WindowedProvider.Settings, ApiSettings):
     """What an Elastic provider can be told."""
 
     url: ServerUrl = Field(

@@ -17,13 +17,13 @@ STATUSES = {
     "closed": IncidentStatus.CLOSED,
 }
 """Alerts are acknowledged, cases in progress; alerts of version 7 were in progress as well."""
-WRITTEN_TO_ALERTS = {
+ALERT_STATUSES = {
     IncidentStatus.NEW: "open",
     IncidentStatus.ACTIVE: "acknowledged",
     IncidentStatus.CLOSED: "closed",
 }
-WRITTEN_TO_CASES = WRITTEN_TO_ALERTS | {IncidentStatus.ACTIVE: "in-progress"}
-OBSERVABLES = {
+CASE_STATUSES = ALERT_STATUSES | {IncidentStatus.ACTIVE: "in-progress"}
+OBSERVABLE_TYPES = {
     "observable-type-ipv4": EntityKind.IP,
     "observable-type-ipv6": EntityKind.IP,
     "observable-type-hostname": EntityKind.HOST,

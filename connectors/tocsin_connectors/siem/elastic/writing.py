@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin import Api, Broken, IncidentStatus, Refused, TryLater
-from tocsin_connectors.siem.comments import comments_in
+from tocsin_connectors.siem.comments import read_comments
 from tocsin_connectors.siem.elastic.listing import CASES, OWNER
-from tocsin_connectors.siem.elastic.words import STATUSES, WRITTEN_TO_ALERTS, WRITTEN_TO_CASES
-from tocsin_connectors.siem.marks import fenced, is_written, marked
+from tocsin_connectors.siem.elastic.words import ALERT_STATUSES, CASE_STATUSES, STATUSES
+from tocsin_connectors.siem.marks import add_marker, fence_text, has_marker
 from tocsin_connectors.siem.records import children, number, text
 
 NOTE = "/api/note"
@@ -22,7 +22,7 @@ STATUS = "/api/detection_engine/signals/status"
 _CONFLICT, _ATTEMPTS, _PAGE = 409, 3, 100
 
 
-class Writer:
+class ElasticWriteBack:
     """Writes to one space of a Kibana."""
 
     def __init__(self, kibana: Api) -> None:
@@ -30,11 +30,11 @@ class Writer:
 
     async def comment_on_case(self, identifier: str, words: str, key: str) -> None:
         """Write a comment to a case, unless there is one with the mark of this key."""
-        path = f"{_case(identifier)}/comments"
+        path = f"{_build_case_path(identifier)}/comments"
         async for comment in self._comments(path):
-            if is_written(key, [comment]):
+            if has_marker(key, [comment]):
                 return
-        content = {"type": "user", "owner": OWNER, "comment": marked(fenced(words), key)}
+        content = {"type": "user", "owner": OWNER, "comment": add_marker(fence_text(words), key)}
         await self._kibana.request("POST", path, json=content)
 
     async def comment_on_alert(self, identifier: str, words: str, key: str) -> None:
@@ -43,13 +43,17 @@ class Writer:
         if not isinstance(answer.json, dict) or not isinstance(answer.json.get("notes"), list):
             raise Broken(f"GET {NOTE} answered without `notes`")
         own = (it for it in children(answer.json, "notes") if it.get("eventId") == identifier)
-        if not is_written(key, comments_in(own, "note")):
-            note = {"eventId": identifier, "note": marked(fenced(words), key), "timelineId": ""}
+        if not has_marker(key, read_comments(own, "note")):
+            note = {
+                "eventId": identifier,
+                "note": add_marker(fence_text(words), key),
+                "timelineId": "",
+            }
             await self._kibana.request("PATCH", NOTE, json={"note": note})
 
     async def set_status_of_alert(self, identifier: str, status: IncidentStatus) -> None:
         """Have an alert stand so; Kibana leaves it alone where it does already."""
-        change = {"signal_ids": [identifier], "status": WRITTEN_TO_ALERTS[status]}
+        change = {"signal_ids": [identifier], "status": ALERT_STATUSES[status]}
         answer = await self._kibana.request("POST", STATUS, json=change)
         if not isinstance(answer.json, dict) or number(answer.json, "total") is None:
             raise Broken(f"POST {STATUS} answered without `total`")
@@ -59,12 +63,12 @@ class Writer:
     async def set_status_of_case(self, identifier: str, status: IncidentStatus) -> None:
         """Have a case stand so; read again and again where someone else changes it meanwhile."""
         for _ in range(_ATTEMPTS):
-            case = (await self._kibana.get(_case(identifier))).json
+            case = (await self._kibana.get(_build_case_path(identifier))).json
             if not isinstance(case, dict) or not (version := text(case, "version")):
                 raise Broken(f"GET {CASES} answered a case without `version`")
             if STATUSES.get((text(case, "status") or "").casefold()) is status:
                 return
-            if await self._patched(identifier, version, WRITTEN_TO_CASES[status]):
+            if await self._patched(identifier, version, CASE_STATUSES[status]):
                 return
         raise TryLater(f"the case {identifier} is being changed by others")
 
@@ -88,12 +92,12 @@ class Writer:
             total = number(body, "total")
             if total is None or not isinstance(body.get("comments"), list):
                 raise Broken(f"GET {path}/_find answered without `comments` and `total`")
-            for comment in comments_in(children(body, "comments"), "comment"):
+            for comment in read_comments(children(body, "comments"), "comment"):
                 yield comment
             if page * _PAGE >= total:
                 return
             page += 1
 
 
-def _case(identifier: str) -> str:
+def _build_case_path(identifier: str) -> str:
     return f"{CASES}/{quote(identifier, safe='')}"

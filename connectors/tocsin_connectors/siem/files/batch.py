@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 from tocsin import Covered, Incident, Page, Rejected, parse_json
 from tocsin_connectors.siem.files.known import KIB
-from tocsin_connectors.siem.files.lines import KEPT_OF_A_LINE, LONGEST_LINE, Line, Lines
+from tocsin_connectors.siem.files.lines import KEPT_LINE_LENGTH, MAX_LINE_LENGTH, Line, LineStream
 
-MOST_RECORDS = 1000
-MOST_BYTES = 8 * 1024 * KIB
-LONGEST_REASON = 300
+MAX_RECORDS = 1000
+MAX_BYTES = 8 * 1024 * KIB
+MAX_REASON_LENGTH = 300
 
 
-class Parser(Protocol):
+class IncidentParser(Protocol):
     """What makes incidents out of records."""
 
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
@@ -29,10 +29,10 @@ class Parser(Protocol):
         ...
 
 
-class Batch:
+class LineBatch:
     """What the next lines of one file bring: as much as goes into a page."""
 
-    def __init__(self, parser: Parser, path: str, lines: Lines) -> None:
+    def __init__(self, parser: IncidentParser, path: str, lines: LineStream) -> None:
         self._parser = parser
         self._path = path
         self._lines = lines
@@ -66,14 +66,14 @@ class Batch:
 
     def _is_full(self) -> bool:
         kept = len(self._incidents) + len(self._rejected)
-        return kept >= MOST_RECORDS or self._lines.end - self._start >= MOST_BYTES
+        return kept >= MAX_RECORDS or self._lines.end - self._start >= MAX_BYTES
 
     def _take(self, line: Line) -> None:
         if not line.content or line.content.isspace():
             return
         self._records += 1
         try:
-            if incident := self._parser.to_incident(_record(line)):
+            if incident := self._parser.to_incident(_parse_line(line)):
                 self._incidents.append(incident)
         except ValueError as error:
             self._reject(line, str(error))
@@ -85,15 +85,15 @@ class Batch:
             Rejected(
                 source=self._path,
                 location=f"byte {line.start}",
-                reason=reason[:LONGEST_REASON],
-                content=line.content[:KEPT_OF_A_LINE],
+                reason=reason[:MAX_REASON_LENGTH],
+                content=line.content[:KEPT_LINE_LENGTH],
             )
         )
 
 
-def _record(line: Line) -> dict[str, Any]:
+def _parse_line(line: Line) -> dict[str, Any]:
     if line.too_long:
-        raise ValueError(f"the line is longer than {LONGEST_LINE} bytes")
+        raise ValueError(f"the line is longer than {MAX_LINE_LENGTH} bytes")
     try:
         record = parse_json(line.content)
     except ValueError as error:

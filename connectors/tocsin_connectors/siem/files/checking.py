@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tocsin import Health
-from tocsin_connectors.siem.files.finding import Findings, find
-from tocsin_connectors.siem.files.following import MOST_FILES
+from tocsin_connectors.siem.files.finding import FileListing, find_files
+from tocsin_connectors.siem.files.following import MAX_FILES
 
 
-def check(pattern: str) -> Health:
+def check_files(pattern: str) -> Health:
     """Return how many files there are, and every reason why not all of them can be followed."""
-    findings = find(pattern)
+    findings = find_files(pattern)
     count = len(findings.files)
     detail = f"{count} {'file' if count == 1 else 'files'} at {pattern}"
-    return Health(detail=detail, problems=tuple(_problems(pattern, findings)))
+    return Health(detail=detail, problems=tuple(_find_problems(pattern, findings)))
 
 
-def _problems(pattern: str, findings: Findings) -> Iterator[str]:
-    folder = _folder(pattern)
+def _find_problems(pattern: str, findings: FileListing) -> Iterator[str]:
+    folder = _get_folder(pattern)
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises where it may not look
         yield f"there is no folder {folder}, or this user may not see it"
         return
@@ -29,14 +29,14 @@ def _problems(pattern: str, findings: Findings) -> Iterator[str]:
         yield f"the folder {folder} cannot be listed by this user"
         return
     yield from findings.missing
-    if len(findings.files) > MOST_FILES:
-        yield f"{len(findings.files)} files; at most {MOST_FILES} can be followed"
+    if len(findings.files) > MAX_FILES:
+        yield f"{len(findings.files)} files; at most {MAX_FILES} can be followed"
     for found in findings.files:
         if not os.access(found.state.path, os.R_OK):
             yield f"{found.state.path} is not readable by this user"
 
 
-def _folder(pattern: str) -> str:
+def _get_folder(pattern: str) -> str:
     """Return the folder that has to be there, whatever the pattern matches in it."""
     folder = Path(pattern).parent
     while glob.has_magic(str(folder)) and not folder.exists():

@@ -49,7 +49,7 @@ class FileState:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileCandidate:
     """A file to follow; `live` is one that its writer still writes to, as far as names tell."""
 
     state: FileState
@@ -57,10 +57,10 @@ class Found:
 
 
 @dataclass(slots=True)
-class Findings:
+class FileListing:
     """The files, oldest first, and in words what is missing."""
 
-    files: list[Found] = field(default_factory=list)
+    files: list[FileCandidate] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     @property
@@ -69,34 +69,34 @@ class Findings:
         return {found.state.identity for found in self.files}
 
 
-def find(pattern: str, since: datetime | None = None) -> Findings:
+def find_files(pattern: str, since: datetime | None = None) -> FileListing:
     """Return the file at `pattern`, or those that it matches as a glob, with rotated siblings.
 
     Files to which nothing was written `since` are left out.
     """
-    findings = Findings()
-    bases = _bases(pattern)
+    findings = FileListing()
+    bases = _find_bases(pattern)
     if not bases:
         findings.missing.append(f"no file matches {pattern} yet")
-    rotated = set(_rotated(bases, findings.missing))
-    files: dict[tuple[int, int], Found] = {}
+    rotated = set(_find_rotated(bases, findings.missing))
+    files: dict[tuple[int, int], FileCandidate] = {}
     for path in [*(base for base in bases if base not in rotated), *sorted(rotated)]:
-        state = _state(path, findings.missing, required=path in bases)
+        state = _get_state(path, findings.missing, required=path in bases)
         if state and not (since and state.is_older_than(since)):
             live = path not in rotated and path.suffix != ".gz"
-            files.setdefault(state.identity, Found(state, live=live))
+            files.setdefault(state.identity, FileCandidate(state, live=live))
     findings.files = sorted(files.values(), key=lambda file: (file.state.modified, file.state.path))
     return findings
 
 
-def _bases(pattern: str) -> list[Path]:
+def _find_bases(pattern: str) -> list[Path]:
     if os.path.lexists(pattern) or not glob.has_magic(pattern):
         return [Path(pattern)]
     # Path.glob takes no absolute patterns.
     return [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207
 
 
-def _rotated(bases: list[Path], missing: list[str]) -> Iterator[Path]:
+def _find_rotated(bases: list[Path], missing: list[str]) -> Iterator[Path]:
     for folder in sorted({base.parent for base in bases}):
         names = {base.name for base in bases if base.parent == folder}
         try:
@@ -104,10 +104,12 @@ def _rotated(bases: list[Path], missing: list[str]) -> Iterator[Path]:
         except OSError as error:
             missing.append(f"{folder}: {error.strerror}")
             continue
-        yield from (folder / entry for entry in entries if not names.isdisjoint(_origins(entry)))
+        yield from (
+            folder / entry for entry in entries if not names.isdisjoint(_list_origins(entry))
+        )
 
 
-def _origins(name: str) -> Iterator[str]:
+def _list_origins(name: str) -> Iterator[str]:
     """Yield the names that a file may have had before rotation called it `name`."""
     plain = name.removesuffix(".gz")
     if plain != name:
@@ -118,7 +120,7 @@ def _origins(name: str) -> Iterator[str]:
         yield match[1] + match[2]
 
 
-def _state(path: Path, missing: list[str], *, required: bool) -> FileState | None:
+def _get_state(path: Path, missing: list[str], *, required: bool) -> FileState | None:
     try:
         status = path.stat()
     except OSError as error:

@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 
 from tocsin import Covered, Page, Refused, TryLater
 from tocsin_connectors.siem.files import losses
-from tocsin_connectors.siem.files.batch import Batch, Parser
-from tocsin_connectors.siem.files.finding import FileState, Findings, Found, find
-from tocsin_connectors.siem.files.known import Known, encode
-from tocsin_connectors.siem.files.lines import Lines
+from tocsin_connectors.siem.files.batch import IncidentParser, LineBatch
+from tocsin_connectors.siem.files.finding import FileCandidate, FileListing, FileState, find_files
+from tocsin_connectors.siem.files.known import FilePosition, encode_positions
+from tocsin_connectors.siem.files.lines import LineStream
 from tocsin_connectors.siem.files.opened import OpenFile
 
-MOST_FILES = 1000
-SETTLED = timedelta(minutes=1)
+MAX_FILES = 1000
+SETTLE_TIME = timedelta(minutes=1)
 """How long nothing must have been written before a file counts as complete."""
 
 T = TypeVar("T")
 
 
-class Following:
+class FileReader:
     """One read of all files, or of those written to `since`, as they are at `until`.
 
     Everything in it blocks: it runs in a thread.
@@ -31,8 +31,8 @@ class Following:
     def __init__(
         self,
         pattern: str,
-        parser: Parser,
-        known: list[Known],
+        parser: IncidentParser,
+        known: list[FilePosition],
         until: datetime,
         since: datetime | None = None,
     ) -> None:
@@ -42,7 +42,7 @@ class Following:
         self._since = since
         self._earlier = known
         """What earlier reads remember and this one has not come to yet."""
-        self._now: list[Known] = []
+        self._now: list[FilePosition] = []
         """What this read remembers."""
         self._unreadable: list[str] = []
         self.waits = False
@@ -54,10 +54,10 @@ class Following:
         Raises `TryLater` at the end if something was missing or could not be read, and `Refused`
         where there are more files than can be followed.
         """
-        findings = find(self._pattern, self._since)
-        if len(findings.files) > MOST_FILES:
+        findings = find_files(self._pattern, self._since)
+        if len(findings.files) > MAX_FILES:
             count = len(findings.files)
-            raise Refused(f"{self._pattern}: {count} files; at most {MOST_FILES} can be followed")
+            raise Refused(f"{self._pattern}: {count} files; at most {MAX_FILES} can be followed")
         stored = self._position()
         for page in self._read_all(findings, skip_before):
             stored = dict(page.next_position)
@@ -68,9 +68,9 @@ class Following:
             raise TryLater("; ".join(problems))
 
     def _position(self) -> dict[str, Any]:
-        return encode([*self._now, *self._earlier])
+        return encode_positions([*self._now, *self._earlier])
 
-    def _read_all(self, findings: Findings, skip_before: datetime | None) -> Iterator[Page]:
+    def _read_all(self, findings: FileListing, skip_before: datetime | None) -> Iterator[Page]:
         old = [it for it in findings.files if skip_before and it.state.is_older_than(skip_before)]
         # All in one page: whoever stops after it goes on with a read that is not the first
         if passed := [part for found in old for part in self._try(self._pass_over, found)]:
@@ -80,7 +80,9 @@ class Following:
         if lost := self._settle(findings):
             yield Page(next_position=self._position(), covered=tuple(lost))
 
-    def _try(self, read: Callable[[Found], Iterator[T]], found: Found) -> Iterator[T]:
+    def _try(
+        self, read: Callable[[FileCandidate], Iterator[T]], found: FileCandidate
+    ) -> Iterator[T]:
         """Yield what comes of a file, which may not be readable, or there no more."""
         try:
             yield from read(found)
@@ -96,7 +98,7 @@ class Following:
         self._now += [known for known in self._earlier if known.state.identity == state.identity]
         self._earlier = [known for known in self._earlier if known not in self._now]
 
-    def _pass_over(self, found: Found) -> Iterator[Covered]:
+    def _pass_over(self, found: FileCandidate) -> Iterator[Covered]:
         """Take a file that is too old for a first read as read, and say so."""
         with OpenFile(found.state.path) as opened:
             if not found.state.is_unchanged(opened.state):
@@ -106,7 +108,7 @@ class Following:
         self._now.append(known)
         yield losses.passed_over(known)
 
-    def _read(self, found: Found) -> Iterator[Page]:
+    def _read(self, found: FileCandidate) -> Iterator[Page]:
         for known in self._earlier:
             if known.finished and known.state.is_unchanged(found.state):
                 self._earlier.remove(known)
@@ -118,7 +120,7 @@ class Following:
             else:
                 yield from self._recognise(opened, found)
 
-    def _recognise(self, opened: OpenFile, found: Found) -> Iterator[Page]:
+    def _recognise(self, opened: OpenFile, found: FileCandidate) -> Iterator[Page]:
         candidates = sorted(self._now + self._earlier, key=lambda known: -known.offset)
         best = next((known for known in candidates if opened.holds(known)), None)
         if self._may_be_growing(opened, found, candidates, best):
@@ -136,7 +138,11 @@ class Following:
         yield from self._read_on(opened, lines, live=found.live)
 
     def _may_be_growing(
-        self, opened: OpenFile, found: Found, candidates: list[Known], best: Known | None
+        self,
+        opened: OpenFile,
+        found: FileCandidate,
+        candidates: list[FilePosition],
+        best: FilePosition | None,
     ) -> bool:
         """Whether this is perhaps a copy in the making, which only its end will tell."""
         is_known = best is not None and best.state.identity == found.state.identity
@@ -146,11 +152,11 @@ class Following:
         longer = (known for known in candidates if known.offset > offset)
         return any(opened.may_grow_into(known) for known in longer)
 
-    def _read_on(self, opened: OpenFile, lines: Lines, *, live: bool) -> Iterator[Page]:
+    def _read_on(self, opened: OpenFile, lines: LineStream, *, live: bool) -> Iterator[Page]:
         place = len(self._now)
         more = True
         while more:
-            batch = Batch(self._parser, opened.state.path, lines)
+            batch = LineBatch(self._parser, opened.state.path, lines)
             more = batch.fill()
             is_damaged = not more and self._is_damaged(opened)
             finished = not more and (is_damaged or not (lines.has_rest or opened.damage))
@@ -165,33 +171,33 @@ class Following:
         return opened.damage is not None and not self._is_fresh(opened.state)
 
     def _is_fresh(self, state: FileState) -> bool:
-        return not state.is_older_than(self._until - SETTLED)
+        return not state.is_older_than(self._until - SETTLE_TIME)
 
-    def _settle(self, findings: Findings) -> list[Covered]:
+    def _settle(self, findings: FileListing) -> list[Covered]:
         """Forget the files that are gone, and return what was lost with them."""
         if not self._earlier:
             return []
-        again = find(self._pattern, self._since)
+        again = find_files(self._pattern, self._since)
         if again.identities != findings.identities:  # rotation is under way
             return []
         is_clear = not (findings.missing or self._unreadable or self.waits)
-        if not is_clear and len(self._now) + len(self._earlier) <= MOST_FILES:
+        if not is_clear and len(self._now) + len(self._earlier) <= MAX_FILES:
             return []
         gone, self._earlier = self._earlier, []
         doubtful = [known for known in gone if not known.finished or self._is_truncated(known)]
         return [
             losses.gone(known, truncated=self._is_truncated(known))
             for known in doubtful
-            if not _is_held(known, again)
+            if not _is_content_present(known, again)
         ]
 
-    def _is_truncated(self, known: Known) -> bool:
+    def _is_truncated(self, known: FilePosition) -> bool:
         """Whether the file is still there, under its name, and holds something else."""
         place = known.state.identity, known.state.path
         return any((now.state.identity, now.state.path) == place for now in self._now)
 
 
-def _is_held(known: Known, findings: Findings) -> bool:
+def _is_content_present(known: FilePosition, findings: FileListing) -> bool:
     for found in findings.files:
         try:
             with OpenFile(found.state.path) as opened:

@@ -20,13 +20,13 @@ VERSION = 1
 _UNESCAPED = string.printable.replace("%", "")
 
 
-def digest(content: bytes) -> str:
+def compute_digest(content: bytes) -> str:
     """Return the SHA-256 of `content`."""
     return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class FilePosition:
     """How far some content was read, and how to recognise it under whatever name it turns up."""
 
     state: FileState
@@ -44,26 +44,26 @@ class Known:
     """Whether nothing was left to read."""
 
 
-_FILES = TypeAdapter(list[Known])
+_POSITIONS = TypeAdapter(list[FilePosition])
 
 
-def encode(files: Iterable[Known]) -> dict[str, Any]:
+def encode_positions(files: Iterable[FilePosition]) -> dict[str, Any]:
     """Return the position that `decode` turns back into `files`."""
-    return {"version": VERSION, "files": [_encode(known) for known in files]}
+    return {"version": VERSION, "files": [_encode_path(known) for known in files]}
 
 
-def _encode(known: Known) -> dict[str, Any]:
+def _encode_path(known: FilePosition) -> dict[str, Any]:
     """Return what is remembered as JSON; names of files need not be UTF-8, so they are escaped."""
     path = quote(os.fsencode(known.state.path), safe=_UNESCAPED)
     return asdict(replace(known, state=replace(known.state, path=path)))
 
 
-def _decode(known: Known) -> Known:
+def _decode_path(known: FilePosition) -> FilePosition:
     path = os.fsdecode(unquote_to_bytes(known.state.path))
     return replace(known, state=replace(known.state, path=path))
 
 
-def decode(position: Mapping[str, Any] | None) -> list[Known]:
+def decode_positions(position: Mapping[str, Any] | None) -> list[FilePosition]:
     """Return the files that a position remembers, none for None.
 
     Raises `Refused` for a position that this version did not write: to start anew instead would
@@ -74,6 +74,6 @@ def decode(position: Mapping[str, Any] | None) -> list[Known]:
     if position.get("version") != VERSION:
         raise Refused(f"the stored position has version {position.get('version')!r}, not {VERSION}")
     try:
-        return [_decode(known) for known in _FILES.validate_python(position.get("files"))]
+        return [_decode_path(known) for known in _POSITIONS.validate_python(position.get("files"))]
     except ValidationError as error:
         raise Refused(f"the stored position is malformed: {error}") from error

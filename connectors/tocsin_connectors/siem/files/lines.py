@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tocsin_connectors.siem.files.known import KIB
 
-LONGEST_LINE = 1024 * KIB
-KEPT_OF_A_LINE = 16 * KIB
+MAX_LINE_LENGTH = 1024 * KIB
+KEPT_LINE_LENGTH = 16 * KIB
 
 
 class Line(NamedTuple):
@@ -20,7 +20,7 @@ class Line(NamedTuple):
     too_long: bool
 
 
-class Lines:
+class LineStream:
     """The lines of a stream; iterating again goes on where it stopped."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Lines:
             while (newline := self._buffer.find(b"\n", begin)) >= 0:
                 yield self._line(begin, newline, ended=True)
                 begin = newline + 1
-            if self.in_long_line or len(self._buffer) - begin > LONGEST_LINE:
+            if self.in_long_line or len(self._buffer) - begin > MAX_LINE_LENGTH:
                 yield self._line(begin, len(self._buffer), ended=False)
             self._drop()
         if self._buffer and self._takes_partial():
@@ -73,8 +73,8 @@ class Lines:
     def _line(self, begin: int, end: int, *, ended: bool) -> Line:
         is_rest, self.in_long_line = self.in_long_line, not ended
         self.end = self._start + end + ended
-        too_long = end - begin > LONGEST_LINE and not is_rest
-        kept = 0 if is_rest else KEPT_OF_A_LINE if too_long else end - begin
+        too_long = end - begin > MAX_LINE_LENGTH and not is_rest
+        kept = 0 if is_rest else KEPT_LINE_LENGTH if too_long else end - begin
         return Line(self._start + begin, self._buffer[begin : begin + kept], too_long)
 
     def _drop(self) -> None:

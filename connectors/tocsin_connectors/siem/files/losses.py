@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tocsin import Covered
-from tocsin_connectors.siem.files.known import Known
-from tocsin_connectors.siem.files.lines import Lines
+from tocsin_connectors.siem.files.known import FilePosition
+from tocsin_connectors.siem.files.lines import LineStream
 from tocsin_connectors.siem.files.opened import OpenFile
 
 _DAMAGED = "the compressed file is damaged or incomplete ({}): its rest cannot be read"
@@ -18,20 +18,20 @@ _VANISHED = "the file vanished before its rest was read, and no copy of it was f
 _OLD = "last written {}, longer ago than first_fetch allows"
 
 
-def passed_over(known: Known) -> Covered:
+def passed_over(known: FilePosition) -> Covered:
     """Return all of a file that is too old for a first read."""
     written = datetime.fromtimestamp(known.state.modified / 1e9, UTC)
     reason = _OLD.format(written.isoformat(timespec="seconds"))
     return Covered(source=known.state.path, start=0, end=known.offset, passed_over=reason)
 
 
-def damaged(opened: OpenFile, lines: Lines) -> Covered:
+def damaged(opened: OpenFile, lines: LineStream) -> Covered:
     """Return what follows in a compressed file whose content ends too early."""
     lost = _DAMAGED.format(opened.damage)
     return Covered(source=opened.state.path, start=lines.end, end=lines.end, lost=lost)
 
 
-def gone(known: Known, *, truncated: bool) -> Covered:
+def gone(known: FilePosition, *, truncated: bool) -> Covered:
     """Return what was not read of a file that there is no more, as far as its length is known."""
     compressed = known.state.path.endswith(".gz")
     return Covered(

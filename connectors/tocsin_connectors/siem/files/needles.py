@@ -8,26 +8,26 @@ from ipaddress import IPv6Address, ip_address
 
 from tocsin import Entity, EntityKind
 
-_PLAIN = re.compile(rb"[ !#$%()*,\-.0-9:;=?@A-Z\[\]^_a-z{|}~]+")
+_UNESCAPED_RUN = re.compile(rb"[ !#$%()*,\-.0-9:;=?@A-Z\[\]^_a-z{|}~]+")
 """What every writer writes as it is; the rest may be escaped, as some do with `/`, `<` or `+`."""
-_ALIKE = {EntityKind.HOST: EntityKind.DOMAIN, EntityKind.MAILBOX: EntityKind.EMAIL}
+_EQUIVALENT_KINDS = {EntityKind.HOST: EntityKind.DOMAIN, EntityKind.MAILBOX: EntityKind.EMAIL}
 """Kinds that records do not tell apart."""
 
 
-def needles_of(entity: Entity) -> tuple[bytes, ...]:
+def build_needles(entity: Entity) -> tuple[bytes, ...]:
     """Return texts of which a line that names the entity has one, if its letters are small."""
-    spellings = tuple(_addresses(entity)) or (entity.value,)
+    spellings = tuple(_spell_address(entity)) or (entity.value,)
     separators = rb"[-_]" if entity.kind is EntityKind.CVE else rb"(?!)"
-    return tuple(_longest(spelling.encode().lower(), separators) for spelling in spellings)
+    return tuple(_find_longest(spelling.encode().lower(), separators) for spelling in spellings)
 
 
-def is_named(entity: Entity, found: Entity) -> bool:
+def is_same_entity(entity: Entity, found: Entity) -> bool:
     """Return whether what was found in a record is the entity, in whatever case it is written."""
-    kinds = {_ALIKE.get(kind, kind) for kind in (entity.kind, found.kind)}
+    kinds = {_EQUIVALENT_KINDS.get(kind, kind) for kind in (entity.kind, found.kind)}
     return len(kinds) == 1 and entity.value.casefold() == found.value.casefold()
 
 
-def _addresses(entity: Entity) -> Iterator[str]:
+def _spell_address(entity: Entity) -> Iterator[str]:
     """Yield how an address is written: with and without its zeros."""
     try:
         address = ip_address(entity.value)
@@ -39,7 +39,7 @@ def _addresses(entity: Entity) -> Iterator[str]:
         yield ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
 
 
-def _longest(spelling: bytes, separators: bytes) -> bytes:
+def _find_longest(spelling: bytes, separators: bytes) -> bytes:
     """Return the longest part of a text that stands in JSON as it is, perhaps nothing."""
-    parts = (part for run in _PLAIN.findall(spelling) for part in re.split(separators, run))
+    parts = (part for run in _UNESCAPED_RUN.findall(spelling) for part in re.split(separators, run))
     return max(parts, key=len, default=b"")

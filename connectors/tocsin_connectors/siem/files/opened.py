@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Self
 
 from tocsin_connectors.siem.files.finding import FileState
-from tocsin_connectors.siem.files.known import KIB, Known, digest
-from tocsin_connectors.siem.files.lines import Lines
+from tocsin_connectors.siem.files.known import KIB, FilePosition, compute_digest
+from tocsin_connectors.siem.files.lines import LineStream
 
-CHUNK = 1024 * KIB
+CHUNK_SIZE = 1024 * KIB
 
-_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+_DAMAGE_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class OpenFile:
@@ -49,20 +49,22 @@ class OpenFile:
         self._stream.close()
         self._file.close()
 
-    def holds(self, known: Known) -> bool:
+    def holds(self, known: FilePosition) -> bool:
         """Return whether this file has the content that `known` remembers, up to its offset."""
         if len(self._head) < known.head_length or not self._starts_like(known):
             return False
         before = self._before(known.offset)
-        return len(before) == min(known.offset, KIB) and digest(before) == known.tail
+        return len(before) == min(known.offset, KIB) and compute_digest(before) == known.tail
 
-    def may_grow_into(self, known: Known) -> bool:
+    def may_grow_into(self, known: FilePosition) -> bool:
         """Return whether this file could be the beginning of a copy of what `known` remembers."""
         if len(self._head) >= known.head_length and not self._starts_like(known):
             return False
         return known.offset > 0 and not self._slice(known.offset - 1, 1)
 
-    def lines(self, offset: int, *, in_long_line: bool = False, partial: bool = False) -> Lines:
+    def lines(
+        self, offset: int, *, in_long_line: bool = False, partial: bool = False
+    ) -> LineStream:
         """Return the lines from `offset` up to the size that the file had when it was opened.
 
         With `partial`, a last line without a newline is one of them; it always is where the end
@@ -70,9 +72,9 @@ class OpenFile:
         """
         recent = self._before(offset)
         self.damage = None
-        with contextlib.suppress(*_DAMAGE):
+        with contextlib.suppress(*_DAMAGE_ERRORS):
             self._stream.seek(offset)
-        return Lines(
+        return LineStream(
             self._chunks(offset),
             offset,
             recent,
@@ -80,19 +82,19 @@ class OpenFile:
             takes_partial=lambda: self.damage is None if self.compressed else partial,
         )
 
-    def known_after(self, lines: Lines, *, finished: bool) -> Known:
+    def known_after(self, lines: LineStream, *, finished: bool) -> FilePosition:
         """Return what to remember once those of `lines` that were taken are stored."""
-        return Known(
+        return FilePosition(
             state=self.state,
             offset=lines.end,
-            head=digest(self._head),
+            head=compute_digest(self._head),
             head_length=len(self._head),
-            tail=digest(lines.recent),
+            tail=compute_digest(lines.recent),
             in_long_line=lines.in_long_line,
             finished=finished,
         )
 
-    def known_at_end(self) -> Known:
+    def known_at_end(self) -> FilePosition:
         """Return what to remember of this file as if it had been read to its end."""
         lines = self.lines(0 if self.compressed else self.state.size, partial=True)
         for _ in lines:
@@ -100,8 +102,8 @@ class OpenFile:
         known = self.known_after(lines, finished=True)
         return replace(known, in_long_line=known.offset > 0 and not lines.recent.endswith(b"\n"))
 
-    def _starts_like(self, known: Known) -> bool:
-        return digest(self._head[: known.head_length]) == known.head
+    def _starts_like(self, known: FilePosition) -> bool:
+        return compute_digest(self._head[: known.head_length]) == known.head
 
     def _before(self, offset: int) -> bytes:
         # Asked for again, it would take compressed content back to its beginning.
@@ -113,7 +115,7 @@ class OpenFile:
     def _slice(self, start: int, length: int) -> bytes:
         try:
             self._stream.seek(start)
-        except _DAMAGE:
+        except _DAMAGE_ERRORS:
             return b""
         content = b""
         while missing := length - len(content):
@@ -124,13 +126,13 @@ class OpenFile:
 
     def _chunks(self, offset: int) -> Iterator[bytes]:
         left = sys.maxsize if self.compressed else self.state.size - offset
-        while left > 0 and (chunk := self._read(min(CHUNK, left))):
+        while left > 0 and (chunk := self._read(min(CHUNK_SIZE, left))):
             left -= len(chunk)
             yield chunk
 
     def _read(self, length: int) -> bytes:
         try:
             return self._stream.read1(length)
-        except _DAMAGE as error:
+        except _DAMAGE_ERRORS as error:
             self.damage = str(error)
             return b""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin import Incident, Window
-from tocsin_connectors.siem.files.batch import Parser
+from tocsin_connectors.siem.files.batch import IncidentParser
 
 
-class Past:
+class WindowedParser:
     """A parser of what another one finds and that happened, or last changed, in a window.
 
     Each record is judged by its own time, before any are folded, so that the incidents are those
     that following the files made of the same records.
     """
 
-    def __init__(self, parser: Parser, window: Window) -> None:
+    def __init__(self, parser: IncidentParser, window: Window) -> None:
         self._parser = parser
         self._window = window
 

@@ -26,11 +26,11 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin_connectors.siem.files.checking import check
-from tocsin_connectors.siem.files.following import SETTLED, Following
-from tocsin_connectors.siem.files.known import decode, encode
-from tocsin_connectors.siem.files.past import Past
-from tocsin_connectors.siem.files.searching import Search, Sought
+from tocsin_connectors.siem.files.checking import check_files
+from tocsin_connectors.siem.files.following import SETTLE_TIME, FileReader
+from tocsin_connectors.siem.files.known import decode_positions, encode_positions
+from tocsin_connectors.siem.files.past import WindowedParser
+from tocsin_connectors.siem.files.searching import FileSearch, FileSearchQuery
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class FileProvider(Provider):
         """
 
     @abstractmethod
-    def time_of(self, record: dict[str, Any]) -> datetime:
+    def event_time(self, record: dict[str, Any]) -> datetime:
         """Return when what the record says happened; ValueError where it does not say."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class FileProvider(Provider):
 
     async def check(self) -> Health:
         """Return how many files there are, and every reason why not all of them can be read."""
-        return await asyncio.to_thread(check, self.settings.path)
+        return await asyncio.to_thread(check_files, self.settings.path)
 
     async def read(
         self,
@@ -94,9 +94,9 @@ class FileProvider(Provider):
         Raises `TryLater`, after everything that could be read, naming what could not, and
         `Refused` for a position that this version did not write or for too many files.
         """
-        following = Following(self.settings.path, self, decode(position), until)
+        following = FileReader(self.settings.path, self, decode_positions(position), until)
         skip_before = until - self.settings.first_fetch if position is None else None
-        async with aclosing(_in_thread(following.pages(skip_before))) as pages:
+        async with aclosing(_iterate_in_thread(following.pages(skip_before))) as pages:
             async for page in pages:
                 yield page
 
@@ -109,19 +109,19 @@ class FileProvider(Provider):
         be understood has no time, and is kept aside wherever it is met. The last page accounts for
         the window. Raises `TryLater` before it where a file cannot be read or is being rotated.
         """
-        now, parser = self.tools.clock.now(), Past(self, window)
+        now, parser = self.tools.clock.now(), WindowedParser(self, window)
         # The times of files are coarser than those of records
-        since = window.start - SETTLED
-        following = Following(self.settings.path, parser, decode(position), now, since)
+        since = window.start - SETTLE_TIME
+        following = FileReader(self.settings.path, parser, decode_positions(position), now, since)
         begun = Covered(source=stream, start=window.start, end=window.start)
-        position = encode([]) if position is None else position
-        async with aclosing(_in_thread(following.pages())) as pages:
+        position = encode_positions([]) if position is None else position
+        async with aclosing(_iterate_in_thread(following.pages())) as pages:
             async for page in pages:
                 position = page.next_position
                 lost = (part for part in page.covered if part.lost)
                 yield replace(page, covered=(begun, *lost))
         if following.waits:
-            raise TryLater("a file is being rotated, copied or compressed", after=SETTLED)
+            raise TryLater("a file is being rotated, copied or compressed", after=SETTLE_TIME)
         yield Page(next_position=position, covered=(replace(begun, end=window.end),))
 
     async def events(
@@ -132,9 +132,9 @@ class FileProvider(Provider):
         Raises `TryLater`, after everything that was found, where a file is missing or cannot be
         read, and where there is more than can be searched in time.
         """
-        sought = Sought(entity, window, limit)
-        search = Search(self.settings.path, self, sought, self.tools.clock)
-        async with aclosing(_in_thread(search.steps())) as steps:
+        sought = FileSearchQuery(entity, window, limit)
+        search = FileSearch(self.settings.path, self, sought, self.tools.clock)
+        async with aclosing(_iterate_in_thread(search.steps())) as steps:
             async for _ in steps:
                 pass
         for event in search.found:
@@ -143,7 +143,7 @@ class FileProvider(Provider):
             raise TryLater("; ".join(search.problems))
 
 
-async def _in_thread(made: Generator[T, None, None]) -> AsyncGenerator[T, None]:
+async def _iterate_in_thread(made: Generator[T, None, None]) -> AsyncGenerator[T, None]:
     """Yield what is made, each in a thread, so that nobody waits for the disk."""
     try:
         while one := await asyncio.to_thread(next, made, None):

@@ -13,21 +13,21 @@ from os import fstat
 from typing import Any, Protocol
 
 from tocsin import Clock, Entity, SiemEvent, Window, parse_json
-from tocsin_connectors.siem.files.blocks import CHUNK, blocks_of
-from tocsin_connectors.siem.files.finding import FileState, find
-from tocsin_connectors.siem.files.following import SETTLED
+from tocsin_connectors.siem.files.blocks import BLOCK_SIZE, read_blocks
+from tocsin_connectors.siem.files.finding import FileState, find_files
+from tocsin_connectors.siem.files.following import SETTLE_TIME
 from tocsin_connectors.siem.files.known import KIB
-from tocsin_connectors.siem.files.needles import is_named, needles_of
+from tocsin_connectors.siem.files.needles import build_needles, is_same_entity
 
-MOST_BYTES = 4 * 1024 * 1024 * KIB
-LONGEST = timedelta(seconds=90)
-DISORDER = timedelta(minutes=10)
+MAX_SEARCHED_BYTES = 4 * 1024 * 1024 * KIB
+MAX_DURATION = timedelta(seconds=90)
+MAX_DISORDER = timedelta(minutes=10)
 """So much later than a record of its time may one be written."""
-_ROUNDS = 3
-_TRIED = 20
-_TOO_MUCH = (
-    f"there is more than could be searched ({MOST_BYTES // KIB**3} GiB,"
-    f" {LONGEST.total_seconds():.0f} seconds): there may be earlier events"
+_MAX_ROUNDS = 3
+_SAMPLED_LINES = 20
+_LIMIT_REACHED = (
+    f"there is more than could be searched ({MAX_SEARCHED_BYTES // KIB**3} GiB,"
+    f" {MAX_DURATION.total_seconds():.0f} seconds): there may be earlier events"
 )
 
 
@@ -35,10 +35,10 @@ class _Exhausted(Exception):  # noqa: N818 - what has come about
     """The bounds of a search are reached."""
 
 
-class Parser(Protocol):
+class EventParser(Protocol):
     """What makes events out of records."""
 
-    def time_of(self, record: dict[str, Any]) -> datetime:
+    def event_time(self, record: dict[str, Any]) -> datetime:
         """Return when the record's event occurred; ValueError where it does not say."""
         ...
 
@@ -48,7 +48,7 @@ class Parser(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class FileSearchQuery:
     """What is searched for: the latest so many events of a window that name an entity."""
 
     entity: Entity
@@ -56,23 +56,25 @@ class Sought:
     limit: int
 
 
-class Search:
+class FileSearch:
     """One search of all files.
 
     Everything in it blocks: it runs in a thread, a block of a file at a time.
     """
 
-    def __init__(self, pattern: str, parser: Parser, sought: Sought, clock: Clock) -> None:
+    def __init__(
+        self, pattern: str, parser: EventParser, sought: FileSearchQuery, clock: Clock
+    ) -> None:
         self.problems: list[str] = []
         """In words, why there may be more events than were found."""
         self._pattern = pattern
         self._parser = parser
         self._sought = sought
-        self._needles = needles_of(sought.entity)
-        self._latest = _Latest(sought.limit)
+        self._needles = build_needles(sought.entity)
+        self._latest = _LatestEvents(sought.limit)
         self._clock = clock
-        self._ends_at = clock.now() + LONGEST
-        self._bytes_left = MOST_BYTES
+        self._ends_at = clock.now() + MAX_DURATION
+        self._bytes_left = MAX_SEARCHED_BYTES
         self._searched: set[tuple[int, int]] = set()
 
     @property
@@ -85,16 +87,16 @@ class Search:
         if not self._sought.entity.value or self._sought.limit < 1:
             return
         try:
-            for _ in range(_ROUNDS):
-                findings = find(self._pattern, self._sought.window.start - SETTLED)
+            for _ in range(_MAX_ROUNDS):
+                findings = find_files(self._pattern, self._sought.window.start - SETTLE_TIME)
                 for found in reversed(findings.files):
                     yield from self._try(found.state)
             self.problems += findings.missing
         except _Exhausted:
-            self.problems.append(_TOO_MUCH)
+            self.problems.append(_LIMIT_REACHED)
 
     def _try(self, state: FileState) -> Iterator[bool]:
-        if state.identity in self._searched or state.is_older_than(self._earliest - SETTLED):
+        if state.identity in self._searched or state.is_older_than(self._earliest - SETTLE_TIME):
             return
         try:
             yield from self._search(state.path)
@@ -111,8 +113,8 @@ class Search:
             if state.identity in self._searched:
                 return
             self._searched.add(state.identity)
-            for block in blocks_of(file, state.size, compressed=compressed):
-                self._bytes_left -= CHUNK
+            for block in read_blocks(file, state.size, compressed=compressed):
+                self._bytes_left -= BLOCK_SIZE
                 for line in self._candidates(block):
                     self._take(line)
                 yield True
@@ -132,9 +134,9 @@ class Search:
 
     def _is_too_early(self, block: bytes) -> bool:
         """Return whether what stands before a block is too early as well."""
-        for line in islice(_lines(block), _TRIED):
+        for line in islice(_split_lines(block), _SAMPLED_LINES):
             with suppress(Exception):  # as in `_event`
-                return self._parser.time_of(_record(line)) < self._earliest - DISORDER
+                return self._parser.event_time(_parse_record(line)) < self._earliest - MAX_DISORDER
         return False
 
     def _candidates(self, block: bytes) -> Iterator[bytes]:
@@ -150,20 +152,20 @@ class Search:
 
     def _take(self, line: bytes) -> None:
         event = self._event(line)
-        if event and any(is_named(self._sought.entity, found) for found in event.entities):
+        if event and any(is_same_entity(self._sought.entity, found) for found in event.entities):
             self._latest.add(event, line)
 
     def _event(self, line: bytes) -> SiemEvent | None:
         """Return the event of a line, None where it is of no use."""
         with suppress(Exception):  # a record that meets a bug must not hide the others
-            record = _record(line)
-            at = self._parser.time_of(record)
+            record = _parse_record(line)
+            at = self._parser.event_time(record)
             if at in self._sought.window and at >= self._earliest:
                 return self._parser.to_event(record)
         return None
 
 
-class _Latest:
+class _LatestEvents:
     """The latest events; a line that stands in a file and in its copy counts once."""
 
     def __init__(self, limit: int) -> None:
@@ -192,13 +194,13 @@ class _Latest:
             self._digests.remove(heappop(self._heap)[1])
 
 
-def _lines(block: bytes) -> Iterator[bytes]:
+def _split_lines(block: bytes) -> Iterator[bytes]:
     begin = 0
     while (end := block.find(b"\n", begin)) >= 0:
         yield block[begin:end]
         begin = end + 1
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def _parse_record(line: bytes) -> dict[str, Any]:
     record: dict[str, Any] = parse_json(line)
     return record

@@ -9,20 +9,20 @@ from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from tocsin import Answer, Api, ApiSettings, Broken, CredentialsRefused, Tools, TryLater
+from tocsin import Api, ApiResponse, ApiSettings, Broken, CredentialsRefused, Tools, TryLater
 
-_LACKING = re.compile(rb"no permissions for \[([^\]]{1,200})\]")
+_MISSING_PERMISSION = re.compile(rb"no permissions for \[([^\]]{1,200})\]")
 _FORBIDDEN = 403
-MOST_HITS = 10_000
+MAX_HITS = 10_000
 """What `index.max_result_window` lets one search bring."""
-_DOCUMENTS = 100
+_DOCUMENTS_PER_REQUEST = 100
 """So many are asked for at once: an answer has a bound, and documents may be long."""
-_SHOWN = 200
+_MAX_REASON_LENGTH = 200
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class IndexSearchResult:
     """What a search found."""
 
     hits: Sequence[dict[str, Any]]
@@ -34,7 +34,7 @@ class Found:
     server_time: datetime | None
 
 
-class Cluster:
+class IndexClient:
     """One cluster."""
 
     def __init__(
@@ -46,13 +46,13 @@ class Cluster:
 
     async def ask(
         self, method: str, path: str, *, json: Any = None, query: Mapping[str, Any] | None = None
-    ) -> Answer:
+    ) -> ApiResponse:
         """Return what a request is answered; raises what `Api.request` raises."""
         return await self._api.request(
             method, path, json=json, query=query, headers=self._authorization
         )
 
-    async def search(self, indices: str, body: Mapping[str, Any]) -> Found:
+    async def search(self, indices: str, body: Mapping[str, Any]) -> IndexSearchResult:
         """Return what a search finds.
 
         Raises `TryLater` where not all shards answered, or not in time: both come with status
@@ -61,34 +61,36 @@ class Cluster:
         path = f"/{quote(indices, safe='*,-:')}/_search"
         # A cluster that cannot say all is to say so, and not to answer what it has
         whole = {"allow_partial_search_results": "false"}
-        return found_in(await self.ask("POST", path, json=body, query=whole), f"POST {path}")
+        return parse_search(await self.ask("POST", path, json=body, query=whole), f"POST {path}")
 
     async def documents(self, indices: str, names: Sequence[str]) -> Sequence[dict[str, Any]]:
         """Return those of some documents that there are; raises as `search` does."""
         found: list[dict[str, Any]] = []
-        for start in range(0, len(names), _DOCUMENTS):
-            some = list(names[start : start + _DOCUMENTS])
+        for start in range(0, len(names), _DOCUMENTS_PER_REQUEST):
+            some = list(names[start : start + _DOCUMENTS_PER_REQUEST])
             body = {"query": {"ids": {"values": some}}, "size": len(some)}
             found += (await self.search(indices, body)).hits
         return found
 
 
-def found_in(answer: Answer, what: str) -> Found:
-    """Return what the answer of a search holds; raises as `Cluster.search` does."""
+def parse_search(answer: ApiResponse, what: str) -> IndexSearchResult:
+    """Return what the answer of a search holds; raises as `IndexClient.search` does."""
     match answer.json:
         case {
             "timed_out": bool(),
             "_shards": {"total": int(total), "successful": int(), "failed": int()},
             "hits": {"hits": list(hits)} as counted,
         } if all(isinstance(hit, dict) for hit in hits):
-            if missing := _missing(answer.json):
+            if missing := _describe_missing(answer.json):
                 raise TryLater(f"{what} found only a part: {missing}")
             aggregations = answer.json.get("aggregations") or {}
-            return Found(hits, _total(counted, what), total, aggregations, answer.server_time)
+            return IndexSearchResult(
+                hits, _parse_total(counted, what), total, aggregations, answer.server_time
+            )
     raise Broken(f"{what} answered something else than what a search finds")
 
 
-class Attempts:
+class PermissionAttempts:
     """Tries what is to be allowed, and keeps what of it is not."""
 
     def __init__(self) -> None:
@@ -101,13 +103,13 @@ class Attempts:
         except CredentialsRefused as error:
             if error.status != _FORBIDDEN:
                 raise
-            named = _LACKING.search(error.response or b"")
+            named = _MISSING_PERMISSION.search(error.response or b"")
             permission = named[1].decode("utf-8", "replace") if named else f"a permission: {error}"
             self.problems.append(f"the user's role lacks {permission}")
             return None
 
 
-def _missing(answer: dict[str, Any]) -> str | None:
+def _describe_missing(answer: dict[str, Any]) -> str | None:
     """Return what of a search is missing, None where it is whole.
 
     A shard that no node has is neither successful nor failed for OpenSearch, and was so for
@@ -117,22 +119,22 @@ def _missing(answer: dict[str, Any]) -> str | None:
         return "it ran out of time"
     shards = answer["_shards"]
     if silent := max(shards["failed"], shards["total"] - shards["successful"]):
-        return f"{silent} of {shards['total']} shards did not answer{_reason(shards)}"
+        return f"{silent} of {shards['total']} shards did not answer{_describe_failure(shards)}"
     match answer.get("_clusters"):
         case {"skipped": int(skipped)} if skipped:
             return f"{skipped} clusters were skipped"
     return None
 
 
-def _total(counted: Any, what: str) -> int:
+def _parse_total(counted: Any, what: str) -> int:
     match counted.get("total"):
         case int(total) | {"value": int(total)}:
             return total
     raise Broken(f"{what} does not say how many there are (hits.total)")
 
 
-def _reason(shards: Any) -> str:
+def _describe_failure(shards: Any) -> str:
     match shards:
         case {"failures": [{"reason": {"reason": str(reason)}}, *_]}:
-            return f": {' '.join(reason.split())[:_SHOWN]}"
+            return f": {' '.join(reason.split())[:_MAX_REASON_LENGTH]}"
     return ""

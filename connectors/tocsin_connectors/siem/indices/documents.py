@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from tocsin import Entity, EntityKind, parse_json
-from tocsin_connectors.siem.typed import typed
+from tocsin_connectors.siem.typed import parse_entities
 
-LONGEST_DOCUMENT = 1_000_000
+MAX_DOCUMENT_LENGTH = 1_000_000
 # https://www.elastic.co/docs/reference/ecs/ecs-field-reference
-_OF_ECS = {
+_ECS_FIELDS = {
     EntityKind.USER: ("user.target.name", "user.effective.name"),
     EntityKind.HOST: ("related.hosts",),
 }
@@ -51,25 +51,25 @@ def scalars(value: Any) -> Iterator[str | int]:
             yield item
 
 
-def more_entities_in(document: Any) -> Iterator[Entity]:
+def find_ecs_entities(document: Any) -> Iterator[Entity]:
     """Yield what a document names in fields whose names say by themselves not of what kind it is.
 
     `find_in_record` passes over them.
     """
-    for kind, places in _OF_ECS.items():
+    for kind, places in _ECS_FIELDS.items():
         for place in places:
             for value in scalars(value_at(document, place)):
-                yield from typed(kind, str(value))
+                yield from parse_entities(kind, str(value))
 
 
-def decoded(value: Any) -> dict[str, Any] | None:
+def decode_object(value: Any) -> dict[str, Any] | None:
     """Return the object that a value is or, as JSON, spells; None where it does neither."""
-    if isinstance(value, str) and len(value) <= LONGEST_DOCUMENT:
+    if isinstance(value, str) and len(value) <= MAX_DOCUMENT_LENGTH:
         with suppress(ValueError, UnicodeError):
             value = parse_json(value.encode())
     return value if isinstance(value, dict) else None
 
 
-def in_one_line(document: Any) -> str:
+def summarize_document(document: Any) -> str:
     """Return a document as a line to be read, cut where it is long."""
     return " ".join(json.dumps(document, ensure_ascii=False, default=str).split())[:300]

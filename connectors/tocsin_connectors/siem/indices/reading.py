@@ -8,57 +8,61 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin import Listing, SiemEvent, TryLater, Window
-from tocsin_connectors.siem.indices.cluster import MOST_HITS, Cluster, Found
-from tocsin_connectors.siem.indices.walk import Place, page, within
+from tocsin_connectors.siem.indices.cluster import MAX_HITS, IndexClient, IndexSearchResult
+from tocsin_connectors.siem.indices.walk import DocumentCursor, build_page_query, build_time_query
 
-MOST_AT_ONCE = 500
+MAX_PAGE_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
+class LogIndices:
     """Indices of a cluster whose documents have a time."""
 
-    cluster: Cluster
+    cluster: IndexClient
     indices: str
     field: str
     """Where they have it."""
 
 
-async def oldest(logs: Logs, token: Any, limit: int, *clauses: Any) -> tuple[Listing, Found]:
+async def list_oldest(
+    logs: LogIndices, token: Any, limit: int, *clauses: Any
+) -> tuple[Listing, IndexSearchResult]:
     """Return the page of a token, the first one for None, and the answer that it was in.
 
     It holds what all clauses let by, the oldest first.
     """
-    place = None if token is None else Place.decode(token)
-    found = await logs.cluster.search(logs.indices, page(logs.field, limit, *clauses, place=place))
+    place = None if token is None else DocumentCursor.decode(token)
+    found = await logs.cluster.search(
+        logs.indices, build_page_query(logs.field, limit, *clauses, place=place)
+    )
     is_last = found.total <= len(found.hits)
-    following = None if is_last else Place.behind(found.hits, place).encode()
+    following = None if is_last else DocumentCursor.behind(found.hits, place).encode()
     return Listing(records=found.hits, next_token=following, server_time=found.server_time), found
 
 
-async def latest(
-    logs: Logs, clause: Any, window: Window, limit: int
+async def iterate_latest(
+    logs: LogIndices, clause: Any, window: Window, limit: int
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the hits of a window that a clause lets by, the latest first, as many as are taken.
 
     Raises `TryLater` where so many were taken that no more are looked at.
     """
-    place, size, seen = None, min(limit + 1, MOST_AT_ONCE), 0
-    clauses = within(logs.field, window), clause
+    place, size, seen = None, min(limit + 1, MAX_PAGE_SIZE), 0
+    clauses = build_time_query(logs.field, window), clause
     while True:
-        body = page(logs.field, size, *clauses, place=place, newest_first=True)
+        body = build_page_query(logs.field, size, *clauses, place=place, newest_first=True)
         found = await logs.cluster.search(logs.indices, body)
         for hit in found.hits:
             yield hit
         if found.total <= len(found.hits):
             return
         seen += len(found.hits)
-        if seen >= max(MOST_HITS, limit):
+        if seen >= max(MAX_HITS, limit):
             raise TryLater(f"{logs.indices} were searched in part only: {seen:,} of the latest")
-        place = Place.behind(found.hits, place)
+        place = DocumentCursor.behind(found.hits, place)
 
 
-async def events_in(
+async def build_events(
     hits: AsyncGenerator[dict[str, Any], None],
     event_of: Callable[[dict[str, Any]], SiemEvent | None],
     limit: int,

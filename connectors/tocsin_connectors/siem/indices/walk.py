@@ -14,12 +14,12 @@ from typing import Any, Self
 
 from tocsin import Broken, Window
 
-MOST_OF_A_MOMENT = 20_000
+MAX_SAME_TIMESTAMP = 20_000
 """So many documents may have one and the same millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocumentCursor:
     """Where a walk stands."""
 
     at: int
@@ -28,7 +28,7 @@ class Place:
     """The ids of the documents of that time that were seen."""
 
     @classmethod
-    def behind(cls, hits: Sequence[Mapping[str, Any]], before: Place | None) -> Self:
+    def behind(cls, hits: Sequence[Mapping[str, Any]], before: DocumentCursor | None) -> Self:
         """Return the place behind these hits; Broken where they do not say what they are."""
         try:
             stamps = [(hit["sort"][0], hit["_id"]) for hit in hits]
@@ -39,8 +39,8 @@ class Place:
             raise Broken("a search answered hits that are not sorted by a time")
         seen = before.seen if before and before.at == last else ()
         seen += tuple(name for stamp, name in stamps if stamp == last)
-        if len(seen) > MOST_OF_A_MOMENT:
-            raise Broken(f"more than {MOST_OF_A_MOMENT:,} documents have one time: {last}")
+        if len(seen) > MAX_SAME_TIMESTAMP:
+            raise Broken(f"more than {MAX_SAME_TIMESTAMP:,} documents have one time: {last}")
         return cls(last, seen)
 
     def encode(self) -> list[Any]:
@@ -54,8 +54,8 @@ class Place:
         return cls(at, tuple(seen))
 
 
-def page(
-    field: str, size: int, *clauses: Any, place: Place | None, newest_first: bool = False
+def build_page_query(
+    field: str, size: int, *clauses: Any, place: DocumentCursor | None, newest_first: bool = False
 ) -> dict[str, Any]:
     """Return the search for the next page of documents that all clauses let by."""
     order, bound = ("desc", "lte") if newest_first else ("asc", "gte")
@@ -71,11 +71,11 @@ def page(
     }
 
 
-def within(field: str, window: Window) -> dict[str, Any]:
+def build_time_query(field: str, window: Window) -> dict[str, Any]:
     """Return the clause for what has a time of the window."""
-    bounds = {"gte": _iso(window.start), "lt": _iso(window.end)}
+    bounds = {"gte": _format_time(window.start), "lt": _format_time(window.end)}
     return {"range": {field: {**bounds, "format": "strict_date_optional_time"}}}
 
 
-def _iso(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds")

@@ -6,38 +6,46 @@ https://learn.microsoft.com/defender-xdr/advanced-hunting-schema-tables
 from __future__ import annotations
 
 from tocsin import EntityKind, RelationType
-from tocsin_connectors.siem.microsoft.tables import Column, Columns, Table, Tie
+from tocsin_connectors.siem.microsoft.tables import (
+    ColumnRelation,
+    EntityColumns,
+    LogColumn,
+    LogTable,
+)
 
-_ACCOUNT: Column = ("AccountDomain", "AccountName")
-_INITIATOR: Column = ("InitiatingProcessAccountDomain", "InitiatingProcessAccountName")
+_ACCOUNT: LogColumn = ("AccountDomain", "AccountName")
+_INITIATOR: LogColumn = ("InitiatingProcessAccountDomain", "InitiatingProcessAccountName")
 _PROGRAM = "InitiatingProcessFileName"
-_USERS: tuple[Column, ...] = ("AccountUpn", _ACCOUNT)
-_INITIATORS: tuple[Column, ...] = ("InitiatingProcessAccountUpn", _INITIATOR)
-_HASHES: tuple[Column, ...] = ("SHA256", "SHA1", "MD5")
-_HOST: Columns = {EntityKind.HOST: ("DeviceName",)}
-_FILE: Columns = {EntityKind.FILE: ("FolderPath", "FileName"), EntityKind.FILE_HASH: _HASHES}
-_IDENTITY: Columns = {
+_USERS: tuple[LogColumn, ...] = ("AccountUpn", _ACCOUNT)
+_INITIATORS: tuple[LogColumn, ...] = ("InitiatingProcessAccountUpn", _INITIATOR)
+_HASH_COLUMNS: tuple[LogColumn, ...] = ("SHA256", "SHA1", "MD5")
+_HOST_COLUMNS: EntityColumns = {EntityKind.HOST: ("DeviceName",)}
+_FILE_COLUMNS: EntityColumns = {
+    EntityKind.FILE: ("FolderPath", "FileName"),
+    EntityKind.FILE_HASH: _HASH_COLUMNS,
+}
+_IDENTITY: EntityColumns = {
     EntityKind.USER: _USERS,
     EntityKind.IP: ("IPAddress", "DestinationIPAddress"),
     EntityKind.HOST: ("DeviceName", "DestinationDeviceName"),
 }
-_SIGN_IN: Columns = {
+_SIGN_IN: EntityColumns = {
     EntityKind.USER: ("AccountUpn",),
     EntityKind.IP: ("IPAddress",),
     EntityKind.HOST: ("DeviceName",),
 }
 _SIGNED_IN = ("Application", "AccountUpn", "IPAddress", "Country", "ErrorCode")
-_MAIL: Columns = {
+_MAIL_COLUMNS: EntityColumns = {
     EntityKind.EMAIL: ("SenderFromAddress", "SenderMailFromAddress", "RecipientEmailAddress"),
     EntityKind.MAILBOX: ("RecipientEmailAddress",),
 }
 
-HUNTING = (
-    Table(
+HUNTING_TABLES = (
+    LogTable(
         name="DeviceNetworkEvents",
         what="network",
         columns={
-            **_HOST,
+            **_HOST_COLUMNS,
             EntityKind.IP: ("RemoteIP", "LocalIP"),
             EntityKind.URL: ("RemoteUrl",),
             EntityKind.DOMAIN: ("RemoteUrl",),
@@ -47,31 +55,31 @@ HUNTING = (
         },
         shown=("ActionType", _PROGRAM, "RemoteIP", "RemotePort", "RemoteUrl", "DeviceName"),
         ties=(
-            Tie(
+            ColumnRelation(
                 "DeviceName",
                 RelationType.CONNECTED_TO,
                 "RemoteIP",
                 ("ActionType", "ConnectionSuccess"),
             ),
-            Tie(_PROGRAM, RelationType.EXECUTED_ON, "DeviceName"),
+            ColumnRelation(_PROGRAM, RelationType.EXECUTED_ON, "DeviceName"),
         ),
     ),
-    Table(
+    LogTable(
         name="DeviceProcessEvents",
         what="process",
         columns={
-            **_HOST,
-            **_FILE,
+            **_HOST_COLUMNS,
+            **_FILE_COLUMNS,
             EntityKind.PROCESS: ("FileName", _PROGRAM),
             EntityKind.USER: (*_USERS, *_INITIATORS),
         },
         shown=("ActionType", "ProcessCommandLine", "FileName", _PROGRAM, "DeviceName"),
         ties=(
-            Tie("FileName", RelationType.EXECUTED_ON, "DeviceName"),
-            Tie(_PROGRAM, RelationType.STARTED, "FileName"),
+            ColumnRelation("FileName", RelationType.EXECUTED_ON, "DeviceName"),
+            ColumnRelation(_PROGRAM, RelationType.STARTED, "FileName"),
         ),
     ),
-    Table(
+    LogTable(
         name="DeviceLogonEvents",
         what="logon",
         columns={
@@ -81,29 +89,31 @@ HUNTING = (
         },
         shown=("ActionType", "LogonType", "AccountName", "RemoteIP", "DeviceName", "FailureReason"),
         ties=(
-            Tie(_ACCOUNT, RelationType.LOGGED_ON_TO, "DeviceName", ("ActionType", "LogonSuccess")),
-            Tie("RemoteIP", RelationType.CONNECTED_TO, "DeviceName"),
+            ColumnRelation(
+                _ACCOUNT, RelationType.LOGGED_ON_TO, "DeviceName", ("ActionType", "LogonSuccess")
+            ),
+            ColumnRelation("RemoteIP", RelationType.CONNECTED_TO, "DeviceName"),
         ),
     ),
-    Table(
+    LogTable(
         name="DeviceFileEvents",
         what="file",
         columns={
-            **_HOST,
-            **_FILE,
+            **_HOST_COLUMNS,
+            **_FILE_COLUMNS,
             EntityKind.IP: ("FileOriginIP", "RequestSourceIP"),
             EntityKind.URL: ("FileOriginUrl",),
             EntityKind.USER: _INITIATORS,
             EntityKind.PROCESS: (_PROGRAM,),
         },
         shown=("ActionType", "FolderPath", "FileName", _PROGRAM, "DeviceName"),
-        ties=(Tie("SHA256", RelationType.DOWNLOADED_FROM, "FileOriginUrl"),),
+        ties=(ColumnRelation("SHA256", RelationType.DOWNLOADED_FROM, "FileOriginUrl"),),
     ),
-    Table(
+    LogTable(
         name="DeviceEvents",
         what="device",
         columns={
-            **_FILE,
+            **_FILE_COLUMNS,
             EntityKind.HOST: ("DeviceName", "RemoteDeviceName"),
             EntityKind.IP: ("RemoteIP", "LocalIP"),
             EntityKind.URL: ("RemoteUrl",),
@@ -113,13 +123,13 @@ HUNTING = (
         },
         shown=("ActionType", "FileName", "RemoteIP", "RemoteUrl", _PROGRAM, "DeviceName"),
     ),
-    Table(
+    LogTable(
         name="IdentityLogonEvents",
         what="logon",
         columns=_IDENTITY,
         shown=("ActionType", "Application", "AccountUpn", "IPAddress", "FailureReason"),
         ties=(
-            Tie(
+            ColumnRelation(
                 "AccountUpn",
                 RelationType.LOGGED_ON_TO,
                 "DestinationDeviceName",
@@ -127,31 +137,31 @@ HUNTING = (
             ),
         ),
     ),
-    Table(
+    LogTable(
         name="IdentityQueryEvents",
         what="directory query",
         columns=_IDENTITY,
         shown=("ActionType", "QueryType", "QueryTarget", "AccountUpn", "DeviceName"),
     ),
-    Table(
+    LogTable(
         name="IdentityDirectoryEvents",
         what="directory",
         columns=_IDENTITY,
         shown=("ActionType", "TargetAccountUpn", "TargetDeviceName", "AccountUpn"),
     ),
-    Table(name="EntraIdSignInEvents", what="sign-in", columns=_SIGN_IN, shown=_SIGNED_IN),
-    Table(name="AADSignInEventsBeta", what="sign-in", columns=_SIGN_IN, shown=_SIGNED_IN),
-    Table(
+    LogTable(name="EntraIdSignInEvents", what="sign-in", columns=_SIGN_IN, shown=_SIGNED_IN),
+    LogTable(name="AADSignInEventsBeta", what="sign-in", columns=_SIGN_IN, shown=_SIGNED_IN),
+    LogTable(
         name="CloudAppEvents",
         what="cloud app",
         columns={EntityKind.IP: ("IPAddress",), EntityKind.USER: ("AccountId",)},
         shown=("ActionType", "Application", "ObjectName", "AccountDisplayName", "IPAddress"),
     ),
-    Table(
+    LogTable(
         name="EmailEvents",
         what="mail",
         columns={
-            **_MAIL,
+            **_MAIL_COLUMNS,
             EntityKind.IP: ("SenderIPv4", "SenderIPv6"),
             EntityKind.DOMAIN: ("SenderFromDomain",),
         },
@@ -162,21 +172,25 @@ HUNTING = (
             "RecipientEmailAddress",
             "Subject",
         ),
-        ties=(Tie("SenderFromAddress", RelationType.SENT_TO, "RecipientEmailAddress"),),
+        ties=(ColumnRelation("SenderFromAddress", RelationType.SENT_TO, "RecipientEmailAddress"),),
     ),
-    Table(
+    LogTable(
         name="EmailAttachmentInfo",
         what="attachment",
-        columns={**_MAIL, EntityKind.FILE: ("FileName",), EntityKind.FILE_HASH: ("SHA256",)},
+        columns={
+            **_MAIL_COLUMNS,
+            EntityKind.FILE: ("FileName",),
+            EntityKind.FILE_HASH: ("SHA256",),
+        },
         shown=("FileName", "ThreatTypes", "SenderFromAddress", "RecipientEmailAddress"),
     ),
-    Table(
+    LogTable(
         name="EmailUrlInfo",
         what="link in a mail",
         columns={EntityKind.URL: ("Url",), EntityKind.DOMAIN: ("UrlDomain",)},
         shown=("Url", "UrlLocation", "NetworkMessageId"),
     ),
-    Table(
+    LogTable(
         name="UrlClickEvents",
         what="click",
         columns={
@@ -185,6 +199,10 @@ HUNTING = (
             EntityKind.IP: ("IPAddress",),
         },
         shown=("ActionType", "Url", "AccountUpn", "Workload"),
-        ties=(Tie("AccountUpn", RelationType.CONNECTED_TO, "Url", ("ActionType", "ClickAllowed")),),
+        ties=(
+            ColumnRelation(
+                "AccountUpn", RelationType.CONNECTED_TO, "Url", ("ActionType", "ClickAllowed")
+            ),
+        ),
     ),
 )

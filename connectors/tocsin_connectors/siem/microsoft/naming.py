@@ -6,56 +6,58 @@ import re
 from collections.abc import Iterator
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.typed import typed
+from tocsin_connectors.siem.typed import parse_entities
 
-_FORMS = {
+_ENTITY_FORMS = {
     EntityKind.DOMAIN: re.compile(r"[^/:@]+"),
     EntityKind.URL: re.compile(r"[^\s/]+/\S*"),  # some write it without its scheme
     EntityKind.USER: re.compile(r"(?!-\\-$).+"),  # Windows writes - for nobody
 }
 """What a value has to look like, since columns and members may hold one kind or another."""
-_PLACE = re.compile(r"([^\s/:@]+\.[^\s/:@]+)(?::\d{1,5})?")
+_LOCATION = re.compile(r"([^\s/:@]+\.[^\s/:@]+)(?::\d{1,5})?")
 
 
-def entity_of(kind: EntityKind, value: str) -> Iterator[Entity]:
+def parse_entity(kind: EntityKind, value: str) -> Iterator[Entity]:
     """Yield the entity of a kind that a value names.
 
     An address may stand for a machine's name, and either of them for a URL.
     """
-    form = _FORMS.get(kind)
+    form = _ENTITY_FORMS.get(kind)
     if form is None or form.fullmatch(value):
-        yield from (it for it in typed(kind, value) if it.value)  # of `.` nothing is left
+        yield from (it for it in parse_entities(kind, value) if it.value)  # of `.` nothing is left
     elif kind is EntityKind.URL:
-        yield from _place(value)
+        yield from _parse_location(value)
 
 
-def _place(value: str) -> Iterator[Entity]:
+def _parse_location(value: str) -> Iterator[Entity]:
     """Yield the address or the domain that a value is, with a port or without."""
-    if found := list(typed(EntityKind.IP, value)):
+    if found := list(parse_entities(EntityKind.IP, value)):
         yield from found
-    elif place := _PLACE.fullmatch(value):
-        yield from entity_of(EntityKind.DOMAIN, place[1])
+    elif place := _LOCATION.fullmatch(value):
+        yield from parse_entity(EntityKind.DOMAIN, place[1])
 
 
-def users(name: str | None, domain: str | None = None, upn: str | None = None) -> Iterator[Entity]:
+def parse_user(
+    name: str | None, domain: str | None = None, upn: str | None = None
+) -> Iterator[Entity]:
     r"""Yield an account as each log calls it: `alice@example.com`, `EXAMPLE\alice`, or `alice`."""
     is_whole = {"@", "\\"} & set(name or "")
     if upn and "@" in upn:
-        yield from entity_of(EntityKind.USER, upn)
+        yield from parse_entity(EntityKind.USER, upn)
     if name and domain and not is_whole:
-        yield from entity_of(EntityKind.USER, f"{domain}\\{name}")
+        yield from parse_entity(EntityKind.USER, f"{domain}\\{name}")
     elif name and (is_whole or "@" not in (upn or "")):
-        yield from entity_of(EntityKind.USER, name)
+        yield from parse_entity(EntityKind.USER, name)
 
 
-def host(name: str | None, domain: str | None = None) -> Iterator[Entity]:
+def parse_machine(name: str | None, domain: str | None = None) -> Iterator[Entity]:
     """Yield a machine by its whole name, as far as it is told."""
     if name:
         whole = f"{name}.{domain}" if domain and "." not in name else name
-        yield from entity_of(EntityKind.HOST, whole)
+        yield from parse_entity(EntityKind.HOST, whole)
 
 
-def file(folder: str | None, name: str | None) -> Iterator[Entity]:
+def parse_file(folder: str | None, name: str | None) -> Iterator[Entity]:
     """Yield a file by its path, as far as it is told; `folder` may hold its name already."""
     if not name:
         return

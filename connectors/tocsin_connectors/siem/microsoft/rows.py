@@ -10,39 +10,43 @@ from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, SiemEvent, parse_json
 from tocsin_connectors.siem.microsoft.kql import AT, FROM, RECORD
-from tocsin_connectors.siem.microsoft.naming import entity_of
-from tocsin_connectors.siem.microsoft.tables import Column, Table
-from tocsin_connectors.siem.records import number, text, union, utc
-from tocsin_connectors.siem.relating import related
+from tocsin_connectors.siem.microsoft.naming import parse_entity
+from tocsin_connectors.siem.microsoft.tables import LogColumn, LogTable
+from tocsin_connectors.siem.records import number, parse_utc, text, union
+from tocsin_connectors.siem.relating import relate
 
-Row = Mapping[str, Any]
-Mentioned = Callable[[Any], Iterable[Entity]]
+LogRow = Mapping[str, Any]
+EntityReader = Callable[[Any], Iterable[Entity]]
 """Returns the entities that a column names in JSON of the product's own."""
 
 
-def event_of(row: Row, tables: Mapping[str, Table], asked: Entity, read: Mentioned) -> SiemEvent:
+def build_event(
+    row: LogRow, tables: Mapping[str, LogTable], asked: Entity, read: EntityReader
+) -> SiemEvent:
     """Return the event that a row is.
 
     Raises ValueError for a row that cannot be understood, or that does not name what was asked for.
     """
-    table, record = tables.get(str(row.get(FROM))), _object(row.get(RECORD))
+    table, record = tables.get(str(row.get(FROM))), _parse_object(row.get(RECORD))
     if table is None:
         raise ValueError(f"{FROM} is of no table that was asked: {row.get(FROM)!r:.60}")
-    at = utc(str(row.get(AT)))
-    entities = union([_named(record, table, asked), _mentioned(record, table, read, asked)])
+    at = parse_utc(str(row.get(AT)))
+    entities = union(
+        [_find_named(record, table, asked), _find_mentioned(record, table, read, asked)]
+    )
     if asked not in entities:
         raise ValueError("it does not name what was asked for")
     return SiemEvent(
-        external_id=text(record, "_ItemId") or _digest(table, at, record),
+        external_id=text(record, "_ItemId") or _build_digest(table, at, record),
         occurred_at=at,
-        summary=" ".join(_summary(record, table).split()),
+        summary=" ".join(_summarize(record, table).split()),
         entities=entities,
-        relations=union([_relations(record, table, asked, at)]),
-        fields={"table": table.name, **dict(_shown(record, table.shown))},
+        relations=union([_find_relations(record, table, asked, at)]),
+        fields={"table": table.name, **dict(_select_fields(record, table.shown))},
     )
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _parse_object(value: Any) -> dict[str, Any]:
     """Return the object that a dynamic value is, which may be written as a text."""
     if isinstance(value, str):
         value = parse_json(value.encode())
@@ -52,68 +56,72 @@ def _object(value: Any) -> dict[str, Any]:
     raise ValueError(f"{RECORD} is no object: {value!r:.60}")
 
 
-def _named(record: dict[str, Any], table: Table, asked: Entity) -> Iterator[Entity]:
+def _find_named(record: dict[str, Any], table: LogTable, asked: Entity) -> Iterator[Entity]:
     for kind, columns in table.columns.items():
         for column in columns:
-            yield from _in_column(record, kind, column, asked)
+            yield from _find_in_column(record, kind, column, asked)
 
 
-def _mentioned(
-    record: dict[str, Any], table: Table, read: Mentioned, asked: Entity
+def _find_mentioned(
+    record: dict[str, Any], table: LogTable, read: EntityReader, asked: Entity
 ) -> Iterator[Entity]:
     columns = union(table.mentions.values())
     for column in columns:
-        yield from (_as_asked(it, asked) for it in read(record.get(str(column))))
+        yield from (_use_queried_spelling(it, asked) for it in read(record.get(str(column))))
 
 
-def _in_column(
-    record: dict[str, Any], kind: EntityKind, column: Column, asked: Entity
+def _find_in_column(
+    record: dict[str, Any], kind: EntityKind, column: LogColumn, asked: Entity
 ) -> Iterator[Entity]:
-    value = _value(record, column)
+    value = _get_value(record, column)
     if not value:
         return
     if kind is asked.kind and value.casefold() == asked.value.casefold():
         yield asked  # whatever form it has, it is what the row was found by
     else:
-        yield from (_as_asked(it, asked) for it in entity_of(kind, value))
+        yield from (_use_queried_spelling(it, asked) for it in parse_entity(kind, value))
 
 
-def _value(record: dict[str, Any], column: Column) -> str | None:
+def _get_value(record: dict[str, Any], column: LogColumn) -> str | None:
     if isinstance(column, str):
         return text(record, column)
     domain, name = (text(record, it) for it in column)
     return f"{domain}\\{name}" if domain and name else name
 
 
-def _as_asked(found: Entity, asked: Entity) -> Entity:
+def _use_queried_spelling(found: Entity, asked: Entity) -> Entity:
     """Return the entity as it was asked for, where it differs in nothing but its case."""
     same = (found.kind, found.value.casefold()) == (asked.kind, asked.value.casefold())
     return asked if same else found
 
 
-def _relations(
-    record: dict[str, Any], table: Table, asked: Entity, at: datetime
+def _find_relations(
+    record: dict[str, Any], table: LogTable, asked: Entity, at: datetime
 ) -> Iterator[Relation]:
     for tie in table.ties:
         if tie.only is None or text(record, tie.only[0]) == tie.only[1]:
-            ends = (_all_in(record, table, it, asked) for it in (tie.source, tie.target))
-            yield from related(next(ends), tie.type, next(ends), at)
+            ends = (
+                _find_all_in_column(record, table, it, asked) for it in (tie.source, tie.target)
+            )
+            yield from relate(next(ends), tie.type, next(ends), at)
 
 
-def _all_in(
-    record: dict[str, Any], table: Table, column: Column, asked: Entity
+def _find_all_in_column(
+    record: dict[str, Any], table: LogTable, column: LogColumn, asked: Entity
 ) -> tuple[Entity, ...]:
     kinds = [kind for kind, columns in table.columns.items() if column in columns]
-    return union(_in_column(record, kind, column, asked) for kind in kinds)
+    return union(_find_in_column(record, kind, column, asked) for kind in kinds)
 
 
-def _summary(record: dict[str, Any], table: Table) -> str:
+def _summarize(record: dict[str, Any], table: LogTable) -> str:
     """Say what a row tells: `logon: LogonSuccess, RemoteInteractive, alice`."""
-    said = [str(value) for _, value in _shown(record, table.shown)]
+    said = [str(value) for _, value in _select_fields(record, table.shown)]
     return f"{table.what}: {', '.join(said)}" if said else table.what
 
 
-def _shown(record: dict[str, Any], columns: Iterable[str]) -> Iterator[tuple[str, str | int]]:
+def _select_fields(
+    record: dict[str, Any], columns: Iterable[str]
+) -> Iterator[tuple[str, str | int]]:
     for column in columns:
         value = text(record, column)
         found = value if value is not None else number(record, column)
@@ -121,7 +129,7 @@ def _shown(record: dict[str, Any], columns: Iterable[str]) -> Iterator[tuple[str
             yield column, found
 
 
-def _digest(table: Table, at: datetime, record: dict[str, Any]) -> str:
+def _build_digest(table: LogTable, at: datetime, record: dict[str, Any]) -> str:
     """Return what names a row that has no id of its own: rows do not change."""
     content = json.dumps([table.name, at.isoformat(), record], sort_keys=True)
     return sha256(content.encode()).hexdigest()[:24]

@@ -9,41 +9,45 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from tocsin import Entity, EntityKind, Refused, SiemEvent, TryLater, Window
-from tocsin_connectors.siem.microsoft.kql import search
-from tocsin_connectors.siem.microsoft.rows import Mentioned, Row, event_of
-from tocsin_connectors.siem.microsoft.tables import Table
+from tocsin_connectors.siem.microsoft.kql import build_search_query
+from tocsin_connectors.siem.microsoft.rows import EntityReader, LogRow, build_event
+from tocsin_connectors.siem.microsoft.tables import LogTable
 
 _WORD = re.compile(r"\w+")
-_UNRESOLVED = re.compile(r"[Ff]ailed to resolve[^'\"]*['\"\\]+(\w+)")
+_UNRESOLVED_NAME = re.compile(r"[Ff]ailed to resolve[^'\"]*['\"\\]+(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LogRows:
     """What a query was answered."""
 
-    rows: Sequence[Row]
+    rows: Sequence[LogRow]
     lacking: str | None = None
     """Why that is not all."""
 
 
-Run = Callable[[str, Window], Awaitable[Rows]]
+QueryRunner = Callable[[str, Window], Awaitable[LogRows]]
 """Runs a query over a window; raises what `Api.request` raises."""
 
 
-def kinds_of(tables: Iterable[Table]) -> frozenset[EntityKind]:
+def list_entity_kinds(tables: Iterable[LogTable]) -> frozenset[EntityKind]:
     """Return what some tables can be asked for."""
     return frozenset(kind for it in tables for kind in (*it.columns, *it.mentions))
 
 
-def _nothing(_: object) -> Iterable[Entity]:
+def _read_nothing(_: object) -> Iterable[Entity]:
     return ()
 
 
-class Searcher:
+class LogTableSearcher:
     """Finds events in some tables."""
 
     def __init__(
-        self, tables: Iterable[Table], time: str, run: Run, read: Mentioned = _nothing
+        self,
+        tables: Iterable[LogTable],
+        time: str,
+        run: QueryRunner,
+        read: EntityReader = _read_nothing,
     ) -> None:
         """Keep what is needed; `time` is the column that all of the tables have their time in."""
         self._tables = {table.name: table for table in tables}
@@ -60,7 +64,7 @@ class Searcher:
 
         Raises `TryLater` at the end where that is not all that there is.
         """
-        answer = await self._ask(entity, window, limit) if entity.value else Rows(())
+        answer = await self._ask(entity, window, limit) if entity.value else LogRows(())
         for row in answer.rows[:limit]:
             event = self._event(row, entity)
             if event is not None and event.occurred_at in window:
@@ -69,22 +73,22 @@ class Searcher:
         if reasons := [it for it in lacking if it]:
             raise TryLater(f"the logs were searched in part only: {'; '.join(reasons)}")
 
-    def _event(self, row: Row, asked: Entity) -> SiemEvent | None:
+    def _event(self, row: LogRow, asked: Entity) -> SiemEvent | None:
         """Return the event that a row is; None where it cannot be understood."""
         with suppress(ValueError):
-            return event_of(row, self._tables, asked, self._read)
+            return build_event(row, self._tables, asked, self._read)
         return None
 
-    async def _ask(self, entity: Entity, window: Window, limit: int) -> Rows:
+    async def _ask(self, entity: Entity, window: Window, limit: int) -> LogRows:
         """Return what the tables answer that can be asked."""
-        while query := search(self._tables.values(), self._time, entity, window, limit):
+        while query := build_search_query(self._tables.values(), self._time, entity, window, limit):
             asked = frozenset(self._tables)
             try:
                 return await self._run(query, window)
             except Refused as refused:
                 if not self._learn_from(refused, asked):
                     raise
-        return Rows(())
+        return LogRows(())
 
     def _learn_from(self, refused: Refused, asked: frozenset[str]) -> bool:
         """Return whether there is one table less to ask than were asked, since the answer names it.
@@ -95,7 +99,7 @@ class Searcher:
         if refused.status != HTTPStatus.BAD_REQUEST:
             return False
         words = refused.response.decode(errors="replace")
-        unknown = asked & set(_UNRESOLVED.findall(words))
+        unknown = asked & set(_UNRESOLVED_NAME.findall(words))
         named = asked & set(_WORD.findall(words))
         if not unknown and len(named) == 1:
             self._left_out |= named

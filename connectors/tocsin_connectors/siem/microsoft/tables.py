@@ -7,33 +7,33 @@ from dataclasses import dataclass, field
 
 from tocsin import EntityKind, RelationType
 
-Column = str | tuple[str, str]
+LogColumn = str | tuple[str, str]
 """A column or, of an account whose domain is in a column of its own, both: the domain first."""
-Columns = Mapping[EntityKind, tuple[Column, ...]]
+EntityColumns = Mapping[EntityKind, tuple[LogColumn, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class ColumnRelation:
     """That what one column names has to do with what another names."""
 
-    source: Column
+    source: LogColumn
     type: RelationType
-    target: Column
+    target: LogColumn
     only: tuple[str, str] | None = None
     """Only where this column has this value, such as `ActionType` and `LogonSuccess`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class LogTable:
     """One table."""
 
     name: str
     what: str
     """What a row of it is, in words: `a sign-in`."""
-    columns: Columns
+    columns: EntityColumns
     """Those that name an entity, and nothing else, by its kind."""
-    mentions: Columns = field(default_factory=dict)
+    mentions: EntityColumns = field(default_factory=dict)
     """Those that have JSON in which entities are named."""
     shown: tuple[str, ...] = ()
     """Those that say what happened, the most important first."""
-    ties: tuple[Tie, ...] = ()
+    ties: tuple[ColumnRelation, ...] = ()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Severity
-from tocsin_connectors.siem.records import text, utc
+from tocsin_connectors.siem.records import parse_utc, text
 
 # https://learn.microsoft.com/rest/api/securityinsights/incidents/get#incidentseverity and
 # https://learn.microsoft.com/graph/api/resources/security-incident
@@ -21,12 +21,12 @@ _NEVER = "0001-"
 """How .NET writes a time that was never set."""
 
 
-def severity_of(word: str | None) -> Severity | None:
+def parse_severity(word: str | None) -> Severity | None:
     """Return the severity that a word means, None for any other, such as `unknown`."""
     return _SEVERITIES.get((word or "").casefold())
 
 
-def time_at(record: dict[str, Any], member: str) -> datetime | None:
+def parse_time(record: dict[str, Any], member: str) -> datetime | None:
     """Return the time at a member, None where it was never set; ValueError where it is no time."""
     moment = text(record, member)
-    return utc(moment) if moment and not moment.startswith(_NEVER) else None
+    return parse_utc(moment) if moment and not moment.startswith(_NEVER) else None

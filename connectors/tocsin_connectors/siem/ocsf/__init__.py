@@ -7,9 +7,9 @@ from typing import Any
 
 from tocsin import Incident, Provider, SiemEvent, hookimpl
 from tocsin_connectors.siem.files import FileProvider
-from tocsin_connectors.siem.ocsf.events import event_of, occurred_at
-from tocsin_connectors.siem.ocsf.findings import CLASSES, incident_of
-from tocsin_connectors.siem.records import described, number
+from tocsin_connectors.siem.ocsf.events import build_event, parse_event_time
+from tocsin_connectors.siem.ocsf.findings import CLASSES, build_incident
+from tocsin_connectors.siem.records import describe_value, number
 
 
 class Ocsf(FileProvider):
@@ -22,18 +22,18 @@ class Ocsf(FileProvider):
         """
         kind = number(record, "class_uid")
         if kind is None:
-            raise ValueError(f"class_uid is {described(record.get('class_uid'))}")
+            raise ValueError(f"class_uid is {describe_value(record.get('class_uid'))}")
         if kind not in CLASSES:
             return None
-        return incident_of(record)
+        return build_incident(record)
 
-    def time_of(self, record: dict[str, Any]) -> datetime:
+    def event_time(self, record: dict[str, Any]) -> datetime:
         """Return the record's time; ValueError where there is no usable one."""
-        return occurred_at(record)
+        return parse_event_time(record)
 
     def to_event(self, record: dict[str, Any]) -> SiemEvent:
         """Return what a record of any class tells of; ValueError where a usable time is missing."""
-        return event_of(record)
+        return build_event(record)
 
 
 @hookimpl

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.records import child, children, named, number, text, texts
+from tocsin_connectors.siem.records import child, children, number, parse_host, text, texts
 
-_DEEPEST = 12  # lists count too
+_MAX_DEPTH = 12  # lists count too
 
 _OBSERVABLES = {
     1: EntityKind.HOST,
@@ -63,7 +63,7 @@ _OBJECTS: dict[str, dict[str, EntityKind]] = {
 }
 """By the name of an object: which of its fields name an entity, and of what kind."""
 
-_ELSEWHERE = frozenset({"observables", "metadata", "enrichments", "unmapped", "raw_data"})
+_SKIPPED_MEMBERS = frozenset({"observables", "metadata", "enrichments", "unmapped", "raw_data"})
 """Members that speak of the record, and not of what happened."""
 
 _FORMS = {
@@ -74,25 +74,25 @@ _FORMS = {
 _TECHNIQUE = re.compile(r"T\d{4}(\.\d{3})?")
 
 
-def entities_of(record: dict[str, Any]) -> Iterator[Entity]:
+def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
     """Yield everything that the record names; what cannot be one is left out."""
     for observable in children(record, "observables"):
         kind = _OBSERVABLES.get(number(observable, "type_id") or 0)
         if kind and (value := text(observable, "value")):
-            yield from _entity(kind, value)
+            yield from _parse_entity(kind, value)
     for key in ("evidences", "resources", "device", "actor", "vulnerabilities"):
-        yield from _inside(key, record.get(key), _DEEPEST)
+        yield from _find_nested(key, record.get(key), _MAX_DEPTH)
 
 
-def named_anywhere(record: dict[str, Any]) -> Iterator[Entity]:
+def find_all_entities(record: dict[str, Any]) -> Iterator[Entity]:
     """Yield what a record of any class names, wherever in it an object stands that says so."""
-    yield from entities_of(record)
+    yield from find_entities(record)
     for key, value in record.items():
-        if key not in _ELSEWHERE:
-            yield from _inside(key, value, _DEEPEST)
+        if key not in _SKIPPED_MEMBERS:
+            yield from _find_nested(key, value, _MAX_DEPTH)
 
 
-def techniques_of(record: dict[str, Any], details: list[dict[str, Any]]) -> Iterator[str]:
+def find_techniques(record: dict[str, Any], details: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the ATT&CK ids that the finding names, of sub-techniques where it has them."""
     for holder in [*details, record]:
         for attack in children(holder, "attacks"):
@@ -102,23 +102,23 @@ def techniques_of(record: dict[str, Any], details: list[dict[str, Any]]) -> Iter
                 yield uid
 
 
-def _inside(key: str, value: object, deepest: int) -> Iterator[Entity]:
+def _find_nested(key: str, value: object, deepest: int) -> Iterator[Entity]:
     if not deepest:
         return
     if isinstance(value, list):
         for item in value:
-            yield from _inside(key, item, deepest - 1)
+            yield from _find_nested(key, item, deepest - 1)
     elif isinstance(value, dict):
         for field, kind in _OBJECTS.get(key, {}).items():
             for name in texts(value, field):
-                yield from _entity(kind, name)
+                yield from _parse_entity(kind, name)
         for field, inner in value.items():
-            yield from _inside(field, inner, deepest - 1)
+            yield from _find_nested(field, inner, deepest - 1)
 
 
-def _entity(kind: EntityKind, value: str) -> Iterator[Entity]:
+def _parse_entity(kind: EntityKind, value: str) -> Iterator[Entity]:
     if kind in {EntityKind.HOST, EntityKind.DOMAIN, EntityKind.IP}:
-        yield from named(value, kind)
+        yield from parse_host(value, kind)
     elif kind not in _FORMS:
         yield Entity(kind, value)
     elif match := _FORMS[kind].search(value):

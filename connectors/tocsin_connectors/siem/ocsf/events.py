@@ -7,24 +7,24 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
-from tocsin_connectors.siem.ocsf.entities import named_anywhere
-from tocsin_connectors.siem.ocsf.findings import time_of
+from tocsin_connectors.siem.ocsf.entities import find_all_entities
+from tocsin_connectors.siem.ocsf.findings import parse_time
 from tocsin_connectors.siem.records import (
     child,
     children,
-    chosen,
-    named,
     number,
+    parse_host,
+    select_fields,
     text,
     texts,
     union,
 )
-from tocsin_connectors.siem.relating import related
+from tocsin_connectors.siem.relating import relate
 
 _AUTHENTICATION, _PROCESS_ACTIVITY = 3002, 1007
 _LOGON = 1  # the value of activity_id
-_ANSWERS = ("A", "AAAA", "CNAME")
-_FIELDS = (
+_ANSWER_TYPES = ("A", "AAAA", "CNAME")
+_EVENT_FIELDS = (
     *("class_name", "activity_name", "severity", "status", "status_detail", "message"),
     *("disposition", "action", "finding_info.title", "src_endpoint.ip", "src_endpoint.port"),
     *("src_endpoint.hostname", "dst_endpoint.ip", "dst_endpoint.port", "dst_endpoint.hostname"),
@@ -38,72 +38,74 @@ _FIELDS = (
 """What an analyst would look at."""
 
 
-def occurred_at(record: dict[str, Any]) -> datetime:
+def parse_event_time(record: dict[str, Any]) -> datetime:
     """Return when what a record tells of was; ValueError where it does not say."""
-    if moment := time_of(record, "time"):
+    if moment := parse_time(record, "time"):
         return moment
     raise ValueError("time is missing or not a time")
 
 
-def event_of(record: dict[str, Any]) -> SiemEvent:
+def build_event(record: dict[str, Any]) -> SiemEvent:
     """Return what a record tells of; ValueError where it does not say when that was."""
-    at = occurred_at(record)
-    answers = _answers(record)
+    at = parse_event_time(record)
+    answers = _find_answers(record)
     own = text(child(record, "metadata"), "uid") or text(child(record, "finding_info"), "uid")
     return SiemEvent(
         external_id=own,
         occurred_at=at,
-        summary=" ".join(_summary(record).split()),
-        entities=union([named_anywhere(record), answers]),
-        relations=union([_relations(record, answers, at)]),
-        fields=chosen(record, _FIELDS),
+        summary=" ".join(_summarize(record).split()),
+        entities=union([find_all_entities(record), answers]),
+        relations=union([_find_relations(record, answers, at)]),
+        fields=select_fields(record, _EVENT_FIELDS),
     )
 
 
-def _summary(record: dict[str, Any]) -> str:
+def _summarize(record: dict[str, Any]) -> str:
     """Say what happened: `Network Activity, Open: 192.0.2.7 to 198.51.100.9`."""
     kinds = [text(record, "class_name") or f"OCSF class {number(record, 'class_uid')}"]
     kinds += filter(None, [text(record, "activity_name")])
     title = text(child(record, "finding_info"), "title")
-    said = text(record, "message") or title or " to ".join(_ends(record))
+    said = text(record, "message") or title or " to ".join(_list_endpoints(record))
     return ", ".join(kinds) + (f": {said}" if said else "")
 
 
-def _ends(record: dict[str, Any]) -> Iterator[str]:
+def _list_endpoints(record: dict[str, Any]) -> Iterator[str]:
     for key in ("src_endpoint", "dst_endpoint"):
         endpoint = child(record, key)
         if name := text(endpoint, "ip") or text(endpoint, "hostname"):
             yield name
 
 
-def _answers(record: dict[str, Any]) -> tuple[Entity, ...]:
+def _find_answers(record: dict[str, Any]) -> tuple[Entity, ...]:
     """Return the addresses and names that a name was said to stand for."""
-    answers = (it for it in children(record, "answers") if text(it, "type") in _ANSWERS)
-    return union(named(text(it, "rdata") or "", EntityKind.DOMAIN) for it in answers)
+    answers = (it for it in children(record, "answers") if text(it, "type") in _ANSWER_TYPES)
+    return union(parse_host(text(it, "rdata") or "", EntityKind.DOMAIN) for it in answers)
 
 
-def _relations(
+def _find_relations(
     record: dict[str, Any], answers: tuple[Entity, ...], at: datetime
 ) -> Iterator[Relation]:
-    source, target = (_endpoint(child(record, key)) for key in ("src_endpoint", "dst_endpoint"))
-    device, query = _endpoint(child(record, "device")), child(record, "query")
-    asked = list(named(text(query, "hostname") or "", EntityKind.DOMAIN))
-    yield from related(source, RelationType.CONNECTED_TO, target, at)
-    yield from related(source or device, RelationType.RELATED_TO, asked, at)
-    yield from related(asked, RelationType.RESOLVES_TO, answers, at)
+    source, target = (
+        _find_endpoint(child(record, key)) for key in ("src_endpoint", "dst_endpoint")
+    )
+    device, query = _find_endpoint(child(record, "device")), child(record, "query")
+    asked = list(parse_host(text(query, "hostname") or "", EntityKind.DOMAIN))
+    yield from relate(source, RelationType.CONNECTED_TO, target, at)
+    yield from relate(source or device, RelationType.RELATED_TO, asked, at)
+    yield from relate(asked, RelationType.RESOLVES_TO, answers, at)
     kind, activity = number(record, "class_uid"), number(record, "activity_id")
-    if kind == _AUTHENTICATION and activity == _LOGON and _succeeded(record):
-        user = _names(child(record, "user"), EntityKind.USER)
-        yield from related(user, RelationType.LOGGED_ON_TO, target or device, at)
+    if kind == _AUTHENTICATION and activity == _LOGON and _is_successful(record):
+        user = _find_named(child(record, "user"), EntityKind.USER)
+        yield from relate(user, RelationType.LOGGED_ON_TO, target or device, at)
     if kind == _PROCESS_ACTIVITY:
-        process = _names(child(record, "process"), EntityKind.PROCESS)
-        parent = _names(child(child(record, "actor"), "process"), EntityKind.PROCESS)
-        yield from related(process, RelationType.EXECUTED_ON, device, at)
-        yield from related(parent, RelationType.STARTED, process, at)
-    yield from _transfers(record, at)
+        process = _find_named(child(record, "process"), EntityKind.PROCESS)
+        parent = _find_named(child(child(record, "actor"), "process"), EntityKind.PROCESS)
+        yield from relate(process, RelationType.EXECUTED_ON, device, at)
+        yield from relate(parent, RelationType.STARTED, process, at)
+    yield from _find_transfers(record, at)
 
 
-def _transfers(record: dict[str, Any], at: datetime) -> Iterator[Relation]:
+def _find_transfers(record: dict[str, Any], at: datetime) -> Iterator[Relation]:
     """Yield where a file came from, and who wrote to whom."""
     request = child(record, "http_request")
     url = text(child(request, "url"), "url_string") or text(child(record, "url"), "url_string")
@@ -111,26 +113,26 @@ def _transfers(record: dict[str, Any], at: datetime) -> Iterator[Relation]:
         hashes = (text(it, "value") for it in children(child(record, "file"), "hashes"))
         files = [Entity(EntityKind.FILE_HASH, value) for value in hashes if value]
         page = [Entity(EntityKind.URL, url)]
-        yield from related(files, RelationType.DOWNLOADED_FROM, page, at)
+        yield from relate(files, RelationType.DOWNLOADED_FROM, page, at)
     mail = child(record, "email")
     sender, receivers = (
         [Entity(EntityKind.EMAIL, value) for value in texts(mail, key) if "@" in value]
         for key in ("from", "to")
     )
-    yield from related(sender, RelationType.SENT_TO, receivers, at)
+    yield from relate(sender, RelationType.SENT_TO, receivers, at)
 
 
-def _succeeded(record: dict[str, Any]) -> bool:
+def _is_successful(record: dict[str, Any]) -> bool:
     """Return whether something was done, and not merely tried; 2 stands for a failure."""
     return number(record, "status_id") != 2  # noqa: PLR2004 - as the schema's dictionary has it
 
 
-def _endpoint(endpoint: dict[str, Any]) -> list[Entity]:
+def _find_endpoint(endpoint: dict[str, Any]) -> list[Entity]:
     """Return what an endpoint is called: its address, or else its name."""
-    address = list(named(text(endpoint, "ip") or "", EntityKind.IP))
-    return address or list(named(text(endpoint, "hostname") or "", EntityKind.HOST))
+    address = list(parse_host(text(endpoint, "ip") or "", EntityKind.IP))
+    return address or list(parse_host(text(endpoint, "hostname") or "", EntityKind.HOST))
 
 
-def _names(holder: dict[str, Any], kind: EntityKind) -> list[Entity]:
+def _find_named(holder: dict[str, Any], kind: EntityKind) -> list[Entity]:
     name = text(holder, "name")
     return [Entity(kind, name)] if name else []

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tocsin import Alert, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.ocsf.entities import entities_of, techniques_of
-from tocsin_connectors.siem.records import child, children, number, text, union, utc
+from tocsin_connectors.siem.ocsf.entities import find_entities, find_techniques
+from tocsin_connectors.siem.records import child, children, number, parse_utc, text, union
 
 _DETECTION_FINDING, _INCIDENT_FINDING = 2004, 2005
 _CLOSE = 3  # the value of activity_id
@@ -54,35 +54,35 @@ _UNITS = ((1e11, 1), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9))
 """Up to which size a number counts seconds, milli-, micro- and nanoseconds: until the year 5138."""
 
 
-def incident_of(record: dict[str, Any]) -> Incident:
+def build_incident(record: dict[str, Any]) -> Incident:
     """Return the finding's incident; ValueError where an identity or a time is missing."""
-    details = _details(record)
-    severity, occurred_at = _severity(record), _occurred_at(record, details)
-    external_id = _external_id(record, details)
+    details = _list_details(record)
+    severity, occurred_at = _parse_severity(record), _parse_occurrence(record, details)
+    external_id = _get_external_id(record, details)
     first = details[0] if details else {}
     return Incident(
         external_id=external_id,
         title=text(first, "title") or text(record, "message") or f"OCSF finding {external_id}",
-        description=_description(record, first),
+        description=_describe(record, first),
         severity=severity or Severity.MEDIUM,
-        raw_severity=_raw(record, "severity"),
+        raw_severity=_get_raw(record, "severity"),
         severity_assumed=severity is None,
-        status=_status(record),
-        raw_status=_raw(record, "status"),
+        status=_parse_status(record),
+        raw_status=_get_raw(record, "status"),
         occurred_at=occurred_at,
-        changed_at=_changed_at(record, details),
-        source_url=_source_url(record, first),
-        techniques=union([techniques_of(record, details)]),
-        entities=union([entities_of(record)]),
-        alerts=tuple(_alerts(record, severity or Severity.MEDIUM, occurred_at)),
+        changed_at=_parse_change_time(record, details),
+        source_url=_get_source_url(record, first),
+        techniques=union([find_techniques(record, details)]),
+        entities=union([find_entities(record)]),
+        alerts=tuple(_build_alerts(record, severity or Severity.MEDIUM, occurred_at)),
     )
 
 
-def _details(record: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_details(record: dict[str, Any]) -> list[dict[str, Any]]:
     return [*children(record, "finding_info"), *children(record, "finding_info_list")]
 
 
-def _external_id(record: dict[str, Any], details: list[dict[str, Any]]) -> str:
+def _get_external_id(record: dict[str, Any], details: list[dict[str, Any]]) -> str:
     own = text(child(record, "finding_info"), "uid") or text(child(record, "metadata"), "uid")
     if own:
         return own
@@ -92,12 +92,12 @@ def _external_id(record: dict[str, Any], details: list[dict[str, Any]]) -> str:
     raise ValueError("finding_info.uid and metadata.uid are missing")
 
 
-def _severity(record: dict[str, Any]) -> Severity | None:
+def _parse_severity(record: dict[str, Any]) -> Severity | None:
     known = _SEVERITIES.get(number(record, "severity_id") or 0)
     return known or _SEVERITY_WORDS.get((text(record, "severity") or "").casefold())
 
 
-def _status(record: dict[str, Any]) -> IncidentStatus:
+def _parse_status(record: dict[str, Any]) -> IncidentStatus:
     of_class = _STATUSES.get(number(record, "class_uid") or 0, {})
     by_word = _STATUS_WORDS.get((text(record, "status") or "").casefold())
     is_closing = number(record, "activity_id") == _CLOSE
@@ -105,64 +105,71 @@ def _status(record: dict[str, Any]) -> IncidentStatus:
     return of_class.get(number(record, "status_id") or 0) or by_word or by_activity
 
 
-def _raw(record: dict[str, Any], key: str) -> str | None:
+def _get_raw(record: dict[str, Any], key: str) -> str | None:
     value = number(record, f"{key}_id")
     return text(record, key) or (None if value is None else str(value))
 
 
-def _description(record: dict[str, Any], first: dict[str, Any]) -> str:
+def _describe(record: dict[str, Any], first: dict[str, Any]) -> str:
     return text(first, "desc") or text(record, "desc") or text(record, "message") or ""
 
 
-def _source_url(record: dict[str, Any], first: dict[str, Any]) -> str | None:
+def _get_source_url(record: dict[str, Any], first: dict[str, Any]) -> str | None:
     url = text(record, "src_url") or text(first, "src_url")
     return url if url and url.startswith(("https://", "http://")) else None
 
 
-def _occurred_at(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime:
-    begun = [time_of(record, "start_time")]
-    begun += [time_of(item, key) for item in details for key in ("first_seen_time", "created_time")]
+def _parse_occurrence(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime:
+    begun = [parse_time(record, "start_time")]
+    begun += [
+        parse_time(item, key) for item in details for key in ("first_seen_time", "created_time")
+    ]
     if known := [moment for moment in begun if moment]:
         return min(known)
-    if moment := time_of(record, "time"):
+    if moment := parse_time(record, "time"):
         return moment
     raise ValueError("time is missing or not a time")
 
 
-def _changed_at(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime | None:
-    times = [time_of(record, "time"), *(time_of(detail, "modified_time") for detail in details)]
+def _parse_change_time(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime | None:
+    times = [
+        parse_time(record, "time"),
+        *(parse_time(detail, "modified_time") for detail in details),
+    ]
     return max((moment for moment in times if moment), default=None)
 
 
-def time_of(record: dict[str, Any], key: str) -> datetime | None:
+def parse_time(record: dict[str, Any], key: str) -> datetime | None:
     """Return the time at `key`, or at its twin in words; None where there is no usable one."""
     for name in (f"{key}_dt", key):
         value = record.get(name)
         try:
             if isinstance(value, str):
-                return utc(value)
+                return parse_utc(value)
             if isinstance(value, int | float) and not isinstance(value, bool):
-                return _from_number(value)
+                return _parse_number(value)
         except ValueError:
             continue
     return None
 
 
-def _from_number(value: float) -> datetime:
+def _parse_number(value: float) -> datetime:
     for limit, unit in _UNITS:
         if 0 < value < limit:
             return datetime.fromtimestamp(value / unit, UTC)
     raise ValueError(f"{value} is not a time")
 
 
-def _alerts(record: dict[str, Any], severity: Severity, occurred_at: datetime) -> Iterator[Alert]:
+def _build_alerts(
+    record: dict[str, Any], severity: Severity, occurred_at: datetime
+) -> Iterator[Alert]:
     for detail in children(record, "finding_info_list"):
         if uid := text(detail, "uid"):
             yield Alert(
                 external_id=uid,
                 title=text(detail, "title") or f"OCSF finding {uid}",
                 severity=severity,
-                occurred_at=time_of(detail, "first_seen_time")
-                or time_of(detail, "created_time")
+                occurred_at=parse_time(detail, "first_seen_time")
+                or parse_time(detail, "created_time")
                 or occurred_at,
             )

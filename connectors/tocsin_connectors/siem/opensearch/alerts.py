@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from tocsin import Incident, IncidentStatus, Severity, Window
-from tocsin_connectors.siem.opensearch.step import milliseconds
-from tocsin_connectors.siem.records import described, number, text, utc
+from tocsin_connectors.siem.opensearch.step import to_milliseconds
+from tocsin_connectors.siem.records import describe_value, number, parse_utc, text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SEPARATOR = "@"
-_AT_ONCE = timedelta(seconds=1)
+_CHANGE_TOLERANCE = timedelta(seconds=1)
 # The levels of a trigger, https://docs.opensearch.org/latest/observing-your-data/alerting/triggers/
 SEVERITIES = {
     "1": Severity.CRITICAL,
@@ -29,10 +29,10 @@ STATUSES = {
     "completed": IncidentStatus.CLOSED,
     "deleted": IncidentStatus.CLOSED,
 }
-_CHANGES = ("last_notification_time", "acknowledged_time", "end_time")
+_CHANGE_TIMES = ("last_notification_time", "acknowledged_time", "end_time")
 
 
-class Name(NamedTuple):
+class AlertReference(NamedTuple):
     """What finds an alert again: the API lists by detector and time, and knows no ids."""
 
     alert: str
@@ -45,7 +45,7 @@ class Name(NamedTuple):
         return _SEPARATOR.join(map(str, self))
 
     @classmethod
-    def parse(cls, external_id: str) -> Name | None:
+    def parse(cls, external_id: str) -> AlertReference | None:
         """Return the name that an `external_id` has, None where it has none."""
         with suppress(ValueError):
             alert, detector, start = external_id.rsplit(_SEPARATOR, 2)
@@ -53,20 +53,20 @@ class Name(NamedTuple):
         return None
 
 
-def incident_of(alert: dict[str, Any], detector: str, detector_name: str | None) -> Incident:
+def build_incident(alert: dict[str, Any], detector: str, detector_name: str | None) -> Incident:
     """Return the incident of an alert of a detector.
 
     Raises ValueError where the alert has no id or no time at which it began.
     """
-    identifier, began_at = text(alert, "id"), moment(alert.get("start_time"))
+    identifier, began_at = text(alert, "id"), parse_time(alert.get("start_time"))
     if identifier is None:
-        raise ValueError(f"id is {described(alert.get('id'))}")
+        raise ValueError(f"id is {describe_value(alert.get('id'))}")
     if began_at is None:
         raise ValueError(f"start_time is no time: {alert.get('start_time')!r:.60}")
-    severity, raw = severity_of(alert)
+    severity, raw = parse_severity(alert)
     state = text(alert, "state")
     return Incident(
-        external_id=str(Name(identifier, detector, milliseconds(began_at))),
+        external_id=str(AlertReference(identifier, detector, to_milliseconds(began_at))),
         external_number=identifier,
         title=text(alert, "trigger_name") or "OpenSearch alert",
         description=_description(alert, detector_name),
@@ -74,55 +74,55 @@ def incident_of(alert: dict[str, Any], detector: str, detector_name: str | None)
         raw_severity=raw,
         severity_assumed=severity is None,
         status=STATUSES.get((state or "").casefold(), IncidentStatus.NEW),
-        raw_status=state or _worded(alert.get("state")),
+        raw_status=state or _number_text(alert.get("state")),
         occurred_at=began_at,
-        changed_at=changed_at(alert),
+        changed_at=parse_change_time(alert),
     )
 
 
-def severity_of(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
+def parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
     """Return how bad an alert is, None where that is not known, and the trigger's own word."""
-    raw = text(alert, "severity") or _worded(alert.get("severity"))
+    raw = text(alert, "severity") or _number_text(alert.get("severity"))
     return SEVERITIES.get(raw or ""), raw
 
 
-def changed_at(alert: dict[str, Any]) -> datetime | None:
+def parse_change_time(alert: dict[str, Any]) -> datetime | None:
     """Return when an alert began, was told of, acknowledged or ended last; None without a time."""
-    return max(_times(alert), default=None)
+    return max(_parse_times(alert), default=None)
 
 
 def has_changed_in(alert: dict[str, Any], window: Window) -> bool:
     """Return whether something has become of an alert in a window, since it began."""
-    began_at, last = moment(alert.get("start_time")), changed_at(alert)
+    began_at, last = parse_time(alert.get("start_time")), parse_change_time(alert)
     if began_at is None or last is None:
         return False
-    return last in window and last - began_at > _AT_ONCE
+    return last in window and last - began_at > _CHANGE_TOLERANCE
 
 
-def finding_ids(alert: dict[str, Any]) -> list[str]:
+def list_finding_ids(alert: dict[str, Any]) -> list[str]:
     """Return the ids of what has raised an alert, as far as they can be asked for."""
     found = alert.get("finding_ids")
     names = found if isinstance(found, list) else [found]
     return [name for name in names if isinstance(name, str) and name and "," not in name]
 
 
-def moment(value: Any) -> datetime | None:
+def parse_time(value: Any) -> datetime | None:
     """Return the time that text or a number of milliseconds gives, None where it gives none."""
     with suppress(ValueError, OverflowError):
         if isinstance(value, str):
-            return utc(value)
+            return parse_utc(value)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return _EPOCH + timedelta(milliseconds=value)
     return None
 
 
-def _times(alert: dict[str, Any]) -> Iterator[datetime]:
-    for name in ("start_time", *_CHANGES):
-        if found := moment(alert.get(name)):
+def _parse_times(alert: dict[str, Any]) -> Iterator[datetime]:
+    for name in ("start_time", *_CHANGE_TIMES):
+        if found := parse_time(alert.get(name)):
             yield found
 
 
-def _worded(value: Any) -> str | None:
+def _number_text(value: Any) -> str | None:
     return str(found) if (found := number({"": value}, "")) is not None else None
 
 

@@ -9,16 +9,16 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from tocsin import Answer, Broken, Refused
-from tocsin_connectors.siem.indices.cluster import Cluster, found_in
-from tocsin_connectors.siem.opensearch.step import Step
+from tocsin import ApiResponse, Broken, Refused
+from tocsin_connectors.siem.indices.cluster import IndexClient, parse_search
+from tocsin_connectors.siem.opensearch.step import DetectorCursor
 from tocsin_connectors.siem.records import child, children, text, texts
 
 PLUGIN = "/_plugins/_security_analytics"
 DETECTORS, ALERTS = f"{PLUGIN}/detectors/_search", f"{PLUGIN}/alerts"
 FINDINGS = f"{PLUGIN}/findings/_search"
-MOST_DETECTORS = 1_000
-MOST_FINDINGS = 50
+MAX_DETECTORS = 1_000
+MAX_FINDINGS = 50
 """So many findings of one alert are read."""
 _NOT_FOUND = 404
 
@@ -33,7 +33,7 @@ class Detector:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class AlertRows:
     """A page of alerts, as they came."""
 
     alerts: Sequence[dict[str, Any]]
@@ -41,32 +41,32 @@ class Rows:
     server_time: datetime | None
 
 
-class Analytics:
+class SecurityAnalyticsClient:
     """Security Analytics in one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: IndexClient) -> None:
         self._cluster = cluster
 
     async def detectors(self) -> dict[str, Detector]:
         """Return, by id, the detectors that may be seen; none before the first one was made."""
-        body = {"size": MOST_DETECTORS, "query": {"match_all": {}}}
+        body = {"size": MAX_DETECTORS, "query": {"match_all": {}}}
         try:
             answer = await self._cluster.ask("POST", DETECTORS, json=body)
         except Refused as error:
             if error.status == _NOT_FOUND and b".opensearch-sap" in (error.response or b""):
                 return {}
             raise
-        found = found_in(answer, f"POST {DETECTORS}")
-        if found.total > MOST_DETECTORS:
-            raise Broken(f"there are {found.total} detectors, and {MOST_DETECTORS} can be read")
-        return {it.id: it for hit in found.hits if (it := _detector(hit))}
+        found = parse_search(answer, f"POST {DETECTORS}")
+        if found.total > MAX_DETECTORS:
+            raise Broken(f"there are {found.total} detectors, and {MAX_DETECTORS} can be read")
+        return {it.id: it for hit in found.hits if (it := _parse_detector(hit))}
 
-    async def alerts(self, step: Step, size: int) -> Rows:
+    async def alerts(self, step: DetectorCursor, size: int) -> AlertRows:
         """Return the alerts of a step."""
         answer = await self._cluster.ask("GET", ALERTS, query={**step.query, "size": size})
         match answer.json:
             case {"alerts": list(alerts), "total_alerts": int(total)} if _are_objects(alerts):
-                return Rows(alerts, total, answer.server_time)
+                return AlertRows(alerts, total, answer.server_time)
         raise Broken(f"GET {ALERTS} answered something else than alerts and their number")
 
     async def acknowledge(self, detector: str, alert: str) -> bool:
@@ -87,22 +87,22 @@ class Analytics:
         """Return the findings of these ids that there are."""
         if not names:
             return []
-        asked = ",".join(names[:MOST_FINDINGS])
-        query = {"detector_id": detector, "findingIds": asked, "size": MOST_FINDINGS}
-        return findings_in(await self._cluster.ask("GET", FINDINGS, query=query))
+        asked = ",".join(names[:MAX_FINDINGS])
+        query = {"detector_id": detector, "findingIds": asked, "size": MAX_FINDINGS}
+        return parse_findings(await self._cluster.ask("GET", FINDINGS, query=query))
 
     async def try_findings(self, detector: str) -> None:
         """Ask for one finding, to see whether that is allowed."""
         query = {"detector_id": detector, "size": 1}
-        findings_in(await self._cluster.ask("GET", FINDINGS, query=query))
+        parse_findings(await self._cluster.ask("GET", FINDINGS, query=query))
 
 
-def indices_of(detectors: Iterable[Detector]) -> str:
+def join_indices(detectors: Iterable[Detector]) -> str:
     """Return the indices that detectors look into, separated by commas."""
     return ",".join(sorted({index for detector in detectors for index in detector.indices}))
 
 
-def findings_in(answer: Answer) -> list[dict[str, Any]]:
+def parse_findings(answer: ApiResponse) -> list[dict[str, Any]]:
     """Return the findings of an answer; Broken where it is none."""
     match answer.json:
         case {"findings": list(findings), "total_findings": int()} if _are_objects(findings):
@@ -114,7 +114,7 @@ def _are_objects(values: list[Any]) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def _detector(hit: dict[str, Any]) -> Detector | None:
+def _parse_detector(hit: dict[str, Any]) -> Detector | None:
     source = child(hit, "_source")
     source = child(source, "detector") or source
     name = text(hit, "_id")

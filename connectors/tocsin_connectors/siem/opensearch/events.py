@@ -6,14 +6,14 @@ from typing import Any
 
 from tocsin import Entity, EntityKind, SiemEvent, find_in_record
 from tocsin_connectors.siem.indices.documents import (
-    in_one_line,
-    more_entities_in,
+    find_ecs_entities,
+    summarize_document,
     text_at,
     value_at,
 )
-from tocsin_connectors.siem.indices.naming import with_asked
-from tocsin_connectors.siem.opensearch.alerts import moment
-from tocsin_connectors.siem.records import described, union
+from tocsin_connectors.siem.indices.naming import include_queried_entity
+from tocsin_connectors.siem.opensearch.alerts import parse_time
+from tocsin_connectors.siem.records import describe_value, union
 
 ENTITY_FIELDS = {
     EntityKind.IP: (
@@ -38,34 +38,36 @@ ENTITY_FIELDS = {
     EntityKind.EMAIL: ("email.from.address", "email.to.address", "user.email"),
 }
 """Where documents name an entity, by its kind: ECS, and what Security Analytics maps to it."""
-_TOLD = ("message", "event.original", "log", "event.action")
-_FIELDS = (
+_SUMMARY_FIELDS = ("message", "event.original", "log", "event.action")
+_EVENT_FIELDS = (
     *("event.action", "event.outcome", "event.category", "event.code", "rule.name", "message"),
     *("source.ip", "destination.ip", "user.name", "host.name", "process.command_line", "url.full"),
 )
-_LONGEST = 500
+_MAX_TEXT_LENGTH = 500
 
 
-def event_of(hit: dict[str, Any], field: str, entity: Entity) -> SiemEvent | None:
+def build_event(hit: dict[str, Any], field: str, entity: Entity) -> SiemEvent | None:
     """Return the event that a hit is, None where it does not name the entity after all.
 
     Raises ValueError for what has no time.
     """
     document = hit.get("_source")
-    occurred_at = moment(value_at(document, field))
+    occurred_at = parse_time(value_at(document, field))
     if occurred_at is None or not isinstance(document, dict):
-        raise ValueError(f"{field} is {described(value_at(document, field))}")
-    found = union([find_in_record(document, limit=200).entities, more_entities_in(document)])
-    entities = with_asked(found, entity, document, ENTITY_FIELDS)
+        raise ValueError(f"{field} is {describe_value(value_at(document, field))}")
+    found = union([find_in_record(document, limit=200).entities, find_ecs_entities(document)])
+    entities = include_queried_entity(found, entity, document, ENTITY_FIELDS)
     if entities is None:
         return None
-    told = " ".join((text_at(document, *_TOLD) or in_one_line(document)).split())[:_LONGEST]
-    fields = {place: text_at(document, place) for place in _FIELDS}
+    told = " ".join((text_at(document, *_SUMMARY_FIELDS) or summarize_document(document)).split())[
+        :_MAX_TEXT_LENGTH
+    ]
+    fields = {place: text_at(document, place) for place in _EVENT_FIELDS}
     name = hit.get("_id")
     return SiemEvent(
         external_id=name if isinstance(name, str) else None,
         occurred_at=occurred_at,
         summary=told or "an event",
         entities=entities,
-        fields={place: text[:_LONGEST] for place, text in fields.items() if text},
+        fields={place: text[:_MAX_TEXT_LENGTH] for place, text in fields.items() if text},
     )

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tocsin import Alert, Entity, Incident, Severity, find_in_record
-from tocsin_connectors.siem.indices.documents import decoded, more_entities_in
-from tocsin_connectors.siem.opensearch.alerts import moment
+from tocsin_connectors.siem.indices.documents import decode_object, find_ecs_entities
+from tocsin_connectors.siem.opensearch.alerts import parse_time
 from tocsin_connectors.siem.records import children, text, texts, union
 
-MOST_ENTITIES = 200
+MAX_ENTITIES = 200
 """So many entities are taken of one document."""
-LEVELS = {severity.value.casefold(): severity for severity in Severity}
+RULE_LEVELS = {severity.value.casefold(): severity for severity in Severity}
 """The levels of Sigma rules, which are among the tags of what has matched."""
-_TECHNIQUE = re.compile(r"attack\.(t\d{4}(?:\.\d{3})?)", re.IGNORECASE)
+_TECHNIQUE_TAG = re.compile(r"attack\.(t\d{4}(?:\.\d{3})?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class OpenSearchFinding:
     """What a finding tells."""
 
     alert: Alert | None
@@ -29,35 +29,35 @@ class Finding:
     entities: tuple[Entity, ...]
 
 
-def finding_of(record: dict[str, Any]) -> Finding:
+def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
     """Return what a finding tells, as far as it can be understood."""
     queries = children(record, "queries")
     tags = [tag for query in queries for tag in texts(query, "tags")]
-    levels = [LEVELS[tag.casefold()] for tag in tags if tag.casefold() in LEVELS]
+    levels = [RULE_LEVELS[tag.casefold()] for tag in tags if tag.casefold() in RULE_LEVELS]
     severity = max(levels, key=lambda level: level.rank, default=None)
-    documents = list(documents_of(record))
-    found = [find_in_record(document, MOST_ENTITIES) for document in documents]
-    more = map(more_entities_in, documents)
-    named = (match[1].upper() for tag in tags if (match := _TECHNIQUE.fullmatch(tag)))
-    return Finding(
-        alert=_alert(record, queries, severity),
+    documents = list(read_documents(record))
+    found = [find_in_record(document, MAX_ENTITIES) for document in documents]
+    more = map(find_ecs_entities, documents)
+    named = (match[1].upper() for tag in tags if (match := _TECHNIQUE_TAG.fullmatch(tag)))
+    return OpenSearchFinding(
+        alert=_build_alert(record, queries, severity),
         severity=severity,
         techniques=union([named, *(it.techniques for it in found)]),
         entities=union([*(it.entities for it in found), *more]),
     )
 
 
-def documents_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def read_documents(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the documents of a finding, which stand in it as text that is JSON."""
     for place in children(record, "document_list"):
-        if document := decoded(place.get("document")):
+        if document := decode_object(place.get("document")):
             yield document
 
 
-def _alert(
+def _build_alert(
     record: dict[str, Any], queries: list[dict[str, Any]], severity: Severity | None
 ) -> Alert | None:
-    identifier, occurred_at = text(record, "id"), moment(record.get("timestamp"))
+    identifier, occurred_at = text(record, "id"), parse_time(record.get("timestamp"))
     if identifier is None or occurred_at is None:
         return None
     rules = [name for query in queries if (name := text(query, "name"))]
@@ -69,12 +69,12 @@ def _alert(
     )
 
 
-def with_findings(incident: Incident, records: Iterable[dict[str, Any]]) -> Incident:
+def attach_findings(incident: Incident, records: Iterable[dict[str, Any]]) -> Incident:
     """Return the incident with what its findings tell.
 
     The trigger's level counts; where an alert has none, the highest of the rules that have matched.
     """
-    findings = [finding_of(record) for record in records]
+    findings = [parse_finding(record) for record in records]
     levels = [finding.severity for finding in findings if finding.severity]
     if incident.raw_severity is None and levels:
         highest = max(levels, key=lambda level: level.rank)

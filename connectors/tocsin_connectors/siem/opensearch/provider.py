@@ -20,24 +20,33 @@ from tocsin import (
     Tools,
     Window,
 )
-from tocsin_connectors.siem.around import ask_around
-from tocsin_connectors.siem.indices.cluster import Attempts, Cluster
-from tocsin_connectors.siem.indices.naming import naming
-from tocsin_connectors.siem.indices.reading import Logs, events_in, latest
-from tocsin_connectors.siem.looking_back import NEW, LooksBack
+from tocsin_connectors.siem.around import isolate_broken_record
+from tocsin_connectors.siem.indices.cluster import IndexClient, PermissionAttempts
+from tocsin_connectors.siem.indices.naming import build_entity_query
+from tocsin_connectors.siem.indices.reading import LogIndices, build_events, iterate_latest
+from tocsin_connectors.siem.looking_back import NEW, LookbackProvider
 from tocsin_connectors.siem.opensearch import writing
-from tocsin_connectors.siem.opensearch.alerts import finding_ids, has_changed_in, incident_of
-from tocsin_connectors.siem.opensearch.analytics import Analytics, Detector, Rows, indices_of
-from tocsin_connectors.siem.opensearch.asking import DETECTOR, ask, find, probe
-from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, event_of
-from tocsin_connectors.siem.opensearch.findings import with_findings
+from tocsin_connectors.siem.opensearch.alerts import (
+    build_incident,
+    has_changed_in,
+    list_finding_ids,
+)
+from tocsin_connectors.siem.opensearch.analytics import (
+    AlertRows,
+    Detector,
+    SecurityAnalyticsClient,
+    join_indices,
+)
+from tocsin_connectors.siem.opensearch.asking import DETECTOR, find_alert, list_rows, probe_rows
+from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
+from tocsin_connectors.siem.opensearch.findings import attach_findings
 from tocsin_connectors.siem.opensearch.settings import OpenSearchSettings
-from tocsin_connectors.siem.opensearch.step import Step
+from tocsin_connectors.siem.opensearch.step import DetectorCursor
 
 _NONE = "no detector of Security Analytics can be seen"
 
 
-class OpenSearch(LooksBack):
+class OpenSearch(LookbackProvider):
     """The alerts of OpenSearch Security Analytics."""
 
     class Settings(OpenSearchSettings):
@@ -56,17 +65,17 @@ class OpenSearch(LooksBack):
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        self._cluster = Cluster(tools, settings, settings.authorization)
-        self._analytics = Analytics(self._cluster)
+        self._cluster = IndexClient(tools, settings, settings.authorization)
+        self._analytics = SecurityAnalyticsClient(self._cluster)
         self._detectors: Mapping[str, Detector] = {}
 
     async def check(self) -> Health:
         """Return whether alerts, findings and logs can be read, and what is missing for it."""
-        attempts = Attempts()
+        attempts = PermissionAttempts()
         detectors = await attempts.make(self._analytics.detectors()) or {}
         now = self.tools.clock.now()
         for name in list(detectors)[:1]:
-            step = Step.beginning([name], Window(now - timedelta(minutes=1), now))
+            step = DetectorCursor.beginning([name], Window(now - timedelta(minutes=1), now))
             await attempts.make(self._analytics.alerts(step, 1))
             await attempts.make(self._analytics.try_findings(name))
             if self.settings.write_back_status is not None:
@@ -102,19 +111,23 @@ class OpenSearch(LooksBack):
             server_time=rows.server_time,
         )
 
-    async def _rows(self, stream: str, window: Window, token: Any, limit: int) -> tuple[Step, Rows]:
+    async def _rows(
+        self, stream: str, window: Window, token: Any, limit: int
+    ) -> tuple[DetectorCursor, AlertRows]:
         """Return the rows to be looked at next, and what was asked for them."""
-        begun = Step.beginning(list(self._detectors), self.listed_for(stream, window))
-        step = begun if token is None else Step.decode(token)
-        asked = partial(ask, self._analytics, size=limit)
+        begun = DetectorCursor.beginning(list(self._detectors), self.listed_for(stream, window))
+        step = begun if token is None else DetectorCursor.decode(token)
+        asked = partial(list_rows, self._analytics, size=limit)
         if stream == NEW:
             return await asked(step)
-        return await ask_around(step, asked, partial(probe, self._analytics, step), self.tools)
+        return await isolate_broken_record(
+            step, asked, partial(probe_rows, self._analytics, step), self.tools
+        )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
         """Return the incident that an alert is; ValueError where it has no id or no time."""
         detector = record[DETECTOR]
-        incident = incident_of(dict(record), detector["id"], detector["name"])
+        incident = build_incident(dict(record), detector["id"], detector["name"])
         if (dashboard := self.settings.dashboard_url) is None:
             return incident
         page = f"{dashboard}/app/opensearch_security_analytics_dashboards#/alerts"
@@ -122,13 +135,13 @@ class OpenSearch(LooksBack):
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
         """Return the incident with what the alert's findings tell."""
-        names = finding_ids(dict(record))
+        names = list_finding_ids(dict(record))
         findings = await self._analytics.findings(record[DETECTOR]["id"], names)
-        return with_findings(incident, findings)
+        return attach_findings(incident, findings)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the alert as it is now, None where it or its detector is gone."""
-        if (record := await find(self._analytics, external_id)) is None:
+        if (record := await find_alert(self._analytics, external_id)) is None:
             return None
         found = self.to_incident(record)
         return found and await self.complete(found, record)
@@ -141,16 +154,16 @@ class OpenSearch(LooksBack):
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield what logs say of an entity, the latest first."""
-        if (clause := naming(entity, ENTITY_FIELDS)) is None:
+        if (clause := build_entity_query(entity, ENTITY_FIELDS)) is None:
             return
         field, indices = self.settings.time_field, self._indices(await self._analytics.detectors())
         if not indices:
             raise Misconfigured(f"{_NONE}, and `event_index` names no index to search")
-        hits = latest(Logs(self._cluster, indices, field), clause, window, limit)
-        told = partial(event_of, field=field, entity=entity)
-        async with aclosing(events_in(hits, told, limit)) as events:
+        hits = iterate_latest(LogIndices(self._cluster, indices, field), clause, window, limit)
+        told = partial(build_event, field=field, entity=entity)
+        async with aclosing(build_events(hits, told, limit)) as events:
             async for event in events:
                 yield event
 
     def _indices(self, detectors: Mapping[str, Detector]) -> str:
-        return self.settings.event_index or indices_of(detectors.values())
+        return self.settings.event_index or join_indices(detectors.values())

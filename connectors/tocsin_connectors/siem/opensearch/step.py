@@ -15,19 +15,19 @@ from typing import Any, Self
 
 from tocsin import Broken, Window
 
-MOST_ROWS = 10_000
+MAX_ROWS = 10_000
 """What `index.max_result_window` lets be paged through."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def milliseconds(moment: datetime) -> int:
+def to_milliseconds(moment: datetime) -> int:
     """Return the millisecond in which a time lies, counted from 1970."""
     return (moment - _EPOCH) // _MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DetectorCursor:
     """What to ask next: rows of the first of some detectors from `index` on."""
 
     detectors: tuple[str, ...]
@@ -46,7 +46,7 @@ class Step:
     @classmethod
     def beginning(cls, detectors: Sequence[str], window: Window) -> Self:
         """Return the first step through what began in a window."""
-        first, last = milliseconds(window.start), milliseconds(window.end) - 1
+        first, last = to_milliseconds(window.start), to_milliseconds(window.end) - 1
         return cls(tuple(detectors), first, last, first, last)
 
     @classmethod
@@ -72,9 +72,9 @@ class Step:
 
     def is_too_large(self, total: int) -> bool:
         """Return whether there are more rows than can be paged through, and less can be asked."""
-        return total >= MOST_ROWS and self.index == 0 and self.start < self.end
+        return total >= MAX_ROWS and self.index == 0 and self.start < self.end
 
-    def halved(self) -> Step:
+    def halved(self) -> DetectorCursor:
         """Return the step that asks for half of the time."""
         return replace(self, end=(self.start + self.end) // 2, index=0, total=0)
 
@@ -83,15 +83,15 @@ class Step:
         """How much time it asks for."""
         return (self.end - self.start) * _MILLISECOND
 
-    def passing_over(self) -> Step:
+    def passing_over(self) -> DetectorCursor:
         """Return the step from which reading goes on behind its part, without rows of it."""
         return replace(self, index=0, total=0, passed_over=True)
 
-    def probe(self) -> Step:
+    def probe(self) -> DetectorCursor:
         """Return a step that asks for hardly anything."""
         return replace(self, start=self.last, end=self.last, index=0, total=0)
 
-    def following(self, found: int, total: int, size: int) -> Step | None:
+    def following(self, found: int, total: int, size: int) -> DetectorCursor | None:
         """Return the next step, None at the end; Broken where rows have gone missing."""
         if total < self.total or (total and not found and not self.index):
             raise Broken(f"{found} of {total} alerts were answered, where there were {self.total}")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from tocsin import IncidentStatus, Refused
 from tocsin_connectors.siem.opensearch.alerts import STATUSES
-from tocsin_connectors.siem.opensearch.analytics import Analytics
-from tocsin_connectors.siem.opensearch.asking import DETECTOR, find
+from tocsin_connectors.siem.opensearch.analytics import SecurityAnalyticsClient
+from tocsin_connectors.siem.opensearch.asking import DETECTOR, find_alert
 from tocsin_connectors.siem.records import text
 
 
-async def set_status(analytics: Analytics, external_id: str, status: IncidentStatus) -> None:
+async def set_status(
+    analytics: SecurityAnalyticsClient, external_id: str, status: IncidentStatus
+) -> None:
     """Acknowledge an alert, where it is not yet; `Refused` where it is none, or is over."""
     if status is not IncidentStatus.ACTIVE:
         raise Refused(f"an alert can be acknowledged, and not be made {status}")
-    record = await find(analytics, external_id)
+    record = await find_alert(analytics, external_id)
     if record is None:
         raise Refused(f"there is no alert {external_id}")
     state = text(record, "state") or ""

@@ -16,19 +16,19 @@ from datetime import timedelta
 from ipaddress import ip_address
 
 from tocsin import Entity, EntityKind, Refused, Window
-from tocsin_connectors.siem.qradar.fields import milliseconds
+from tocsin_connectors.siem.qradar.fields import to_milliseconds
 
-ADDRESSES: Mapping[int, tuple[str, ...]] = {
+ADDRESS_FIELDS: Mapping[int, tuple[str, ...]] = {
     4: ("sourceip", "destinationip", "identityip"),
     6: ("sourcev6", "destinationv6"),
 }
 """By the version of the Internet Protocol, the fields that hold an address."""
-NAMES: Mapping[EntityKind, tuple[str, ...]] = {
+ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.USER: ("username",),
     EntityKind.HOST: ("identityhostname",),
 }
 """By kind, the fields of every event that name one."""
-_SELECTED = (
+_COLUMNS = (
     *("starttime", "devicetime", "qid", "QIDNAME(qid) AS event_name"),
     *("CATEGORYNAME(category) AS category_name", "LOGSOURCENAME(logsourceid) AS log_source"),
     *("sourceip", "sourceport", "destinationip", "destinationport", "sourcev6", "destinationv6"),
@@ -36,11 +36,11 @@ _SELECTED = (
     *("eventcount", "magnitude", "UTF8(payload) AS payload"),
 )
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9 .:@/-]+")
-_AROUND = timedelta(minutes=5)
+_MARGIN = timedelta(minutes=5)
 """By so much more than is wanted lies between START and STOP: these are rounded to minutes."""
 
 
-def pattern(value: str) -> str:
+def build_pattern(value: str) -> str:
     """Return what `ILIKE` finds a text with, and perhaps others: `'O%Brien'` for O'Brien.
 
     Raises `Refused` for a text without any letter or digit of ASCII: it would find everything.
@@ -51,19 +51,19 @@ def pattern(value: str) -> str:
     return f"'{plain}'"
 
 
-def literal(address: str) -> str:
+def quote_address(address: str) -> str:
     """Return an IP address as AQL compares it; ValueError for what is none."""
     return f"'{ip_address(address)}'"
 
 
-def column(name: str) -> str:
+def quote_column(name: str) -> str:
     """Return a custom property as a column; ValueError for a name with a quotation mark."""
     if '"' in name:
         raise ValueError(f"{name!r} cannot be quoted")
     return f'"{name}"'
 
 
-def about(
+def build_entity_query(
     entity: Entity, properties: Sequence[str], every: Iterable[str], window: Window, limit: int
 ) -> str:
     """Return the query for the latest events of a window that have an entity in a field of its.
@@ -72,15 +72,15 @@ def about(
     Raises `Refused` as `pattern` does, and ValueError where there is no field to look into.
     """
     found = [
-        *_addresses(entity),
-        *(f"{it} ILIKE {pattern(entity.value)}" for it in NAMES.get(entity.kind, ())),
-        *(f"{column(it)} ILIKE {pattern(entity.value)}" for it in properties),
+        *_build_address_conditions(entity),
+        *(f"{it} ILIKE {build_pattern(entity.value)}" for it in ENTITY_FIELDS.get(entity.kind, ())),
+        *(f"{quote_column(it)} ILIKE {build_pattern(entity.value)}" for it in properties),
     ]
     if not found:
         raise ValueError(f"no field of an event holds a {entity.kind}")
-    columns = ", ".join((*_SELECTED, *dict.fromkeys(map(column, every))))
-    bounds = (window.start, window.end, window.start - _AROUND, window.end + _AROUND)
-    first, end, start, stop = map(milliseconds, bounds)
+    columns = ", ".join((*_COLUMNS, *dict.fromkeys(map(quote_column, every))))
+    bounds = (window.start, window.end, window.start - _MARGIN, window.end + _MARGIN)
+    first, end, start, stop = map(to_milliseconds, bounds)
     clauses = (
         f"SELECT {columns} FROM events",  # noqa: S608 - no value stands in it as it came
         f"WHERE ({' OR '.join(found)}) AND starttime >= {first} AND starttime < {end}",
@@ -89,19 +89,19 @@ def about(
     return " ".join(clauses)
 
 
-def nothing(now: Window, every: Iterable[str]) -> str:
+def build_empty_query(now: Window, every: Iterable[str]) -> str:
     """Return a query that finds nothing, but has to be allowed, and whose properties have to be."""
-    start, end = milliseconds(now.start), milliseconds(now.end)
-    columns = ", ".join(("starttime", *dict.fromkeys(map(column, every))))
+    start, end = to_milliseconds(now.start), to_milliseconds(now.end)
+    columns = ", ".join(("starttime", *dict.fromkeys(map(quote_column, every))))
     found = f"SELECT {columns} FROM events WHERE starttime < 0 LIMIT 1"  # noqa: S608 - all quoted
     return f"{found} START {start} STOP {end}"
 
 
-def _addresses(entity: Entity) -> list[str]:
+def _build_address_conditions(entity: Entity) -> list[str]:
     if entity.kind is not EntityKind.IP:
         return []
     try:
         version = ip_address(entity.value).version
     except ValueError:
         return []
-    return [f"{it} = {literal(entity.value)}" for it in ADDRESSES[version]]
+    return [f"{it} = {quote_address(entity.value)}" for it in ADDRESS_FIELDS[version]]

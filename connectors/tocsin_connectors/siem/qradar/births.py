@@ -16,19 +16,19 @@ from typing import Any, ClassVar, Protocol, Self
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from tocsin import Broken, Covered, Incident, Page, Refused
-from tocsin_connectors.siem.qradar.console import Part, Record
-from tocsin_connectors.siem.qradar.fields import moment_of
-from tocsin_connectors.siem.qradar.lookups import Lookups
-from tocsin_connectors.siem.qradar.offenses import Offenses, field_of_birth
-from tocsin_connectors.siem.qradar.walk import Step, identifiers
+from tocsin_connectors.siem.qradar.console import QRadarRecord, RecordRange
+from tocsin_connectors.siem.qradar.fields import parse_time
+from tocsin_connectors.siem.qradar.lookups import OffenseLookups
+from tocsin_connectors.siem.qradar.offenses import OffenseClient, get_creation_field
+from tocsin_connectors.siem.qradar.walk import OffenseCursor, iterate_ids
 
 NEW = "new"
-_PATIENCE = 2
+_MAX_FAILURES = 2
 """After so many reads that broke in a row, what is there is left to be read by time."""
-_MOST_PAGES = 1_000
+_MAX_PAGES = 1_000
 
 
-class Reader(Protocol):
+class OffenseMapper(Protocol):
     """What says what an offense is: the provider."""
 
     settings: Any
@@ -44,7 +44,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OffensePosition:
     """Up to which id, and which time, new offenses were read."""
 
     after: int
@@ -72,10 +72,12 @@ class Place:
         return Page(next_position=position, incidents=incidents, covered=(covered,), records=count)
 
 
-class Births:
+class NewOffenseReader:
     """Reads the new offenses of one console."""
 
-    def __init__(self, reader: Reader, offenses: Offenses, lookups: Lookups) -> None:
+    def __init__(
+        self, reader: OffenseMapper, offenses: OffenseClient, lookups: OffenseLookups
+    ) -> None:
         """Keep what is needed; do no I/O."""
         self._reader = reader
         self._offenses = offenses
@@ -92,50 +94,50 @@ class Births:
         if position is None:
             newest, part = await self._offenses.newest()
             if newest is not None:
-                place = Place(newest, self._settled(part, until))
+                place = OffensePosition(newest, self._settled(part, until))
                 yield Page(next_position=place.encode())
             return
-        place = Place.decode(position)
+        place = OffensePosition.decode(position)
         try:
             async with aclosing(self._read_on(place, until)) as pages:
                 async for page in pages:
-                    place = Place.decode(page.next_position)
+                    place = OffensePosition.decode(page.next_position)
                     yield page
         except Broken as error:
             self._breaks += 1
-            if self._breaks <= _PATIENCE:
+            if self._breaks <= _MAX_FAILURES:
                 raise
             yield await self._left(place, until, error)
         self._breaks = 0
 
-    async def _read_on(self, place: Place, until: datetime) -> AsyncGenerator[Page, None]:
-        step: Step | None = Step(place.after)
+    async def _read_on(self, place: OffensePosition, until: datetime) -> AsyncGenerator[Page, None]:
+        step: OffenseCursor | None = OffenseCursor(place.after)
         end: datetime | None = None
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             if step is None:
                 return
             found = await self._offenses.behind(step, self._reader.page_size)
             end = end or self._settled(found.part, until)
-            records = list(_until(found.part.records, end))
+            records = list(_select_settled(found.part.records, end))
             self._lookups.expect(records)
             incidents = [it async for it in self._incidents(records)]
             following = None if len(records) < len(found.part.records) else found.following
-            known = [it for _, it in identifiers(records)]
+            known = [it for _, it in iterate_ids(records)]
             if following is not None:  # what is in no order leads no further than it says
                 known = [following.after]
             before, place = place.after, replace(place, after=max([place.after, *known]))
             if incidents or end > place.reached or place.after > before:
                 yield place.page(place.reached if following else end, *incidents)
             step = following
-        raise Broken(f"there are more than {_MOST_PAGES:,} pages of new offenses")
+        raise Broken(f"there are more than {_MAX_PAGES:,} pages of new offenses")
 
-    async def _incidents(self, records: Sequence[Record]) -> AsyncGenerator[Incident, None]:
+    async def _incidents(self, records: Sequence[QRadarRecord]) -> AsyncGenerator[Incident, None]:
         for record in records:
             with suppress(ValueError):
                 if (incident := self._reader.to_incident(record)) is not None:
                     yield await self._reader.complete(incident, record)
 
-    async def _left(self, place: Place, until: datetime, error: Broken) -> Page:
+    async def _left(self, place: OffensePosition, until: datetime, error: Broken) -> Page:
         """Return the page that goes on behind what cannot be listed, and says that it is lost.
 
         What is lost is asked for again by time, where one offense after the other can be tried.
@@ -145,18 +147,18 @@ class Births:
             raise error
         return replace(place, after=newest).page(self._settled(part, until), lost=str(error))
 
-    def _settled(self, part: Part, until: datetime) -> datetime:
+    def _settled(self, part: RecordRange, until: datetime) -> datetime:
         """Return the time up to which there is all, by the console's clock where it tells it."""
         now = part.server_time or until
         settled: datetime = now - self._reader.settings.settle_delay
         return settled.astimezone(UTC).replace(microsecond=0)
 
 
-def _until(records: Sequence[Record], end: datetime) -> Sequence[Record]:
+def _select_settled(records: Sequence[QRadarRecord], end: datetime) -> Sequence[QRadarRecord]:
     """Return the offenses up to the first that was made later."""
     for place, record in enumerate(records):
         with suppress(ValueError):
-            born = moment_of(record, field_of_birth(record))
+            born = parse_time(record, get_creation_field(record))
             if born is not None and born >= end:
                 return records[:place]
     return records

@@ -10,45 +10,45 @@ from http import HTTPStatus
 
 from tocsin import Refused, Window
 from tocsin_connectors.siem.qradar import aql
-from tocsin_connectors.siem.qradar.console import Console
-from tocsin_connectors.siem.qradar.offenses import OFFENSES, PERSISTED, Offenses
-from tocsin_connectors.siem.qradar.searching import Searcher
+from tocsin_connectors.siem.qradar.console import QRadarClient
+from tocsin_connectors.siem.qradar.offenses import OFFENSES, PERSISTED, OffenseClient
+from tocsin_connectors.siem.qradar.searching import ArielSearcher
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
-from tocsin_connectors.siem.qradar.walk import Step
+from tocsin_connectors.siem.qradar.walk import OffenseCursor
 from tocsin_connectors.siem.records import text
-from tocsin_connectors.siem.trying import Trying, refused
+from tocsin_connectors.siem.trying import PermissionProbe, find_refused
 
 READ = "Offenses"
 RULES = "View Custom Rules"
 SEARCH = "Log Activity"
 WRITE = f"{READ}, for notes"
-_NO_OFFENSE = 0
-_LATELY = timedelta(minutes=1)
+_MISSING_OFFENSE = 0
+_RECENT = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Checker:
+class QRadarPermissionCheck:
     """What the token of an authorized service may do, found out by trying."""
 
-    console: Console
-    offenses: Offenses
-    searcher: Searcher
+    console: QRadarClient
+    offenses: OffenseClient
+    searcher: ArielSearcher
     settings: QRadarSettings
 
     async def problems(self, now: datetime) -> Sequence[str]:
         """Return what an operator has to mend; raises what else is wrong. It changes nothing."""
         if unknown := await self._unknown_version():
             return [unknown]
-        tried: dict[str, Trying] = {
-            READ: partial(self.offenses.behind, Step(), 1),
+        tried: dict[str, PermissionProbe] = {
+            READ: partial(self.offenses.behind, OffenseCursor(), 1),
             RULES: partial(self.console.part, "/analytics/rules", 0, 1, fields="id,name"),
         }
         if self.settings.search_events:
-            query = aql.nothing(Window(now - _LATELY, now), self.settings.properties)
+            query = aql.build_empty_query(Window(now - _RECENT, now), self.settings.properties)
             tried[SEARCH] = partial(self.searcher.run, query)
         if self.settings.write_back:
             tried[WRITE] = self._write_nothing
-        lacking = await refused(tried)
+        lacking = await find_refused(tried)
         return [f"the user role of the authorized service lacks {it}" for it in lacking]
 
     @property
@@ -79,7 +79,7 @@ class Checker:
     async def _write_nothing(self) -> None:
         """Ask for a note to an offense that there is not: whoever may is told so."""
         try:
-            path = f"{OFFENSES}/{_NO_OFFENSE}/notes"
+            path = f"{OFFENSES}/{_MISSING_OFFENSE}/notes"
             await self.console.request("POST", path, note_text="tocsin check")
         except Refused as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):

@@ -8,21 +8,27 @@ from itertools import islice
 from typing import Any
 
 from tocsin import Clock
-from tocsin_connectors.siem.qradar.console import Console
+from tocsin_connectors.siem.qradar.console import QRadarClient
 from tocsin_connectors.siem.records import number, text
 
-_BATCH = 50
-_MOST_KNOWN = 20_000
-_UNKNOWN_FOR = timedelta(minutes=1)
+_BATCH_SIZE = 50
+_MAX_NAMES = 20_000
+_RETRY_UNKNOWN_AFTER = timedelta(minutes=1)
 """Soon enough for an offense that is read again: what it names may be told later than it is."""
-_PASSED_OVER_FOR = timedelta(minutes=5)
+_SKIP_FOR = timedelta(minutes=5)
 
 
-class Directory:
+class NameDirectory:
     """The names of one kind of thing, by id."""
 
     def __init__(
-        self, console: Console, clock: Clock, path: str, field: str, lasts: timedelta, **query: Any
+        self,
+        console: QRadarClient,
+        clock: Clock,
+        path: str,
+        field: str,
+        lasts: timedelta,
+        **query: Any,
     ) -> None:
         """Keep what is needed; do no I/O. A name at `field` of a record holds as long as it lasts.
 
@@ -47,19 +53,20 @@ class Directory:
     async def learn(self, identifiers: Iterable[int]) -> bool:
         """Ask for the names that are not known, or were learnt too long ago.
 
-        Returns whether there were any. Raises what `Console.part` raises; what was learnt until
+        Returns whether there were any. Raises what `QRadarClient.part` raises; what was learnt
+        until
         then stays, and none of what was asked for makes room for another.
         """
         asked = dict.fromkeys(identifiers)
         self._keep({it: self._known[it] for it in asked if it in self._known})
         wanted = [it for it in asked if not self._is_known(it)]
-        for first in range(0, len(wanted), _BATCH):
-            await self._ask(wanted[first : first + _BATCH])
+        for first in range(0, len(wanted), _BATCH_SIZE):
+            await self._ask(wanted[first : first + _BATCH_SIZE])
         return bool(wanted)
 
     def pass_over(self, identifiers: Iterable[int]) -> None:
         """Ask for no names of these for a while."""
-        until = self._clock.now() + _PASSED_OVER_FOR
+        until = self._clock.now() + _SKIP_FOR
         self._keep({it: (self.name(it), until) for it in identifiers if not self._is_known(it)})
 
     def _is_known(self, identifier: int) -> bool:
@@ -78,12 +85,12 @@ class Directory:
         self._keep({it: (name, now + self._until(name)) for it, name in names})
 
     def _until(self, name: str | None) -> timedelta:
-        return _UNKNOWN_FOR if name is None else self._lasts
+        return _RETRY_UNKNOWN_AFTER if name is None else self._lasts
 
     def _keep(self, learnt: Mapping[int, tuple[str | None, datetime]]) -> None:
         """Keep what was asked for last, and of what was asked for before only so much."""
         for identifier in learnt:
             self._known.pop(identifier, None)
         self._known.update(learnt)
-        for identifier in list(islice(self._known, max(0, len(self._known) - _MOST_KNOWN))):
+        for identifier in list(islice(self._known, max(0, len(self._known) - _MAX_NAMES))):
             del self._known[identifier]

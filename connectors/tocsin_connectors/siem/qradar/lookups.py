@@ -12,14 +12,14 @@ from itertools import chain
 from typing import Any
 
 from tocsin import Broken, Misconfigured, Refused, Tools, TryLater
-from tocsin_connectors.siem.qradar.console import Console
-from tocsin_connectors.siem.qradar.directory import Directory
+from tocsin_connectors.siem.qradar.console import QRadarClient
+from tocsin_connectors.siem.qradar.directory import NameDirectory
 from tocsin_connectors.siem.qradar.words import KNOWN_TYPES
 from tocsin_connectors.siem.records import children, number, text
 
-MOST_ADDRESSES = 200
+MAX_ADDRESSES = 200
 """So many addresses of each kind are named of one offense: a scan may have thousands."""
-RULES: Mapping[str, str] = {
+RULE_PATHS: Mapping[str, str] = {
     "CRE_RULE": "/analytics/rules",
     "ADE_RULE": "/analytics/ade_rules",
     "BUILDING_BLOCK_RULE": "/analytics/building_blocks",
@@ -29,47 +29,48 @@ _SOURCES, _DESTINATIONS = "source_address_ids", "local_destination_address_ids"
 _TYPES, _REASONS = "offense_type", "closing_reason_id"
 _PATIENCE = timedelta(minutes=5)
 """For so long look-ups that break are made again, and all else waits; then it is done without."""
-_FOREVER, _FOR_A_WHILE = timedelta(days=7), timedelta(hours=1)
+_LONG_CACHE, _SHORT_CACHE = timedelta(days=7), timedelta(hours=1)
 
-Wanted = dict[str, list[int]]
+IdsByKind = dict[str, list[int]]
 
 
-class Lookups:
+class OffenseLookups:
     """The names that offenses of one console refer to."""
 
-    def __init__(self, console: Console, tools: Tools) -> None:
+    def __init__(self, console: QRadarClient, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         self._log = tools.log
         self._clock = tools.clock
 
-        def directory(path: str, field: str, lasts: timedelta, **query: Any) -> Directory:
-            return Directory(console, tools.clock, path, field, lasts, **query)
+        def directory(path: str, field: str, lasts: timedelta, **query: Any) -> NameDirectory:
+            return NameDirectory(console, tools.clock, path, field, lasts, **query)
 
         reasons = {"include_reserved": "true", "include_deleted": "true"}
         self._directories = {
-            _SOURCES: directory("/siem/source_addresses", "source_ip", _FOREVER),
+            _SOURCES: directory("/siem/source_addresses", "source_ip", _LONG_CACHE),
             _DESTINATIONS: directory(
-                "/siem/local_destination_addresses", "local_destination_ip", _FOREVER
+                "/siem/local_destination_addresses", "local_destination_ip", _LONG_CACHE
             ),
-            _TYPES: directory("/siem/offense_types", "name", _FOR_A_WHILE),
-            _REASONS: directory("/siem/offense_closing_reasons", "text", _FOR_A_WHILE, **reasons),
-            **{it: directory(path, "name", _FOR_A_WHILE) for it, path in RULES.items()},
+            _TYPES: directory("/siem/offense_types", "name", _SHORT_CACHE),
+            _REASONS: directory("/siem/offense_closing_reasons", "text", _SHORT_CACHE, **reasons),
+            **{it: directory(path, "name", _SHORT_CACHE) for it, path in RULE_PATHS.items()},
         }
-        self._expected: Sequence[Wanted] = ()
+        self._expected: Sequence[IdsByKind] = ()
         self._broken_since: dict[str, datetime] = {}
 
     def expect(self, records: Sequence[dict[str, Any]]) -> None:
         """Take note of a page of offenses, of which one after the other will be asked for."""
-        self._expected = [_wanted(it) for it in records]
+        self._expected = [_collect_ids(it) for it in records]
 
     async def learn(self, record: dict[str, Any]) -> None:
         """Ask for what an offense names, and the others of its page, where it is not known.
 
-        What one look-up cannot tell keeps no other from telling. Raises what `Console.part` raises,
+        What one look-up cannot tell keeps no other from telling. Raises what `QRadarClient.part`
+        raises,
         but `TryLater` where something has broken only for a while: an offense that is stored
         without its names is seldom read again. What the console refuses to tell has no name.
         """
-        own, broken = _wanted(record), dict[str, Broken]()
+        own, broken = _collect_ids(record), dict[str, Broken]()
         for kind in self._directories:
             try:
                 if own[kind] and await self._learn(kind, own[kind]):
@@ -92,9 +93,9 @@ class Lookups:
         directory = self._directories[kind]
         every = [*own, *chain.from_iterable(it[kind] for it in self._expected)]
         try:
-            return await _together_or_alone(directory, own, every)
+            return await _learn_page_or_own(directory, own, every)
         except Refused as refused:
-            forbidden = kind in RULES and refused.status == HTTPStatus.FORBIDDEN
+            forbidden = kind in RULE_PATHS and refused.status == HTTPStatus.FORBIDDEN
             if isinstance(refused, Misconfigured) and not forbidden:
                 raise
             directory.pass_over(every if forbidden else own)
@@ -103,7 +104,7 @@ class Lookups:
 
     def lacks_addresses(self, record: dict[str, Any]) -> bool:
         """Return whether addresses of an offense were asked for, and not told."""
-        wanted = _wanted(record)
+        wanted = _collect_ids(record)
         return any(
             self._directories[kind].is_unnamed(it)
             for kind in (_SOURCES, _DESTINATIONS)
@@ -112,7 +113,7 @@ class Lookups:
 
     def addresses(self, record: dict[str, Any]) -> list[str]:
         """Return the addresses that an offense came from and went to, so far as they are known."""
-        wanted = _wanted(record)
+        wanted = _collect_ids(record)
         return [
             name
             for kind in (_SOURCES, _DESTINATIONS)
@@ -139,7 +140,7 @@ class Lookups:
         return None if identifier is None else self._directories[_REASONS].name(identifier)
 
 
-async def _together_or_alone(directory: Directory, own: list[int], every: list[int]) -> bool:
+async def _learn_page_or_own(directory: NameDirectory, own: list[int], every: list[int]) -> bool:
     """Return whether anything was asked: what others name is to cost this offense nothing."""
     try:
         return await directory.learn(every)
@@ -149,26 +150,26 @@ async def _together_or_alone(directory: Directory, own: list[int], every: list[i
         return await directory.learn(own)
 
 
-def _wanted(record: dict[str, Any]) -> Wanted:
+def _collect_ids(record: dict[str, Any]) -> IdsByKind:
     """Return which ids an offense names, by what they are ids of."""
-    wanted: Wanted = {
-        _SOURCES: _numbers(record, _SOURCES)[:MOST_ADDRESSES],
-        _DESTINATIONS: _numbers(record, _DESTINATIONS)[:MOST_ADDRESSES],
-        _TYPES: _numbers(record, _TYPES),
-        _REASONS: _numbers(record, _REASONS),
-        **{kind: [] for kind in RULES},
+    wanted: IdsByKind = {
+        _SOURCES: _list_ids(record, _SOURCES)[:MAX_ADDRESSES],
+        _DESTINATIONS: _list_ids(record, _DESTINATIONS)[:MAX_ADDRESSES],
+        _TYPES: _list_ids(record, _TYPES),
+        _REASONS: _list_ids(record, _REASONS),
+        **{kind: [] for kind in RULE_PATHS},
     }
     for rule in children(record, "rules"):
-        wanted.get(text(rule, "type") or "", []).extend(_numbers(rule, "id"))
+        wanted.get(text(rule, "type") or "", []).extend(_list_ids(rule, "id"))
     return wanted
 
 
 def has_more_addresses(record: dict[str, Any]) -> bool:
     """Return whether an offense has more addresses of a kind than are named."""
-    return any(len(_numbers(record, it)) > MOST_ADDRESSES for it in (_SOURCES, _DESTINATIONS))
+    return any(len(_list_ids(record, it)) > MAX_ADDRESSES for it in (_SOURCES, _DESTINATIONS))
 
 
-def _numbers(record: dict[str, Any], name: str) -> list[int]:
+def _list_ids(record: dict[str, Any], name: str) -> list[int]:
     """Return the ids at `name`, which holds one or a list of them."""
     value = record.get(name)
     values = value if isinstance(value, list) else [value]

@@ -11,9 +11,9 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 from tocsin import Broken, Refused, Tools, Window
-from tocsin_connectors.siem.qradar.console import Console, Part, Record
-from tocsin_connectors.siem.qradar.fields import milliseconds
-from tocsin_connectors.siem.qradar.walk import Step, identifiers
+from tocsin_connectors.siem.qradar.console import QRadarClient, QRadarRecord, RecordRange
+from tocsin_connectors.siem.qradar.fields import to_milliseconds
+from tocsin_connectors.siem.qradar.walk import OffenseCursor, iterate_ids
 
 OFFENSES = "/siem/offenses"
 CLOSED, STARTED = "close_time", "start_time"
@@ -35,21 +35,21 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OffensePage:
     """A page of offenses, and the step behind it; None at the end."""
 
-    part: Part
-    following: Step | None
+    part: RecordRange
+    following: OffenseCursor | None
 
 
-class Offenses:
+class OffenseClient:
     """Asks for offenses, always by name for what is read of them: consoles are slow.
 
     Older versions of the API tell no `last_persisted_time`, which changes with whatever changes;
     `last_updated_time` only does with new events. Which it is, is found out by asking.
     """
 
-    def __init__(self, console: Console, tools: Tools) -> None:
+    def __init__(self, console: QRadarClient, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         self._console = console
         self._log = tools.log
@@ -60,32 +60,36 @@ class Offenses:
         """The field that tells when something last became of an offense."""
         return UPDATED if self._is_old else PERSISTED
 
-    async def changed(self, window: Window, step: Step, limit: int) -> Found:
+    async def changed(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that changed in a window, by the console's own time."""
-        return await self._either(lambda: self._page(_within(self.clock, window), step, limit))
+        return await self._either(
+            lambda: self._page(_build_time_filter(self.clock, window), step, limit)
+        )
 
-    async def made(self, window: Window, step: Step, limit: int) -> Found:
+    async def made(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that were made in a window, or began in it."""
         return await self._either(lambda: self._page(self._made(window), step, limit))
 
-    async def closed(self, window: Window, step: Step, limit: int) -> Found:
+    async def closed(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that were closed in a window."""
-        return await self._either(lambda: self._page(_within(CLOSED, window), step, limit))
+        return await self._either(
+            lambda: self._page(_build_time_filter(CLOSED, window), step, limit)
+        )
 
-    async def behind(self, step: Step, limit: int) -> Found:
+    async def behind(self, step: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses behind an id."""
         return await self._either(lambda: self._page("", step, limit))
 
-    async def newest(self) -> tuple[int | None, Part]:
+    async def newest(self) -> tuple[int | None, RecordRange]:
         """Return the highest id there is, and the answer.
 
         It is 0 where there are no offenses, and None where the newest does not tell its id.
         """
         part = await self._console.part(OFFENSES, 0, 1, sort="-id", fields="id")
-        known = [it for _, it in identifiers(part.records)]
+        known = [it for _, it in iterate_ids(part.records)]
         return (max(known, default=None) if part.records else 0), part
 
-    async def one(self, identifier: str) -> Record | None:
+    async def one(self, identifier: str) -> QRadarRecord | None:
         """Return the offense of an id, None where there is none."""
         if not (identifier.isascii() and identifier.isdecimal()):
             return None
@@ -96,13 +100,13 @@ class Offenses:
                 return None
             raise
 
-    async def _page(self, clause: str, step: Step, limit: int) -> Found:
+    async def _page(self, clause: str, step: OffenseCursor, limit: int) -> OffensePage:
         wanted = " and ".join(filter(None, [clause, f"id > {step.after}"]))
         query = {"filter": wanted, "sort": "+id", "fields": self._fields}
         part = await self._console.part(OFFENSES, step.skipped, limit, **query)
-        return Found(part, step.following(part, limit))
+        return OffensePage(part, step.following(part, limit))
 
-    async def _get(self, path: str) -> Record:
+    async def _get(self, path: str) -> QRadarRecord:
         answer = await self._console.request("GET", path, fields=self._fields)
         if not isinstance(answer.json, dict) or "id" not in answer.json:
             raise Broken(f"GET {path} answered without `id`")
@@ -110,8 +114,10 @@ class Offenses:
 
     def _made(self, window: Window) -> str:
         """Return the clause for `made`: when an offense was made, older versions do not tell."""
-        began = _within(STARTED, window)
-        return began if self._is_old else f"({_within(FIRST_PERSISTED, window)} or {began})"
+        began = _build_time_filter(STARTED, window)
+        return (
+            began if self._is_old else f"({_build_time_filter(FIRST_PERSISTED, window)} or {began})"
+        )
 
     @property
     def _fields(self) -> str:
@@ -135,11 +141,11 @@ class Offenses:
         return answered
 
 
-def _within(field: str, window: Window) -> str:
-    start, end = milliseconds(window.start), milliseconds(window.end)
+def _build_time_filter(field: str, window: Window) -> str:
+    start, end = to_milliseconds(window.start), to_milliseconds(window.end)
     return f"{field} >= {start} and {field} < {end}"
 
 
-def field_of_birth(record: dict[str, Any]) -> str:
+def get_creation_field(record: dict[str, Any]) -> str:
     """Return which field tells when an offense was made."""
     return FIRST_PERSISTED if record.get(FIRST_PERSISTED) else STARTED

@@ -22,16 +22,16 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.qradar import checking
-from tocsin_connectors.siem.qradar.births import NEW, Births
-from tocsin_connectors.siem.qradar.checking import Checker
-from tocsin_connectors.siem.qradar.console import Console
-from tocsin_connectors.siem.qradar.incidents import incident_of
-from tocsin_connectors.siem.qradar.lookups import Lookups
-from tocsin_connectors.siem.qradar.offenses import OFFENSES, Offenses
-from tocsin_connectors.siem.qradar.searching import Searcher
+from tocsin_connectors.siem.qradar.births import NEW, NewOffenseReader
+from tocsin_connectors.siem.qradar.checking import QRadarPermissionCheck
+from tocsin_connectors.siem.qradar.console import QRadarClient
+from tocsin_connectors.siem.qradar.incidents import build_incident
+from tocsin_connectors.siem.qradar.lookups import OffenseLookups
+from tocsin_connectors.siem.qradar.offenses import OFFENSES, OffenseClient
+from tocsin_connectors.siem.qradar.searching import ArielSearcher
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
-from tocsin_connectors.siem.qradar.walk import Step
-from tocsin_connectors.siem.qradar.writing import Writer
+from tocsin_connectors.siem.qradar.walk import OffenseCursor
+from tocsin_connectors.siem.qradar.writing import QRadarWriteBack
 from tocsin_connectors.siem.records import children, number
 
 CHANGED = "changed"
@@ -56,13 +56,13 @@ class QRadar(WindowedProvider):
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        console = Console(tools, settings)
-        self._offenses = Offenses(console, tools)
-        self._lookups = Lookups(console, tools)
-        self._births = Births(self, self._offenses, self._lookups)
-        self._searcher = Searcher(console, tools.clock, settings)
-        self._writer = Writer(console, self._offenses, settings.closing_reason_id)
-        self._checker = Checker(console, self._offenses, self._searcher, settings)
+        console = QRadarClient(tools, settings)
+        self._offenses = OffenseClient(console, tools)
+        self._lookups = OffenseLookups(console, tools)
+        self._births = NewOffenseReader(self, self._offenses, self._lookups)
+        self._searcher = ArielSearcher(console, tools.clock, settings)
+        self._writer = QRadarWriteBack(console, self._offenses, settings.closing_reason_id)
+        self._checker = QRadarPermissionCheck(console, self._offenses, self._searcher, settings)
 
     def streams(self) -> Sequence[str]:
         """Return what is read: new offenses, those that changed, and those that were closed."""
@@ -90,7 +90,7 @@ class QRadar(WindowedProvider):
 
         New ones are listed by when they were made or began, where the past is filled in.
         """
-        step = Step() if token is None else Step.decode(token)
+        step = OffenseCursor() if token is None else OffenseCursor.decode(token)
         listed = {
             NEW: self._offenses.made,
             CHANGED: self._offenses.changed,
@@ -109,10 +109,10 @@ class QRadar(WindowedProvider):
 
         Raises ValueError for what is no offense.
         """
-        incident = incident_of(dict(record), self._lookups, self.settings.url)
+        incident = build_incident(dict(record), self._lookups, self.settings.url)
         return incident if self._is_wanted(dict(record)) else None
 
-    def version_of(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    def record_version(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the offense, which is another each time for as long as it lacks addresses."""
         if self._lookups.lacks_addresses(dict(record)):
             return {**record, "lacks_addresses_at": self.tools.clock.now().isoformat()}
@@ -125,7 +125,7 @@ class QRadar(WindowedProvider):
         except Broken as error:
             words = "an offense is kept without some of its names for now"
             self.tools.log.warning(words, id=incident.external_id, reason=str(error))
-        return incident_of(dict(record), self._lookups, self.settings.url)
+        return build_incident(dict(record), self._lookups, self.settings.url)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the offense as it is now, None where there is none.
@@ -137,7 +137,7 @@ class QRadar(WindowedProvider):
             return None
         await self._lookups.learn(record)
         try:
-            return incident_of(record, self._lookups, self.settings.url)
+            return build_incident(record, self._lookups, self.settings.url)
         except ValueError as error:
             raise Broken(f"GET {OFFENSES} answered no offense: {error}") from None
 

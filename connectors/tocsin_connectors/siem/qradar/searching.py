@@ -30,40 +30,40 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin_connectors.siem.matching import is_named
+from tocsin_connectors.siem.matching import contains_entity
 from tocsin_connectors.siem.qradar import aql
-from tocsin_connectors.siem.qradar.console import Console, Record
-from tocsin_connectors.siem.qradar.events import event_of
+from tocsin_connectors.siem.qradar.console import QRadarClient, QRadarRecord
+from tocsin_connectors.siem.qradar.events import build_event
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
 from tocsin_connectors.siem.records import children, number, text
 
 SEARCHES = "/ariel/searches"
-_PART = 500
+_PAGE_SIZE = 500
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=0.5), timedelta(seconds=5)
-_UNDER_WAY = frozenset({"WAIT", "EXECUTE", "SORTING"})
-_APART = 60_000
+_RUNNING = frozenset({"WAIT", "EXECUTE", "SORTING"})
+_MAX_OFFSET = 60_000
 """In milliseconds, by how much STOP may be later: it bounds nothing but what Ariel opens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ArielResult:
     """What a search came to."""
 
-    events: Sequence[Record]
+    events: Sequence[QRadarRecord]
     problems: str
     """Why that may not be all; empty where nothing is said."""
 
 
-class Searcher:
+class ArielSearcher:
     """The searches of one console, of which only so many are under way at once."""
 
-    def __init__(self, console: Console, clock: Clock, settings: QRadarSettings) -> None:
+    def __init__(self, console: QRadarClient, clock: Clock, settings: QRadarSettings) -> None:
         """Keep what is needed; do no I/O."""
         self._console = console
         self._clock = clock
         self._settings = settings
         self._free = asyncio.Semaphore(settings.most_searches)
-        self._numbers = count(randbelow(_APART))  # another at each node
+        self._numbers = count(randbelow(_MAX_OFFSET))  # another at each node
 
     async def events(
         self, entity: Entity, window: Window, limit: int
@@ -78,18 +78,18 @@ class Searcher:
             raise Refused("`search_events` is off, so that no events can be asked for")
         properties = settings.event_properties
         own = properties.get(entity.kind, ())
-        if entity.kind not in (*aql.NAMES, EntityKind.IP) and not own:
+        if entity.kind not in (*aql.ENTITY_FIELDS, EntityKind.IP) and not own:
             words = f"no event names a {entity.kind}: name what does in `event_properties`"
             raise Refused(words)
         try:
-            query = aql.about(entity, own, settings.properties, window, limit)
+            query = aql.build_entity_query(entity, own, settings.properties, window, limit)
         except ValueError:  # what is no address is in no field for addresses
             return
         rows, left = await self.run(query), limit
         for row in rows.events:
             with suppress(ValueError):  # what cannot be understood costs no other
-                event = event_of(row, properties)
-                if event.occurred_at in window and is_named(entity, event.entities):
+                event = build_event(row, properties)
+                if event.occurred_at in window and contains_entity(entity, event.entities):
                     left -= 1
                     yield event
         if rows.problems:
@@ -99,7 +99,7 @@ class Searcher:
                 f"there may be more: of the latest {limit} events found, {left} are others"
             )
 
-    async def run(self, query: str) -> Rows:
+    async def run(self, query: str) -> ArielResult:
         """Return what a query finds, which ends with its STOP.
 
         Raises `TryLater` where the search is ended by somebody else, or takes too long.
@@ -108,7 +108,7 @@ class Searcher:
             path = await self._begin(query)
             try:
                 told = await self._done(path)
-                return Rows(await self._results(path, told), _problems(told))
+                return ArielResult(await self._results(path, told), _join_problems(told))
             except Misconfigured:
                 raise
             except Refused as refused:
@@ -130,31 +130,31 @@ class Searcher:
     def _unlike(self, query: str) -> str:
         """Return the query with a STOP that is some milliseconds later, another each time."""
         words, _, stop = query.rpartition(" ")
-        return f"{words} {int(stop) + next(self._numbers) % _APART}"
+        return f"{words} {int(stop) + next(self._numbers) % _MAX_OFFSET}"
 
-    async def _done(self, path: str) -> Record:
+    async def _done(self, path: str) -> QRadarRecord:
         """Return what is told of a search once it has come to its end."""
         began, pause = self._clock.now(), _FIRST_PAUSE
         while self._clock.now() - began <= self._settings.search_timeout:
-            told = _told(await self._console.request("GET", path), path)
+            told = _parse_status(await self._console.request("GET", path), path)
             if told["status"] == "COMPLETED":
                 return told
             if told["status"] == "CANCELED":
                 raise TryLater("the search was cancelled")
-            if told["status"] not in _UNDER_WAY:
-                raise Broken(f"the search failed: {_problems(told) or told['status']:.300}")
+            if told["status"] not in _RUNNING:
+                raise Broken(f"the search failed: {_join_problems(told) or told['status']:.300}")
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         raise TryLater(f"a search was not done after {self._settings.search_timeout}")
 
-    async def _results(self, path: str, told: Record) -> list[Record]:
+    async def _results(self, path: str, told: QRadarRecord) -> list[QRadarRecord]:
         """Return the rows of a search that is done."""
         total = number(told, "record_count")
         if total is None:
             raise Broken(f"GET {path} answered without `record_count`")
-        found = list[Record]()
+        found = list[QRadarRecord]()
         while len(found) < total:
-            span = f"{len(found)}-{len(found) + _PART - 1}"
+            span = f"{len(found)}-{len(found) + _PAGE_SIZE - 1}"
             answer = await self._console.request("GET", f"{path}/results", span=span)
             match answer.json:
                 case {"events": [_, *_] as rows}:
@@ -164,14 +164,14 @@ class Searcher:
         return found
 
 
-def _told(answer: Any, path: str) -> Record:
+def _parse_status(answer: Any, path: str) -> QRadarRecord:
     match answer.json:
         case {"status": str()} as told:
             return dict(told)
     raise Broken(f"GET {path} answered without `status`")
 
 
-def _problems(told: Record) -> str:
+def _join_problems(told: QRadarRecord) -> str:
     """Return what is told that went wrong."""
     said = children(told, "error_messages")
     return "; ".join(text(it, "message") or "" for it in said if it.get("severity") != "INFO")[:300]

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
-from tocsin_connectors.siem.qradar.console import Part, Record
+from tocsin_connectors.siem.qradar.console import QRadarRecord, RecordRange
 from tocsin_connectors.siem.records import number
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OffenseCursor:
     """What to ask for: the offenses behind an id, less the first few that tell none."""
 
     after: int = 0
     skipped: int = 0
 
-    def following(self, part: Part, asked: int) -> Step | None:
+    def following(self, part: RecordRange, asked: int) -> OffenseCursor | None:
         """Return the next step, given what this one has brought; None at the end.
 
         Where ids do not tell where to go on, since they are missing or in no order, it is the next
@@ -31,12 +31,12 @@ class Step:
         """
         if part.ends(self.skipped, asked):
             return None
-        known = list(identifiers(part.records))
+        known = list(iterate_ids(part.records))
         reached = [self.after, *(it for _, it in known)]
         if not known or any(one >= next_one for one, next_one in pairwise(reached)):
-            return Step(self.after, self.skipped + len(part.records))
+            return OffenseCursor(self.after, self.skipped + len(part.records))
         place, last = known[-1]
-        return Step(last, len(part.records) - place - 1)
+        return OffenseCursor(last, len(part.records) - place - 1)
 
     def encode(self) -> list[int]:
         """Return the token that `decode` turns back into this."""
@@ -48,7 +48,7 @@ class Step:
         return cls(*token)
 
 
-def identifiers(records: Sequence[Record]) -> Iterator[tuple[int, int]]:
+def iterate_ids(records: Sequence[QRadarRecord]) -> Iterator[tuple[int, int]]:
     """Yield the ids of those offenses that tell one, each with its place."""
     for place, record in enumerate(records):
         identifier = number(record, "id")

@@ -61,7 +61,7 @@ KNOWN_TYPES: Mapping[int, str] = {
 """The names of types that have the same ids everywhere, where a console does not tell them."""
 
 
-def severity_of(magnitude: int | None) -> Severity | None:
+def parse_severity(magnitude: int | None) -> Severity | None:
     """Return how bad an offense of this magnitude is; None where it is not from 0 to 10."""
     if magnitude is None:
         return None

@@ -7,24 +7,26 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from tocsin import IncidentStatus, Misconfigured, Refused
-from tocsin_connectors.siem.marks import is_written, marked
-from tocsin_connectors.siem.qradar.console import Console, Record
-from tocsin_connectors.siem.qradar.incidents import status_of
-from tocsin_connectors.siem.qradar.offenses import OFFENSES, Offenses
+from tocsin_connectors.siem.marks import add_marker, has_marker
+from tocsin_connectors.siem.qradar.console import QRadarClient, QRadarRecord
+from tocsin_connectors.siem.qradar.incidents import parse_status
+from tocsin_connectors.siem.qradar.offenses import OFFENSES, OffenseClient
 from tocsin_connectors.siem.records import text
 
-_MOST_NOTES_AT_ONCE = 50
-LONGEST_NOTE = 1_900
+_NOTES_PER_REQUEST = 50
+MAX_NOTE_LENGTH = 1_900
 """A note has 2,000 characters at most, of which the mark takes some; so many bytes of an address.
 
 https://www.ibm.com/docs/en/qsip/7.5?topic=actions-closing-offenses
 """
 
 
-class Writer:
+class QRadarWriteBack:
     """Writes to the offenses of one console."""
 
-    def __init__(self, console: Console, offenses: Offenses, closing_reason: int | None) -> None:
+    def __init__(
+        self, console: QRadarClient, offenses: OffenseClient, closing_reason: int | None
+    ) -> None:
         """Keep what is needed; do no I/O."""
         self._console = console
         self._offenses = offenses
@@ -38,13 +40,13 @@ class Writer:
         """
         offense = await self._existing(identifier)
         path = f"{OFFENSES}/{offense['id']}/notes"
-        notes = await self._console.all(path, _MOST_NOTES_AT_ONCE, fields="note_text")
+        notes = await self._console.all(path, _NOTES_PER_REQUEST, fields="note_text")
         written = [text(it, "note_text") or "" for it in notes]
-        parts = list(parts_of(words))
+        parts = list(split_note(words))
         for place, part in enumerate(parts, 1):
             its_key = key if len(parts) == 1 else f"{key} {place}/{len(parts)}"
-            if not is_written(its_key, written):
-                await self._console.request("POST", path, note_text=marked(part, its_key))
+            if not has_marker(its_key, written):
+                await self._console.request("POST", path, note_text=add_marker(part, its_key))
 
     async def set_status(self, identifier: str, status: IncidentStatus) -> None:
         """Have an offense stand so; an active one is marked for follow-up.
@@ -53,7 +55,7 @@ class Writer:
         never opens again, and `Misconfigured` where it is to be closed and there is no reason.
         """
         offense = await self._existing(identifier)
-        path, stands = f"{OFFENSES}/{offense['id']}", status_of(offense)
+        path, stands = f"{OFFENSES}/{offense['id']}", parse_status(offense)
         if stands is status:
             return
         if status is IncidentStatus.CLOSED:
@@ -73,7 +75,7 @@ class Writer:
             raise Misconfigured("set `closing_reason_id`: QRadar closes nothing without a reason")
         return self._closing_reason
 
-    async def _existing(self, identifier: str) -> Record:
+    async def _existing(self, identifier: str) -> QRadarRecord:
         """Return the offense as it is now; `Refused` where there is none."""
         found = await self._offenses.one(identifier)
         if found is None:
@@ -81,26 +83,26 @@ class Writer:
         return found
 
 
-def parts_of(words: str) -> Iterator[str]:
+def split_note(words: str) -> Iterator[str]:
     """Yield a text in parts of which none is too long for one note, cut between lines if it can."""
     part = ""
     for line in words.splitlines(keepends=True):
-        for piece in _pieces(line):
-            if part and _length(part + piece) > LONGEST_NOTE:
+        for piece in _split_line(line):
+            if part and _encoded_length(part + piece) > MAX_NOTE_LENGTH:
                 yield part.rstrip("\n")
                 part = ""
             part += piece
     yield part
 
 
-def _pieces(line: str) -> Iterator[str]:
+def _split_line(line: str) -> Iterator[str]:
     """Yield a line in pieces that are short enough, whatever characters it has."""
-    step = LONGEST_NOTE // len(quote_plus("\N{GRINNING FACE}"))
-    if _length(line) <= LONGEST_NOTE:
+    step = MAX_NOTE_LENGTH // len(quote_plus("\N{GRINNING FACE}"))
+    if _encoded_length(line) <= MAX_NOTE_LENGTH:
         yield line
         return
     yield from (line[start : start + step] for start in range(0, len(line), step))
 
 
-def _length(words: str) -> int:
+def _encoded_length(words: str) -> int:
     return len(quote_plus(words))

@@ -8,8 +8,8 @@ from functools import partial
 from http import HTTPStatus
 
 from tocsin import CredentialsRefused, Refused, Window
-from tocsin_connectors.siem.secops.chronicle import EVERY_RULE, Chronicle
-from tocsin_connectors.siem.trying import Trying, refused
+from tocsin_connectors.siem.secops.chronicle import EVERY_RULE, SecOpsClient
+from tocsin_connectors.siem.trying import PermissionProbe, find_refused
 
 LIST = "chronicle.legacies.legacySearchDetections"
 CURATED = "chronicle.legacies.legacySearchCuratedDetections"
@@ -23,11 +23,11 @@ _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 
 
 async def problems(
-    chronicle: Chronicle, curated: Sequence[str], now: datetime, *, writes: bool
+    chronicle: SecOpsClient, curated: Sequence[str], now: datetime, *, writes: bool
 ) -> list[str]:
     """Return which permissions are lacking, found out by trying; raises what else is wrong."""
     lately = Window(now - _LATELY, now)
-    tried: dict[str, Trying] = {
+    tried: dict[str, PermissionProbe] = {
         LIST: partial(chronicle.detections, EVERY_RULE, lately, None, 1),
         GET: partial(chronicle.alert, _NOBODY),
         SEARCH: partial(chronicle.search, 'principal.ip = "203.0.113.1"', lately),
@@ -36,7 +36,7 @@ async def problems(
         tried[CURATED] = partial(chronicle.detections, rule, lately, None, 1)
     if writes:
         tried[UPDATE] = partial(_change_nothing, chronicle)
-    lacking = await refused(tried)
+    lacking = await find_refused(tried)
     unknown = [it for it in curated if not await _is_known(chronicle, it)]
     return [
         *(f"the service account lacks the permission {name}" for name in lacking),
@@ -44,7 +44,7 @@ async def problems(
     ]
 
 
-async def _is_known(chronicle: Chronicle, rule: str) -> bool:
+async def _is_known(chronicle: SecOpsClient, rule: str) -> bool:
     """Whether a rule may be there: who may not ask for rules, need not, to read detections."""
     try:
         return await chronicle.has_curated_rule(rule)
@@ -54,7 +54,7 @@ async def _is_known(chronicle: Chronicle, rule: str) -> bool:
         return True
 
 
-async def _change_nothing(chronicle: Chronicle) -> None:
+async def _change_nothing(chronicle: SecOpsClient) -> None:
     """Give feedback on an alert that is not there: refused, but to those who may not otherwise."""
     try:
         await chronicle.update(_NOBODY, {})

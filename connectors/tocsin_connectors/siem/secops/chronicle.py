@@ -12,35 +12,35 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
-from tocsin import Answer, Api, Broken, Refused, Tools, Window
-from tocsin_connectors.siem.paging import token_at
+from tocsin import Api, ApiResponse, Broken, Refused, Tools, Window
+from tocsin_connectors.siem.paging import get_page_token
 from tocsin_connectors.siem.secops.google import ServiceAccount
-from tocsin_connectors.siem.secops.pacing import Pace
+from tocsin_connectors.siem.secops.pacing import RequestQuota
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
 
 EVERY_RULE = "-"
-RULES = "legacy:legacySearchDetections", "detections"
-CURATED = "legacy:legacySearchCuratedDetections", "curatedDetections"
-GET, UPDATE = "legacy:legacyGetAlert", "legacy:legacyUpdateAlert"
-SEARCH = "udmSearch"
-MOST_EVENTS = 1_000
+RULE_DETECTIONS = "legacy:legacySearchDetections", "detections"
+CURATED_DETECTIONS = "legacy:legacySearchCuratedDetections", "curatedDetections"
+GET_ALERT, UPDATE_ALERT = "legacy:legacyGetAlert", "legacy:legacyUpdateAlert"
+SEARCH_EVENTS = "udmSearch"
+MAX_EVENTS = 1_000
 _MINUTE, _HOUR, _SECOND = timedelta(minutes=1), timedelta(hours=1), timedelta(seconds=1)
 _SEARCHES_PER_HOUR = 120  # https://cloud.google.com/chronicle/docs/reference/service-limits
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
-_BESIDE = frozenset({"nextPageToken", "respTooLargeDetectionsTruncated"})
-Record = dict[str, Any]
+_ABSENT_STATUSES = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
+_PAGING_MEMBERS = frozenset({"nextPageToken", "respTooLargeDetectionsTruncated"})
+SecOpsRecord = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DetectionPage:
     """A page of detections."""
 
-    records: Sequence[Record]
+    records: Sequence[SecOpsRecord]
     next_token: str | None
     server_time: datetime | None
 
 
-class Chronicle:
+class SecOpsClient:
     """Requests to one instance; all of them raise what `Api.request` raises."""
 
     def __init__(self, settings: SecOpsSettings, tools: Tools) -> None:
@@ -52,89 +52,93 @@ class Chronicle:
             f"/instances/{settings.instance}"
         )
         clock = tools.clock
-        self._lists = Pace(clock, settings.lists_per_minute, _MINUTE, patience=_MINUTE)
-        self._gets = Pace(clock, 1, _SECOND, patience=_MINUTE)
-        self._searches = Pace(clock, _SEARCHES_PER_HOUR, _HOUR, patience=_MINUTE)
+        self._lists = RequestQuota(clock, settings.lists_per_minute, _MINUTE, patience=_MINUTE)
+        self._gets = RequestQuota(clock, 1, _SECOND, patience=_MINUTE)
+        self._searches = RequestQuota(clock, _SEARCHES_PER_HOUR, _HOUR, patience=_MINUTE)
 
-    async def detections(self, rule: str, window: Window, token: str | None, limit: int) -> Found:
+    async def detections(
+        self, rule: str, window: Window, token: str | None, limit: int
+    ) -> DetectionPage:
         """Return a page of the detections of a rule that were created in a window."""
-        method, member = RULES if rule == EVERY_RULE else CURATED
+        method, member = RULE_DETECTIONS if rule == EVERY_RULE else CURATED_DETECTIONS
         await self._lists.turn()
         answer = await self._api.get(
             f"{self._instance}/{method}",
             ruleId=rule,
-            startTime=stamp(window.start),
-            endTime=stamp(window.end),
+            startTime=format_time(window.start),
+            endTime=format_time(window.end),
             listBasis="CREATED_TIME",
             pageSize=limit,
             pageToken=token,
             **self._alerting,
         )
-        told = _object(answer, method)
+        told = _parse_object(answer, method)
         # What is empty is left out in answers of Google's: `{}` tells that there is nothing
-        records = told.get(member, []) if member in told or not told.keys() - _BESIDE else None
+        records = (
+            told.get(member, []) if member in told or not told.keys() - _PAGING_MEMBERS else None
+        )
         if not isinstance(records, list) or not _are_objects(records):
             raise Broken(f"GET {method} answered without the list `{member}`")
         if told.get("respTooLargeDetectionsTruncated"):
             raise Broken(f"GET {method} left out detections, since the answer became too large")
-        return Found(records, token_at(told, "nextPageToken"), answer.server_time)
+        return DetectionPage(records, get_page_token(told, "nextPageToken"), answer.server_time)
 
     async def has_curated_rule(self, rule: str) -> bool:
         """Return whether there is a curated rule of this id."""
         try:
             await self._api.get(f"{self._instance}/curatedRules/{rule}")
         except Refused as refused:
-            if refused.status in _ABSENT:
+            if refused.status in _ABSENT_STATUSES:
                 return False
             raise
         return True
 
-    async def alert(self, identifier: str) -> Record | None:
+    async def alert(self, identifier: str) -> SecOpsRecord | None:
         """Return a detection as an alert, None where there is none of that id."""
         await self._gets.turn()
-        path = f"{self._instance}/{GET}"
+        path = f"{self._instance}/{GET_ALERT}"
         try:
             answer = await self._api.get(path, alertId=identifier, includeDetections="true")
         except Refused as refused:
-            if refused.status in _ABSENT:
+            if refused.status in _ABSENT_STATUSES:
                 return None
             raise
-        match _object(answer, GET):
+        match _parse_object(answer, GET_ALERT):
             case {"alert": dict(alert)}:
                 return alert
-        raise Broken(f"GET {GET} answered without `alert`")
+        raise Broken(f"GET {GET_ALERT} answered without `alert`")
 
     async def update(self, identifier: str, feedback: Mapping[str, str]) -> None:
         """Give feedback on an alert."""
         body = {"alertId": identifier, "feedback": dict(feedback)}
-        path = f"{self._instance}/{UPDATE}"
-        _object(await self._api.request("POST", path, json=body), UPDATE)
+        path = f"{self._instance}/{UPDATE_ALERT}"
+        _parse_object(await self._api.request("POST", path, json=body), UPDATE_ALERT)
 
-    async def search(self, query: str, window: Window) -> tuple[Sequence[Record], bool]:
+    async def search(self, query: str, window: Window) -> tuple[Sequence[SecOpsRecord], bool]:
         """Return the events that a query finds in a window, and whether there are more."""
         await self._searches.turn()
         answer = await self._api.get(
-            f"{self._instance}:{SEARCH}",
+            f"{self._instance}:{SEARCH_EVENTS}",
             **{
                 "query": query,
-                "timeRange.startTime": stamp(window.start),
-                "timeRange.endTime": stamp(window.end),
-                "limit": MOST_EVENTS,
+                "timeRange.startTime": format_time(window.start),
+                "timeRange.endTime": format_time(window.end),
+                "limit": MAX_EVENTS,
             },
         )
-        told = _object(answer, SEARCH)
+        told = _parse_object(answer, SEARCH_EVENTS)
         events = told.get("events", [])
         if not isinstance(events, list) or not _are_objects(events):
-            raise Broken(f"GET {SEARCH} answered without the list `events`")
+            raise Broken(f"GET {SEARCH_EVENTS} answered without the list `events`")
         return events, told.get("moreDataAvailable") is True
 
 
-def stamp(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Return a time as Google has it in queries (RFC 3339)."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def _object(answer: Answer, method: str) -> Record:
+def _parse_object(answer: ApiResponse, method: str) -> SecOpsRecord:
     if isinstance(answer.json, dict):
         return answer.json
     raise Broken(f"{method} answered something else than an object")

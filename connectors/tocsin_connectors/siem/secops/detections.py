@@ -9,39 +9,39 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Alert, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.records import child, children, described, text, union, utc
-from tocsin_connectors.siem.secops.udm import entities_of
-from tocsin_connectors.siem.secops.words import UNSAID, severity_of, status_of
-from tocsin_connectors.siem.techniques import techniques_within
+from tocsin_connectors.siem.records import child, children, describe_value, parse_utc, text, union
+from tocsin_connectors.siem.secops.udm import find_entities
+from tocsin_connectors.siem.secops.words import UNSPECIFIED, parse_severity, parse_status
+from tocsin_connectors.siem.techniques import find_techniques_in_text
 
 
-def incident_of(given: Mapping[str, Any]) -> Incident:
+def build_incident(given: Mapping[str, Any]) -> Incident:
     """Return the incident that a detection is; ValueError where it has no id or no time."""
     record = dict(given)
     name = text(record, "id")
     if name is None:
-        raise ValueError(f"id is {described(record.get('id'))}")
-    created_at, changed_at = times(record)
+        raise ValueError(f"id is {describe_value(record.get('id'))}")
+    created_at, changed_at = parse_times(record)
     rule = next(iter(children(record, "detection")), {})
     feedback = child(record, "feedbackSummary")
-    word, status = _severity(rule, feedback), text(feedback, "status")
-    severity = severity_of(word)
+    word, status = _select_severity(rule, feedback), text(feedback, "status")
+    severity = parse_severity(word)
     title = text(rule, "ruleName") or f"Detection {name}"
-    occurred_at = _began(record) or created_at
+    occurred_at = _parse_start(record) or created_at
     return Incident(
         external_id=name,
         title=title,
-        description="\n".join(_description(rule)),
+        description="\n".join(_describe(rule)),
         severity=severity or Severity.MEDIUM,
         raw_severity=word,
         severity_assumed=severity is None,
-        status=status_of(status) or IncidentStatus.NEW,
+        status=parse_status(status) or IncidentStatus.NEW,
         raw_status=status,
         occurred_at=occurred_at,
         changed_at=changed_at,
-        source_url=_link(rule),
-        techniques=union([_techniques(rule)]),
-        entities=union(entities_of(event) for event in _events(record)),
+        source_url=_get_link(rule),
+        techniques=union([_find_techniques(rule)]),
+        entities=union(find_entities(event) for event in _iterate_events(record)),
         alerts=(
             Alert(
                 external_id=name,
@@ -53,7 +53,7 @@ def incident_of(given: Mapping[str, Any]) -> Incident:
     )
 
 
-def times(record: dict[str, Any]) -> tuple[datetime, datetime]:
+def parse_times(record: dict[str, Any]) -> tuple[datetime, datetime]:
     """Return when a detection was created, and when it last changed.
 
     Raises ValueError where it does not say when it was created. `detectionTime` is neither: it is
@@ -61,33 +61,35 @@ def times(record: dict[str, Any]) -> tuple[datetime, datetime]:
     """
     created = text(record, "createdTime")
     if created is None:
-        raise ValueError(f"createdTime is {described(record.get('createdTime'))}")
-    created_at = utc(created)
+        raise ValueError(f"createdTime is {describe_value(record.get('createdTime'))}")
+    created_at = parse_utc(created)
     feedback = child(record, "feedbackSummary")
-    later = (_time(record, "lastUpdatedTime"), _time(feedback, "createTime"))
+    later = (_parse_time(record, "lastUpdatedTime"), _parse_time(feedback, "createTime"))
     return created_at, max([created_at, *(it for it in later if it)])
 
 
-def _time(record: dict[str, Any], member: str) -> datetime | None:
+def _parse_time(record: dict[str, Any], member: str) -> datetime | None:
     with suppress(ValueError):
         if said := text(record, member):
-            return utc(said)
+            return parse_utc(said)
     return None
 
 
-def _began(record: dict[str, Any]) -> datetime | None:
-    return _time(child(record, "timeWindow"), "startTime") or _time(record, "detectionTime")
+def _parse_start(record: dict[str, Any]) -> datetime | None:
+    return _parse_time(child(record, "timeWindow"), "startTime") or _parse_time(
+        record, "detectionTime"
+    )
 
 
-def _severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | None:
+def _select_severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | None:
     """Return the word for how bad it is: an analyst's, else the rule's."""
     labels = children(rule, "ruleLabels") + children(rule, "outcomes")
     said = (text(it, "value") for it in labels if (text(it, "key") or "").casefold() == "severity")
     words = (text(feedback, "priority"), text(rule, "severity"), *said)
-    return next((it for it in words if it and it.casefold() not in UNSAID), None)
+    return next((it for it in words if it and it.casefold() not in UNSPECIFIED), None)
 
 
-def _description(rule: dict[str, Any]) -> Iterator[str]:
+def _describe(rule: dict[str, Any]) -> Iterator[str]:
     """Yield the lines that say what was found, and what the rule has compared."""
     if words := text(rule, "description") or text(rule, "summary"):
         yield words
@@ -96,21 +98,21 @@ def _description(rule: dict[str, Any]) -> Iterator[str]:
             yield f"{key}: {value}"
 
 
-def _link(rule: dict[str, Any]) -> str | None:
+def _get_link(rule: dict[str, Any]) -> str | None:
     told = text(rule, "urlBackToProduct")
     return told if told and told.startswith("https://") else None
 
 
-def _techniques(rule: dict[str, Any]) -> Iterator[str]:
+def _find_techniques(rule: dict[str, Any]) -> Iterator[str]:
     """Yield the ATT&CK ids of a rule: in its labels, and in what it says of the attack."""
     for it in children(rule, "ruleLabels"):
         if re.search("mitre|technique", text(it, "key") or "", re.IGNORECASE):
-            yield from techniques_within(text(it, "value") or "")
+            yield from find_techniques_in_text(text(it, "value") or "")
     for it in children(child(rule, "attackDetails"), "techniques"):
-        yield from techniques_within(text(it, "subtechniqueId") or text(it, "id") or "")
+        yield from find_techniques_in_text(text(it, "subtechniqueId") or text(it, "id") or "")
 
 
-def _events(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _iterate_events(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for element in children(record, "collectionElements"):
         for reference in children(element, "references"):
             yield from children(reference, "event")

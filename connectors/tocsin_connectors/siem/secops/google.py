@@ -15,18 +15,18 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from jwt.algorithms import RSAAlgorithm
 
 from tocsin import Api, CredentialsRefused, Grant, Tools, parse_json
-from tocsin_connectors.oauth import grant_for
+from tocsin_connectors.oauth import request_grant
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-_PATH = "/token"
+_TOKEN_PATH = "/token"  # noqa: S105 - a path
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-_LASTS = timedelta(hours=1)
-_NO_KEY = "service_account is not the key of a service account as Google hands it out (JSON)"
+_LIFETIME = timedelta(hours=1)
+_INVALID_KEY = "service_account is not the key of a service account as Google hands it out (JSON)"
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
+class _ServiceAccountKey:
     """The key of a service account."""
 
     email: str
@@ -46,32 +46,34 @@ class ServiceAccount:
     async def sign_in(self) -> Grant:
         """Return a grant for a signed assertion (RFC 7523 section 2.1)."""
         form = {"grant_type": _JWT_BEARER, "assertion": self._assertion(self._clock.now())}
-        return await grant_for(self._api, _PATH, form, self._clock)
+        return await request_grant(self._api, _TOKEN_PATH, form, self._clock)
 
     def _assertion(self, now: datetime) -> str:
         key = self._key
         claims = {
             "iss": key.email,
             "scope": _SCOPE,
-            "aud": f"{self._settings.sign_in_url}{_PATH}",
+            "aud": f"{self._settings.sign_in_url}{_TOKEN_PATH}",
             "iat": int(now.timestamp()),
-            "exp": int((now + _LASTS).timestamp()),
+            "exp": int((now + _LIFETIME).timestamp()),
         }
         return jwt.encode(claims, key.private, algorithm="RS256", headers={"kid": key.name})
 
     @cached_property
-    def _key(self) -> _Key:
+    def _key(self) -> _ServiceAccountKey:
         """The key, read once: that takes as long as a hundred requests."""
-        return _key_of(self._settings.service_account.get_secret_value())
+        return _parse_key(self._settings.service_account.get_secret_value())
 
 
-def _key_of(text: str) -> _Key:
+def _parse_key(text: str) -> _ServiceAccountKey:
     """Return the key that a file of Google's holds; `CredentialsRefused` where it holds none."""
     try:
         told: Any = parse_json(text.encode())
         private = RSAAlgorithm(RSAAlgorithm.SHA256).prepare_key(told["private_key"])
         if isinstance(private, RSAPrivateKey):
-            return _Key(str(told["client_email"]), str(told["private_key_id"]), private)
+            return _ServiceAccountKey(
+                str(told["client_email"]), str(told["private_key_id"]), private
+            )
     except (ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError):
         pass  # what is wrong may hold parts of the key
-    raise CredentialsRefused(_NO_KEY)
+    raise CredentialsRefused(_INVALID_KEY)

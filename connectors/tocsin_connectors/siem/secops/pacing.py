@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from tocsin import Clock, TryLater
 
 
-class Pace:
+class RequestQuota:
     """So many turns at most within any stretch of time."""
 
     def __init__(self, clock: Clock, most: int, within: timedelta, patience: timedelta) -> None:

@@ -18,18 +18,18 @@ from tocsin import (
     Tools,
     Window,
 )
-from tocsin_connectors.siem.around import ask_around
-from tocsin_connectors.siem.looking_back import NEW, LooksBack
+from tocsin_connectors.siem.around import isolate_broken_record
+from tocsin_connectors.siem.looking_back import NEW, LookbackProvider
 from tocsin_connectors.siem.records import union
 from tocsin_connectors.siem.secops import checking, searching, writing
-from tocsin_connectors.siem.secops.chronicle import EVERY_RULE, GET, Chronicle
-from tocsin_connectors.siem.secops.detections import incident_of, times
+from tocsin_connectors.siem.secops.chronicle import EVERY_RULE, GET_ALERT, SecOpsClient
+from tocsin_connectors.siem.secops.detections import build_incident, parse_times
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
-from tocsin_connectors.siem.secops.udm import FIELDS
-from tocsin_connectors.siem.secops.walk import Step, ask, probe
+from tocsin_connectors.siem.secops.udm import ENTITY_FIELDS
+from tocsin_connectors.siem.secops.walk import DetectionCursor, list_page, probe_page
 
 
-class SecOps(LooksBack):
+class SecOps(LookbackProvider):
     """Detections of one instance, each of them an incident."""
 
     class Settings(SecOpsSettings):
@@ -44,13 +44,13 @@ class SecOps(LooksBack):
         checking.SEARCH,
         f"{checking.UPDATE}, where write_back is on",
     )
-    event_kinds = frozenset(FIELDS)
+    event_kinds = frozenset(ENTITY_FIELDS)
     page_size = 500
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        self._chronicle = Chronicle(settings, tools)
+        self._chronicle = SecOpsClient(settings, tools)
         self._rules = union([(EVERY_RULE, *settings.curated_rules)])
 
     async def check(self) -> Health:
@@ -69,15 +69,19 @@ class SecOps(LooksBack):
         `changes_for` is listed.
         """
         whole = self.listed_for(stream, window)
-        step = Step.first(EVERY_RULE, whole) if token is None else Step.decode(token)
+        step = (
+            DetectionCursor.first(EVERY_RULE, whole)
+            if token is None
+            else DetectionCursor.decode(token)
+        )
         if step.rule not in self._rules:  # the operator has changed them since
             raise Broken(f"detections of {step.rule} are not read any more")
-        asked = partial(ask, self._chronicle, limit=limit)
+        asked = partial(list_page, self._chronicle, limit=limit)
         if stream == NEW:
             step, found = await asked(step)
         else:
-            probed = partial(probe, self._chronicle, step)
-            step, found = await ask_around(step, asked, probed, self.tools)
+            probed = partial(probe_page, self._chronicle, step)
+            step, found = await isolate_broken_record(step, asked, probed, self.tools)
         following = step.following(found, whole, self._rules)
         self.passed_over = step.passed_over and following is None
         return Listing(
@@ -88,7 +92,7 @@ class SecOps(LooksBack):
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident that a detection is; ValueError for what is none."""
-        return incident_of(record)
+        return build_incident(record)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the detection as it is now, None where there is none."""
@@ -96,15 +100,15 @@ class SecOps(LooksBack):
         if record is None:
             return None
         try:
-            return incident_of(record)
+            return build_incident(record)
         except ValueError as error:
-            raise Broken(f"GET {GET} answered no detection: {error}") from None
+            raise Broken(f"GET {GET_ALERT} answered no detection: {error}") from None
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events that name an entity."""
-        found = searching.events(self._chronicle, entity, window, limit)
+        found = searching.search_events(self._chronicle, entity, window, limit)
         async with aclosing(found) as events:
             async for event in events:
                 yield event
@@ -121,6 +125,6 @@ class SecOps(LooksBack):
 def _changed_in(record: dict[str, Any], window: Window) -> bool:
     """Whether something became of a detection in a window, after it was created."""
     with suppress(ValueError):
-        created_at, changed_at = times(record)
+        created_at, changed_at = parse_times(record)
         return changed_at > created_at and changed_at in window
     return False

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.places import values
-from tocsin_connectors.siem.typed import typed
+from tocsin_connectors.siem.places import texts_at
+from tocsin_connectors.siem.typed import parse_entities
 
 _NOUNS = ("principal", "target", "src", "observer", "intermediary", "about")
-_OF_NOUNS: Mapping[EntityKind, tuple[str, ...]] = {
+_NOUN_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.IP: ("ip", "asset.ip"),
     EntityKind.HOST: ("hostname", "asset.hostname"),
     EntityKind.USER: ("user.userid", "user.windowsSid"),
@@ -28,26 +28,26 @@ _OF_NOUNS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.PROCESS: ("process.file.fullPath",),
     EntityKind.CLOUD_RESOURCE: ("resource.name",),
 }
-_OF_EVENTS: Mapping[EntityKind, tuple[str, ...]] = {
+_EVENT_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.DOMAIN: ("network.dns.questions.name",),
     EntityKind.EMAIL: ("network.email.from", "network.email.to"),
     EntityKind.URL: ("network.http.referralUrl",),
     EntityKind.CVE: ("extensions.vulns.vulnerabilities.cveId",),
 }
-FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     kind: (
-        *(f"{noun}.{place}" for noun in _NOUNS for place in _OF_NOUNS.get(kind, ())),
-        *_OF_EVENTS.get(kind, ()),
+        *(f"{noun}.{place}" for noun in _NOUNS for place in _NOUN_FIELDS.get(kind, ())),
+        *_EVENT_FIELDS.get(kind, ()),
     )
-    for kind in (*_OF_NOUNS, EntityKind.CVE)
+    for kind in (*_NOUN_FIELDS, EntityKind.CVE)
 }
 """By kind, all the places that name one, as answers spell them."""
 
 
-def entities_of(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
+def find_entities(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
     """Yield what an event names, in all of it or in a noun such as `principal`."""
-    for kind, places in FIELDS.items():
+    for kind, places in ENTITY_FIELDS.items():
         for place in places:
             if place.startswith(within):
-                for value in values(event, place):
-                    yield from typed(kind, value)
+                for value in texts_at(event, place):
+                    yield from parse_entities(kind, value)

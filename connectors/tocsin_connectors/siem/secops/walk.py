@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from tocsin import Window
-from tocsin_connectors.siem.secops.chronicle import Chronicle, Found
+from tocsin_connectors.siem.secops.chronicle import DetectionPage, SecOpsClient
 
 _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DetectionCursor:
     """What to ask next: a page of the detections of a rule that were created within a part."""
 
     rule: str
@@ -28,7 +28,7 @@ class Step:
         """Return the step to begin with, of the first rule."""
         return cls(rule, whole)
 
-    def halved(self) -> Step:
+    def halved(self) -> DetectionCursor:
         """Return the step that asks for half of the time, from its beginning."""
         middle = self.part.start + (self.part.end - self.part.start) // 2
         return replace(self, part=Window(self.part.start, middle), page=None)
@@ -38,11 +38,13 @@ class Step:
         """How much time it asks for."""
         return self.part.end - self.part.start
 
-    def passing_over(self) -> Step:
+    def passing_over(self) -> DetectionCursor:
         """Return the step from which reading goes on behind its part, without records of it."""
         return replace(self, page=None, passed_over=True)
 
-    def following(self, found: Found, whole: Window, rules: Sequence[str]) -> Step | None:
+    def following(
+        self, found: DetectionPage, whole: Window, rules: Sequence[str]
+    ) -> DetectionCursor | None:
         """Return the next step, None at the end of the last rule."""
         if found.next_token is not None:
             return replace(self, page=found.next_token)
@@ -64,12 +66,14 @@ class Step:
         return cls(rule, part, page, passed_over)
 
 
-async def ask(chronicle: Chronicle, step: Step, limit: int) -> tuple[Step, Found]:
+async def list_page(
+    chronicle: SecOpsClient, step: DetectionCursor, limit: int
+) -> tuple[DetectionCursor, DetectionPage]:
     """Return a step, and the page that it asks for."""
     return step, await chronicle.detections(step.rule, step.part, step.page, limit)
 
 
-async def probe(chronicle: Chronicle, step: Step) -> Found:
+async def probe_page(chronicle: SecOpsClient, step: DetectionCursor) -> DetectionPage:
     """Return a page without detections, where others than those of a step can be listed."""
     before = Window(step.part.start - _SECOND, step.part.start)
     found = await chronicle.detections(step.rule, before, None, 1)

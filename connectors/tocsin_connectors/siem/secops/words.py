@@ -17,7 +17,7 @@ SEVERITIES: Mapping[str, Severity] = {
     "high": Severity.HIGH,
     "critical": Severity.CRITICAL,
 }
-UNSAID = frozenset({"unknown_severity", "unspecified", "priority_unspecified"})
+UNSPECIFIED = frozenset({"unknown_severity", "unspecified", "priority_unspecified"})
 """Words that say nothing, so that the next place counts."""
 STATUSES: Mapping[str, IncidentStatus] = {
     "new": IncidentStatus.NEW,
@@ -25,18 +25,18 @@ STATUSES: Mapping[str, IncidentStatus] = {
     "reviewed": IncidentStatus.ACTIVE,
     "closed": IncidentStatus.CLOSED,
 }
-WORDS: Mapping[IncidentStatus, str] = {
+STATUS_WORDS: Mapping[IncidentStatus, str] = {
     IncidentStatus.NEW: "NEW",
     IncidentStatus.ACTIVE: "REVIEWED",
     IncidentStatus.CLOSED: "CLOSED",
 }
 
 
-def severity_of(word: str | None) -> Severity | None:
+def parse_severity(word: str | None) -> Severity | None:
     """Return the severity of a word such as `PRIORITY_HIGH` or `High`, None for others."""
     return SEVERITIES.get((word or "").casefold().removeprefix("priority_"))
 
 
-def status_of(word: str | None) -> IncidentStatus | None:
+def parse_status(word: str | None) -> IncidentStatus | None:
     """Return where a detection stands by a word of Google's, None for others."""
     return STATUSES.get((word or "").casefold())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tocsin import IncidentStatus, Refused
-from tocsin_connectors.siem.comments import comments_in
-from tocsin_connectors.siem.marks import is_written, marked
+from tocsin_connectors.siem.comments import read_comments
+from tocsin_connectors.siem.marks import add_marker, has_marker
 from tocsin_connectors.siem.records import child, children, text
-from tocsin_connectors.siem.secops.chronicle import Chronicle, Record
-from tocsin_connectors.siem.secops.words import WORDS, status_of
+from tocsin_connectors.siem.secops.chronicle import SecOpsClient, SecOpsRecord
+from tocsin_connectors.siem.secops.words import STATUS_WORDS, parse_status
 
 
-async def comment(chronicle: Chronicle, identifier: str, message: str, key: str) -> None:
+async def comment(chronicle: SecOpsClient, identifier: str, message: str, key: str) -> None:
     """Write a comment once for its key.
 
     Feedback has no keys: so each comment ends with a mark, and one that ends with the mark of this
@@ -18,18 +18,18 @@ async def comment(chronicle: Chronicle, identifier: str, message: str, key: str)
     """
     found = await _existing(chronicle, identifier)
     given = [child(found, "feedbackSummary"), *children(found, "feedbackHistory")]
-    if not is_written(key, comments_in(given, "comment")):
-        await chronicle.update(identifier, {"comment": marked(message, key)})
+    if not has_marker(key, read_comments(given, "comment")):
+        await chronicle.update(identifier, {"comment": add_marker(message, key)})
 
 
-async def set_status(chronicle: Chronicle, identifier: str, status: IncidentStatus) -> None:
+async def set_status(chronicle: SecOpsClient, identifier: str, status: IncidentStatus) -> None:
     """Set where a detection stands; one that stands there already is left alone."""
     found = await _existing(chronicle, identifier)
-    if status_of(text(child(found, "feedbackSummary"), "status")) is not status:
-        await chronicle.update(identifier, {"status": WORDS[status]})
+    if parse_status(text(child(found, "feedbackSummary"), "status")) is not status:
+        await chronicle.update(identifier, {"status": STATUS_WORDS[status]})
 
 
-async def _existing(chronicle: Chronicle, identifier: str) -> Record:
+async def _existing(chronicle: SecOpsClient, identifier: str) -> SecOpsRecord:
     """Return the detection as it is now; `Refused` where there is none."""
     found = await chronicle.alert(identifier)
     if found is None:

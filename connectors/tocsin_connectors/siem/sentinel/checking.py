@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from tocsin import Clock, Window
-from tocsin_connectors.microsoft.rights import RIGHTS, lacking
-from tocsin_connectors.siem.sentinel.logs import Logs
-from tocsin_connectors.siem.sentinel.rights import QUERY, READ
-from tocsin_connectors.siem.sentinel.workspace import Workspace
-from tocsin_connectors.siem.trying import Trying, refused
+from tocsin_connectors.microsoft.rights import READ_PERMISSIONS, find_missing_actions
+from tocsin_connectors.siem.sentinel.logs import WorkspaceLogs
+from tocsin_connectors.siem.sentinel.rights import QUERY_LOGS, READ_INCIDENTS
+from tocsin_connectors.siem.sentinel.workspace import SentinelClient
+from tocsin_connectors.siem.trying import PermissionProbe, find_refused
 
-_LATELY = timedelta(minutes=1)
+_RECENT = timedelta(minutes=1)
 
 
-class Checking:
+class SentinelPermissionCheck:
     """What an app may do, found out by trying; what cannot be tried harmlessly is asked for."""
 
-    def __init__(self, workspace: Workspace, logs: Logs, clock: Clock) -> None:
+    def __init__(self, workspace: SentinelClient, logs: WorkspaceLogs, clock: Clock) -> None:
         """Keep what is needed; do no I/O."""
         self._workspace = workspace
         self._logs = logs
@@ -26,12 +26,12 @@ class Checking:
 
     async def problems(self, writes: Sequence[str]) -> list[str]:
         """Return what the app may not do, of `writes` as well; raises whatever else is wrong."""
-        tried: dict[str, Trying] = {READ: self._read, QUERY: self._query}
+        tried: dict[str, PermissionProbe] = {READ_INCIDENTS: self._read, QUERY_LOGS: self._query}
         if writes:
-            tried[RIGHTS] = self._workspace.roles
-        found = await refused(tried)
-        if writes and RIGHTS not in found:
-            found += lacking(await self._workspace.roles(), writes)
+            tried[READ_PERMISSIONS] = self._workspace.roles
+        found = await find_refused(tried)
+        if writes and READ_PERMISSIONS not in found:
+            found += find_missing_actions(await self._workspace.roles(), writes)
         return [f"the app may not do {it}" for it in found]
 
     async def _read(self) -> None:
@@ -43,4 +43,4 @@ class Checking:
 
     async def _query(self) -> None:
         now = self._clock.now()
-        await self._logs.run("print Tocsin = 1", Window(now - _LATELY, now))
+        await self._logs.run("print Tocsin = 1", Window(now - _RECENT, now))

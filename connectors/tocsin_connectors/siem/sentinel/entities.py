@@ -13,51 +13,56 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tocsin import Entity, EntityKind, parse_json
-from tocsin_connectors.siem.microsoft.naming import entity_of, file, host, users
+from tocsin_connectors.siem.microsoft.naming import (
+    parse_entity,
+    parse_file,
+    parse_machine,
+    parse_user,
+)
 from tocsin_connectors.siem.records import text, texts
 
-Thing = dict[str, Any]
+SentinelObject = dict[str, Any]
 """One entity, with its members in lower case and all of them in one place."""
-Named = Callable[[Thing, Mapping[str, Thing]], Iterator[Entity]]
+EntityFinder = Callable[[SentinelObject, Mapping[str, SentinelObject]], Iterator[Entity]]
 """Yields what one entity names; the others are there by their ids."""
-_DEEPEST = 12
+_MAX_DEPTH = 12
 _NO_LETTER = re.compile(r"[^a-z]")
-_ENCODED = frozenset({"entities", "additionaldata"})
+_JSON_MEMBERS = frozenset({"entities", "additionaldata"})
 """Members that may be JSON in a text; others hold what attackers write."""
 
 
-def entities_in(content: Any) -> Iterator[Entity]:
+def find_entities(content: Any) -> Iterator[Entity]:
     """Yield what is named by entities, in any of their forms; what cannot be one is left out."""
-    things = list(_things(content, _DEEPEST))
-    index = {name: thing for thing in things for name in _names(thing)}
+    things = list(_iterate_objects(content, _MAX_DEPTH))
+    index = {name: thing for thing in things for name in _iterate_names(thing)}
     for thing in things:
-        if named := _KINDS.get(_kind(thing)):
+        if named := _FINDERS.get(_get_kind(thing)):
             yield from named(thing, index)
 
 
-def _things(content: Any, deepest: int) -> Iterator[Thing]:
+def _iterate_objects(content: Any, deepest: int) -> Iterator[SentinelObject]:
     """Yield every object within, the outer ones first."""
     if isinstance(content, str):
-        content = _decoded(content)
+        content = _decode_json(content)
     if isinstance(content, list):
         for item in content if deepest else ():
-            yield from _things(item, deepest - 1)
+            yield from _iterate_objects(item, deepest - 1)
     elif isinstance(content, dict):
-        thing = _flat(content)
+        thing = _flatten(content)
         yield thing
         for name, value in thing.items() if deepest else ():
-            if name in _ENCODED or isinstance(value, dict | list):
-                yield from _things(value, deepest - 1)
+            if name in _JSON_MEMBERS or isinstance(value, dict | list):
+                yield from _iterate_objects(value, deepest - 1)
 
 
-def _decoded(content: str) -> Any:
+def _decode_json(content: str) -> Any:
     try:
         return parse_json(content.encode())
     except ValueError:
         return None
 
 
-def _flat(content: dict[str, Any]) -> Thing:
+def _flatten(content: dict[str, Any]) -> SentinelObject:
     """Return the members of an object, of the API's those of its properties and what it is."""
     properties = content.get("properties")
     if isinstance(properties, dict):
@@ -65,61 +70,65 @@ def _flat(content: dict[str, Any]) -> Thing:
     return {name.lower(): value for name, value in content.items()}
 
 
-def _kind(thing: Thing) -> str:
+def _get_kind(thing: SentinelObject) -> str:
     word = text(thing, "kind") or text(thing, "type") or ""
     return _NO_LETTER.sub("", word.lower())
 
 
-def _names(thing: Thing) -> Iterator[str]:
+def _iterate_names(thing: SentinelObject) -> Iterator[str]:
     yield from (name.lower() for key in ("$id", "id") if (name := text(thing, key)))
 
 
-def _other(thing: Thing, name: str, index: Mapping[str, Thing]) -> Thing:
+def _resolve_reference(
+    thing: SentinelObject, name: str, index: Mapping[str, SentinelObject]
+) -> SentinelObject:
     """Return another entity that one names, be it inside, by `$ref` or by id; else an empty one."""
     inner = thing.get(name)
     if not isinstance(inner, dict):
         return index.get((text(thing, f"{name}entityid") or "").lower(), {})
     reference = text(inner, "$ref")
-    return _flat(inner) if reference is None else index.get(reference.lower(), {})
+    return _flatten(inner) if reference is None else index.get(reference.lower(), {})
 
 
-def _account(thing: Thing, _: Mapping[str, Thing]) -> Iterator[Entity]:
+def _find_account(thing: SentinelObject, _: Mapping[str, SentinelObject]) -> Iterator[Entity]:
     name = text(thing, "accountname") or text(thing, "name")
     suffix = text(thing, "upnsuffix")
     upn = f"{name}@{suffix}" if name and suffix and "@" not in name else name
-    yield from users(name, text(thing, "ntdomain"), upn)
+    yield from parse_user(name, text(thing, "ntdomain"), upn)
 
 
-def _host(thing: Thing, _: Mapping[str, Thing]) -> Iterator[Entity]:
-    yield from host(text(thing, "hostname") or text(thing, "netbiosname"), text(thing, "dnsdomain"))
+def _find_host(thing: SentinelObject, _: Mapping[str, SentinelObject]) -> Iterator[Entity]:
+    yield from parse_machine(
+        text(thing, "hostname") or text(thing, "netbiosname"), text(thing, "dnsdomain")
+    )
     for resource in texts(thing, "azureid"):
         yield Entity(EntityKind.CLOUD_RESOURCE, resource)
 
 
-def _file(thing: Thing, _: Mapping[str, Thing]) -> Iterator[Entity]:
-    yield from file(text(thing, "directory"), text(thing, "filename") or text(thing, "name"))
+def _find_file(thing: SentinelObject, _: Mapping[str, SentinelObject]) -> Iterator[Entity]:
+    yield from parse_file(text(thing, "directory"), text(thing, "filename") or text(thing, "name"))
 
 
-def _process(thing: Thing, index: Mapping[str, Thing]) -> Iterator[Entity]:
+def _find_process(thing: SentinelObject, index: Mapping[str, SentinelObject]) -> Iterator[Entity]:
     """Yield a process by its program or, where that is not told, by how it was called."""
-    image = _other(thing, "imagefile", index)
+    image = _resolve_reference(thing, "imagefile", index)
     name = text(image, "filename") or text(image, "name") or text(thing, "commandline")
     if name:
         yield Entity(EntityKind.PROCESS, name)
 
 
-def _by(kinds: Mapping[str, EntityKind]) -> Named:
+def _build_finder(kinds: Mapping[str, EntityKind]) -> EntityFinder:
     """Return what yields the entities that members name, each of its kind."""
 
-    def named(thing: Thing, _: Mapping[str, Thing]) -> Iterator[Entity]:
+    def named(thing: SentinelObject, _: Mapping[str, SentinelObject]) -> Iterator[Entity]:
         for member, kind in kinds.items():
             for value in texts(thing, member):
-                yield from entity_of(kind, value)
+                yield from parse_entity(kind, value)
 
     return named
 
 
-_MAIL = {
+_MAIL_FIELDS = {
     "recipient": EntityKind.MAILBOX,
     "sender": EntityKind.EMAIL,
     "p1sender": EntityKind.EMAIL,
@@ -127,20 +136,20 @@ _MAIL = {
     "senderip": EntityKind.IP,
     "urls": EntityKind.URL,
 }
-_KINDS: Mapping[str, Named] = {
-    "account": _account,
-    "azureresource": _by({"resourceid": EntityKind.CLOUD_RESOURCE}),
-    "dns": _by({"domainname": EntityKind.DOMAIN}),
-    "dnsresolution": _by({"domainname": EntityKind.DOMAIN}),
-    "file": _file,
-    "filehash": _by({"hashvalue": EntityKind.FILE_HASH, "value": EntityKind.FILE_HASH}),
-    "host": _host,
-    "iotdevice": _by({"devicename": EntityKind.HOST, "ipaddress": EntityKind.IP}),
-    "ip": _by({"address": EntityKind.IP}),
-    "mailbox": _by({"mailboxprimaryaddress": EntityKind.MAILBOX}),
-    "mailmessage": _by(_MAIL),
-    "process": _process,
-    "submissionmail": _by(_MAIL),
-    "url": _by({"url": EntityKind.URL}),
+_FINDERS: Mapping[str, EntityFinder] = {
+    "account": _find_account,
+    "azureresource": _build_finder({"resourceid": EntityKind.CLOUD_RESOURCE}),
+    "dns": _build_finder({"domainname": EntityKind.DOMAIN}),
+    "dnsresolution": _build_finder({"domainname": EntityKind.DOMAIN}),
+    "file": _find_file,
+    "filehash": _build_finder({"hashvalue": EntityKind.FILE_HASH, "value": EntityKind.FILE_HASH}),
+    "host": _find_host,
+    "iotdevice": _build_finder({"devicename": EntityKind.HOST, "ipaddress": EntityKind.IP}),
+    "ip": _build_finder({"address": EntityKind.IP}),
+    "mailbox": _build_finder({"mailboxprimaryaddress": EntityKind.MAILBOX}),
+    "mailmessage": _build_finder(_MAIL_FIELDS),
+    "process": _find_process,
+    "submissionmail": _build_finder(_MAIL_FIELDS),
+    "url": _build_finder({"url": EntityKind.URL}),
 }
 """By the kind of an entity, in lower case and letters alone, what of it names something."""

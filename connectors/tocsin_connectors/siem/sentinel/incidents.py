@@ -9,13 +9,21 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from tocsin import Alert, Entity, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.microsoft.words import severity_of, time_at
-from tocsin_connectors.siem.records import child, children, described, number, text, texts, union
-from tocsin_connectors.siem.sentinel.entities import entities_in
-from tocsin_connectors.siem.techniques import techniques_among
+from tocsin_connectors.siem.microsoft.words import parse_severity, parse_time
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    number,
+    text,
+    texts,
+    union,
+)
+from tocsin_connectors.siem.sentinel.entities import find_entities
+from tocsin_connectors.siem.techniques import filter_techniques
 
 OWN_LABEL = "tocsin"
-_FROM_A_NAME = 5
+_NAME_BASED = 5
 STATUSES: Mapping[str, IncidentStatus] = {
     "new": IncidentStatus.NEW,
     "active": IncidentStatus.ACTIVE,
@@ -23,7 +31,7 @@ STATUSES: Mapping[str, IncidentStatus] = {
 }
 
 
-def incident_of(record: Mapping[str, Any], portal: str | None, tenant: str) -> Incident:
+def build_incident(record: Mapping[str, Any], portal: str | None, tenant: str) -> Incident:
     """Return the incident that a record is, without its alerts and entities.
 
     `portal` is where the Defender portal is. Raises ValueError where a record has no name or no
@@ -31,26 +39,28 @@ def incident_of(record: Mapping[str, Any], portal: str | None, tenant: str) -> I
     """
     name, told = text(dict(record), "name"), child(dict(record), "properties")
     if name is None:
-        raise ValueError(f"name is {described(record.get('name'))}")
-    changed_at = _time(told, "lastModifiedTimeUtc")
+        raise ValueError(f"name is {describe_value(record.get('name'))}")
+    changed_at = _parse_time(told, "lastModifiedTimeUtc")
     raw_severity, raw_status = text(told, "severity"), text(told, "status")
-    severity = severity_of(raw_severity)
+    severity = parse_severity(raw_severity)
     more = child(told, "additionalData")
     return Incident(
         external_id=name,
-        external_number=_number(told),
-        title=text(told, "title") or f"Incident {_number(told) or name}",
-        description="\n".join(_description(told)),
+        external_number=_get_number(told),
+        title=text(told, "title") or f"Incident {_get_number(told) or name}",
+        description="\n".join(_describe(told)),
         severity=severity or Severity.MEDIUM,
         raw_severity=raw_severity,
         severity_assumed=severity is None,
         status=STATUSES.get((raw_status or "").casefold(), IncidentStatus.NEW),
         raw_status=raw_status,
-        merged_into=_merged_into(more),
-        occurred_at=_time(told, "firstActivityTimeUtc", "createdTimeUtc", "lastModifiedTimeUtc"),
+        merged_into=_get_merge_target(more),
+        occurred_at=_parse_time(
+            told, "firstActivityTimeUtc", "createdTimeUtc", "lastModifiedTimeUtc"
+        ),
         changed_at=changed_at,
-        source_url=_link(told, portal, tenant),
-        techniques=union([_techniques([more])]),
+        source_url=_build_url(told, portal, tenant),
+        techniques=union([_iterate_techniques([more])]),
     )
 
 
@@ -64,69 +74,69 @@ def is_own(record: Mapping[str, Any]) -> bool:
     if OWN_LABEL not in {(text(it, "labelName") or "").casefold() for it in labels}:
         return False
     try:
-        return UUID(text(dict(record), "name") or "").version == _FROM_A_NAME
+        return UUID(text(dict(record), "name") or "").version == _NAME_BASED
     except ValueError:
         return False
 
 
-def alerts_of(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
+def build_alerts(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
     """Yield the alerts that records are; one that cannot be understood costs no other."""
     for record in records:
         told = child(dict(record), "properties")
         name = text(told, "systemAlertId") or text(dict(record), "name")
         try:
-            at = _time(told, "startTimeUtc", "timeGenerated", "processingEndTime")
+            at = _parse_time(told, "startTimeUtc", "timeGenerated", "processingEndTime")
         except ValueError:
             continue
         if name:
             yield Alert(
                 external_id=name,
                 title=text(told, "alertDisplayName") or text(told, "friendlyName") or name,
-                severity=severity_of(text(told, "severity")) or Severity.MEDIUM,
+                severity=parse_severity(text(told, "severity")) or Severity.MEDIUM,
                 occurred_at=at,
             )
 
 
-def techniques_of(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def find_techniques(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the ATT&CK techniques that alerts name."""
-    yield from _techniques(child(dict(record), "properties") for record in records)
+    yield from _iterate_techniques(child(dict(record), "properties") for record in records)
 
 
-def named_in(records: Iterable[Mapping[str, Any]]) -> Iterator[Entity]:
+def find_alert_entities(records: Iterable[Mapping[str, Any]]) -> Iterator[Entity]:
     """Yield what alerts name by themselves, beside the entities of their incident."""
     for record in records:
         told = child(dict(record), "properties")
         for holder in (told, child(told, "additionalData")):
             for member in ("entities", "Entities"):
-                yield from entities_in(holder.get(member))
+                yield from find_entities(holder.get(member))
 
 
-def _techniques(holders: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _iterate_techniques(holders: Iterable[dict[str, Any]]) -> Iterator[str]:
     for holder in holders:
-        yield from techniques_among(texts(holder, "techniques"))
+        yield from filter_techniques(texts(holder, "techniques"))
 
 
-def _time(told: dict[str, Any], *places: str) -> datetime:
+def _parse_time(told: dict[str, Any], *places: str) -> datetime:
     """Return the first time that is told; ValueError where none is, or it is no time."""
     for place in places:
-        if moment := time_at(told, place):
+        if moment := parse_time(told, place):
             return moment
-    raise ValueError(f"{places[0]} is {described(told.get(places[0]))}")
+    raise ValueError(f"{places[0]} is {describe_value(told.get(places[0]))}")
 
 
-def _is_of_defender(told: dict[str, Any]) -> bool:
+def _is_from_defender(told: dict[str, Any]) -> bool:
     """Whether the incident is one of Defender XDR, whose number people quote then."""
     return "sentinel" not in (text(told, "providerName") or "sentinel").casefold()
 
 
-def _number(told: dict[str, Any]) -> str | None:
-    if _is_of_defender(told) and (quoted := text(told, "providerIncidentId")):
+def _get_number(told: dict[str, Any]) -> str | None:
+    if _is_from_defender(told) and (quoted := text(told, "providerIncidentId")):
         return quoted
     own = number(told, "incidentNumber")
     return None if own is None else str(own)
 
 
-def _description(told: dict[str, Any]) -> Iterator[str]:
+def _describe(told: dict[str, Any]) -> Iterator[str]:
     """Yield the lines that say what was found and, of one that is closed, what came of it."""
     if words := text(told, "description"):
         yield words
@@ -136,17 +146,17 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
         yield f"Closed as {found}{told_why}{f': {comment}' if comment else ''}"
 
 
-def _merged_into(more: dict[str, Any]) -> str | None:
+def _get_merge_target(more: dict[str, Any]) -> str | None:
     """Return the name of the incident that one was merged into, where a link to it has that."""
     _, found, name = (text(more, "mergedIncidentUrl") or "").rpartition("/incidents/")
     return unquote(name.rstrip("/")) or None if found else None
 
 
-def _link(told: dict[str, Any], portal: str | None, tenant: str) -> str | None:
+def _build_url(told: dict[str, Any], portal: str | None, tenant: str) -> str | None:
     """Return where people see the incident: once Defender XDR has it, in its portal."""
     more, quoted = child(told, "additionalData"), text(told, "providerIncidentId")
     if link := text(more, "providerIncidentUrl"):
         return link
-    if portal and quoted and _is_of_defender(told):
+    if portal and quoted and _is_from_defender(told):
         return f"{portal}/incident2/{quote(quoted, safe='')}/overview?tid={tenant}"
     return text(told, "incidentUrl")

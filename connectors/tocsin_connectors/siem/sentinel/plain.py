@@ -9,25 +9,25 @@ import re
 from collections.abc import Iterator
 from uuid import NAMESPACE_URL, uuid5
 
-LONGEST = 30_000
+MAX_COMMENT_LENGTH = 30_000
 _MARKUP = frozenset('!"#$&*:;<=>?@[\\]^_`{|}~')
 _AT_THE_BEGINNING = re.compile(r"[ \t]*(?:[+\-=]|\d{1,9}[.)])|[ \t]")
 """What makes a list, a heading or a block of code of a line; only its last character does."""
 
 
-def name_of(key: str) -> str:
+def derive_comment_name(key: str) -> str:
     """Return the name of a comment, the same for the same key."""
     return str(uuid5(NAMESPACE_URL, f"tocsin:{key}"))
 
 
-def plain(text: str) -> str:
+def escape_markup(text: str) -> str:
     """Return a comment that reads as the text does, cut to what one can hold.
 
     What could be markup is written as character references: in CommonMark (section 6.4) as in HTML
     they are never taken for markup, nor for a part of a link.
     """
-    kept, room = [], LONGEST
-    for part in _parts(text):
+    kept, room = [], MAX_COMMENT_LENGTH
+    for part in _escape_parts(text):
         room -= len(part.encode("utf-16-le", "surrogatepass")) // 2  # as .NET counts it
         if room < 0:
             break
@@ -35,7 +35,7 @@ def plain(text: str) -> str:
     return "".join(kept)
 
 
-def _parts(text: str) -> Iterator[str]:
+def _escape_parts(text: str) -> Iterator[str]:
     for line in text.splitlines(keepends=True):
         words = line.rstrip("\r\n")
         marked = len(match[0]) if (match := _AT_THE_BEGINNING.match(words)) else 0

@@ -20,25 +20,25 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.microsoft.entra import Entra
-from tocsin_connectors.siem.microsoft.searching import Searcher, kinds_of
+from tocsin_connectors.microsoft.entra import EntraClient
+from tocsin_connectors.siem.microsoft.searching import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.records import union
 from tocsin_connectors.siem.sentinel import writing
-from tocsin_connectors.siem.sentinel.checking import Checking
-from tocsin_connectors.siem.sentinel.entities import entities_in
+from tocsin_connectors.siem.sentinel.checking import SentinelPermissionCheck
+from tocsin_connectors.siem.sentinel.entities import find_entities
 from tocsin_connectors.siem.sentinel.incidents import (
-    alerts_of,
-    incident_of,
+    build_alerts,
+    build_incident,
+    find_alert_entities,
+    find_techniques,
     is_own,
-    named_in,
-    techniques_of,
 )
-from tocsin_connectors.siem.sentinel.logs import TIME, Logs
-from tocsin_connectors.siem.sentinel.rights import CHANGE, COMMENT
+from tocsin_connectors.siem.sentinel.logs import TIME_COLUMN, WorkspaceLogs
+from tocsin_connectors.siem.sentinel.rights import WRITE_COMMENTS, WRITE_INCIDENTS
 from tocsin_connectors.siem.sentinel.settings import SentinelSettings
-from tocsin_connectors.siem.sentinel.tables import tables_of
-from tocsin_connectors.siem.sentinel.walk import Step
-from tocsin_connectors.siem.sentinel.workspace import Workspace
+from tocsin_connectors.siem.sentinel.tables import list_tables
+from tocsin_connectors.siem.sentinel.walk import SentinelCursor
+from tocsin_connectors.siem.sentinel.workspace import SentinelClient
 
 _PATIENCE = 2
 """So many times in a row details may break before incidents are taken without them."""
@@ -55,22 +55,28 @@ class Sentinel(WindowedProvider):
         "Microsoft Sentinel Reader, on the workspace",
         "Microsoft Sentinel Responder instead, where write_back is on",
     )
-    event_kinds = kinds_of(tables_of({}))
+    event_kinds = list_entity_kinds(list_tables({}))
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        entra = Entra(settings, tools)
-        self._workspace = Workspace(settings, entra)
-        self._logs = Logs(settings, entra, self._workspace)
-        tables = tables_of(settings.tables)
-        self._searcher = Searcher(tables, TIME, self._logs.run, entities_in)
+        entra = EntraClient(settings, tools)
+        self._workspace = SentinelClient(settings, entra)
+        self._logs = WorkspaceLogs(settings, entra, self._workspace)
+        tables = list_tables(settings.tables)
+        self._searcher = LogTableSearcher(tables, TIME_COLUMN, self._logs.run, find_entities)
         self._breaks = 0
 
     async def check(self) -> Health:
         """Return which actions the app may not do."""
-        checking, settings = Checking(self._workspace, self._logs, self.tools.clock), self.settings
-        wanted = {COMMENT: settings.write_back, CHANGE: settings.write_back_status is not None}
+        checking, settings = (
+            SentinelPermissionCheck(self._workspace, self._logs, self.tools.clock),
+            self.settings,
+        )
+        wanted = {
+            WRITE_COMMENTS: settings.write_back,
+            WRITE_INCIDENTS: settings.write_back_status is not None,
+        }
         return Health(
             detail=f"the incidents and logs of {settings.workspace} can be read",
             problems=tuple(await checking.problems([it for it in wanted if wanted[it]])),
@@ -84,7 +90,7 @@ class Sentinel(WindowedProvider):
         limit: int,
     ) -> Listing:
         """Return a page of the incidents that were modified in the window, the oldest first."""
-        step = Step.first(window) if token is None else Step.decode(token)
+        step = SentinelCursor.first(window) if token is None else SentinelCursor.decode(token)
         records, link, answer = await self._workspace.changed(step, window.end, limit)
         following = step.following(records, link)
         return Listing(
@@ -138,21 +144,21 @@ class Sentinel(WindowedProvider):
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an incident; one that has this key is the same."""
-        await writing.comment(self._workspace, external_id, text, key)
+        await writing.write_comment(self._workspace, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set where an incident stands; one that stands there already is left alone."""
-        await writing.set_status(self._workspace, external_id, status)
+        await writing.write_status(self._workspace, external_id, status)
 
     def _incident_of(self, record: Mapping[str, Any]) -> Incident:
-        return incident_of(record, self.settings.of_cloud.portal, self.settings.tenant_id)
+        return build_incident(record, self.settings.cloud_endpoints.portal, self.settings.tenant_id)
 
     async def _with_details(self, incident: Incident) -> Incident:
         alerts = await self._workspace.alerts(incident.external_id)
         entities = await self._workspace.entities(incident.external_id)
         return replace(
             incident,
-            alerts=union([alerts_of(alerts)]),
-            entities=union([entities_in(entities), named_in(alerts)]),
-            techniques=union([incident.techniques, techniques_of(alerts)]),
+            alerts=union([build_alerts(alerts)]),
+            entities=union([find_entities(entities), find_alert_entities(alerts)]),
+            techniques=union([incident.techniques, find_techniques(alerts)]),
         )

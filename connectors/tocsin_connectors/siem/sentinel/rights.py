@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-READ = "Microsoft.SecurityInsights/incidents/read"
-QUERY = "Microsoft.OperationalInsights/workspaces/query/read"
-COMMENT = "Microsoft.SecurityInsights/incidents/comments/write"
-CHANGE = "Microsoft.SecurityInsights/incidents/write"
+READ_INCIDENTS = "Microsoft.SecurityInsights/incidents/read"
+QUERY_LOGS = "Microsoft.OperationalInsights/workspaces/query/read"
+WRITE_COMMENTS = "Microsoft.SecurityInsights/incidents/comments/write"
+WRITE_INCIDENTS = "Microsoft.SecurityInsights/incidents/write"

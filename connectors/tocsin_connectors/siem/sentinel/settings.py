@@ -10,13 +10,13 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field
 
 from tocsin import Duration, EntityKind, ServerUrl, WindowedProvider
-from tocsin_connectors.microsoft.clouds import CLOUDS
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 from tocsin_connectors.microsoft.entra import EntraSettings
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 
 
-def _only_names(
+def _check_names(
     tables: Mapping[str, Mapping[EntityKind, tuple[str, ...]]],
 ) -> Mapping[str, Mapping[EntityKind, tuple[str, ...]]]:
     """Return tables whose names, and those of their columns, are ones that a query can hold."""
@@ -26,7 +26,7 @@ def _only_names(
     return tables
 
 
-OwnTables = Annotated[dict[str, dict[EntityKind, tuple[str, ...]]], AfterValidator(_only_names)]
+OwnTables = Annotated[dict[str, dict[EntityKind, tuple[str, ...]]], AfterValidator(_check_names)]
 
 
 class SentinelSettings(EntraSettings, WindowedProvider.Settings):
@@ -39,11 +39,11 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
     }
 
     url: ServerUrl = Field(
-        default=CLOUDS["public"].management,
+        default=MICROSOFT_CLOUDS["public"].management,
         description="Azure Resource Manager: that of the cloud, unless it is given.",
     )
     logs_url: ServerUrl = Field(
-        default=CLOUDS["public"].logs,
+        default=MICROSOFT_CLOUDS["public"].logs,
         description="The query API of Log Analytics: that of the cloud, unless it is given.",
     )
     subscription: str = Field(

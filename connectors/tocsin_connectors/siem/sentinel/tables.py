@@ -8,30 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tocsin import EntityKind, RelationType
-from tocsin_connectors.siem.microsoft.hunting import HUNTING
-from tocsin_connectors.siem.microsoft.tables import Columns, Table, Tie
+from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
+from tocsin_connectors.siem.microsoft.tables import ColumnRelation, EntityColumns, LogTable
 
-_SIGN_IN: Columns = {
+_SIGN_IN: EntityColumns = {
     EntityKind.USER: ("UserPrincipalName",),
     EntityKind.IP: ("IPAddress",),
 }
 _SIGNED_IN = ("UserPrincipalName", "AppDisplayName", "IPAddress", "Location", "ResultDescription")
-_FLOW: Columns = {
+_FLOW: EntityColumns = {
     EntityKind.IP: ("SrcIpAddr", "DstIpAddr"),
     EntityKind.HOST: ("SrcHostname", "DstHostname", "DvcHostname"),
     EntityKind.USER: ("SrcUsername", "DstUsername"),
 }
-_FLOWS = (Tie("SrcIpAddr", RelationType.CONNECTED_TO, "DstIpAddr"),)
+_FLOWS = (ColumnRelation("SrcIpAddr", RelationType.CONNECTED_TO, "DstIpAddr"),)
 
-WORKSPACE = (
-    Table(name="SigninLogs", what="sign-in", columns=_SIGN_IN, shown=_SIGNED_IN),
-    Table(
+WORKSPACE_TABLES = (
+    LogTable(name="SigninLogs", what="sign-in", columns=_SIGN_IN, shown=_SIGNED_IN),
+    LogTable(
         name="AADNonInteractiveUserSignInLogs",
         what="sign-in",
         columns=_SIGN_IN,
         shown=_SIGNED_IN,
     ),
-    Table(
+    LogTable(
         name="AzureActivity",
         what="Azure",
         columns={
@@ -41,13 +41,13 @@ WORKSPACE = (
         },
         shown=("OperationNameValue", "ActivityStatusValue", "Caller", "_ResourceId"),
     ),
-    Table(
+    LogTable(
         name="OfficeActivity",
         what="Microsoft 365",
         columns={EntityKind.USER: ("UserId",), EntityKind.IP: ("ClientIP", "ActorIpAddress")},
         shown=("Operation", "OfficeWorkload", "UserId", "OfficeObjectId"),
     ),
-    Table(
+    LogTable(
         name="SecurityEvent",
         what="Windows",
         columns={
@@ -59,7 +59,7 @@ WORKSPACE = (
         },
         shown=("Activity", "Account", "IpAddress", "Computer", "NewProcessName", "CommandLine"),
     ),
-    Table(
+    LogTable(
         name="Syslog",
         what="syslog",
         columns={
@@ -69,7 +69,7 @@ WORKSPACE = (
         },
         shown=("ProcessName", "SyslogMessage", "HostName", "Facility", "SeverityLevel"),
     ),
-    Table(
+    LogTable(
         name="CommonSecurityLog",
         what="device",
         columns={
@@ -90,9 +90,9 @@ WORKSPACE = (
             "DeviceVendor",
             "DeviceProduct",
         ),
-        ties=(Tie("SourceIP", RelationType.CONNECTED_TO, "DestinationIP"),),
+        ties=(ColumnRelation("SourceIP", RelationType.CONNECTED_TO, "DestinationIP"),),
     ),
-    Table(
+    LogTable(
         name="DnsEvents",
         what="DNS",
         columns={
@@ -102,7 +102,7 @@ WORKSPACE = (
         },
         shown=("SubType", "ClientIP", "Name", "IPAddresses", "Result"),
     ),
-    Table(
+    LogTable(
         name="W3CIISLog",
         what="web",
         columns={
@@ -111,9 +111,9 @@ WORKSPACE = (
             EntityKind.HOST: ("Computer",),
         },
         shown=("csMethod", "csUriStem", "scStatus", "cIP", "csUserName", "Computer"),
-        ties=(Tie("cIP", RelationType.CONNECTED_TO, "sIP"),),
+        ties=(ColumnRelation("cIP", RelationType.CONNECTED_TO, "sIP"),),
     ),
-    Table(
+    LogTable(
         name="AWSCloudTrail",
         what="AWS",
         columns={
@@ -123,27 +123,27 @@ WORKSPACE = (
         },
         shown=("EventName", "EventSource", "UserIdentityArn", "SourceIpAddress", "ErrorCode"),
     ),
-    Table(
+    LogTable(
         name="ASimNetworkSessionLogs",
         what="network",
         columns=_FLOW,
         shown=("EventResult", "SrcIpAddr", "DstIpAddr", "DstPortNumber", "DvcAction"),
         ties=_FLOWS,
     ),
-    Table(
+    LogTable(
         name="ASimWebSessionLogs",
         what="web",
         columns={**_FLOW, EntityKind.URL: ("Url",)},
         shown=("EventResult", "SrcIpAddr", "Url", "SrcUsername", "HttpUserAgent"),
         ties=_FLOWS,
     ),
-    Table(
+    LogTable(
         name="ASimDnsActivityLogs",
         what="DNS",
         columns={**_FLOW, EntityKind.DOMAIN: ("DnsQuery",)},
         shown=("DnsQuery", "SrcIpAddr", "DnsResponseName", "EventResultDetails"),
     ),
-    Table(
+    LogTable(
         name="ASimAuthenticationEventLogs",
         what="sign-in",
         columns={
@@ -153,7 +153,7 @@ WORKSPACE = (
         },
         shown=("EventType", "EventResult", "TargetUsername", "SrcIpAddr", "TargetHostname"),
         ties=(
-            Tie(
+            ColumnRelation(
                 "TargetUsername",
                 RelationType.LOGGED_ON_TO,
                 "TargetHostname",
@@ -161,7 +161,7 @@ WORKSPACE = (
             ),
         ),
     ),
-    Table(
+    LogTable(
         name="SecurityAlert",
         what="alert",
         columns={},
@@ -181,15 +181,15 @@ WORKSPACE = (
 )
 
 
-def tables_of(own: Mapping[str, Mapping[EntityKind, tuple[str, ...]]]) -> Iterable[Table]:
+def list_tables(own: Mapping[str, Mapping[EntityKind, tuple[str, ...]]]) -> Iterable[LogTable]:
     """Return what is asked: these tables, and the operator's own, by name."""
-    told = {table.name: table for table in (*HUNTING, *WORKSPACE)}
+    told = {table.name: table for table in (*HUNTING_TABLES, *WORKSPACE_TABLES)}
     told |= {
-        name: Table(name=name, what=name, columns=columns, shown=_all(columns))
+        name: LogTable(name=name, what=name, columns=columns, shown=_list_columns(columns))
         for name, columns in own.items()
     }
     return told.values()
 
 
-def _all(columns: Mapping[EntityKind, tuple[str, ...]]) -> tuple[str, ...]:
+def _list_columns(columns: Mapping[EntityKind, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in columns.values() for name in names))

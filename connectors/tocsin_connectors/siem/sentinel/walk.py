@@ -17,14 +17,14 @@ from itertools import pairwise
 from typing import Any, Self
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.microsoft.kql import second
-from tocsin_connectors.siem.records import child, text, utc
+from tocsin_connectors.siem.microsoft.kql import format_second
+from tocsin_connectors.siem.records import child, parse_utc, text
 
 MODIFIED = "lastModifiedTimeUtc"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SentinelCursor:
     """What to ask for: the incidents modified from `since` on, or what a link leads to."""
 
     since: str
@@ -34,17 +34,19 @@ class Step:
     @classmethod
     def first(cls, window: Window) -> Self:
         """Return the step to begin a window with."""
-        return cls(second(window.start))
+        return cls(format_second(window.start))
 
-    def following(self, records: Sequence[Mapping[str, Any]], link: str | None) -> Step | None:
+    def following(
+        self, records: Sequence[Mapping[str, Any]], link: str | None
+    ) -> SentinelCursor | None:
         """Return the next step, given what this one has brought; None at the end."""
         if link is None:
             return None
-        reached = [second(moment) for moment in _modified(records)]
+        reached = [format_second(moment) for moment in _iterate_modified(records)]
         in_order = all(one <= other for one, other in pairwise(reached))
         if reached and in_order and reached[-1] > self.since:
-            return Step(reached[-1])
-        return Step(self.since, link)
+            return SentinelCursor(reached[-1])
+        return SentinelCursor(self.since, link)
 
     def encode(self) -> list[Any]:
         """Return the token that `decode` turns back into this."""
@@ -59,9 +61,9 @@ class Step:
         raise Broken(f"the page token is of another version: {token!r:.60}")
 
 
-def _modified(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
+def _iterate_modified(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
     """Yield when those were modified that say so."""
     for record in records:
         with suppress(ValueError):
             if said := text(child(dict(record), "properties"), MODIFIED):
-                yield utc(said)
+                yield parse_utc(said)

@@ -8,43 +8,43 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tocsin import Alert, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.records import described, texts, union, utc
-from tocsin_connectors.siem.splunk.fields import artifacts_of, entities_of, techniques_of
+from tocsin_connectors.siem.records import describe_value, parse_utc, texts, union
+from tocsin_connectors.siem.splunk.fields import find_artifacts, find_entities, find_techniques
 from tocsin_connectors.siem.splunk.spl import INDEXED, REVIEWED
-from tocsin_connectors.siem.splunk.words import GROUPS, STATUSES, URGENCIES
+from tocsin_connectors.siem.splunk.words import STATUS_GROUPS, STATUSES, URGENCIES
 
 _SECONDS = re.compile(r"\d{1,12}(\.\d+)?")
 _TIME_OF_ID = re.compile(r"@@time(\d{1,12})")
 _TOKEN = re.compile(r"\$([\w.:-]{1,100})\$")
-_REVIEW = "/app/SplunkEnterpriseSecuritySuite/incident_review"
-_CHANGING = frozenset({"_serial", "_si"})  # where a record is in the answer, and who answered
+_REVIEW_PATH = "/app/SplunkEnterpriseSecuritySuite/incident_review"
+_VOLATILE = frozenset({"_serial", "_si"})  # where a record is in the answer, and who answered
 
 
-def incident_of(record: dict[str, Any], web_url: str | None) -> Incident:
+def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
     """Return the incident of a finding; ValueError where it has no id or no time."""
-    external_id = identifier_of(record)
-    urgency = first(record, "urgency") or first(record, "severity")
+    external_id = get_finding_id(record)
+    urgency = first_text(record, "urgency") or first_text(record, "severity")
     severity = URGENCIES.get((urgency or "").casefold())
-    occurred_at, title = _occurred_at(record), _said(record, "rule_title", "rule_name")
-    title = title or _said(record, "search_name", "source") or "Splunk finding"
+    occurred_at, title = _parse_occurrence(record), _render_text(record, "rule_title", "rule_name")
+    title = title or _render_text(record, "search_name", "source") or "Splunk finding"
     return Incident(
         external_id=external_id,
         title=title,
-        description=_said(record, "rule_description", "savedsearch_description"),
+        description=_render_text(record, "rule_description", "savedsearch_description"),
         severity=severity or Severity.MEDIUM,
         severity_assumed=severity is None,
         raw_severity=urgency,
-        status=_status(record),
-        raw_status=first(record, "status_label") or first(record, "status"),
+        status=_parse_status(record),
+        raw_status=first_text(record, "status_label") or first_text(record, "status"),
         occurred_at=occurred_at,
-        changed_at=_changed_at(record),
-        source_url=web_url and _link(web_url, external_id, occurred_at),
-        techniques=union([techniques_of(record)]),
-        entities=union([entities_of(record), artifacts_of(record)]),
+        changed_at=_parse_change_time(record),
+        source_url=web_url and _build_url(web_url, external_id, occurred_at),
+        techniques=union([find_techniques(record)]),
+        entities=union([find_entities(record), find_artifacts(record)]),
         alerts=(
             Alert(
                 external_id=external_id,
-                title=first(record, "search_name") or title,
+                title=first_text(record, "search_name") or title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
             ),
@@ -52,78 +52,78 @@ def incident_of(record: dict[str, Any], web_url: str | None) -> Incident:
     )
 
 
-def lasting(record: dict[str, Any]) -> dict[str, Any]:
+def select_stable(record: dict[str, Any]) -> dict[str, Any]:
     """Return what of a finding is the same in each answer until the finding changes."""
     return {
         name: value
         for name, value in record.items()
-        if name not in _CHANGING and not name.endswith("_risk_score")
+        if name not in _VOLATILE and not name.endswith("_risk_score")
     }
 
 
-def identifier_of(record: dict[str, Any]) -> str:
+def get_finding_id(record: dict[str, Any]) -> str:
     """Return a finding's id; ValueError where it has none."""
-    found = first(record, "event_id") or first(record, "finding_id")
+    found = first_text(record, "event_id") or first_text(record, "finding_id")
     if found:
         return found
-    if missing := first(record, "rule_id"):
+    if missing := first_text(record, "rule_id"):
         raise ValueError(f"{missing} was reviewed, and is not found: it is older than `look_back`")
-    raise ValueError(f"event_id is {described(record.get('event_id'))}")
+    raise ValueError(f"event_id is {describe_value(record.get('event_id'))}")
 
 
-def time_in(identifier: str) -> datetime | None:
+def parse_id_time(identifier: str) -> datetime | None:
     """Return the time that an id of version 8 ends with: `...@@notable@@time1763800000`.
 
     None where it has none, as before version 8.
     """
     match = _TIME_OF_ID.search(identifier)
-    return moment_of(match[1]) if match else None
+    return parse_time(match[1]) if match else None
 
 
-def moment_of(value: str) -> datetime:
+def parse_time(value: str) -> datetime:
     """Return the time that a text tells: seconds since 1970, or ISO 8601; ValueError if none."""
     if not _SECONDS.fullmatch(value):
-        return utc(value)
+        return parse_utc(value)
     try:
         return datetime.fromtimestamp(float(value), UTC)
     except (OverflowError, OSError) as error:
         raise ValueError(f"the time {value!r} is out of range") from error
 
 
-def first(record: dict[str, Any], name: str) -> str | None:
+def first_text(record: dict[str, Any], name: str) -> str | None:
     """Return the first text that a field has, which may have several; None if it has none."""
     return next(iter(texts(record, name)), None)
 
 
-def _occurred_at(record: dict[str, Any]) -> datetime:
-    told = first(record, "_time") or first(record, INDEXED)
+def _parse_occurrence(record: dict[str, Any]) -> datetime:
+    told = first_text(record, "_time") or first_text(record, INDEXED)
     if told is None:
-        raise ValueError(f"_time is {described(record.get('_time'))}")
-    return moment_of(told)
+        raise ValueError(f"_time is {describe_value(record.get('_time'))}")
+    return parse_time(told)
 
 
-def _changed_at(record: dict[str, Any]) -> datetime | None:
+def _parse_change_time(record: dict[str, Any]) -> datetime | None:
     """Return when it was indexed or, if later, reviewed; None where neither is told."""
-    told = (first(record, name) for name in (INDEXED, "_indextime", REVIEWED))
-    return max((moment_of(it) for it in told if it), default=None)
+    told = (first_text(record, name) for name in (INDEXED, "_indextime", REVIEWED))
+    return max((parse_time(it) for it in told if it), default=None)
 
 
-def _said(record: dict[str, Any], *names: str) -> str:
+def _render_text(record: dict[str, Any], *names: str) -> str:
     """Return the first that is there of some texts, its tokens (`$src$`) replaced by the fields."""
-    told = next((it for name in names if (it := first(record, name))), "")
+    told = next((it for name in names if (it := first_text(record, name))), "")
     return _TOKEN.sub(lambda token: ", ".join(texts(record, token[1])) or token[0], told)
 
 
-def _status(record: dict[str, Any]) -> IncidentStatus:
+def _parse_status(record: dict[str, Any]) -> IncidentStatus:
     """Return where a finding stands: by the group of its status, else by its number."""
-    group = GROUPS.get((first(record, "status_group") or "").casefold())
-    if (first(record, "status_end") or "").casefold() in ("true", "1"):
+    group = STATUS_GROUPS.get((first_text(record, "status_group") or "").casefold())
+    if (first_text(record, "status_end") or "").casefold() in ("true", "1"):
         group = IncidentStatus.CLOSED
-    return group or STATUSES.get(first(record, "status") or "", IncidentStatus.NEW)
+    return group or STATUSES.get(first_text(record, "status") or "", IncidentStatus.NEW)
 
 
-def _link(web_url: str, identifier: str, occurred_at: datetime) -> str:
+def _build_url(web_url: str, identifier: str, occurred_at: datetime) -> str:
     """Return the finding in the analyst queue, which shows only the time that it is told."""
     second = int(occurred_at.timestamp())
     query = {"earliest": second - 1, "latest": second + 2, "search": f'event_id="{identifier}"'}
-    return f"{web_url}{_REVIEW}?{urlencode(query)}"
+    return f"{web_url}{_REVIEW_PATH}?{urlencode(query)}"

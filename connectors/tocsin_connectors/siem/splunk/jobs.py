@@ -14,16 +14,19 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 from urllib.parse import quote
 
-from tocsin import Answer, Api, Broken, Clock, PluginFailure, TryLater
+from tocsin import Api, ApiResponse, Broken, Clock, PluginFailure, TryLater
 from tocsin_connectors.siem.records import child, children, number, text
-from tocsin_connectors.siem.splunk.spl import Search
+from tocsin_connectors.siem.splunk.spl import SplSearch
 
 JOBS = "/services/search/v2/jobs"
 APP = "SplunkEnterpriseSecuritySuite"
-MOST_RESULTS = 50_000
+MAX_RESULTS = 50_000
 """What Splunk keeps of a search by default (`maxresultrows`); beyond, it drops without a word."""
-_PAGE = 1_000
-_KEPT = {"timeout": "600", "auto_cancel": "120"}  # seconds: after its end, and unless it is asked
+_PAGE_SIZE = 1_000
+_RETENTION = {
+    "timeout": "600",
+    "auto_cancel": "120",
+}  # seconds: after its end, and unless it is asked
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=5)
 _INCOMPLETE = (
     "might be incomplete",
@@ -38,11 +41,11 @@ _INCOMPLETE = (
 )
 """Said in messages of any type where a peer or a limit has left something out."""
 
-Record = dict[str, Any]
+SplunkRecord = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResultCursor:
     """A place in the results of a job that is done."""
 
     sid: str
@@ -66,7 +69,7 @@ class Place:
         return cls(sid, offset, total)
 
 
-class Jobs:
+class SearchJobs:
     """The search jobs of one provider, of which only so many are under way at once."""
 
     def __init__(self, api: Api, clock: Clock, most: int, patience: timedelta) -> None:
@@ -75,7 +78,7 @@ class Jobs:
         self._free = asyncio.Semaphore(most)
         self._patience = patience
 
-    async def run(self, search: Search) -> Place:
+    async def run(self, search: SplSearch) -> ResultCursor:
         """Return the beginning of the results, once all of them are there.
 
         Raises `TryLater` where Splunk says that some are missing, or runs too many searches;
@@ -89,7 +92,9 @@ class Jobs:
                 await self.clear(sid)
                 raise
 
-    async def page(self, place: Place, count: int) -> tuple[Sequence[Record], Place]:
+    async def page(
+        self, place: ResultCursor, count: int
+    ) -> tuple[Sequence[SplunkRecord], ResultCursor]:
         """Return so many results at most, and the place behind them."""
         path = f"{JOBS}/{quote(place.sid, safe='')}/results"
         answer = await self._api.get(path, output_mode="json", offset=place.offset, count=count)
@@ -99,15 +104,15 @@ class Jobs:
             raise Broken(f"GET {path} answered without final `results`")
         if not records or not all(isinstance(record, dict) for record in records):
             raise Broken(f"GET {path} answered none of the {place.total - place.offset} results")
-        expect_complete(messages_in(body))
+        check_complete(list_messages(body))
         offset = place.offset + len(records)
         return records, replace(place, offset=offset, server_time=answer.server_time)
 
-    async def all(self, search: Search) -> list[Record]:
+    async def all(self, search: SplSearch) -> list[SplunkRecord]:
         """Return all results of a search."""
-        place, found = await self.run(search), list[Record]()
+        place, found = await self.run(search), list[SplunkRecord]()
         while not place.is_end:
-            records, place = await self.page(place, _PAGE)
+            records, place = await self.page(place, _PAGE_SIZE)
             found += records
         await self.clear(place.sid)
         return found
@@ -117,15 +122,15 @@ class Jobs:
         with suppress(PluginFailure):
             await self._api.request("DELETE", f"{JOBS}/{quote(sid, safe='')}")
 
-    async def _begin(self, search: Search) -> str:
+    async def _begin(self, search: SplSearch) -> str:
         form = {
             "search": search.spl,
             "exec_mode": "normal",
             "output_mode": "json",
             "adhoc_search_level": "verbose",
             "namespace": APP,
-            "max_count": str(MOST_RESULTS),
-            **_KEPT,
+            "max_count": str(MAX_RESULTS),
+            **_RETENTION,
             **search.bounds,
         }
         answer = await self._api.request("POST", JOBS, form=form)
@@ -134,41 +139,43 @@ class Jobs:
                 return sid
         raise Broken(f"POST {JOBS} answered without `sid`")
 
-    async def _done(self, sid: str) -> Place:
+    async def _done(self, sid: str) -> ResultCursor:
         """Return the beginning of the results once the job has come to its end."""
         began, pause = self._clock.now(), _FIRST_PAUSE
         while True:
             answer = await self._api.get(f"{JOBS}/{quote(sid, safe='')}", output_mode="json")
-            if (total := _total(answer)) is not None:
-                return Place(sid, 0, total, answer.server_time)
+            if (total := _parse_total(answer)) is not None:
+                return ResultCursor(sid, 0, total, answer.server_time)
             if self._clock.now() - began > self._patience:
                 raise Broken(f"a search was not done after {self._patience}")
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _total(answer: Answer) -> int | None:
+def _parse_total(answer: ApiResponse) -> int | None:
     """Return how many results a job has, None while it runs."""
     entries = children(answer.json, "entry") if isinstance(answer.json, dict) else []
     content = child(entries[0], "content") if entries else {}
     if not text(content, "dispatchState"):
         raise Broken(f"GET {JOBS} answered without `entry` and `dispatchState`")
-    if _is(content, "isFailed"):
-        raise Broken(f"a search failed: {'; '.join(messages_in(content)) or 'nothing is said why'}")
-    if not _is(content, "isDone"):
+    if _is_set(content, "isFailed"):
+        raise Broken(
+            f"a search failed: {'; '.join(list_messages(content)) or 'nothing is said why'}"
+        )
+    if not _is_set(content, "isDone"):
         return None
-    expect_complete(messages_in(content))
-    if _is(content, "isFinalized"):
+    check_complete(list_messages(content))
+    if _is_set(content, "isFinalized"):
         raise TryLater("a search was ended before it was done, so that results are missing")
     total = number(content, "resultCount")
     if total is None:
         raise Broken(f"GET {JOBS} answered without `resultCount`")
-    if total >= MOST_RESULTS:
+    if total >= MAX_RESULTS:
         raise Broken(f"a search has {total:,} results, of which Splunk may have left some out")
     return total
 
 
-def messages_in(body: Mapping[str, Any]) -> list[str]:
+def list_messages(body: Mapping[str, Any]) -> list[str]:
     """Return what Splunk says about a search, each with its type."""
     return [
         f"{text(it, 'type') or 'INFO'}: {text(it, 'text') or ''}"
@@ -176,12 +183,12 @@ def messages_in(body: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def expect_complete(messages: Sequence[str]) -> None:
+def check_complete(messages: Sequence[str]) -> None:
     """Return where no message says that results are missing; `TryLater` with it where one does."""
     for message in messages:
         if message.startswith("FATAL") or any(it in message.casefold() for it in _INCOMPLETE):
             raise TryLater(f"the results of a search are not whole: {message:.300}")
 
 
-def _is(content: Mapping[str, Any], key: str) -> bool:
+def _is_set(content: Mapping[str, Any], key: str) -> bool:
     return content.get(key) in (True, 1, "1", "true")

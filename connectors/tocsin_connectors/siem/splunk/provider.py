@@ -23,14 +23,19 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.matching import is_named
+from tocsin_connectors.siem.matching import contains_entity
 from tocsin_connectors.siem.splunk import settings, spl
-from tocsin_connectors.siem.splunk.checking import problems_of
-from tocsin_connectors.siem.splunk.events import event_of
-from tocsin_connectors.siem.splunk.fields import NAMES
-from tocsin_connectors.siem.splunk.findings import first, incident_of, lasting, time_in
-from tocsin_connectors.siem.splunk.jobs import Jobs, Place, Record
-from tocsin_connectors.siem.splunk.writing import Writer
+from tocsin_connectors.siem.splunk.checking import find_permission_problems
+from tocsin_connectors.siem.splunk.events import build_event
+from tocsin_connectors.siem.splunk.fields import ENTITY_FIELDS
+from tocsin_connectors.siem.splunk.findings import (
+    build_incident,
+    first_text,
+    parse_id_time,
+    select_stable,
+)
+from tocsin_connectors.siem.splunk.jobs import ResultCursor, SearchJobs, SplunkRecord
+from tocsin_connectors.siem.splunk.writing import SplunkWriteBack
 
 NEW, REVIEWED = "new", "reviewed"
 _BEFORE = timedelta(seconds=1)  # a finding's time is a little before that in its id
@@ -39,10 +44,10 @@ _BEFORE = timedelta(seconds=1)  # a finding's time is a little before that in it
 class Splunk(WindowedProvider):
     """Findings of Splunk Enterprise Security, by the management port of a search head."""
 
-    class Settings(settings.Settings):
+    class Settings(settings.SplunkSettings):
         """What a Splunk provider can be told."""
 
-    event_kinds = frozenset(NAMES)
+    event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
         "the capability search, and the index notable among those that the role may search",
         "read access to the lookup incident_review_lookup (the role ess_analyst has it)",
@@ -54,14 +59,14 @@ class Splunk(WindowedProvider):
         super().__init__(settings, tools)
         self._api = Api(tools, settings, sign_in=self._sign_in)
         most, patience = settings.most_searches, settings.search_timeout
-        self._jobs = Jobs(self._api, tools.clock, most, patience)
-        self._writer = Writer(self._api, self._jobs)
+        self._jobs = SearchJobs(self._api, tools.clock, most, patience)
+        self._writer = SplunkWriteBack(self._api, self._jobs)
 
     async def check(self) -> Health:
         """Return whose token it is, and which permissions are missing."""
         needed = ["search", *(["edit_notable_events"] if self.settings.write_back else [])]
         now = self.tools.clock.now()
-        who, problems = await problems_of(self._api, self._jobs, needed, now)
+        who, problems = await find_permission_problems(self._api, self._jobs, needed, now)
         return Health(detail=f"{who} can search findings and their reviews", problems=problems)
 
     def streams(self) -> Sequence[str]:
@@ -73,8 +78,8 @@ class Splunk(WindowedProvider):
         if token is None:
             place = await self._jobs.run(self._search(stream, window))
         else:
-            place = Place.decode(token)
-        rows: Sequence[Record] = ()
+            place = ResultCursor.decode(token)
+        rows: Sequence[SplunkRecord] = ()
         if not place.is_end:
             rows, place = await self._jobs.page(place, limit)
         if stream == REVIEWED and rows:
@@ -86,11 +91,11 @@ class Splunk(WindowedProvider):
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident of a finding; ValueError where it has no id or no time."""
-        return incident_of(dict(record), self.settings.web_url)
+        return build_incident(dict(record), self.settings.web_url)
 
-    def version_of(self, record: Mapping[str, Any]) -> Json:
+    def record_version(self, record: Mapping[str, Any]) -> Json:
         """Return what of a finding is the same until it changes."""
-        return lasting(dict(record))
+        return select_stable(dict(record))
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the finding as it is now, None where there is none within `look_back`."""
@@ -105,14 +110,16 @@ class Splunk(WindowedProvider):
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events of a window that have the entity in a field of its kind."""
-        if entity.kind not in NAMES or not entity.value:
+        if entity.kind not in ENTITY_FIELDS or not entity.value:
             return
         indexes = self.settings.event_indexes
-        search = spl.events(entity.value, NAMES[entity.kind], indexes, window, limit)
+        search = spl.build_events_search(
+            entity.value, ENTITY_FIELDS[entity.kind], indexes, window, limit
+        )
         for record in await self._jobs.all(search):
             with suppress(ValueError):  # what is no event costs no other
-                event = event_of(record)
-                if is_named(entity, event.entities) and event.occurred_at in window:
+                event = build_event(record)
+                if contains_entity(entity, event.entities) and event.occurred_at in window:
                     yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
@@ -131,31 +138,33 @@ class Splunk(WindowedProvider):
             raise Refused(f"there is no finding {external_id}")
         return found
 
-    def _search(self, stream: str, window: Window) -> spl.Search:
+    def _search(self, stream: str, window: Window) -> spl.SplSearch:
         if stream == REVIEWED:
-            return spl.reviewed_within(window)
-        return spl.indexed_within(window, self.settings.look_back)
+            return spl.build_reviewed_search(window)
+        return spl.build_indexed_search(window, self.settings.look_back)
 
-    async def _reviewed(self, reviews: Sequence[Record]) -> Sequence[Record]:
+    async def _reviewed(self, reviews: Sequence[SplunkRecord]) -> Sequence[SplunkRecord]:
         """Return the findings that were reviewed, each with when that was.
 
         What is no finding, or of no review, is returned as it is, to be put aside.
         """
-        when = {name: it.get(spl.REVIEWED) for it in reviews if (name := first(it, "rule_id"))}
+        when = {name: it.get(spl.REVIEWED) for it in reviews if (name := first_text(it, "rule_id"))}
         found = await self._findings(list(when))
-        known = {first(it, "event_id") for it in found}
-        lost = [it for it in reviews if first(it, "rule_id") not in known]
-        return [{**it, spl.REVIEWED: when.get(first(it, "event_id") or "")} for it in found] + lost
+        known = {first_text(it, "event_id") for it in found}
+        lost = [it for it in reviews if first_text(it, "rule_id") not in known]
+        return [
+            {**it, spl.REVIEWED: when.get(first_text(it, "event_id") or "")} for it in found
+        ] + lost
 
-    async def _findings(self, identifiers: Sequence[str]) -> Sequence[Record]:
+    async def _findings(self, identifiers: Sequence[str]) -> Sequence[SplunkRecord]:
         if not identifiers:
             return ()
-        search = spl.findings(identifiers, self._earliest(identifiers))
+        search = spl.build_findings_search(identifiers, self._earliest(identifiers))
         return await self._jobs.all(search)
 
     def _earliest(self, identifiers: Sequence[str]) -> datetime:
         """Return the earliest time that one of these findings may have."""
-        told = [moment for it in identifiers if (moment := time_in(it))]
+        told = [moment for it in identifiers if (moment := parse_id_time(it))]
         if len(told) == len(identifiers):
             return min(told) - _BEFORE
         look_back: timedelta = self.settings.look_back

@@ -12,7 +12,7 @@ from tocsin import ApiSettings, Duration, ServerUrl, WindowedProvider
 IndexName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*-]{1,100}$")]
 
 
-class Settings(WindowedProvider.Settings, ApiSettings):
+class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     """What a Splunk provider can be told."""
 
     url: ServerUrl = Field(

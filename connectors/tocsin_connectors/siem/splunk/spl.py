@@ -20,18 +20,18 @@ INDEXED, REVIEWED, ORIGIN = "tocsin_indexed", "tocsin_reviewed", "tocsin_origin"
 """The fields that these searches add: when it was indexed, when reviewed, which record it is."""
 _REVIEWS = "| inputlookup incident_review_lookup where"
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._:@/-]+")
-_AHEAD = timedelta(days=1)  # so far in the future may a clock have put an event
+_CLOCK_TOLERANCE = timedelta(days=1)  # so far in the future may a clock have put an event
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SplSearch:
     """A search, and the parameters of its job that bound it in time."""
 
     spl: str
     bounds: Mapping[str, str] = field(default_factory=dict)
 
 
-def literal(value: str) -> str:
+def quote_value(value: str) -> str:
     """Return an expression that comes to a value: `urldecode("ann%40example%2Ecom")`."""
     encoded = "".join(
         chr(byte) if chr(byte).isalnum() and byte < 0x80 else f"%{byte:02X}"  # noqa: PLR2004
@@ -40,7 +40,7 @@ def literal(value: str) -> str:
     return f'urldecode("{encoded}")'
 
 
-def pattern(value: str) -> str:
+def build_pattern(value: str) -> str:
     """Return what the command `search` finds a value with, and perhaps others.
 
     Raises `Refused` for a value without any letter or digit: it would find everything.
@@ -51,70 +51,73 @@ def pattern(value: str) -> str:
     return f'"{plain}"'
 
 
-def indexed_within(window: Window, look_back: timedelta) -> Search:
+def build_indexed_search(window: Window, look_back: timedelta) -> SplSearch:
     """Return the search for the findings that were indexed in a window, the oldest first."""
-    start, end = _seconds(window.start), _seconds(window.end)
-    return Search(
+    start, end = _format_seconds(window.start), _format_seconds(window.end)
+    return SplSearch(
         f"search `notable` | eval {INDEXED}=_indextime"
         f" | where {INDEXED}>={start} AND {INDEXED}<{end}"
         f" | sort 0 {INDEXED} event_id | fields - _raw orig_raw",
         {
-            "earliest_time": _seconds(window.start - look_back),
-            "latest_time": _seconds(window.end + _AHEAD),
+            "earliest_time": _format_seconds(window.start - look_back),
+            "latest_time": _format_seconds(window.end + _CLOCK_TOLERANCE),
             "index_earliest": start,
-            "index_latest": _seconds(window.end + timedelta(seconds=1)),
+            "index_latest": _format_seconds(window.end + timedelta(seconds=1)),
         },
     )
 
 
-def reviewed_within(window: Window) -> Search:
+def build_reviewed_search(window: Window) -> SplSearch:
     """Return the search for what was reviewed in a window: `rule_id`, and when that was last."""
-    start, end = _seconds(window.start), _seconds(window.end)
-    return Search(
+    start, end = _format_seconds(window.start), _format_seconds(window.end)
+    return SplSearch(
         f"{_REVIEWS} time>={start} AND time<{end}"
         f" | stats max(time) AS {REVIEWED} BY rule_id | sort 0 {REVIEWED} rule_id"
     )
 
 
-def findings(identifiers: Sequence[str], earliest: datetime) -> Search:
+def build_findings_search(identifiers: Sequence[str], earliest: datetime) -> SplSearch:
     """Return the search for findings by their ids, as they are now."""
-    wanted = " OR ".join(f"event_id=={literal(it)}" for it in identifiers)
-    return Search(
+    wanted = " OR ".join(f"event_id=={quote_value(it)}" for it in identifiers)
+    return SplSearch(
         f"search `notable` | where {wanted} | eval {INDEXED}=_indextime | fields - _raw orig_raw",
-        {"earliest_time": _seconds(earliest), "latest_time": "+1d"},
+        {"earliest_time": _format_seconds(earliest), "latest_time": "+1d"},
     )
 
 
-def comments(identifier: str) -> Search:
+def build_comments_search(identifier: str) -> SplSearch:
     """Return the search for what was written when a finding was reviewed."""
-    return Search(
-        f"{_REVIEWS} rule_id={pattern(identifier)} | where rule_id=={literal(identifier)}"
+    return SplSearch(
+        f"{_REVIEWS} rule_id={build_pattern(identifier)} | where rule_id=={quote_value(identifier)}"
         " | fields comment"
     )
 
 
-def events(
+def build_events_search(
     value: str, names: Iterable[str], indexes: Iterable[str], window: Window, limit: int
-) -> Search:
+) -> SplSearch:
     """Return the search for the latest events of a window that have a value in one of some fields.
 
     Raises `Refused` as `pattern` does.
     """
-    names, near = tuple(names), pattern(value)
+    names, near = tuple(names), build_pattern(value)
     places = " OR ".join(f"index={index}" for index in indexes)
     found = " OR ".join(f"{name}={near}" for name in names)
-    wanted = literal(value)
+    wanted = quote_value(value)
     exact = " OR ".join(f"isnotnull(mvfilter(lower({name})==lower({wanted})))" for name in names)
-    return Search(
+    return SplSearch(
         f"search ({places}) NOT index=notable ({found}) | where {exact} | head {limit}"
         f' | eval {ORIGIN}=_bkt."/"._cd',
-        {"earliest_time": _seconds(window.start), "latest_time": _seconds(window.end)},
+        {
+            "earliest_time": _format_seconds(window.start),
+            "latest_time": _format_seconds(window.end),
+        },
     )
 
 
-INDEX_OF_FINDINGS = Search("| eventcount summarize=false index=notable")
+FINDINGS_INDEX_SEARCH = SplSearch("| eventcount summarize=false index=notable")
 """Finds nothing where the index is not there, or is not this role's to read."""
 
 
-def _seconds(moment: datetime) -> str:
+def _format_seconds(moment: datetime) -> str:
     return f"{moment.timestamp():.6f}".rstrip("0").rstrip(".")

@@ -24,13 +24,13 @@ STATUSES = {
     "5": IncidentStatus.CLOSED,
 }
 """By number: unassigned, new, in progress, pending, resolved, closed."""
-GROUPS = {
+STATUS_GROUPS = {
     "new": IncidentStatus.NEW,
     "open": IncidentStatus.ACTIVE,
     "closed": IncidentStatus.CLOSED,
 }
 """By `status_group`, which a status of a customer's own has as well."""
-NUMBERS = {
+STATUS_NUMBERS = {
     IncidentStatus.NEW: "1",
     IncidentStatus.ACTIVE: "2",
     IncidentStatus.CLOSED: "5",

@@ -10,42 +10,43 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from tocsin import Api, Broken, IncidentStatus, Refused
-from tocsin_connectors.siem.comments import comments_in
-from tocsin_connectors.siem.marks import fenced, is_written, marked
+from tocsin_connectors.siem.comments import read_comments
+from tocsin_connectors.siem.marks import add_marker, fence_text, has_marker
 from tocsin_connectors.siem.splunk import spl
-from tocsin_connectors.siem.splunk.findings import time_in
-from tocsin_connectors.siem.splunk.jobs import Jobs
-from tocsin_connectors.siem.splunk.words import NUMBERS
+from tocsin_connectors.siem.splunk.findings import parse_id_time
+from tocsin_connectors.siem.splunk.jobs import SearchJobs
+from tocsin_connectors.siem.splunk.words import STATUS_NUMBERS
 
 UPDATE = "/services/notable_update"
 FINDINGS = "/servicesNS/nobody/missioncontrol"
-_MOST_NOTES = 100
+_MAX_NOTES = 100
 
 
-class Writer:
+class SplunkWriteBack:
     """Writes to the findings of one Splunk."""
 
-    def __init__(self, api: Api, jobs: Jobs) -> None:
+    def __init__(self, api: Api, jobs: SearchJobs) -> None:
         self._api = api
         self._jobs = jobs
 
     async def comment(self, identifier: str, words: str, key: str) -> None:
         """Write a comment, unless there is one with the mark of this key."""
-        if time_in(identifier) is None:
-            rows = await self._jobs.all(spl.comments(identifier))
-            if not is_written(key, comments_in(rows, "comment")):
-                await self._update(identifier, comment=marked(words, key))
-        elif not is_written(key, await self._notes(identifier)):
-            note = {"content": marked(fenced(words), key)}
-            await self._api.request("POST", _notes_of(identifier), json=note)
+        if parse_id_time(identifier) is None:
+            rows = await self._jobs.all(spl.build_comments_search(identifier))
+            if not has_marker(key, read_comments(rows, "comment")):
+                await self._update(identifier, comment=add_marker(words, key))
+        elif not has_marker(key, await self._notes(identifier)):
+            note = {"content": add_marker(fence_text(words), key)}
+            await self._api.request("POST", _build_notes_path(identifier), json=note)
 
     async def set_status(self, identifier: str, status: IncidentStatus) -> None:
         """Have a finding stand so."""
-        if time_in(identifier) is None:
-            await self._update(identifier, status=NUMBERS[status])
+        if parse_id_time(identifier) is None:
+            await self._update(identifier, status=STATUS_NUMBERS[status])
             return
-        path = f"{FINDINGS}/v1/investigations/{quote(identifier, safe='')}{_time(identifier)}"
-        await self._api.request("POST", path, json={"status": NUMBERS[status]})
+        path = f"{FINDINGS}/v1/investigations/{quote(identifier, safe='')}"
+        path += _build_time_query(identifier)
+        await self._api.request("POST", path, json={"status": STATUS_NUMBERS[status]})
 
     async def _update(self, identifier: str, **changes: str) -> None:
         form = {"ruleUIDs": identifier, **changes, "output_mode": "json"}
@@ -59,20 +60,20 @@ class Writer:
 
     async def _notes(self, identifier: str) -> Sequence[str]:
         """Return the latest notes of a finding; Splunk gives a hundred at most."""
-        path = f"{_notes_of(identifier)}&limit={_MOST_NOTES}&sort=create_time%3A-1"
+        path = f"{_build_notes_path(identifier)}&limit={_MAX_NOTES}&sort=create_time%3A-1"
         match (await self._api.get(path)).json:
             case {"items": list(items)}:
                 notes = [it for it in items if isinstance(it, dict)]
-                return list(comments_in(notes, "content"))
+                return list(read_comments(notes, "content"))
         raise Broken(f"GET {path} answered without `items`")
 
 
-def _notes_of(identifier: str) -> str:
+def _build_notes_path(identifier: str) -> str:
     name = quote(identifier, safe="")
-    return f"{FINDINGS}/public/v2/investigations/{name}/notes{_time(identifier)}"
+    return f"{FINDINGS}/public/v2/investigations/{name}/notes{_build_time_query(identifier)}"
 
 
-def _time(identifier: str) -> str:
+def _build_time_query(identifier: str) -> str:
     """Return the time of a finding as a query: these addresses find it by both."""
-    moment = time_in(identifier)
+    moment = parse_id_time(identifier)
     return f"?notable_time={int(moment.timestamp())}" if moment else ""

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from tocsin import Duration, EntityKind, Incident, Provider, SiemEvent, hookimpl
 from tocsin_connectors.siem.files import FileProvider
-from tocsin_connectors.siem.records import described, union
-from tocsin_connectors.siem.suricata.alerts import incident_of, timestamp_of
-from tocsin_connectors.siem.suricata.events import event_of
+from tocsin_connectors.siem.records import describe_value, union
+from tocsin_connectors.siem.suricata.alerts import build_incident, parse_timestamp
+from tocsin_connectors.siem.suricata.events import build_event
 
 
 class Suricata(FileProvider):
@@ -41,21 +41,21 @@ class Suricata(FileProvider):
         """
         kind = record.get("event_type")
         if not isinstance(kind, str):
-            raise ValueError(f"event_type is {described(kind)}")  # noqa: TRY004 - as every record's
+            raise ValueError(f"event_type is {describe_value(kind)}")  # noqa: TRY004 - as every record's
         if kind != "alert":
             return None
-        return incident_of(record, self.settings.window)
+        return build_incident(record, self.settings.window)
 
-    def time_of(self, record: dict[str, Any]) -> datetime:
+    def event_time(self, record: dict[str, Any]) -> datetime:
         """Return the record's timestamp; ValueError where there is no usable one."""
-        return timestamp_of(record)
+        return parse_timestamp(record)
 
     def to_event(self, record: dict[str, Any]) -> SiemEvent | None:
         """Return what a record of any kind tells of, None for the sensor's own statistics.
 
         Raises ValueError where a usable timestamp is missing.
         """
-        return None if record.get("event_type") == "stats" else event_of(record)
+        return None if record.get("event_type") == "stats" else build_event(record)
 
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
         """Return the incidents of one page, one for each `external_id`."""

@@ -8,16 +8,16 @@ from typing import Any
 
 from tocsin import Alert, Incident, Severity
 from tocsin_connectors.siem.records import (
-    address,
     child,
-    described,
+    describe_value,
+    normalize_address,
     number,
+    parse_utc,
     text,
     texts,
     union,
-    utc,
 )
-from tocsin_connectors.siem.suricata.entities import entities_of, techniques_of
+from tocsin_connectors.siem.suricata.entities import find_entities, find_techniques
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SEVERITIES = {
@@ -28,57 +28,57 @@ _SEVERITIES = {
 }
 _LOWEST_PRIORITY = 255  # as the documentation of the rule keyword `priority` has it
 _PRIORITIES = {1: Severity.HIGH, 2: Severity.MEDIUM, 3: Severity.LOW}
-_IDENTITY = ("flow_id", "tx_id", "timestamp", "src_ip", "src_port", "dest_ip", "dest_port")
+_IDENTITY_FIELDS = ("flow_id", "tx_id", "timestamp", "src_ip", "src_port", "dest_ip", "dest_port")
 
 
-def incident_of(record: dict[str, Any], window: timedelta) -> Incident:
+def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
     """Return the incident of an alert's signature, source and stretch of the clock.
 
     Raises ValueError where the signature or a usable timestamp is missing.
     """
     alert = child(record, "alert")
-    signature = _signature(alert)
-    occurred_at = timestamp_of(record)
-    severity, raw_severity = _severity(alert)
+    signature = _get_signature(alert)
+    occurred_at = parse_timestamp(record)
+    severity, raw_severity = _parse_severity(alert)
     title = text(alert, "signature") or f"Suricata signature {signature}"
     detection = Alert(
-        external_id=_alert_id(record, signature),
+        external_id=_build_alert_id(record, signature),
         title=title,
         severity=severity or Severity.MEDIUM,
         occurred_at=occurred_at,
     )
     return Incident(
-        external_id=_incident_id(record, signature, occurred_at, window),
+        external_id=_build_incident_id(record, signature, occurred_at, window),
         title=title,
-        description=_description(record, alert),
+        description=_describe(record, alert),
         severity=detection.severity,
         raw_severity=raw_severity,
         severity_assumed=severity is None,
         occurred_at=occurred_at,
-        techniques=union([techniques_of(record)]),
-        entities=union([entities_of(record)]),
+        techniques=union([find_techniques(record)]),
+        entities=union([find_entities(record)]),
         alerts=(detection,),
     )
 
 
-def _signature(alert: dict[str, Any]) -> str:
+def _get_signature(alert: dict[str, Any]) -> str:
     generator, signature = number(alert, "gid"), number(alert, "signature_id")
     if signature is None:
-        raise ValueError(f"alert.signature_id is {described(alert.get('signature_id'))}")
+        raise ValueError(f"alert.signature_id is {describe_value(alert.get('signature_id'))}")
     return f"{1 if generator is None else generator}:{signature}"
 
 
-def timestamp_of(record: dict[str, Any]) -> datetime:
+def parse_timestamp(record: dict[str, Any]) -> datetime:
     """Return when the record was made; ValueError where it does not say."""
     if value := text(record, "timestamp"):
-        return utc(value)
-    raise ValueError(f"timestamp is {described(record.get('timestamp'))}")
+        return parse_utc(value)
+    raise ValueError(f"timestamp is {describe_value(record.get('timestamp'))}")
 
 
-def _incident_id(
+def _build_incident_id(
     record: dict[str, Any], signature: str, occurred_at: datetime, window: timedelta
 ) -> str:
-    source = address(text(record, "src_ip") or "") or "-"
+    source = normalize_address(text(record, "src_ip") or "") or "-"
     try:
         begin = _EPOCH + (occurred_at - _EPOCH) // window * window
     except OverflowError as error:
@@ -86,13 +86,13 @@ def _incident_id(
     return f"{signature}/{source}/{begin.isoformat()}"
 
 
-def _alert_id(record: dict[str, Any], signature: str) -> str:
-    values = [record.get(key) for key in _IDENTITY]
+def _build_alert_id(record: dict[str, Any], signature: str) -> str:
+    values = [record.get(key) for key in _IDENTITY_FIELDS]
     scalars = [value if isinstance(value, str | int) else None for value in values]
     return hashlib.sha256(repr([signature, *scalars]).encode()).hexdigest()[:32]
 
 
-def _severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
+def _parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
     """Return the severity, None where it is unknown, and Suricata's own word or number for it."""
     words = texts(child(alert, "metadata"), "signature_severity")
     for word in words:
@@ -105,7 +105,7 @@ def _severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
     return _PRIORITIES.get(priority, Severity.INFORMATIONAL), raw
 
 
-def _description(record: dict[str, Any], alert: dict[str, Any]) -> str:
+def _describe(record: dict[str, Any], alert: dict[str, Any]) -> str:
     """Say what was seen: `Attempted Recon: Suricata allowed this TCP traffic (http).`"""
     category, protocol = text(alert, "category"), text(record, "app_proto")
     action = text(alert, "action") or "saw"

@@ -10,19 +10,24 @@ from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
 from tocsin_connectors.siem.records import (
     child,
     children,
-    chosen,
-    named,
     number,
+    parse_host,
+    select_fields,
     text,
     texts,
     union,
 )
-from tocsin_connectors.siem.relating import related
-from tocsin_connectors.siem.suricata.alerts import timestamp_of
-from tocsin_connectors.siem.suricata.entities import entities_of, hashes_of, mail_of, web_of
+from tocsin_connectors.siem.relating import relate
+from tocsin_connectors.siem.suricata.alerts import parse_timestamp
+from tocsin_connectors.siem.suricata.entities import (
+    find_entities,
+    find_hashes,
+    find_mail_addresses,
+    find_web_entities,
+)
 
-_ANSWERS = ("A", "AAAA", "CNAME")
-_FIELDS = (
+_ANSWER_TYPES = ("A", "AAAA", "CNAME")
+_EVENT_FIELDS = (
     *("event_type", "src_ip", "src_port", "dest_ip", "dest_port", "proto", "app_proto"),
     *("direction", "in_iface", "flow_id", "community_id", "alert.signature"),
     *("alert.signature_id", "alert.category", "alert.severity", "alert.action", "dns.type"),
@@ -39,108 +44,112 @@ _FIELDS = (
 """What an analyst would look at."""
 
 
-def event_of(record: dict[str, Any]) -> SiemEvent:
+def build_event(record: dict[str, Any]) -> SiemEvent:
     """Return what a record tells of; ValueError where it does not say when that was."""
-    at = timestamp_of(record)
-    names = _answered(child(record, "dns"))
+    at = parse_timestamp(record)
+    names = _find_answers(child(record, "dns"))
     return SiemEvent(
         external_id=None,  # EVE records have none: those of one flow share its number
         occurred_at=at,
-        summary=" ".join(_summary(record).split()),
-        entities=union([entities_of(record), names]),
-        relations=union([_relations(record, names, at)]),
-        fields=chosen(record, _FIELDS),
+        summary=" ".join(_summarize(record).split()),
+        entities=union([find_entities(record), names]),
+        relations=union([_find_relations(record, names, at)]),
+        fields=select_fields(record, _EVENT_FIELDS),
     )
 
 
-def _summary(record: dict[str, Any]) -> str:
-    source, target = _place(record, "src"), _place(record, "dest")
+def _summarize(record: dict[str, Any]) -> str:
+    source, target = _format_endpoint(record, "src"), _format_endpoint(record, "dest")
     kind = text(record, "event_type") or "record"
-    return f"{kind}: {_said(record) or text(record, 'proto') or 'traffic'} ({source} to {target})"
+    return (
+        f"{kind}: {_describe(record) or text(record, 'proto') or 'traffic'} ({source} to {target})"
+    )
 
 
-def _said(record: dict[str, Any]) -> str | None:
+def _describe(record: dict[str, Any]) -> str | None:
     """Return in words what the record says beyond who spoke with whom."""
-    say = _WORDS.get(text(record, "event_type") or "")
+    say = _DESCRIPTIONS.get(text(record, "event_type") or "")
     return say and say(record)
 
 
-def _asked_and_answered(record: dict[str, Any]) -> str:
+def _describe_dns(record: dict[str, Any]) -> str:
     dns = child(record, "dns")
-    answers = ", ".join(entity.value for entity in _answered(dns))
-    name = next((name.value for name in _asked(dns)), "a name")
+    answers = ", ".join(entity.value for entity in _find_answers(dns))
+    name = next((name.value for name in _find_questions(dns)), "a name")
     return f"{name} is {answers}" if answers else f"{name} asked for"
 
 
-def _requested(record: dict[str, Any]) -> str:
+def _describe_http(record: dict[str, Any]) -> str:
     http = child(record, "http")
-    page = next((it.value for it in web_of(http) if it.kind is EntityKind.URL), None)
+    page = next((it.value for it in find_web_entities(http) if it.kind is EntityKind.URL), None)
     status = number(http, "status")
     words = [text(http, "http_method"), page or text(http, "hostname")]
     return " ".join([*filter(None, words), *([f"answered {status}"] if status else [])])
 
 
-def _carried(record: dict[str, Any]) -> str:
+def _describe_flow(record: dict[str, Any]) -> str:
     flow = child(record, "flow")
     sent, got = (number(flow, f"bytes_to{side}") or 0 for side in ("server", "client"))
     return f"{text(record, 'proto') or 'traffic'}, {sent} bytes sent, {got} received"
 
 
-_WORDS: dict[str, Callable[[dict[str, Any]], str | None]] = {
+_DESCRIPTIONS: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "alert": lambda record: text(child(record, "alert"), "signature"),
-    "dns": _asked_and_answered,
-    "http": _requested,
+    "dns": _describe_dns,
+    "http": _describe_http,
     "tls": lambda record: text(child(record, "tls"), "sni"),
     "fileinfo": lambda record: text(child(record, "fileinfo"), "filename"),
-    "flow": _carried,
+    "flow": _describe_flow,
 }
 """By the type of a record."""
 
 
-def _place(record: dict[str, Any], side: str) -> str:
+def _format_endpoint(record: dict[str, Any], side: str) -> str:
     port = number(record, f"{side}_port")
     name = text(record, f"{side}_ip") or "unknown"
     return name if port is None else f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 
-def _asked(dns: dict[str, Any]) -> Iterator[Entity]:
+def _find_questions(dns: dict[str, Any]) -> Iterator[Entity]:
     questions = [*children(dns, "queries"), *children(dns, "query"), *children(dns, "answers")]
     for question in [dns, *questions]:
-        yield from named(text(question, "rrname") or "", EntityKind.DOMAIN)
+        yield from parse_host(text(question, "rrname") or "", EntityKind.DOMAIN)
 
 
-def _answered(dns: dict[str, Any]) -> tuple[Entity, ...]:
+def _find_answers(dns: dict[str, Any]) -> tuple[Entity, ...]:
     """Return the addresses and names that a name was said to stand for."""
-    values = [text(it, "rdata") for it in _records(dns) if text(it, "rrtype") in _ANSWERS]
-    for kind in _ANSWERS:
+    values = [text(it, "rdata") for it in _list_answers(dns) if text(it, "rrtype") in _ANSWER_TYPES]
+    for kind in _ANSWER_TYPES:
         values += texts(child(dns, "grouped"), kind)
-    return union(named(value, EntityKind.DOMAIN) for value in values if value)
+    return union(parse_host(value, EntityKind.DOMAIN) for value in values if value)
 
 
-def _records(dns: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_answers(dns: dict[str, Any]) -> list[dict[str, Any]]:
     return [dns, *children(dns, "answers")]
 
 
-def _relations(
+def _find_relations(
     record: dict[str, Any], answers: tuple[Entity, ...], at: datetime
 ) -> Iterator[Relation]:
-    client, server = _ends(record)
+    client, server = _find_endpoints(record)
     dns, http = child(record, "dns"), child(record, "http")
-    asked, web = list(dict.fromkeys(_asked(dns)))[:1], list(web_of(http))
+    asked, web = list(dict.fromkeys(_find_questions(dns)))[:1], list(find_web_entities(http))
     sites = [it for it in web if it.kind is EntityKind.DOMAIN]
     pages = [it for it in web if it.kind is EntityKind.URL]
-    spoken = [*sites, *named(text(child(record, "tls"), "sni") or "", EntityKind.DOMAIN)]
+    spoken = [*sites, *parse_host(text(child(record, "tls"), "sni") or "", EntityKind.DOMAIN)]
     if text(record, "event_type") != "fileinfo":  # whose ends are those of the file
-        yield from related(client, RelationType.CONNECTED_TO, [*server, *spoken], at)
-        yield from related(client, RelationType.RELATED_TO, asked, at)
-    yield from related(asked, RelationType.RESOLVES_TO, answers, at)
-    yield from related(pages, RelationType.PART_OF, sites, at)
-    yield from _transfers(record, pages or sites or server, at)
-    for sender, receivers in _mails(record):
-        yield from related(sender, RelationType.SENT_TO, receivers, at)
+        yield from relate(client, RelationType.CONNECTED_TO, [*server, *spoken], at)
+        yield from relate(client, RelationType.RELATED_TO, asked, at)
+    yield from relate(asked, RelationType.RESOLVES_TO, answers, at)
+    yield from relate(pages, RelationType.PART_OF, sites, at)
+    yield from _find_transfers(record, pages or sites or server, at)
+    for sender, receivers in _list_mails(record):
+        yield from relate(sender, RelationType.SENT_TO, receivers, at)
 
 
-def _transfers(record: dict[str, Any], places: list[Entity], at: datetime) -> Iterator[Relation]:
+def _find_transfers(
+    record: dict[str, Any], places: list[Entity], at: datetime
+) -> Iterator[Relation]:
     """Yield where files came from or went to, which the method of HTTP tells."""
     method = (text(child(record, "http"), "http_method") or "").upper()
     kinds = {"GET": RelationType.DOWNLOADED_FROM}
@@ -148,24 +157,24 @@ def _transfers(record: dict[str, Any], places: list[Entity], at: datetime) -> It
     files = [*children(record, "fileinfo"), *children(record, "files")]
     if method in kinds:
         for file in files:
-            yield from related(hashes_of(file), kinds[method], places, at)
+            yield from relate(find_hashes(file), kinds[method], places, at)
 
 
-def _mails(record: dict[str, Any]) -> Iterator[tuple[list[Entity], list[Entity]]]:
+def _list_mails(record: dict[str, Any]) -> Iterator[tuple[list[Entity], list[Entity]]]:
     for key, sender, receivers in (("smtp", "mail_from", "rcpt_to"), ("email", "from", "to")):
         mail = child(record, key)
         yield (
-            list(mail_of({sender: mail.get(sender)})),
-            list(mail_of({receivers: mail.get(receivers)})),
+            list(find_mail_addresses({sender: mail.get(sender)})),
+            list(find_mail_addresses({receivers: mail.get(receivers)})),
         )
 
 
-def _ends(record: dict[str, Any]) -> tuple[list[Entity], list[Entity]]:
+def _find_endpoints(record: dict[str, Any]) -> tuple[list[Entity], list[Entity]]:
     """Return who began to speak, and with whom; an alert's addresses are those of one packet."""
     flow = child(record, "flow")
     holder = flow if text(flow, "src_ip") else record
     keys = ("src_ip", "dest_ip")
     if holder is record and text(record, "direction") == "to_client":
         keys = ("dest_ip", "src_ip")
-    one, other = (list(named(text(holder, key) or "", EntityKind.IP)) for key in keys)
+    one, other = (list(parse_host(text(holder, key) or "", EntityKind.IP)) for key in keys)
     return one, other

@@ -6,31 +6,31 @@ from typing import Any
 
 from tocsin import Entity, SiemEvent
 from tocsin_connectors.siem.indices.documents import text_at, value_at
-from tocsin_connectors.siem.indices.naming import with_asked
-from tocsin_connectors.siem.wazuh.alerts import detection_of, entities_in
+from tocsin_connectors.siem.indices.naming import include_queried_entity
+from tocsin_connectors.siem.wazuh.alerts import find_entities, parse_detection
 from tocsin_connectors.siem.wazuh.queries import ENTITY_FIELDS
 
-_FIELDS = (
+_EVENT_FIELDS = (
     *("rule.groups", "rule.firedtimes", "decoder.name", "location", "full_log"),
     *("data.srcip", "data.srcuser", "data.dstuser", "data.protocol", "syscheck.event"),
     *("wazuh.rule.tags", "wazuh.integration.category", "event.action", "event.outcome"),
     *("source.ip", "destination.ip", "user.name", "process.command_line"),
 )
-_LONGEST = 500
+_MAX_TEXT_LENGTH = 500
 
 
-def event_of(hit: dict[str, Any], entity: Entity) -> SiemEvent | None:
+def build_event(hit: dict[str, Any], entity: Entity) -> SiemEvent | None:
     """Return the event that a hit is, None where it does not name the entity after all.
 
     Raises ValueError for what is no alert.
     """
-    detection, document = detection_of(hit), hit["_source"]
-    entities = with_asked(entities_in(document), entity, document, ENTITY_FIELDS)
+    detection, document = parse_detection(hit), hit["_source"]
+    entities = include_queried_entity(find_entities(document), entity, document, ENTITY_FIELDS)
     if entities is None:
         return None
     where = text_at(document, "agent.name", "wazuh.agent.name")
     title = f"{detection.rule.title} (rule {detection.rule_id})"
-    fields = {place: value_at(document, place) for place in _FIELDS}
+    fields = {place: value_at(document, place) for place in _EVENT_FIELDS}
     return SiemEvent(
         external_id=detection.document_id,
         occurred_at=detection.at,
@@ -38,12 +38,12 @@ def event_of(hit: dict[str, Any], entity: Entity) -> SiemEvent | None:
         entities=entities,
         fields={
             "level": detection.rule.level,
-            **{place: _short(value) for place, value in fields.items() if value is not None},
+            **{place: _shorten(value) for place, value in fields.items() if value is not None},
         },
     )
 
 
-def _short(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, str):
-        return value.replace("\0", "")[:_LONGEST]
-    return value if isinstance(value, int | float | bool) else str(value)[:_LONGEST]
+        return value.replace("\0", "")[:_MAX_TEXT_LENGTH]
+    return value if isinstance(value, int | float | bool) else str(value)[:_MAX_TEXT_LENGTH]

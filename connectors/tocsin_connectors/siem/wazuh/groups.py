@@ -15,13 +15,13 @@ from urllib.parse import unquote
 from tocsin import Alert, Incident, Severity, Window
 from tocsin_connectors.siem.records import union
 from tocsin_connectors.siem.wazuh.alerts import (
-    Detection,
-    Rule,
-    detection_of,
-    entities_in,
-    rule_id_of,
-    rule_of,
-    techniques_in,
+    WazuhDetection,
+    WazuhRule,
+    find_entities,
+    find_techniques,
+    get_rule_id,
+    parse_detection,
+    parse_rule,
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AlertGroup:
     """The alerts of one rule at one agent in one stretch of the clock."""
 
     rule_id: str
@@ -38,7 +38,7 @@ class Group:
     begin: datetime
 
     @classmethod
-    def of(cls, detection: Detection, length: timedelta) -> Group:
+    def of(cls, detection: WazuhDetection, length: timedelta) -> AlertGroup:
         """Return the group of a detection; ValueError for a time that no clock shows."""
         try:
             begin = _EPOCH + (detection.at - _EPOCH) // length * length
@@ -50,10 +50,10 @@ class Group:
     def name(self) -> str:
         """The id of the group's incident; `parse` takes it apart."""
         parts = self.rule_id, self.agent_id, self.agent_name
-        return "/".join([*map(_quoted, parts), self.begin.isoformat()])
+        return "/".join([*map(_escape_part, parts), self.begin.isoformat()])
 
     @classmethod
-    def parse(cls, name: str) -> Group | None:
+    def parse(cls, name: str) -> AlertGroup | None:
         """Return the group of this name, None where it is none's."""
         try:
             *parts, begin = name.split("/")
@@ -68,17 +68,17 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class AlertTally:
     """What the indexer says of all alerts of a group."""
 
     count: int
     first: datetime
     last: datetime
-    rule: Rule | None
+    rule: WazuhRule | None
     """What the latest of them says, where that can be understood."""
 
     @classmethod
-    def read(cls, bucket: Mapping[str, Any]) -> Tally | None:
+    def read(cls, bucket: Mapping[str, Any]) -> AlertTally | None:
         """Return what a bucket of `counting.tallies` says, None where it says nothing."""
         match bucket:
             case {
@@ -87,58 +87,58 @@ class Tally:
                 "last": {"value": int() | float() as last},
                 "latest": {"hits": {"hits": [{"_source": dict(document)}, *_]}},
             }:
-                rule = rule_of(document) if rule_id_of(document) else None
-                return cls(count, moment_of(first), moment_of(last), rule)
+                rule = parse_rule(document) if get_rule_id(document) else None
+                return cls(count, from_milliseconds(first), from_milliseconds(last), rule)
         return None
 
 
-def _quoted(part: str) -> str:
+def _escape_part(part: str) -> str:
     """Return a part of a name without what parts are told apart by."""
     return part.replace("%", "%25").replace("/", "%2F")
 
 
-def moment_of(milliseconds: float) -> datetime:
+def from_milliseconds(milliseconds: float) -> datetime:
     """Return the time so many milliseconds after the beginning of 1970."""
     return _EPOCH + round(milliseconds) * _MILLISECOND
 
 
-def incident_of(hits: Iterable[dict[str, Any]], length: timedelta) -> Incident:
+def build_incident(hits: Iterable[dict[str, Any]], length: timedelta) -> Incident:
     """Return the incident of alerts of one group, as far as these tell of it.
 
     Raises ValueError where one lacks an id, a time or a rule, or there is none.
     """
-    found = [(detection_of(hit), hit["_source"]) for hit in hits]
+    found = [(parse_detection(hit), hit["_source"]) for hit in hits]
     if not found:
         raise ValueError("there is no alert")
     newest = max((detection for detection, _ in found), key=lambda it: it.at)
     return Incident(
-        external_id=Group.of(newest, length).name,
+        external_id=AlertGroup.of(newest, length).name,
         external_number=newest.rule_id,
         title=newest.rule.title,
-        **_severity(newest.rule),
+        **_build_severity(newest.rule),
         occurred_at=min(it.at for it, _ in found),
         changed_at=newest.at,
-        techniques=union(techniques_in(document) for _, document in found),
-        entities=union(entities_in(document) for _, document in found),
-        alerts=tuple(_alert(detection) for detection, _ in found),
+        techniques=union(find_techniques(document) for _, document in found),
+        entities=union(find_entities(document) for _, document in found),
+        alerts=tuple(_build_alert(detection) for detection, _ in found),
     )
 
 
-def summed_up(incident: Incident, group: Group, tally: Tally | None) -> Incident:
+def apply_tally(incident: Incident, group: AlertGroup, tally: AlertTally | None) -> Incident:
     """Return the incident with what is known of all alerts of its group, where that is known."""
     if tally is None:
         return incident
-    words = {"title": tally.rule.title, **_severity(tally.rule)} if tally.rule else {}
+    words = {"title": tally.rule.title, **_build_severity(tally.rule)} if tally.rule else {}
     return replace(
         incident,
         **words,
-        description=_description(group, tally),
+        description=_describe(group, tally),
         occurred_at=tally.first,
         changed_at=tally.last,
     )
 
 
-def _severity(rule: Rule) -> dict[str, Any]:
+def _build_severity(rule: WazuhRule) -> dict[str, Any]:
     return {
         "severity": rule.severity or Severity.MEDIUM,
         "raw_severity": rule.level,
@@ -146,7 +146,7 @@ def _severity(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _alert(detection: Detection) -> Alert:
+def _build_alert(detection: WazuhDetection) -> Alert:
     rule = detection.rule
     return Alert(
         external_id=detection.document_id,
@@ -156,7 +156,7 @@ def _alert(detection: Detection) -> Alert:
     )
 
 
-def _description(group: Group, tally: Tally) -> str:
+def _describe(group: AlertGroup, tally: AlertTally) -> str:
     """Say how often a rule has fired where: `Rule 5710 fired 37 times at web-1 (001), from ...`."""
     times = "once" if tally.count == 1 else f"{tally.count:,} times"
     stretch = f"from {tally.first:%Y-%m-%d %H:%M:%S} to {tally.last:%H:%M:%S} UTC"

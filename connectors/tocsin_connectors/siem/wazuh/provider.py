@@ -26,17 +26,26 @@ from tocsin import (
     WindowedProvider,
     any_case,
 )
-from tocsin_connectors.siem.indices.cluster import Attempts, Cluster
-from tocsin_connectors.siem.indices.naming import naming
-from tocsin_connectors.siem.indices.reading import Logs, events_in, latest, oldest
+from tocsin_connectors.siem.indices.cluster import IndexClient, PermissionAttempts
+from tocsin_connectors.siem.indices.naming import build_entity_query
+from tocsin_connectors.siem.indices.reading import (
+    LogIndices,
+    build_events,
+    iterate_latest,
+    list_oldest,
+)
 from tocsin_connectors.siem.indices.settings import ClusterSettings
-from tocsin_connectors.siem.indices.walk import within
-from tocsin_connectors.siem.wazuh.alerts import TIME, detection_of
-from tocsin_connectors.siem.wazuh.counting import Counting, summary
-from tocsin_connectors.siem.wazuh.events import event_of
-from tocsin_connectors.siem.wazuh.groups import Group, Tally, incident_of, summed_up
-from tocsin_connectors.siem.wazuh.links import link_to
-from tocsin_connectors.siem.wazuh.queries import ENTITY_FIELDS, members, notable
+from tocsin_connectors.siem.indices.walk import build_time_query
+from tocsin_connectors.siem.wazuh.alerts import TIME_FIELD, parse_detection
+from tocsin_connectors.siem.wazuh.counting import TallyCache, build_summary_aggregations
+from tocsin_connectors.siem.wazuh.events import build_event
+from tocsin_connectors.siem.wazuh.groups import AlertGroup, AlertTally, apply_tally, build_incident
+from tocsin_connectors.siem.wazuh.links import build_dashboard_url
+from tocsin_connectors.siem.wazuh.queries import (
+    ENTITY_FIELDS,
+    build_group_query,
+    build_severity_query,
+)
 
 _MOST_AGAIN = 200
 """So many alerts of an incident, the latest, are read again."""
@@ -88,14 +97,14 @@ class Wazuh(WindowedProvider):
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        self._cluster = Cluster(tools, settings, settings.authorization)
-        self._logs = Logs(self._cluster, settings.index, TIME)
-        self._counting = Counting(self._aggregate, (), settings.window)
+        self._cluster = IndexClient(tools, settings, settings.authorization)
+        self._logs = LogIndices(self._cluster, settings.index, TIME_FIELD)
+        self._counting = TallyCache(self._aggregate, (), settings.window)
 
     async def check(self) -> Health:
         """Return that alerts can be read, and what is missing where they cannot."""
-        settings, attempts = self.settings, Attempts()
-        body = {"size": 1, "aggs": summary()}
+        settings, attempts = self.settings, PermissionAttempts()
+        body = {"size": 1, "aggs": build_summary_aggregations()}
         found = await attempts.make(self._cluster.search(settings.index, body))
         none = (self._no_index(),) if found and not found.shards else ()
         detail = f"{settings.url}: {settings.index} can be read"
@@ -109,68 +118,75 @@ class Wazuh(WindowedProvider):
         limit: int,
     ) -> Listing:
         """Return a page of the alerts stamped in the window, the oldest first."""
-        clauses = within(TIME, window), notable(self.settings.min_severity)
-        listing, found = await oldest(self._logs, token, limit, *clauses)
+        clauses = (
+            build_time_query(TIME_FIELD, window),
+            build_severity_query(self.settings.min_severity),
+        )
+        listing, found = await list_oldest(self._logs, token, limit, *clauses)
         if not found.shards:
             raise Misconfigured(self._no_index())
-        groups = {group for hit in found.hits if (group := self._group_of(hit))}
-        self._counting = Counting(self._aggregate, groups, self.settings.window)
+        groups = {group for hit in found.hits if (group := self._find_group(hit))}
+        self._counting = TallyCache(self._aggregate, groups, self.settings.window)
         return listing
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
         """Return the incident that an alert belongs to; ValueError where it is none."""
-        return incident_of([dict(record)], self.settings.window)
+        return build_incident([dict(record)], self.settings.window)
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
         """Return the incident with what the indexer says of all alerts of its group."""
-        group = Group.of(detection_of(dict(record)), self.settings.window)
+        group = AlertGroup.of(parse_detection(dict(record)), self.settings.window)
         tally = await self._counting.of(group)
-        return self._linked(summed_up(incident, group, tally), group)
+        return self._linked(apply_tally(incident, group, tally), group)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the incident of a group with its latest alerts, None where there are none."""
-        group, length = Group.parse(external_id), self.settings.window
+        group, length = AlertGroup.parse(external_id), self.settings.window
         if group is None:
             return None
         body = {
             "size": _MOST_AGAIN,
             "track_total_hits": True,
-            "query": members(group, length),
-            "sort": [{TIME: "desc"}],
-            "aggs": summary(),
+            "query": build_group_query(group, length),
+            "sort": [{TIME_FIELD: "desc"}],
+            "aggs": build_summary_aggregations(),
         }
         found = await self._cluster.search(self.settings.index, body)
-        hits = [hit for hit in found.hits if self._group_of(hit)]
+        hits = [hit for hit in found.hits if self._find_group(hit)]
         if not hits:
             return None
-        tally = Tally.read({"doc_count": found.total, **found.aggregations})
-        incident = replace(incident_of(hits, length), external_id=external_id)
-        return self._linked(summed_up(incident, group, tally), group)
+        tally = AlertTally.read({"doc_count": found.total, **found.aggregations})
+        incident = replace(build_incident(hits, length), external_id=external_id)
+        return self._linked(apply_tally(incident, group, tally), group)
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield the alerts of any severity that name an entity, the latest first."""
-        if (clause := naming(entity, ENTITY_FIELDS)) is None:
+        if (clause := build_entity_query(entity, ENTITY_FIELDS)) is None:
             return
-        hits = latest(self._logs, clause, window, limit)
-        async with aclosing(events_in(hits, partial(event_of, entity=entity), limit)) as events:
+        hits = iterate_latest(self._logs, clause, window, limit)
+        async with aclosing(
+            build_events(hits, partial(build_event, entity=entity), limit)
+        ) as events:
             async for event in events:
                 yield event
 
-    def _group_of(self, hit: dict[str, Any]) -> Group | None:
+    def _find_group(self, hit: dict[str, Any]) -> AlertGroup | None:
         with suppress(ValueError):
-            return Group.of(detection_of(hit), self.settings.window)
+            return AlertGroup.of(parse_detection(hit), self.settings.window)
         return None
 
     async def _aggregate(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         found = await self._cluster.search(self.settings.index, body)
         return found.aggregations
 
-    def _linked(self, incident: Incident, group: Group) -> Incident:
+    def _linked(self, incident: Incident, group: AlertGroup) -> Incident:
         if (dashboard := self.settings.dashboard_url) is None:
             return incident
-        return replace(incident, source_url=link_to(dashboard, group, self.settings.window))
+        return replace(
+            incident, source_url=build_dashboard_url(dashboard, group, self.settings.window)
+        )
 
     def _no_index(self) -> str:
         return f"no index is called {self.settings.index}, or none may be read"

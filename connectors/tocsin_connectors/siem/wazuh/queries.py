@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from tocsin import EntityKind, Severity
-from tocsin_connectors.siem.indices.walk import within
-from tocsin_connectors.siem.wazuh.alerts import LOWEST_LEVELS, NOTHING, TIME, WORDS
-from tocsin_connectors.siem.wazuh.groups import Group
+from tocsin_connectors.siem.indices.walk import build_time_query
+from tocsin_connectors.siem.wazuh.alerts import MIN_LEVELS, SEVERITY_LEVELS, TIME_FIELD, UNKNOWN
+from tocsin_connectors.siem.wazuh.groups import AlertGroup
 
 RULE_FIELDS = ("rule.id", "wazuh.rule.id")
 AGENT_FIELDS = ("agent.id", "wazuh.agent.id")
@@ -49,38 +49,38 @@ ENTITY_FIELDS = {
 """Where documents name an entity, by its kind."""
 
 
-def notable(least: Severity) -> dict[str, Any]:
+def build_severity_query(least: Severity) -> dict[str, Any]:
     """Return the clause for what is this severe, or of a level that is not known."""
-    words = [word for word, severity in WORDS.items() if severity.rank < least.rank]
+    words = [word for word, severity in SEVERITY_LEVELS.items() if severity.rank < least.rank]
     lower = [
-        {"range": {"rule.level": {"lt": LOWEST_LEVELS[least]}}},
+        {"range": {"rule.level": {"lt": MIN_LEVELS[least]}}},
         {"terms": {"wazuh.rule.level": words}},
     ]
     return {"bool": {"must_not": lower if words else []}}
 
 
-def members(group: Group, length: timedelta) -> dict[str, Any]:
+def build_group_query(group: AlertGroup, length: timedelta) -> dict[str, Any]:
     """Return the clause for the alerts of a group."""
     return {
         "bool": {
             "filter": [
-                within(TIME, group.window(length)),
-                either(RULE_FIELDS, [group.rule_id]),
-                *_named(AGENT_FIELDS, group.agent_id),
-                *_named(NAME_FIELDS, group.agent_name),
+                build_time_query(TIME_FIELD, group.window(length)),
+                build_any_query(RULE_FIELDS, [group.rule_id]),
+                *_build_optional_query(AGENT_FIELDS, group.agent_id),
+                *_build_optional_query(NAME_FIELDS, group.agent_name),
             ]
         }
     }
 
 
-def either(fields: tuple[str, ...], values: list[str]) -> dict[str, Any]:
+def build_any_query(fields: tuple[str, ...], values: list[str]) -> dict[str, Any]:
     """Return the clause for what has one of some values in one of some fields."""
     terms = [{"terms": {field: values}} for field in fields]
     return {"bool": {"should": terms, "minimum_should_match": 1}}
 
 
-def _named(fields: tuple[str, ...], value: str) -> list[dict[str, Any]]:
+def _build_optional_query(fields: tuple[str, ...], value: str) -> list[dict[str, Any]]:
     """Return the clause for what has a value in one of some fields, or in none of them."""
-    if value != NOTHING:
-        return [either(fields, [value])]
+    if value != UNKNOWN:
+        return [build_any_query(fields, [value])]
     return [{"bool": {"must_not": [{"exists": {"field": field}} for field in fields]}}]

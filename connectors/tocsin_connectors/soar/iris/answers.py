@@ -8,12 +8,12 @@ from typing import Any
 
 from tocsin import Broken, Json, Misconfigured, PluginFailure, Refused
 
-_PASSING = (b"OperationalError", b"QueuePool limit", b"has been rolled back")
+_TRANSIENT = (b"OperationalError", b"QueuePool limit", b"has been rolled back")
 """How SQLAlchemy says that its database is away or busy, which IRIS hands on."""
 _NOBODY = -1
 
 
-def data_of(answer: Json, what: str) -> Json:
+def unwrap_data(answer: Json, what: str) -> Json:
     """Return the `data` of an answer; raises `Broken` unless it says `success`."""
     match answer:
         case {"status": "success", "data": data}:
@@ -21,11 +21,11 @@ def data_of(answer: Json, what: str) -> Json:
     raise Broken(f"{what} answered without success")
 
 
-def meant_by(refused: Refused) -> PluginFailure:
+def classify_refusal(refused: Refused) -> PluginFailure:
     """Return what a refusal is: the rights, IRIS itself, or what was asked."""
     if b"not entitled" in refused.response:
         return Misconfigured(str(refused), status=refused.status, response=refused.response)
-    if any(it in refused.response for it in _PASSING):
+    if any(it in refused.response for it in _TRANSIENT):
         return Broken(str(refused))
     return refused
 
@@ -40,14 +40,14 @@ def is_of_other_format(refused: Refused) -> bool:
     return b"expected format" in refused.response
 
 
-def record(answer: Json) -> dict[str, Any]:
+def expect_object(answer: Json) -> dict[str, Any]:
     """Return an object; raises `Broken` for anything else."""
     if isinstance(answer, dict):
         return answer
     raise Broken("IRIS answered something else than an object")
 
 
-def id_of(alert: Json) -> str:
+def get_alert_id(alert: Json) -> str:
     """Return the id of an alert; raises `Broken` where it has none."""
     match alert:
         case {"alert_id": int(number)}:
@@ -55,7 +55,7 @@ def id_of(alert: Json) -> str:
     raise Broken("IRIS answered without an alert_id")
 
 
-def status_of(alert: Mapping[str, Any]) -> str:
+def get_status(alert: Mapping[str, Any]) -> str:
     """Return the name of an alert's status in small letters; raises `Broken` where it has none."""
     match alert:
         case {"status": {"status_name": str(name)}}:
@@ -63,6 +63,6 @@ def status_of(alert: Mapping[str, Any]) -> str:
     raise Broken("IRIS answered an alert without a status")
 
 
-def owner_of(alert: Mapping[str, Any]) -> Mapping[str, Any]:
+def keep_owner(alert: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what keeps an alert without an owner so; else whoever changes it becomes that."""
     return {"alert_owner_id": _NOBODY} if alert.get("alert_owner_id") is None else {}

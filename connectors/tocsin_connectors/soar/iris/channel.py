@@ -14,25 +14,25 @@ from pydantic import Field, SecretStr, StringConstraints
 
 from tocsin import Broken, CaseChannel, Delivery, Health, Json, Observable, Refused, Severity, Tools
 from tocsin_connectors.soar.iris.answers import (
-    data_of,
-    id_of,
+    classify_refusal,
+    expect_object,
+    get_alert_id,
+    get_status,
     is_missing,
     is_of_other_format,
-    meant_by,
-    owner_of,
-    record,
-    status_of,
+    keep_owner,
+    unwrap_data,
 )
-from tocsin_connectors.soar.iris.checking import problems
-from tocsin_connectors.soar.iris.iocs import OTHER, iocs_of, kept, values_of
-from tocsin_connectors.soar.iris.names import Kind, Names
+from tocsin_connectors.soar.iris.checking import find_problems
+from tocsin_connectors.soar.iris.iocs import OTHER, build_iocs, list_values, select_kept
+from tocsin_connectors.soar.iris.names import LookupKind, NumberLookup
 
-_NEW = "New"
-_ENDED = ("closed", "merged", "escalated")
-_PAGE = 100
-_MOST_PAGES = 50
+_NEW_STATUS = "New"
+_CLOSED_STATUSES = ("closed", "merged", "escalated")
+_PAGE_SIZE = 100
+_MAX_PAGES = 50
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+ShortName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class Iris(CaseChannel):
@@ -45,13 +45,13 @@ class Iris(CaseChannel):
             default="iris", description="The receiver whose templates render the alert."
         )
         api_key: SecretStr = Field(description="The key of a user of IRIS.")
-        customer: Annotated[int, Field(ge=1)] | Name = Field(
+        customer: Annotated[int, Field(ge=1)] | ShortName = Field(
             description="The customer that alerts are of: its name, or its number."
         )
-        closed_status: Name = Field(
+        closed_status: ShortName = Field(
             default="Closed", description="The status of an alert that is closed."
         )
-        tlp: Name = Field(default="amber", description="The TLP of the IOCs.")
+        tlp: ShortName = Field(default="amber", description="The TLP of the IOCs.")
 
     settling: timedelta | None = timedelta(0)
 
@@ -60,7 +60,7 @@ class Iris(CaseChannel):
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep what is needed; do no I/O."""
         super().__init__(settings, tools)
-        self.names = Names(self.ask)
+        self.names = NumberLookup(self.ask)
 
     def authorization(self) -> Mapping[str, str]:
         """Return the key."""
@@ -71,13 +71,13 @@ class Iris(CaseChannel):
         try:
             answer = await super().ask(method, path, **options)
         except Refused as refused:
-            raise meant_by(refused) from refused.__cause__
-        return data_of(answer, f"{method} {path}")
+            raise classify_refusal(refused) from refused.__cause__
+        return unwrap_data(answer, f"{method} {path}")
 
     async def check(self) -> Health:
         """Return which permissions are missing, and what is not there by its name."""
         customer = self.settings.customer
-        found = problems(self.ask, self.names, customer, self._needed())
+        found = find_problems(self.ask, self.names, customer, self._needed())
         detail = f"DFIR-IRIS answers; alerts are made for customer {customer}"
         return Health(detail=detail, problems=tuple([it async for it in found]))
 
@@ -87,19 +87,21 @@ class Iris(CaseChannel):
         Parameters that IRIS does not know are ignored, and this one finds parts of references.
         """
         page: Json = 1
-        for _ in range(_MOST_PAGES):
-            query = {"source_reference": key, "page": page, "per_page": _PAGE}
-            found = record(await self.ask("GET", "/alerts/filter", query=query))
-            for alert in map(record, found.get("alerts") or ()):
+        for _ in range(_MAX_PAGES):
+            query = {"source_reference": key, "page": page, "per_page": _PAGE_SIZE}
+            found = expect_object(await self.ask("GET", "/alerts/filter", query=query))
+            for alert in map(expect_object, found.get("alerts") or ()):
                 if alert.get("alert_source_ref") == key:
-                    return id_of(alert)
+                    return get_alert_id(alert)
             if (page := found.get("next_page")) is None:
                 return None
-        raise Broken(f"IRIS answered more than {_MOST_PAGES * _PAGE:,} alerts for one reference")
+        raise Broken(
+            f"IRIS answered more than {_MAX_PAGES * _PAGE_SIZE:,} alerts for one reference"
+        )
 
-    def body_of(self, delivery: Delivery) -> dict[str, Any]:
+    def render_body(self, delivery: Delivery) -> dict[str, Any]:
         """Return the alert, with the name of its severity for the number."""
-        return super().body_of(delivery) | {"alert_severity_id": delivery.event.severity.value}
+        return super().render_body(delivery) | {"alert_severity_id": delivery.event.severity.value}
 
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
@@ -109,8 +111,10 @@ class Iris(CaseChannel):
             **body,
             "alert_iocs": [],
             "alert_source_ref": key,
-            "alert_severity_id": await self.names.number(Kind.SEVERITY, body["alert_severity_id"]),
-            "alert_status_id": await self.names.number(Kind.STATUS, _NEW),
+            "alert_severity_id": await self.names.number(
+                LookupKind.SEVERITY, body["alert_severity_id"]
+            ),
+            "alert_status_id": await self.names.number(LookupKind.STATUS, _NEW_STATUS),
             "alert_customer_id": await self.names.customer(self.settings.customer),
         }
         try:
@@ -120,30 +124,30 @@ class Iris(CaseChannel):
             if found := await self.find(key):
                 return found, False
             raise
-        return id_of(made), True
+        return get_alert_id(made), True
 
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether the alert is neither closed nor part of a case."""
         try:
-            status = status_of(await self._alert(identifier))
+            status = get_status(await self._alert(identifier))
         except Refused as refused:
             if is_missing(refused):
                 return None
             raise
-        return status not in (*_ENDED, self.settings.closed_status.casefold())
+        return status not in (*_CLOSED_STATUSES, self.settings.closed_status.casefold())
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
         """Add IOCs of the values that the alert does not have."""
         if not observables:
             return 0
         alert = await self._alert(identifier)
-        known = values_of(alert)
+        known = list_values(alert)
         if not (unknown := [it for it in observables if it.value not in known]):
             return 0
         # `iocs` replaces what is there; `alert_iocs`, as it is called elsewhere, is ignored
-        change = {"iocs": [kept(it) for it in alert.get("iocs") or ()], **owner_of(alert)}
+        change = {"iocs": [select_kept(it) for it in alert.get("iocs") or ()], **keep_owner(alert)}
         changed = await self._send(f"/alerts/update/{quote(identifier)}", change, "iocs", unknown)
-        added = len(values_of(changed) - known)
+        added = len(list_values(changed) - known)
         if added < len(unknown):
             self.tools.log.warning("IRIS has not taken all IOCs", alert=identifier, taken=added)
         return added
@@ -151,7 +155,7 @@ class Iris(CaseChannel):
     async def notes(self, identifier: str) -> Sequence[str]:
         """Return the comments of the alert."""
         found = await self.ask("GET", f"/alerts/{quote(identifier)}/comments/list")
-        comments = map(record, found if isinstance(found, list) else ())
+        comments = map(expect_object, found if isinstance(found, list) else ())
         return [str(comment.get("comment_text")) for comment in comments]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
@@ -162,9 +166,9 @@ class Iris(CaseChannel):
     async def close(self, identifier: str, reason: str) -> None:
         """Give the alert the status that closes it, and say why in its note."""
         alert = await self._alert(identifier)
-        status = await self.names.number(Kind.STATUS, self.settings.closed_status)
+        status = await self.names.number(LookupKind.STATUS, self.settings.closed_status)
         note = "\n\n".join(filter(None, (alert.get("alert_note"), reason)))
-        change = {"alert_status_id": status, "alert_note": note, **owner_of(alert)}
+        change = {"alert_status_id": status, "alert_note": note, **keep_owner(alert)}
         await self.ask("POST", f"/alerts/update/{quote(identifier)}", json=change)
 
     def link(self, identifier: str) -> str:
@@ -172,7 +176,7 @@ class Iris(CaseChannel):
         return f"{self.settings.url}/alerts?alert_ids={quote(identifier)}"
 
     async def _alert(self, identifier: str) -> dict[str, Any]:
-        return record(await self.ask("GET", f"/alerts/{quote(identifier)}"))
+        return expect_object(await self.ask("GET", f"/alerts/{quote(identifier)}"))
 
     async def _send(
         self, path: str, alert: Mapping[str, Any], member: str, observables: Sequence[Observable]
@@ -182,17 +186,22 @@ class Iris(CaseChannel):
         Where the expression of a type does not fit a value, all of them are of the type `other`.
         """
         there, names, tlp = alert.get(member, ()), self.names, self.settings.tlp
-        new = await iocs_of(observables, names, tlp)
+        new = await build_iocs(observables, names, tlp)
         try:
-            return record(await self.ask("POST", path, json={**alert, member: [*there, *new]}))
+            return expect_object(
+                await self.ask("POST", path, json={**alert, member: [*there, *new]})
+            )
         except Refused as refused:
             if not is_of_other_format(refused):
                 raise
-        new = await iocs_of(observables, names, tlp, typed=False)
-        return record(await self.ask("POST", path, json={**alert, member: [*there, *new]}))
+        new = await build_iocs(observables, names, tlp, typed=False)
+        return expect_object(await self.ask("POST", path, json={**alert, member: [*there, *new]}))
 
-    def _needed(self) -> Iterator[tuple[Kind, str]]:
+    def _needed(self) -> Iterator[tuple[LookupKind, str]]:
         """Yield what has to be there by its name."""
-        yield from ((Kind.SEVERITY, severity.value) for severity in Severity)
-        yield from ((Kind.STATUS, _NEW), (Kind.STATUS, self.settings.closed_status))
-        yield from ((Kind.IOC_TYPE, OTHER), (Kind.TLP, self.settings.tlp))
+        yield from ((LookupKind.SEVERITY, severity.value) for severity in Severity)
+        yield from (
+            (LookupKind.STATUS, _NEW_STATUS),
+            (LookupKind.STATUS, self.settings.closed_status),
+        )
+        yield from ((LookupKind.IOC_TYPE, OTHER), (LookupKind.TLP, self.settings.tlp))

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tocsin import EntityKind, Observable
-from tocsin_connectors.soar.iris.names import Kind, Names
+from tocsin_connectors.soar.iris.names import LookupKind, NumberLookup
 
-_TYPES = {
+_IOC_TYPES = {
     EntityKind.IP: "ip-any",
     EntityKind.DOMAIN: "domain",
     EntityKind.URL: "url",
@@ -19,32 +19,35 @@ _TYPES = {
     EntityKind.FILE: "filename",
     EntityKind.CVE: "vulnerability",
 }
-_HASHES = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
+_HASH_TYPES = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
 OTHER = "other"
 """The type of whatever IRIS has no type of."""
-_KEPT = ("ioc_id", "ioc_value", "ioc_type_id", "ioc_tlp_id")
+_KEPT_MEMBERS = ("ioc_id", "ioc_value", "ioc_type_id", "ioc_tlp_id")
 
 
-def type_of(observable: Observable) -> str:
+def get_ioc_type(observable: Observable) -> str:
     """Return the type that IRIS comes with for an observable."""
     if observable.kind is EntityKind.FILE_HASH:
-        return _HASHES.get(len(observable.value), OTHER)
-    return _TYPES.get(observable.kind, OTHER)
+        return _HASH_TYPES.get(len(observable.value), OTHER)
+    return _IOC_TYPES.get(observable.kind, OTHER)
 
 
-async def iocs_of(
-    observables: Sequence[Observable], names: Names, tlp: str, *, typed: bool = True
+async def build_iocs(
+    observables: Sequence[Observable], names: NumberLookup, tlp: str, *, typed: bool = True
 ) -> list[dict[str, Any]]:
     """Return new IOCs; all of the type `other` unless they are to be `typed`."""
     if not observables:
         return []
-    other, tlp_id = await names.number(Kind.IOC_TYPE, OTHER), await names.number(Kind.TLP, tlp)
-    types = {type_of(it) for it in observables} if typed else ()
-    numbers = {it: await names.find(Kind.IOC_TYPE, it) or other for it in types}
+    other, tlp_id = (
+        await names.number(LookupKind.IOC_TYPE, OTHER),
+        await names.number(LookupKind.TLP, tlp),
+    )
+    types = {get_ioc_type(it) for it in observables} if typed else ()
+    numbers = {it: await names.find(LookupKind.IOC_TYPE, it) or other for it in types}
     return [
         {
             "ioc_value": it.value,
-            "ioc_type_id": numbers.get(type_of(it), other),
+            "ioc_type_id": numbers.get(get_ioc_type(it), other),
             "ioc_tlp_id": tlp_id,
             "ioc_description": it.kind.value,
         }
@@ -52,11 +55,11 @@ async def iocs_of(
     ]
 
 
-def kept(ioc: Mapping[str, Any]) -> dict[str, Any]:
+def select_kept(ioc: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an update says of an IOC that stays as it is."""
-    return {name: ioc[name] for name in _KEPT if ioc.get(name) is not None}
+    return {name: ioc[name] for name in _KEPT_MEMBERS if ioc.get(name) is not None}
 
 
-def values_of(alert: Mapping[str, Any]) -> set[str]:
+def list_values(alert: Mapping[str, Any]) -> set[str]:
     """Return the values of an alert's IOCs."""
     return {str(ioc.get("ioc_value")) for ioc in alert.get("iocs") or ()}

@@ -10,7 +10,7 @@ from tocsin import Broken, Json, Misconfigured
 Ask = Callable[[str, str], Awaitable[Json]]
 
 
-class Kind(Enum):
+class LookupKind(Enum):
     """What has numbers: where it is listed, and the members of its number and its name."""
 
     SEVERITY = ("/manage/severities/list", "severity_id", "severity_name")
@@ -25,21 +25,21 @@ class Kind(Enum):
         return {"IOC_TYPE": "IOC type", "TLP": "TLP"}.get(self.name, self.name.lower())
 
 
-class Names:
+class NumberLookup:
     """The numbers of names, remembered once they are known."""
 
     def __init__(self, ask: Ask) -> None:
         """Take what asks IRIS."""
         self._ask = ask
-        self._known: dict[Kind, Mapping[str, int]] = {}
+        self._known: dict[LookupKind, Mapping[str, int]] = {}
 
-    async def find(self, kind: Kind, name: str) -> int | None:
+    async def find(self, kind: LookupKind, name: str) -> int | None:
         """Return the number of a name in any case, None where there is none."""
         if name.casefold() not in self._known.get(kind, {}):
             self._known[kind] = await self._read(kind)
         return self._known[kind].get(name.casefold())
 
-    async def number(self, kind: Kind, name: str) -> int:
+    async def number(self, kind: LookupKind, name: str) -> int:
         """Return the number of a name; raises `Misconfigured` where there is none."""
         found = await self.find(kind, name)
         if found is None:
@@ -50,15 +50,15 @@ class Names:
         """Return the number of a customer that is named, or numbered already."""
         if isinstance(customer, int):
             return customer
-        return await self.number(Kind.CUSTOMER, customer)
+        return await self.number(LookupKind.CUSTOMER, customer)
 
     async def has_customer(self, customer: int | str) -> bool:
         """Return whether the user may see this customer."""
         if isinstance(customer, int):
-            return customer in (await self._read(Kind.CUSTOMER)).values()
-        return await self.find(Kind.CUSTOMER, customer) is not None
+            return customer in (await self._read(LookupKind.CUSTOMER)).values()
+        return await self.find(LookupKind.CUSTOMER, customer) is not None
 
-    async def _read(self, kind: Kind) -> Mapping[str, int]:
+    async def _read(self, kind: LookupKind) -> Mapping[str, int]:
         path, number, name = kind.value
         found = await self._ask("GET", path)
         if not isinstance(found, list):

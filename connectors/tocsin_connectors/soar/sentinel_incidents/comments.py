@@ -12,63 +12,65 @@ from uuid import UUID, uuid5
 
 from tocsin import Observable
 
-_LONGEST = 30_000
-_MARK = re.compile(r"#([0-9a-f]{12})\b")
+_MAX_LENGTH = 30_000
+_MARKER = re.compile(r"#([0-9a-f]{12})\b")
 _HEADING = "**Tocsin: entities**\n\n"
-_HARMLESS = str.maketrans({"`": "'", "<": "&lt;", ">": "&gt;", "\n": " ", "\r": " "})
+_ESCAPES = str.maketrans({"`": "'", "<": "&lt;", ">": "&gt;", "\n": " ", "\r": " "})
 
 
-def name_of(incident: str, text: str) -> str:
+def derive_comment_name(incident: str, text: str) -> str:
     """Return the name of a comment, the same whenever the same is said of an incident."""
     return str(uuid5(UUID(incident), text))
 
 
-def note(title: str, text: str) -> str:
+def build_note(title: str, text: str) -> str:
     """Return a note as a comment, cut to what one can hold; its last line stays."""
     told, _, mark = f"**{title}**\n\n{text}".rpartition("\n\n")
-    return f"{_cut(told, _LONGEST - len(mark) - 2)}\n\n{mark}"
+    return f"{_cut(told, _MAX_LENGTH - len(mark) - 2)}\n\n{mark}"
 
 
-def listings(observables: Sequence[Observable], comments: Iterable[str]) -> Iterator[list[str]]:
+def split_listing(
+    observables: Sequence[Observable], comments: Iterable[str]
+) -> Iterator[list[str]]:
     """Yield the lines of each comment that is needed to list what the comments do not have."""
-    known = set(_MARK.findall("\n".join(comments)))
+    known = set(_MARKER.findall("\n".join(comments)))
     lines, room = list[str](), 0
     for observable in observables:
-        if (mark := _mark_of(observable)) in known:
+        if (mark := _build_marker(observable)) in known:
             continue
-        line = _line(observable, mark)
-        if lines and _size(line) > room:
+        line = _build_line(observable, mark)
+        if lines and _utf16_length(line) > room:
             yield lines
             lines = []
         if not lines:
-            room = _LONGEST - len(_HEADING)
+            room = _MAX_LENGTH - len(_HEADING)
         lines.append(line)
-        room -= _size(line)
+        room -= _utf16_length(line)
     if lines:
         yield lines
 
 
-def listing(lines: Iterable[str]) -> str:
+def build_listing(lines: Iterable[str]) -> str:
     """Return the comment of these lines."""
     return _HEADING + "".join(lines)
 
 
-def _line(observable: Observable, mark: str) -> str:
+def _build_line(observable: Observable, mark: str) -> str:
     """Return a line that shows an entity as it is, and runs nothing of it.
 
     Comments are Markdown and basic HTML, and whoever shows them may change how they are written: so
     an entity is known again by its mark.
     """
-    value = observable.value.translate(_HARMLESS)
+    value = observable.value.translate(_ESCAPES)
     return f"- {observable.called or observable.kind.value} `{value}` #{mark}\n"
 
 
-def _mark_of(observable: Observable) -> str:
+def _build_marker(observable: Observable) -> str:
     name = f"{observable.kind.value}\0{observable.value}".encode(errors="replace")
     return sha256(name).hexdigest()[:12]
 
 
-def _size(text: str) -> int:
+def _utf16_length(text: str) -> int:
     """Return the length as .NET counts it: in units of UTF-16."""
     return len(text.encode("utf-16-le", "replace")) // 2
 

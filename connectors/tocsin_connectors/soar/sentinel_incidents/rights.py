@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NEEDED = (
+REQUIRED_ACTIONS = (
     "Microsoft.SecurityInsights/incidents/read",
     "Microsoft.SecurityInsights/incidents/write",
     "Microsoft.SecurityInsights/incidents/comments/read",

@@ -7,12 +7,12 @@ from typing import Any, Literal
 from pydantic import Field, SecretStr, model_validator
 
 from tocsin import CaseChannel, ServerUrl
-from tocsin_connectors.microsoft.clouds import CLOUDS, Cloud, with_addresses
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS, MicrosoftCloud, add_cloud_endpoints
 
-_ADDRESSES = {"url": "management", "authority": "authority"}
+_ENDPOINTS = {"url": "management", "authority": "authority"}
 
 
-class SentinelSettings(CaseChannel.Settings):
+class SentinelIncidentsSettings(CaseChannel.Settings):
     """The settings of `sentinel-incidents`."""
 
     template: str = Field(
@@ -23,11 +23,11 @@ class SentinelSettings(CaseChannel.Settings):
         default="public", description="Which of Microsoft's clouds the workspace is in."
     )
     url: ServerUrl = Field(
-        default=CLOUDS["public"].management,
+        default=MICROSOFT_CLOUDS["public"].management,
         description="Azure Resource Manager: that of the cloud, unless it is given.",
     )
     authority: ServerUrl = Field(
-        default=CLOUDS["public"].authority,
+        default=MICROSOFT_CLOUDS["public"].authority,
         description="Where to sign in: that of the cloud, unless it is given.",
     )
     tenant: str = Field(
@@ -59,14 +59,14 @@ class SentinelSettings(CaseChannel.Settings):
     @model_validator(mode="before")
     @classmethod
     def _of_the_cloud(cls, given: Any) -> Any:
-        return with_addresses(given, _ADDRESSES)
+        return add_cloud_endpoints(given, _ENDPOINTS)
 
     @property
-    def of_cloud(self) -> Cloud:
+    def cloud_endpoints(self) -> MicrosoftCloud:
         """The addresses of the cloud."""
-        return CLOUDS[self.cloud]
+        return MICROSOFT_CLOUDS[self.cloud]
 
     @property
     def tenant_id(self) -> str:
-        """The tenant, as `Entra` asks for it."""
+        """The tenant, as `EntraClient` asks for it."""
         return self.tenant

@@ -9,11 +9,11 @@ from typing import Any
 
 from tocsin import EntityKind, Observable
 
-MARK = "tocsin-"
+ID_PREFIX = "tocsin-"
 """What the identifiers of Tocsin's artifacts begin with."""
-ENTITY = "entity"
+ENTITY_LABEL = "entity"
 """The label of the artifacts that are entities."""
-FIELDS: Mapping[EntityKind, str] = MappingProxyType(
+CEF_FIELDS: Mapping[EntityKind, str] = MappingProxyType(
     {
         EntityKind.IP: "sourceAddress",
         EntityKind.DOMAIN: "destinationDnsDomain",
@@ -31,21 +31,21 @@ FIELDS: Mapping[EntityKind, str] = MappingProxyType(
 _FIELD = "tocsinEntity"
 
 
-def artifact_of(observable: Observable) -> dict[str, Any]:
+def build_artifact(observable: Observable) -> dict[str, Any]:
     """Return the artifact, whose identifier is the same whenever the observable comes.
 
     `cef_types` says what a field contains, by which Splunk SOAR knows what can be done with it.
     """
-    field = FIELDS.get(observable.kind, _FIELD)
+    field = CEF_FIELDS.get(observable.kind, _FIELD)
     return {
         "name": f"Entity: {observable.kind.value}",
-        "label": ENTITY,
-        "source_data_identifier": _identifier_of(observable),
+        "label": ENTITY_LABEL,
+        "source_data_identifier": _build_identifier(observable),
         "cef": {field: observable.value},
         "cef_types": {field: [observable.called] if observable.called else []},
     }
 
 
-def _identifier_of(observable: Observable) -> str:
+def _build_identifier(observable: Observable) -> str:
     name = f"{observable.kind.value}\0{observable.value}".encode(errors="replace")
-    return MARK + sha256(name).hexdigest()[:32]
+    return ID_PREFIX + sha256(name).hexdigest()[:32]

@@ -12,8 +12,8 @@ import orjson
 from pydantic import Field, SecretStr
 
 from tocsin import Broken, CaseChannel, CredentialsRefused, Health, Json, Observable, Refused
-from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY, MARK, artifact_of
-from tocsin_connectors.soar.splunk_soar.options import missing
+from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY_LABEL, ID_PREFIX, build_artifact
+from tocsin_connectors.soar.splunk_soar.options import find_missing_options
 
 _CONTAINERS = "/rest/container"
 _ARTIFACTS = "/rest/artifact"
@@ -21,9 +21,9 @@ _NOTES = "/rest/note"
 _COMMENTS = "/rest/container_comment"
 _OPTIONS = "/rest/container_options"
 _READ = (_CONTAINERS, _ARTIFACTS, _NOTES, _COMMENTS, _OPTIONS)
-_PAGE = 500
-_MOST_PAGES = 20
-_SHOWN = 1_000
+_PAGE_SIZE = 500
+_MAX_PAGES = 20
+_MAX_MESSAGE_LENGTH = 1_000
 _CLOSED = "closed"
 _CONTAINER = re.compile(rb'"existing_container_id": ?(\d+)')
 _ARTIFACT = re.compile(rb'"existing_artifact_id": ?\d+')
@@ -61,8 +61,8 @@ class SplunkSoar(CaseChannel):
         match answer:
             case {"failed": True}:
                 words = f"{method} {path} failed: {answer.get('message')}"
-                response = orjson.dumps(answer)[:_SHOWN]
-                raise Refused(words[:_SHOWN], status=HTTPStatus.OK, response=response)
+                response = orjson.dumps(answer)[:_MAX_MESSAGE_LENGTH]
+                raise Refused(words[:_MAX_MESSAGE_LENGTH], status=HTTPStatus.OK, response=response)
         return answer
 
     async def check(self) -> Health:
@@ -79,7 +79,7 @@ class SplunkSoar(CaseChannel):
                     raise
                 problems.append(f"the token may not read {path}")
         label = self.settings.label
-        problems += missing(answers.get(_OPTIONS), label)
+        problems += find_missing_options(answers.get(_OPTIONS), label)
         return Health(
             detail=f"Splunk SOAR answers and has the label {label}; whether events can be made "
             "there is shown by `tocsin destinations test`",
@@ -90,21 +90,21 @@ class SplunkSoar(CaseChannel):
         """Return the container that has this identifier, None where there is none."""
         found = await self._rows(_CONTAINERS, _filter_source_data_identifier=f'"{key}"')
         known = (it for it in found if it.get("source_data_identifier") == key)
-        return next(map(_id_of, known), None)
+        return next(map(_get_id, known), None)
 
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
         """Make a container with its artifacts, or return the one that has this identifier."""
         container = {**body, "label": self.settings.label, "source_data_identifier": key}
-        others = [it for it in body.get("artifacts", ()) if it.get("label") != ENTITY]
-        container["artifacts"] = [*others, *map(artifact_of, observables)]
+        others = [it for it in body.get("artifacts", ()) if it.get("label") != ENTITY_LABEL]
+        container["artifacts"] = [*others, *map(build_artifact, observables)]
         if not self.settings.run_automation:  # else it is done after the last artifact
             container["run_automation"] = False
             for artifact in container["artifacts"]:
                 artifact["run_automation"] = False
         try:
-            return _id_of(await self.ask("POST", _CONTAINERS, json=container)), True
+            return _get_id(await self.ask("POST", _CONTAINERS, json=container)), True
         except Refused as refused:
             if found := await self._known(refused, key):
                 return found, False
@@ -122,8 +122,8 @@ class SplunkSoar(CaseChannel):
 
         Splunk SOAR itself may keep a second artifact of the same identifier.
         """
-        wanted = [artifact_of(it) for it in observables]
-        ours = {"_filter_source_data_identifier__startswith": f'"{MARK}"'}
+        wanted = [build_artifact(it) for it in observables]
+        ours = {"_filter_source_data_identifier__startswith": f'"{ID_PREFIX}"'}
         there = await self._of(_ARTIFACTS, identifier, **ours) if wanted else []
         known = {it.get("source_data_identifier") for it in there}
         lacking = [it for it in wanted if it["source_data_identifier"] not in known]
@@ -175,8 +175,8 @@ class SplunkSoar(CaseChannel):
     async def _rows(self, path: str, **filters: str) -> list[dict[str, Any]]:
         """Return the records that pass the filters, 10,000 at most."""
         rows = list[dict[str, Any]]()
-        for page in range(_MOST_PAGES):
-            query = {**filters, "page": page, "page_size": _PAGE, "sort": "id"}
+        for page in range(_MAX_PAGES):
+            query = {**filters, "page": page, "page_size": _PAGE_SIZE, "sort": "id"}
             match await self.ask("GET", path, query=query):
                 case {"data": [*found], "num_pages": int(pages)}:
                     rows += [it for it in found if isinstance(it, dict)]
@@ -187,7 +187,7 @@ class SplunkSoar(CaseChannel):
         return rows
 
 
-def _id_of(record: Json) -> str:
+def _get_id(record: Json) -> str:
     match record:
         case {"id": int(identifier)}:
             return str(identifier)

@@ -12,9 +12,14 @@ from pydantic import Field, SecretStr
 from tocsin import Broken, CaseChannel, Health, Json, Observable, Refused
 
 _ALERTS = "/api/v1/alert"
-_PAGE, _MOST = 500, 20_000
-_OPEN = ("New", "InProgress")
-_PERMISSIONS = ("manageAlert/create", "manageAlert/update", "manageComment", "manageObservable")
+_PAGE_SIZE, _MAX_RECORDS = 500, 20_000
+_OPEN_STAGES = ("New", "InProgress")
+_REQUIRED_PERMISSIONS = (
+    "manageAlert/create",
+    "manageAlert/update",
+    "manageComment",
+    "manageObservable",
+)
 
 
 class TheHive(CaseChannel):
@@ -49,9 +54,11 @@ class TheHive(CaseChannel):
 
     async def check(self) -> Health:
         """Return whom the key belongs to, and which of the permissions are missing."""
-        user = _record(await self.ask("GET", "/api/v1/user/current"))
+        user = _expect_object(await self.ask("GET", "/api/v1/user/current"))
         given = [it for it in user.get("permissions", ()) if isinstance(it, str)]
-        missing = [it for it in _PERMISSIONS if not {it, it.partition("/")[0]} & set(given)]
+        missing = [
+            it for it in _REQUIRED_PERMISSIONS if not {it, it.partition("/")[0]} & set(given)
+        ]
         name = user.get("login", "its user")
         return Health(
             detail=f"TheHive answers, and {name} may make and change alerts",
@@ -62,15 +69,15 @@ class TheHive(CaseChannel):
         """Return the id of the alert that has this reference, None where there is none."""
         by_reference = {"_name": "filter", "_field": "sourceRef", "_value": key}
         found = await self._query({"_name": "listAlert"}, by_reference)
-        return _id_of(found[0]) if found else None
+        return _get_id(found[0]) if found else None
 
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
         """Make an alert with its observables, or return the one that has this reference."""
-        alert = {**body, "sourceRef": key, "observables": _as_observables(observables)}
+        alert = {**body, "sourceRef": key, "observables": _build_observables(observables)}
         try:
-            return _id_of(await self.ask("POST", _ALERTS, json=alert)), True
+            return _get_id(await self.ask("POST", _ALERTS, json=alert)), True
         except Refused as refused:
             # A second alert of the same type, source and reference is refused like any mistake
             if refused.status != HTTPStatus.BAD_REQUEST:
@@ -78,7 +85,7 @@ class TheHive(CaseChannel):
         if found := await self.find(key):
             return found, False
         # It may be one observable that is not taken: without the alert nobody would know of any
-        made = _id_of(await self.ask("POST", _ALERTS, json={**alert, "observables": []}))
+        made = _get_id(await self.ask("POST", _ALERTS, json={**alert, "observables": []}))
         await self.add_observables(made, observables)
         return made, True
 
@@ -90,16 +97,16 @@ class TheHive(CaseChannel):
             if refused.is_missing:
                 return None
             raise
-        return alert.get("stage") in _OPEN
+        return alert.get("stage") in _OPEN_STAGES
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
         """Add the observables that the alert, or the case that was made of it, does not have."""
         if not observables:
             return 0
         kind, home = await self._home(identifier)
-        known = {_identity_of(it) for it in await self._parts(kind, home, "observables")}
-        wanted = _as_observables(observables)
-        lacking = [it for it in wanted if _identity_of(it) not in known]
+        known = {_get_identity(it) for it in await self._parts(kind, home, "observables")}
+        wanted = _build_observables(observables)
+        lacking = [it for it in wanted if _get_identity(it) not in known]
         added = [await self._add(f"/api/v1/{kind}/{quote(home)}/observable", it) for it in lacking]
         return sum(added)
 
@@ -140,7 +147,7 @@ class TheHive(CaseChannel):
         return ("case", case) if isinstance(case, str) else ("alert", identifier)
 
     async def _alert(self, identifier: str) -> dict[str, Any]:
-        return _record(await self.ask("GET", f"{_ALERTS}/{quote(identifier)}"))
+        return _expect_object(await self.ask("GET", f"{_ALERTS}/{quote(identifier)}"))
 
     async def _parts(self, kind: str, home: str, part: str) -> list[dict[str, Any]]:
         return await self._query({"_name": f"get{kind.title()}", "idOrName": home}, {"_name": part})
@@ -150,36 +157,36 @@ class TheHive(CaseChannel):
         records = list[dict[str, Any]]()
         while True:
             first = len(records)
-            page = {"_name": "page", "from": first, "to": first + _PAGE}
+            page = {"_name": "page", "from": first, "to": first + _PAGE_SIZE}
             found = await self.ask("POST", "/api/v1/query", json={"query": [*steps, page]})
-            records += [_record(it) for it in found] if isinstance(found, list) else []
-            if len(records) < first + _PAGE or len(records) >= _MOST:
+            records += [_expect_object(it) for it in found] if isinstance(found, list) else []
+            if len(records) < first + _PAGE_SIZE or len(records) >= _MAX_RECORDS:
                 return records
 
 
-def _record(answer: Json) -> dict[str, Any]:
+def _expect_object(answer: Json) -> dict[str, Any]:
     if isinstance(answer, dict):
         return answer
     raise Broken("TheHive answered something else than an object")
 
 
-def _id_of(record: Json) -> str:
+def _get_id(record: Json) -> str:
     match record:
         case {"_id": str(identifier)}:
             return identifier
     raise Broken("TheHive answered without an _id")
 
 
-def _as_observables(observables: Sequence[Observable]) -> list[dict[str, Any]]:
+def _build_observables(observables: Sequence[Observable]) -> list[dict[str, Any]]:
     """Return each observable once: several kinds of entity are one type there."""
-    told = (_as_observable(it) for it in observables)
-    return list({_identity_of(it): it for it in told}.values())
+    told = (_build_observable(it) for it in observables)
+    return list({_get_identity(it): it for it in told}.values())
 
 
-def _as_observable(observable: Observable) -> dict[str, Any]:
+def _build_observable(observable: Observable) -> dict[str, Any]:
     tags = [f"tocsin:{observable.kind.value}"]
     return {"dataType": observable.called or "other", "data": observable.value, "tags": tags}
 
 
-def _identity_of(observable: Mapping[str, Any]) -> tuple[str, str]:
+def _get_identity(observable: Mapping[str, Any]) -> tuple[str, str]:
     return str(observable.get("dataType")), str(observable.get("data"))

@@ -11,14 +11,14 @@ KEY_LABEL = "tocsin_key"
 """The label that holds the key, for where XSOAR keeps no mirror id of ours."""
 
 
-def record(answer: Json) -> dict[str, Any]:
+def expect_object(answer: Json) -> dict[str, Any]:
     """Return an object; raises `Broken` for anything else."""
     if isinstance(answer, dict):
         return answer
     raise Broken("XSOAR answered something else than an object")
 
 
-def id_of(incident: Json) -> str:
+def get_incident_id(incident: Json) -> str:
     """Return the id of an incident; raises `Broken` where it has none."""
     match incident:
         case {"id": str(identifier)} if identifier:
@@ -36,17 +36,17 @@ def has_key(incident: Json, key: str) -> bool:
     return False
 
 
-def type_of(observable: Observable) -> str:
+def get_type(observable: Observable) -> str:
     """Return what XSOAR calls the kind of an observable, else what Tocsin does."""
     return observable.called or observable.kind.value
 
 
-def line(kind: str, value: str) -> str:
+def format_line(kind: str, value: str) -> str:
     """Return an observable as one line."""
     return f"{kind}: {' '.join(value.split())}"
 
 
-def quoted(text: str) -> str:
+def quote_phrase(text: str) -> str:
     """Return a text as a phrase of a query, which is written as for Lucene."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -15,23 +15,23 @@ from pydantic import Field, SecretStr
 from tocsin import CaseChannel, Health, Json, Observable, Refused, TryLater
 from tocsin_connectors.soar.xsoar.answers import (
     KEY_LABEL,
+    expect_object,
+    format_line,
+    get_incident_id,
+    get_type,
     has_key,
     has_no_war_room,
-    id_of,
     is_not_found,
     is_stale,
-    line,
-    quoted,
-    record,
-    type_of,
+    quote_phrase,
 )
-from tocsin_connectors.soar.xsoar.checking import incident_types, lacking
+from tocsin_connectors.soar.xsoar.checking import find_missing_permissions, list_incident_types
 
 _V8 = "/xsoar/public/v1"
-_TAKEN = ("name", "occurred", "severity", "details")
-_OPEN = (0, 1)  # pending and active; then done and archived
-_MOST_ENTRIES = 1_000
-_MOST_FOUND = 10
+_BODY_MEMBERS = ("name", "occurred", "severity", "details")
+_OPEN_STATUSES = (0, 1)  # pending and active; then done and archived
+_MAX_ENTRIES = 1_000
+_MAX_FOUND = 10
 
 
 class Xsoar(CaseChannel):
@@ -86,9 +86,9 @@ class Xsoar(CaseChannel):
     async def check(self) -> Health:
         """Return which of the permissions are missing, and whether the type exists."""
         closes = bool(self.settings.close_when or self.settings.close_recovered)
-        missing = [it async for it in lacking(self.ask, closes=closes)]
+        missing = [it async for it in find_missing_permissions(self.ask, closes=closes)]
         problems = [f"the role of the key has not {it}" for it in missing]
-        types = await incident_types(self.ask)
+        types = await list_incident_types(self.ask)
         if types and self.settings.incident_type not in types:
             problems.append(f"there is no incident type {self.settings.incident_type!r}")
         seen = "" if types else "; whether the incident type exists cannot be seen"
@@ -96,12 +96,15 @@ class Xsoar(CaseChannel):
 
     async def find(self, key: str) -> str | None:
         """Return the id of the first incident that has this key, None where there is none."""
-        text = quoted(key)
+        text = quote_phrase(key)
         first = [{"field": "created", "asc": True}]
-        query = {"query": f"dbotMirrorId:{text} or {text}", "size": _MOST_FOUND, "sort": first}
+        query = {"query": f"dbotMirrorId:{text} or {text}", "size": _MAX_FOUND, "sort": first}
         match await self.ask("POST", "/incidents/search", json={"filter": query}):
             case {"data": [*found]}:
-                return next((id_of(it) for it in map(record, found) if has_key(it, key)), None)
+                return next(
+                    (get_incident_id(it) for it in map(expect_object, found) if has_key(it, key)),
+                    None,
+                )
         return None
 
     async def make(
@@ -109,23 +112,23 @@ class Xsoar(CaseChannel):
     ) -> tuple[str, bool]:
         """Make an incident with a label for each observable."""
         own = {KEY_LABEL: key, "tocsin_event": body.get("event_id"), "tocsin": body.get("url")}
-        told = [(type_of(it), it.value) for it in observables]
+        told = [(get_type(it), it.value) for it in observables]
         labels = [{"type": kind, "value": value} for kind, value in (*own.items(), *told) if value]
         incident = {
-            **{name: body[name] for name in _TAKEN if name in body},
+            **{name: body[name] for name in _BODY_MEMBERS if name in body},
             "type": self.settings.incident_type,
             "createInvestigation": self.settings.create_investigation,
             "dbotMirrorId": key,
             "labels": labels,
         }
         if made := await self.ask("POST", "/incident", json=incident):
-            return id_of(made), True
+            return get_incident_id(made), True
         raise Refused("a pre-process rule of XSOAR has kept the incident from being made")
 
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether the incident is pending or active."""
         try:
-            return (await self._incident(identifier)).get("status") in _OPEN
+            return (await self._incident(identifier)).get("status") in _OPEN_STATUSES
         except Refused as refused:
             if is_not_found(refused):
                 return None
@@ -140,10 +143,10 @@ class Xsoar(CaseChannel):
         if not observables:
             return 0
         labels = (await self._incident(identifier)).get("labels") or ()
-        known = {line(str(it.get("type")), str(it.get("value"))) for it in labels}
+        known = {format_line(str(it.get("type")), str(it.get("value"))) for it in labels}
         for text in await self.notes(identifier):
             known.update(text.splitlines())
-        wanted = dict.fromkeys(line(type_of(it), it.value) for it in observables)
+        wanted = dict.fromkeys(format_line(get_type(it), it.value) for it in observables)
         if unlisted := [it for it in wanted if it not in known]:
             listed = "\n".join(unlisted)
             await self._write(identifier, f"**Tocsin: entities**\n\n```\n{listed}\n```")
@@ -151,14 +154,14 @@ class Xsoar(CaseChannel):
 
     async def notes(self, identifier: str) -> Sequence[str]:
         """Return the latest entries of the War Room; none before there is an investigation."""
-        path, page = f"/investigation/{quote(identifier, safe='')}", {"pageSize": _MOST_ENTRIES}
+        path, page = f"/investigation/{quote(identifier, safe='')}", {"pageSize": _MAX_ENTRIES}
         try:
-            found = record(await self.ask("POST", path, json=page))
+            found = expect_object(await self.ask("POST", path, json=page))
         except Refused as refused:
             if has_no_war_room(refused):
                 return ()
             raise
-        return [str(record(it).get("contents")) for it in found.get("entries") or ()]
+        return [str(expect_object(it).get("contents")) for it in found.get("entries") or ()]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
         """Add an entry to the War Room."""
@@ -178,7 +181,7 @@ class Xsoar(CaseChannel):
         return f"{self.settings.url}/#/Details/{quote(identifier, safe='')}"
 
     async def _incident(self, identifier: str) -> dict[str, Any]:
-        return record(await self.ask("GET", f"/incident/load/{quote(identifier, safe='')}"))
+        return expect_object(await self.ask("GET", f"/incident/load/{quote(identifier, safe='')}"))
 
     async def _write(self, identifier: str, text: str) -> None:
         """Add an entry, and begin the investigation whose War Room it is where there is none.

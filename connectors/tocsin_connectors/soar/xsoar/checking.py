@@ -11,29 +11,31 @@ from http import HTTPStatus
 from tocsin import Broken, CredentialsRefused, Json, Refused
 
 Ask = Callable[..., Awaitable[Json]]
-READS = "Data with View, or the key is wrong"
-WRITES = "Data with View/Edit"
-CLOSES = "Change the incident status"
+READ_PERMISSION = "Data with View, or the key is wrong"
+WRITE_PERMISSION = "Data with View/Edit"
+CLOSE_PERMISSION = "Change the incident status"
 
-_NOTHING = "tocsin-check"
+_MISSING_INCIDENT = "tocsin-check"
 """The id of no incident: those are numbers."""
 
 
-async def lacking(ask: Ask, *, closes: bool) -> AsyncIterator[str]:
+async def find_missing_permissions(ask: Ask, *, closes: bool) -> AsyncIterator[str]:
     """Yield each permission that the role has not.
 
     What may be written is asked with the id of no incident: it is then not found, or not allowed.
     """
-    if not await _may(ask, "/incidents/search", {"filter": {"size": 1}}):
-        yield READS
-    entry = {"investigationId": _NOTHING, "contents": "Tocsin checks", "format": "text"}
-    if not await _may_to_nothing(ask, "/entry/formatted", entry):
-        yield WRITES
-    if closes and not await _may_to_nothing(ask, "/incident/close", {"id": _NOTHING}):
-        yield CLOSES
+    if not await _is_allowed(ask, "/incidents/search", {"filter": {"size": 1}}):
+        yield READ_PERMISSION
+    entry = {"investigationId": _MISSING_INCIDENT, "contents": "Tocsin checks", "format": "text"}
+    if not await _is_allowed_on_missing(ask, "/entry/formatted", entry):
+        yield WRITE_PERMISSION
+    if closes and not await _is_allowed_on_missing(
+        ask, "/incident/close", {"id": _MISSING_INCIDENT}
+    ):
+        yield CLOSE_PERMISSION
 
 
-async def incident_types(ask: Ask) -> Collection[str] | None:
+async def list_incident_types(ask: Ask) -> Collection[str] | None:
     """Return the names of the incident types; None where they cannot be seen."""
     try:
         found = await ask("GET", "/incidenttype")
@@ -45,7 +47,7 @@ async def incident_types(ask: Ask) -> Collection[str] | None:
     return None
 
 
-async def _may(ask: Ask, path: str, body: Json) -> bool:
+async def _is_allowed(ask: Ask, path: str, body: Json) -> bool:
     try:
         await ask("POST", path, json=body)
     except CredentialsRefused as refused:
@@ -55,9 +57,9 @@ async def _may(ask: Ask, path: str, body: Json) -> bool:
     return True
 
 
-async def _may_to_nothing(ask: Ask, path: str, body: Json) -> bool:
+async def _is_allowed_on_missing(ask: Ask, path: str, body: Json) -> bool:
     try:
-        return await _may(ask, path, body)
+        return await _is_allowed(ask, path, body)
     except CredentialsRefused:
         raise
     except (Refused, Broken):  # it is allowed, and there is no such incident

@@ -8,64 +8,77 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from tocsin.delivery.destinations.changing import Written, change, create, plain, resume
-from tocsin.delivery.destinations.observers import PREFIX
+from tocsin.delivery.destinations.changing import (
+    DestinationSpec,
+    change_destination,
+    create_destination,
+    resume_destination,
+    to_json_settings,
+)
+from tocsin.delivery.destinations.observers import OBSERVER_PREFIX
 from tocsin.delivery.destinations.records import (
     Destination,
-    Reason,
-    State,
+    DestinationState,
+    StopReason,
     load_destinations,
 )
-from tocsin.registry import Configuration, Known, ManagedBy, Step, plan
-from tocsin.store import exclude_others
+from tocsin.registry import Configuration, ManagedBy, PlannedChange, StoredObject, plan_changes
+from tocsin.store import lock_exclusively
 
 SECTION = "destinations"
 
 
-def written_in(configuration: Configuration) -> list[Written]:
+def list_configured_destinations(configuration: Configuration) -> list[DestinationSpec]:
     """Return the destinations that a configuration comes to."""
     listed = [
-        Written(it.name, str(it.table["plugin"]), it.table, ManagedBy.FILE)
+        DestinationSpec(it.name, str(it.table["plugin"]), it.table, ManagedBy.FILE)
         for it in configuration.destinations
     ]
     heard = [
-        Written(PREFIX + plugin, plugin, {}, ManagedBy.PLUGIN) for plugin in configuration.observers
+        DestinationSpec(OBSERVER_PREFIX + plugin, plugin, {}, ManagedBy.PLUGIN)
+        for plugin in configuration.observers
     ]
     return listed + heard
 
 
 def apply_destinations(
-    connection: Connection, wanted: Sequence[Written], by: str, now: datetime
-) -> list[Step]:
+    connection: Connection, wanted: Sequence[DestinationSpec], by: str, now: datetime
+) -> list[PlannedChange]:
     """Make the destinations those of a file, and return what that took, nothing if they were.
 
     OperatorError where a name is taken by a destination that was made over HTTP.
     """
-    exclude_others(connection, "applying a file")
+    lock_exclusively(connection, "applying a file")
     known = {it.name: it for it in load_destinations(connection, lock=True)}
     steps = plan_destinations(list(known.values()), wanted)
     by_name = {written.name: written for written in wanted}
     for step in steps:
         if step.action == "create":
-            create(connection, by_name[step.name], by, now)
+            create_destination(connection, by_name[step.name], by, now)
         elif step.action == "disable":
-            stopped = replace(known[step.name], state=State.DISABLED, reason=Reason.REMOVED)
-            change(connection, replace(stopped, detail=None), now)
+            stopped = replace(
+                known[step.name], state=DestinationState.DISABLED, reason=StopReason.REMOVED
+            )
+            change_destination(connection, replace(stopped, detail=None), now)
         else:
             written = by_name[step.name]
-            settings = plain(written.settings)
+            settings = to_json_settings(written.settings)
             changed = replace(known[step.name], plugin=written.plugin, settings=settings)
-            resume(connection, changed, now)
+            resume_destination(connection, changed, now)
     return steps
 
 
-def plan_destinations(known: Sequence[Destination], wanted: Sequence[Written]) -> list[Step]:
+def plan_destinations(
+    known: Sequence[Destination], wanted: Sequence[DestinationSpec]
+) -> list[PlannedChange]:
     """Return what would make the known destinations those of a file; raises OperatorError."""
-    return plan(
+    return plan_changes(
         SECTION,
         {
-            it.name: Known(it.managed_by, it.reason is Reason.REMOVED, (it.plugin, it.settings))
+            it.name: StoredObject(
+                it.managed_by, it.reason is StopReason.REMOVED, (it.plugin, it.settings)
+            )
             for it in known
         },
-        {it.name: (it.plugin, plain(it.settings)) for it in wanted},
+        {it.name: (it.plugin, to_json_settings(it.settings)) for it in wanted},
     )

@@ -11,28 +11,28 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tocsin.delivery.destinations.changing import Written
-from tocsin.delivery.destinations.observers import Observer
+from tocsin.delivery.destinations.changing import DestinationSpec
+from tocsin.delivery.destinations.observers import ObserverChannel
 from tocsin.delivery.destinations.records import Destination
 from tocsin.errors import OperatorError
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Channel
-from tocsin.registry import Configuration, Live, Maker, ManagedBy
-from tocsin.validation import explain
+from tocsin.registry import Configuration, LivePlugin, ManagedBy, PluginFactory
+from tocsin.validation import explain_errors
 
 Decrypt = Callable[[bytes], bytes]
 Network = IPv4Network | IPv6Network
-Described = Destination | Written
+DestinationLike = Destination | DestinationSpec
 """What a channel can be made of: a destination, or what is to become one."""
 
 
-class Channels:
+class ChannelFactory:
     """Makes the channels of destinations, with the plugins that this node has."""
 
     def __init__(
         self,
         configuration: Configuration,
-        maker: Maker,
+        maker: PluginFactory,
         decrypt: Decrypt,
         allow_networks: Sequence[Network] = (),
     ) -> None:
@@ -44,14 +44,14 @@ class Channels:
         self._maker = maker
         self._decrypt = decrypt
 
-    async def make(self, destination: Described) -> Live[Channel]:
+    async def make(self, destination: DestinationLike) -> LivePlugin[Channel]:
         """Return the started channel; OperatorError says why this node has none for it."""
         if destination.managed_by is ManagedBy.PLUGIN:
             return await self._observe(destination)
         kind, settings = self.settle(destination)
         return await self._maker.make(destination.name, kind, settings)
 
-    def settle(self, destination: Described) -> tuple[type[Channel], Channel.Settings]:
+    def settle(self, destination: DestinationLike) -> tuple[type[Channel], Channel.Settings]:
         """Return the kind of the channel and what it is told; OperatorError where `make` has it."""
         if (kind := self.kinds.get(destination.plugin)) is None:
             raise OperatorError(f"its plugin {destination.plugin!r} is not there on this node")
@@ -60,36 +60,38 @@ class Channels:
             **destination.settings,
             **self.secrets(destination),
         }
-        settings = validate(kind, table, self._origin(destination))
+        settings = validate_settings(kind, table, self._origin(destination))
         self._confine(destination, settings)
         return kind, settings
 
-    def secrets(self, destination: Described) -> dict[str, Any]:
+    def secrets(self, destination: DestinationLike) -> dict[str, Any]:
         """Return the secrets that came over HTTP, by their fields."""
         if destination.secrets is None:
             return {}
         secrets: dict[str, Any] = json.loads(self._decrypt(destination.secrets))
         return secrets
 
-    async def _observe(self, destination: Described) -> Live[Channel]:
+    async def _observe(self, destination: DestinationLike) -> LivePlugin[Channel]:
         if (hook := self._observers.get(destination.plugin)) is None:
             raise OperatorError(f"the plugin {destination.plugin!r} is not there on this node")
-        settings = Observer.Settings(plugin=destination.plugin)
-        return await self._maker.make(destination.name, partial(Observer, hook=hook), settings)
+        settings = ObserverChannel.Settings(plugin=destination.plugin)
+        return await self._maker.make(
+            destination.name, partial(ObserverChannel, hook=hook), settings
+        )
 
-    def _origin(self, destination: Described) -> Origin:
-        return Origin(self._folder if destination.managed_by is ManagedBy.FILE else None)
+    def _origin(self, destination: DestinationLike) -> SettingsOrigin:
+        return SettingsOrigin(self._folder if destination.managed_by is ManagedBy.FILE else None)
 
-    def _confine(self, destination: Described, settings: Channel.Settings) -> None:
+    def _confine(self, destination: DestinationLike, settings: Channel.Settings) -> None:
         """Raise OperatorError where it was made over HTTP and reaches what it may not."""
         if destination.managed_by is not ManagedBy.API:
             return
-        if found := outside(settings.allow_networks, self.allow_networks):
+        if found := find_outside(settings.allow_networks, self.allow_networks):
             words = ", ".join(map(str, found.values()))
             raise OperatorError(f"allow_networks: {words} is not inside TOCSIN_ALLOW_NETWORKS")
 
 
-def outside(networks: Iterable[Network], allowed: Sequence[Network]) -> dict[int, Network]:
+def find_outside(networks: Iterable[Network], allowed: Sequence[Network]) -> dict[int, Network]:
     """Return the networks that lie inside none of those that are allowed, by their places."""
     return {
         place: network
@@ -102,11 +104,13 @@ def _is_inside(network: Network, wider: Network) -> bool:
     return network.version == wider.version and network.subnet_of(wider)  # type: ignore[arg-type]
 
 
-def validate(kind: type[Channel], table: Mapping[str, Any], origin: Origin) -> Channel.Settings:
+def validate_settings(
+    kind: type[Channel], table: Mapping[str, Any], origin: SettingsOrigin
+) -> Channel.Settings:
     """Return the settings; OperatorError with everything that is wrong with them."""
     try:
         return kind.Settings.model_validate(dict(table), context=origin.context())
     except ValidationError as error:
-        mistakes = explain(error, kind.Settings)
+        mistakes = explain_errors(error, kind.Settings)
         words = (f"{'.'.join(it.path)}: {it.words}" for it in mistakes)
         raise OperatorError("\n".join(words)) from None

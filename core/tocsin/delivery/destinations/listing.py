@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from tocsin.delivery.destinations.records import Destination, State, destination_of
+from tocsin.delivery.destinations.records import Destination, DestinationState, destination_from_row
 from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING
 from tocsin.delivery.queue.states import is_stored_as
 from tocsin.store.tables import deliveries, destinations
 
-_STATES = (PENDING, PARKED, DEAD)
+_COUNTED_STATES = (PENDING, PARKED, DEAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +27,31 @@ class DestinationPage:
 
 
 def list_destinations(
-    connection: Connection, *, state: State | None = None, limit: int, after: str | None = None
+    connection: Connection,
+    *,
+    state: DestinationState | None = None,
+    limit: int,
+    after: str | None = None,
 ) -> DestinationPage:
     """Return one page of the destinations in a state, or of all that were not deleted."""
     column = destinations.c.state
-    matching = column != State.DELETED if state is None else column == state
+    matching = column != DestinationState.DELETED if state is None else column == state
     total = connection.scalars(select(func.count()).select_from(destinations).where(matching)).one()
     query = select(destinations).where(matching).order_by(destinations.c.name).limit(limit + 1)
     if after is not None:
         query = query.where(destinations.c.name > after)
-    found = [destination_of(row) for row in connection.execute(query).mappings()]
+    found = [destination_from_row(row) for row in connection.execute(query).mappings()]
     return DestinationPage(found[:limit], total, found[limit - 1].name if found[limit:] else None)
 
 
 def count_waiting(connection: Connection, name: str) -> dict[str, int]:
     """Return how many deliveries to a destination are `waiting`, and how many `dead`."""
-    counts = {state: connection.execute(_count(name, state)).scalar_one() for state in _STATES}
+    counts = {
+        state: connection.execute(_count_deliveries(name, state)).scalar_one()
+        for state in _COUNTED_STATES
+    }
     return {"waiting": counts[PENDING] + counts[PARKED], "dead": counts[DEAD]}
 
 
-def _count(name: str, state: str) -> Select[Any]:
+def _count_deliveries(name: str, state: str) -> Select[Any]:
     return select(func.count()).where(is_stored_as(state), deliveries.c.destination == name)

@@ -16,12 +16,12 @@ from typing import Any
 from tocsin.hookspecs import Channel, Tools
 from tocsin.model import Delivery, Health, Receipt
 
-PREFIX = "hook:"
+OBSERVER_PREFIX = "hook:"
 """What the names of such destinations begin with; no other name can hold a colon."""
 _THREADS = 4
 
 
-class Observer(Channel):
+class ObserverChannel(Channel):
     """Hands events to a plugin's `tocsin_event`."""
 
     def __init__(self, settings: Any, tools: Tools, hook: Callable[..., Any]) -> None:

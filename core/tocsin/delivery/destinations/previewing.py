@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tocsin.contracts import find_all_breaches
-from tocsin.delivery.destinations.channels import Channels
+from tocsin.delivery.destinations.channels import ChannelFactory
 from tocsin.delivery.destinations.records import Destination
 from tocsin.delivery.rendering import Renderer
 from tocsin.errors import Misconfigured, OperatorError
@@ -17,7 +17,7 @@ _HANDED_OVER = "its plugin is handed the event itself; nothing is rendered"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PreviewPart:
     """A part of what is sent: its content, or why there is none."""
 
     name: str
@@ -30,14 +30,14 @@ class Preview:
     """What would be sent, or why nothing would be rendered."""
 
     template: str | None = None
-    parts: Sequence[Part] = ()
+    parts: Sequence[PreviewPart] = ()
     breaches: Sequence[str] = ()
     """In what the parts are not what the receiver takes."""
     reason: str | None = None
 
 
-def preview(
-    channels: Channels, renderer: Renderer, destination: Destination, event: Event
+def build_preview(
+    channels: ChannelFactory, renderer: Renderer, destination: Destination, event: Event
 ) -> Preview:
     """Return what the destination's templates make of the event now.
 
@@ -49,19 +49,19 @@ def preview(
         kind, settings = channels.settle(destination)
     except OperatorError as error:
         return Preview(reason=str(error))
-    parts = [_part(renderer, settings.template, event, name) for name in kind.parts]
+    parts = [_render_part(renderer, settings.template, event, name) for name in kind.parts]
     rendered = {it.name: it.content.encode() for it in parts if it.content is not None}
-    return Preview(settings.template, parts, _breaches(renderer, settings.template, rendered))
+    return Preview(settings.template, parts, _find_breaches(renderer, settings.template, rendered))
 
 
-def _part(renderer: Renderer, template: str, event: Event, name: str) -> Part:
+def _render_part(renderer: Renderer, template: str, event: Event, name: str) -> PreviewPart:
     try:
-        return Part(name, renderer.render(template, event, name).decode())
+        return PreviewPart(name, renderer.render(template, event, name).decode())
     except Misconfigured as error:
-        return Part(name, None, str(error))
+        return PreviewPart(name, None, str(error))
 
 
-def _breaches(renderer: Renderer, template: str, parts: Mapping[str, bytes]) -> Sequence[str]:
+def _find_breaches(renderer: Renderer, template: str, parts: Mapping[str, bytes]) -> Sequence[str]:
     try:
         contract = renderer.contract(template)
     except Misconfigured as error:

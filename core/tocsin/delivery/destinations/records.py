@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from tocsin.delivery.health.breaker import Standing
+from tocsin.delivery.health.breaker import HealthStatus
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations
 
@@ -18,7 +18,7 @@ TOPIC = "destinations"
 """What is announced when a destination was made, changed, stopped or resumed."""
 
 
-class State(StrEnum):
+class DestinationState(StrEnum):
     """Whether deliveries go there."""
 
     ACTIVE = "active"
@@ -27,7 +27,7 @@ class State(StrEnum):
     DELETED = "deleted"
 
 
-class Reason(StrEnum):
+class StopReason(StrEnum):
     """Why a destination is not active."""
 
     FAILING = "failing"
@@ -47,23 +47,23 @@ class Destination:
     secrets: bytes | None = None
     revision: int = 1
     """Counts up whenever someone changes it; its workers begin anew then."""
-    state: State = State.ACTIVE
-    reason: Reason | None = None
+    state: DestinationState = DestinationState.ACTIVE
+    reason: StopReason | None = None
     detail: str | None = None
     created_by: str
     created_at: datetime
     updated_at: datetime
-    standing: Standing = field(default_factory=Standing)
+    standing: HealthStatus = field(default_factory=HealthStatus)
 
     @property
     def is_served(self) -> bool:
         """Whether deliveries are attempted there, be it one at a time."""
-        return self.state in (State.ACTIVE, State.PAUSED)
+        return self.state in (DestinationState.ACTIVE, DestinationState.PAUSED)
 
     @property
     def is_routed(self) -> bool:
         """Whether new events are put on their way there, be it to be parked."""
-        return self.state is not State.DELETED and self.reason is not Reason.REMOVED
+        return self.state is not DestinationState.DELETED and self.reason is not StopReason.REMOVED
 
 
 def load_destinations(connection: Connection, *, lock: bool = False) -> list[Destination]:
@@ -73,11 +73,11 @@ def load_destinations(connection: Connection, *, lock: bool = False) -> list[Des
     """
     query = (
         select(destinations)
-        .where(destinations.c.state != State.DELETED)
+        .where(destinations.c.state != DestinationState.DELETED)
         .order_by(destinations.c.name)
     )
     rows = connection.execute(query.with_for_update() if lock else query).mappings()
-    return [destination_of(row) for row in rows]
+    return [destination_from_row(row) for row in rows]
 
 
 def load_destination(
@@ -89,10 +89,10 @@ def load_destination(
     """
     query = select(destinations).where(destinations.c.name == name)
     row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
-    return None if row is None else destination_of(row)
+    return None if row is None else destination_from_row(row)
 
 
-def destination_of(row: RowMapping) -> Destination:
+def destination_from_row(row: RowMapping) -> Destination:
     """Return the destination that a row of the table `destinations` holds."""
     return Destination(
         name=row["name"],
@@ -101,14 +101,14 @@ def destination_of(row: RowMapping) -> Destination:
         settings=row["settings"],
         secrets=row["secrets"],
         revision=row["revision"],
-        state=State(row["state"]),
-        reason=Reason(row["reason"]) if row["reason"] else None,
+        state=DestinationState(row["state"]),
+        reason=StopReason(row["reason"]) if row["reason"] else None,
         detail=row["detail"],
         created_by=row["created_by"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
-        standing=Standing(
-            is_paused=row["state"] == State.PAUSED,
+        standing=HealthStatus(
+            is_paused=row["state"] == DestinationState.PAUSED,
             failures=row["failures"],
             failing_since=row["failing_since"],
             holds=row["holds"],
@@ -117,7 +117,7 @@ def destination_of(row: RowMapping) -> Destination:
     )
 
 
-def columns_of(destination: Destination) -> dict[str, Any]:
+def destination_to_row(destination: Destination) -> dict[str, Any]:
     """Return the destination as the columns of its row."""
     standing = asdict(destination.standing)
     del standing["is_paused"]

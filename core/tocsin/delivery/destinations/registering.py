@@ -11,15 +11,15 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from tocsin.delivery.destinations.changing import Written
-from tocsin.delivery.destinations.channels import Channels, outside
-from tocsin.delivery.destinations.offering import Offer, list_offers
+from tocsin.delivery.destinations.changing import DestinationSpec
+from tocsin.delivery.destinations.channels import ChannelFactory, find_outside
+from tocsin.delivery.destinations.offering import ChannelOffer, list_channel_offers
 from tocsin.delivery.destinations.records import Destination
 from tocsin.errors import OperatorError, Refused, TocsinError, TryLater
-from tocsin.fields import Origin
+from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Channel
 from tocsin.registry import ManagedBy
-from tocsin.validation import explain, nearest
+from tocsin.validation import explain_errors, suggest_nearest
 
 Encrypt = Callable[[bytes], bytes]
 
@@ -28,30 +28,32 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class DestinationProblem:
     """Something that is wrong with what was asked for: keys joined by dots, and words."""
 
     path: str
     detail: str
 
 
-class WrongDestinationError(TocsinError):
+class InvalidDestinationError(TocsinError):
     """What was asked for is not a destination; `wrong` holds everything that keeps it from it."""
 
-    def __init__(self, wrong: Iterable[Wrong]) -> None:
+    def __init__(self, wrong: Iterable[DestinationProblem]) -> None:
         self.wrong = tuple(wrong)
         super().__init__("; ".join(f"{it.path}: {it.detail}" for it in self.wrong))
 
 
-class Registrar:
+class DestinationValidator:
     """Judges what a destination is to be, and sets its secrets apart, encrypted."""
 
-    def __init__(self, channels: Channels, encrypt: Encrypt, receivers: Sequence[str]) -> None:
+    def __init__(
+        self, channels: ChannelFactory, encrypt: Encrypt, receivers: Sequence[str]
+    ) -> None:
         self._channels = channels
         self._encrypt = encrypt
         self._receivers = receivers
 
-    async def judge(self, name: str, plugin: str, given: Mapping[str, Any]) -> Written:
+    async def judge(self, name: str, plugin: str, given: Mapping[str, Any]) -> DestinationSpec:
         """Return what can be stored; WrongDestinationError, also where its plugin objects.
 
         What is null is as good as not given.
@@ -61,12 +63,12 @@ class Registrar:
         self._validate(kind, plugin, table)
         secrets = {field: table.pop(field) for field in kind.Settings.secret_fields() & set(table)}
         encrypted = self._encrypt(json.dumps(secrets).encode()) if secrets else None
-        written = Written(name, plugin, table, ManagedBy.API, encrypted)
+        written = DestinationSpec(name, plugin, table, ManagedBy.API, encrypted)
         if problems := await self._try_out(written):
-            raise WrongDestinationError(_placed(kind, problems))
+            raise InvalidDestinationError(_place_problems(kind, problems))
         return written
 
-    async def amend(self, destination: Destination, given: Mapping[str, Any]) -> Written:
+    async def amend(self, destination: Destination, given: Mapping[str, Any]) -> DestinationSpec:
         """Return a destination with these settings replaced, those that are null removed.
 
         Raises what `judge` does.
@@ -74,9 +76,9 @@ class Registrar:
         known = {**destination.settings, **self._channels.secrets(destination)}
         return await self.judge(destination.name, destination.plugin, {**known, **given})
 
-    def offered(self) -> list[Offer]:
+    def offered(self) -> list[ChannelOffer]:
         """Return what destinations can be made of on this node, by the names of the plugins."""
-        return list_offers(self._channels.kinds, self._receivers)
+        return list_channel_offers(self._channels.kinds, self._receivers)
 
     def shown(self, destination: Destination) -> tuple[dict[str, Any], list[str]]:
         """Return the settings as they were written, and the names of the secrets that are set.
@@ -95,38 +97,42 @@ class Registrar:
         kinds = self._channels.kinds
         if (kind := kinds.get(plugin)) is None:
             names = ", ".join(sorted(kinds)) or "none is enabled in plugins.toml"
-            hint = f"name one of: {names}{nearest(plugin, list(kinds))}"
-            raise WrongDestinationError([Wrong("plugin", f"no such kind of channel; {hint}")])
+            hint = f"name one of: {names}{suggest_nearest(plugin, list(kinds))}"
+            raise InvalidDestinationError(
+                [DestinationProblem("plugin", f"no such kind of channel; {hint}")]
+            )
         return kind
 
     def _validate(self, kind: type[Channel], plugin: str, table: Mapping[str, Any]) -> None:
         """Return where the settings are valid; WrongDestinationError with every one that is not."""
         if "plugin" in table:
             words = "unknown key; the plugin is named beside the settings, when it is created"
-            raise WrongDestinationError([Wrong("settings.plugin", words)])
+            raise InvalidDestinationError([DestinationProblem("settings.plugin", words)])
         try:
             settings = kind.Settings.model_validate(
-                {"plugin": plugin, **table}, context=Origin(None).context()
+                {"plugin": plugin, **table}, context=SettingsOrigin(None).context()
             )
         except ValidationError as error:
-            raise WrongDestinationError(_mistakes(error, kind)) from None
+            raise InvalidDestinationError(_list_problems(error, kind)) from None
         if wrong := [*self._astray(settings), *self._untemplated(settings)]:
-            raise WrongDestinationError(wrong)
+            raise InvalidDestinationError(wrong)
 
-    def _astray(self, settings: Channel.Settings) -> Iterator[Wrong]:
+    def _astray(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         allowed = self._channels.allow_networks
         inside = f"inside {', '.join(map(str, allowed))}" if allowed else "none: it is not set"
-        for place, network in outside(settings.allow_networks, allowed).items():
+        for place, network in find_outside(settings.allow_networks, allowed).items():
             words = f"found {network}; TOCSIN_ALLOW_NETWORKS allows {inside}"
-            yield Wrong(f"settings.allow_networks.{place}", words)
+            yield DestinationProblem(f"settings.allow_networks.{place}", words)
 
-    def _untemplated(self, settings: Channel.Settings) -> Iterator[Wrong]:
+    def _untemplated(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         wanted = settings.template
         if wanted not in self._receivers:
-            hint = f"{', '.join(self._receivers)}{nearest(wanted, self._receivers)}"
-            yield Wrong("settings.template", f"no template {wanted!r}; name one of: {hint}")
+            hint = f"{', '.join(self._receivers)}{suggest_nearest(wanted, self._receivers)}"
+            yield DestinationProblem(
+                "settings.template", f"no template {wanted!r}; name one of: {hint}"
+            )
 
-    async def _try_out(self, written: Written) -> Sequence[str]:
+    async def _try_out(self, written: DestinationSpec) -> Sequence[str]:
         """Return what the plugin itself finds wrong; what passes by itself is not wrong."""
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -139,7 +145,7 @@ class Registrar:
             _log.exception("a plugin failed to judge a destination", destination=written.name)
             return ("the plugin failed; the log has the reason",)
 
-    async def _check(self, written: Written) -> Sequence[str]:
+    async def _check(self, written: DestinationSpec) -> Sequence[str]:
         live = await self._channels.make(written)
         try:
             return (await live.plugin.check()).problems
@@ -147,15 +153,19 @@ class Registrar:
             await live.close()
 
 
-def _mistakes(error: ValidationError, kind: type[Channel]) -> Iterator[Wrong]:
-    for mistake in explain(error, kind.Settings):
+def _list_problems(error: ValidationError, kind: type[Channel]) -> Iterator[DestinationProblem]:
+    for mistake in explain_errors(error, kind.Settings):
         path = ".".join(("settings", *mistake.path))
-        yield Wrong(path, mistake.words)
+        yield DestinationProblem(path, mistake.words)
 
 
-def _placed(kind: type[Channel], problems: Iterable[str]) -> Iterator[Wrong]:
+def _place_problems(kind: type[Channel], problems: Iterable[str]) -> Iterator[DestinationProblem]:
     """Yield what a plugin said; where that begins with a field's name, as the field's."""
     for problem in problems:
         field, _, words = problem.partition(": ")
         is_named = field in kind.Settings.model_fields
-        yield Wrong(f"settings.{field}", words) if is_named else Wrong("settings", problem)
+        yield (
+            DestinationProblem(f"settings.{field}", words)
+            if is_named
+            else DestinationProblem("settings", problem)
+        )

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 import structlog
 
 from tocsin.clock import Clock, isoformat
-from tocsin.delivery.destinations.channels import Channels
-from tocsin.delivery.destinations.previewing import Preview, preview
+from tocsin.delivery.destinations.channels import ChannelFactory
+from tocsin.delivery.destinations.previewing import Preview, build_preview
 from tocsin.delivery.destinations.records import Destination
-from tocsin.delivery.queue.seam import Claimed
+from tocsin.delivery.queue.seam import ClaimedDelivery
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.sending.attempting import Attempts
+from tocsin.delivery.sending.attempting import AttemptRunner
 from tocsin.errors import OperatorError, PluginFailure, Refused
 from tocsin.events import new_id
 from tocsin.model import Event, EventType, IncidentStatus, Json, Persona, Severity
@@ -27,7 +27,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SampleResult:
     """What became of a sample."""
 
     event_id: str
@@ -41,21 +41,21 @@ class Sent:
     remote_url: str | None = None
 
 
-class Samples:
+class SampleSender:
     """Sends samples, once each, whatever state their destination is in, or only renders events."""
 
     def __init__(
-        self, channels: Channels, renderer: Renderer, clock: Clock, public_url: str
+        self, channels: ChannelFactory, renderer: Renderer, clock: Clock, public_url: str
     ) -> None:
         self._channels = channels
         self._renderer = renderer
         self._clock = clock
         self._public_url = public_url
 
-    async def send(self, destination: Destination, event_type: EventType) -> Sent:
+    async def send(self, destination: Destination, event_type: EventType) -> SampleResult:
         """Return what became of a sample that was sent now, by a channel made for it."""
         started = self._clock.now()
-        event = sample(event_type, self._public_url, started)
+        event = build_sample(event_type, self._public_url, started)
         outcome, reason = "later", f"no answer within {PATIENCE.total_seconds():g} seconds"
         try:
             async with asyncio.timeout(PATIENCE.total_seconds()):
@@ -70,19 +70,19 @@ class Samples:
             _log.exception("a channel could not be made", destination=destination.name)
             outcome, reason = "failed", f"{type(error).__name__}: {error}"
         duration = self._clock.now() - started
-        return Sent(event_id=event.id, outcome=outcome, duration=duration, reason=reason)
+        return SampleResult(event_id=event.id, outcome=outcome, duration=duration, reason=reason)
 
     def preview(self, destination: Destination, event: Event) -> Preview:
         """Return what the destination's templates make of an event now; nothing is sent."""
-        return preview(self._channels, self._renderer, destination, event)
+        return build_preview(self._channels, self._renderer, destination, event)
 
-    async def _send(self, destination: Destination, event: Event) -> Sent:
+    async def _send(self, destination: Destination, event: Event) -> SampleResult:
         live = await self._channels.make(destination)
         try:
-            attempt = await Attempts(live.plugin, self._renderer).make(_claimed(event))
+            attempt = await AttemptRunner(live.plugin, self._renderer).make(_claim_sample(event))
         finally:
             await live.close()
-        return Sent(
+        return SampleResult(
             event_id=event.id,
             outcome=attempt.outcome,
             duration=attempt.ended_at - attempt.started_at,
@@ -94,8 +94,8 @@ class Samples:
         )
 
 
-def _claimed(event: Event) -> Claimed:
-    return Claimed(
+def _claim_sample(event: Event) -> ClaimedDelivery:
+    return ClaimedDelivery(
         id=new_id("dlv"),
         event=event,
         attempt=1,
@@ -106,7 +106,7 @@ def _claimed(event: Event) -> Claimed:
     )
 
 
-def sample(event_type: EventType, public_url: str, now: datetime) -> Event:
+def build_sample(event_type: EventType, public_url: str, now: datetime) -> Event:
     """Return an event of this kind that says of itself that it is a test."""
     kind, identifier = _SUBJECTS[event_type]
     data = _SAMPLES[event_type]()

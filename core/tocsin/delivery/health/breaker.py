@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-LONGEST_HOLD = timedelta(hours=1)
+MAX_HOLD = timedelta(hours=1)
 """Whatever a receiver asks for, it is tried once in so long."""
-_SHORTEST_HOLD = timedelta(seconds=1)
-_LONGEST_OWN_HOLD = timedelta(minutes=1)
+_MIN_HOLD = timedelta(seconds=1)
+_MAX_OWN_HOLD = timedelta(minutes=1)
 
 
 class Verdict(Enum):
     """What an attempt says of the receiver."""
 
-    WELL = "well"
+    HEALTHY = "well"
     FAILING = "failing"
     THROTTLED = "throttled"
     UNWANTED = "unwanted"
@@ -30,7 +30,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class HealthStatus:
     """How a receiver did so far."""
 
     is_paused: bool = False
@@ -44,7 +44,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class PausePolicy:
     """When to pause a destination, and how often to try it then."""
 
     period: timedelta
@@ -52,19 +52,19 @@ class Patience:
     probe_interval: timedelta
 
 
-def judge(
-    standing: Standing,
+def apply_verdict(
+    standing: HealthStatus,
     verdict: Verdict,
-    patience: Patience,
+    patience: PausePolicy,
     now: datetime,
     asked: timedelta | None = None,
-) -> Standing:
+) -> HealthStatus:
     """Return the standing after one more attempt; `asked` is the delay that the receiver named."""
     match verdict:
-        case Verdict.WELL:
-            return Standing()
+        case Verdict.HEALTHY:
+            return HealthStatus()
         case Verdict.FAILING | Verdict.THROTTLED:
-            failed = _count(standing, now)
+            failed = _count_failure(standing, now)
             if verdict is Verdict.THROTTLED:
                 failed = _hold(failed, now, asked)
             return _pause(failed, patience, now)
@@ -72,23 +72,23 @@ def judge(
             return standing
 
 
-def _count(standing: Standing, now: datetime) -> Standing:
+def _count_failure(standing: HealthStatus, now: datetime) -> HealthStatus:
     since = standing.failing_since or now
     return replace(standing, failures=standing.failures + 1, failing_since=since)
 
 
-def _hold(standing: Standing, now: datetime, asked: timedelta | None) -> Standing:
+def _hold(standing: HealthStatus, now: datetime, asked: timedelta | None) -> HealthStatus:
     """Hold deliveries back; answers that were under way when that began make it no longer."""
     until = standing.held_until
     if until is not None and until > now:
-        asked_until = now + min(asked or timedelta(0), LONGEST_HOLD)
+        asked_until = now + min(asked or timedelta(0), MAX_HOLD)
         return replace(standing, held_until=max(until, asked_until))
-    own = min(_SHORTEST_HOLD * 2 ** min(standing.holds, 10), _LONGEST_OWN_HOLD)
-    delay = min(max(asked or own, _SHORTEST_HOLD), LONGEST_HOLD)
+    own = min(_MIN_HOLD * 2 ** min(standing.holds, 10), _MAX_OWN_HOLD)
+    delay = min(max(asked or own, _MIN_HOLD), MAX_HOLD)
     return replace(standing, holds=standing.holds + 1, held_until=now + delay)
 
 
-def _pause(standing: Standing, patience: Patience, now: datetime) -> Standing:
+def _pause(standing: HealthStatus, patience: PausePolicy, now: datetime) -> HealthStatus:
     if not standing.is_paused:
         since = standing.failing_since or now
         is_steady = now - since >= patience.period and standing.failures >= patience.failures

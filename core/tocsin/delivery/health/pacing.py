@@ -30,7 +30,7 @@ class Permit:
     """Whether what is not due yet may be claimed, since everything waits for the receiver."""
 
 
-class Admission:
+class DeliveryRateLimiter:
     """Says how many deliveries may go to one destination, as it is at that moment."""
 
     def __init__(self, destination: Destination, channel: Channel, database: Database) -> None:
@@ -106,7 +106,7 @@ class Admission:
         return self._is_served
 
 
-def begin_of(now: datetime, length: timedelta) -> datetime:
+def window_start(now: datetime, length: timedelta) -> datetime:
     """Return when the present stretch of the clock began: they are counted from midnight, UTC."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight + (now - midnight) // length * length
@@ -121,8 +121,8 @@ def has_gathered(connection: Connection, name: str, now: datetime, length: timed
     is_new = deliveries.c.attempts == 0
     shorter = min(length, _MINUTE)
     waited = or_(
-        and_(is_new, deliveries.c.created_at < begin_of(now, length)),
-        and_(~is_new, deliveries.c.due_at < begin_of(now, shorter)),
+        and_(is_new, deliveries.c.created_at < window_start(now, length)),
+        and_(~is_new, deliveries.c.due_at < window_start(now, shorter)),
     )
     of_it = (deliveries.c.destination == name, is_stored_as(PENDING), deliveries.c.due_at <= now)
     query = select(deliveries.c.id).where(*of_it, waited).limit(1)

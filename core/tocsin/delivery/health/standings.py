@@ -12,33 +12,33 @@ from tocsin import audit
 from tocsin.delivery.destinations.records import (
     TOPIC,
     Destination,
-    Reason,
-    State,
-    columns_of,
+    DestinationState,
+    StopReason,
+    destination_to_row,
     load_destination,
 )
-from tocsin.delivery.health.breaker import Patience, Standing, Verdict, judge
-from tocsin.delivery.queue.requeueing import requeue
-from tocsin.delivery.queue.seam import Attempt
+from tocsin.delivery.health.breaker import HealthStatus, PausePolicy, Verdict, apply_verdict
+from tocsin.delivery.queue.requeueing import requeue_destination
+from tocsin.delivery.queue.seam import AttemptResult
 from tocsin.store import announce
 from tocsin.store.tables import destinations
 
 _ACTIONS = {
-    State.PAUSED: "destination.pause",
-    State.ACTIVE: "destination.resume",
-    State.DISABLED: "destination.disable",
+    DestinationState.PAUSED: "destination.pause",
+    DestinationState.ACTIVE: "destination.resume",
+    DestinationState.DISABLED: "destination.disable",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DestinationTransition:
     """What attempts made of a destination."""
 
     before: Destination
     after: Destination
 
     @property
-    def is_told(self) -> bool:
+    def is_state_change(self) -> bool:
         """Whether the destination is in another state than before."""
         return self.before.state is not self.after.state
 
@@ -46,10 +46,10 @@ class Change:
 def record_verdicts(
     connection: Connection,
     known: Destination,
-    ended: Sequence[Attempt],
-    patience: Patience,
+    ended: Sequence[AttemptResult],
+    patience: PausePolicy,
     now: datetime,
-) -> Change | None:
+) -> DestinationTransition | None:
     """Store what attempts say of the receiver; None where that changes nothing.
 
     So it is when the destination was changed or stopped meanwhile: that began a new account.
@@ -57,49 +57,55 @@ def record_verdicts(
     before = load_destination(connection, known.name, lock=True)
     if before is None or not before.is_served or before.revision != known.revision:
         return None
-    after = _judged(before, ended, patience, now)
+    after = _assess(before, ended, patience, now)
     if after == before and before.standing.held_until is None:
         return None
-    columns = columns_of(after)
+    columns = destination_to_row(after)
     statement = update(destinations).where(destinations.c.name == after.name)
     connection.execute(statement.values({**columns, "probing_until": None}))
-    change = Change(before, after)
-    if change.is_told:
-        if after.state is State.ACTIVE:
-            requeue(connection, after.name, now)
-        audit.record(connection, _entry(after, now))
+    change = DestinationTransition(before, after)
+    if change.is_state_change:
+        if after.state is DestinationState.ACTIVE:
+            requeue_destination(connection, after.name, now)
+        audit.record(connection, _audit_entry(after, now))
         announce(connection, TOPIC)
     return change
 
 
-def _judged(
-    destination: Destination, ended: Sequence[Attempt], patience: Patience, now: datetime
+def _assess(
+    destination: Destination, ended: Sequence[AttemptResult], patience: PausePolicy, now: datetime
 ) -> Destination:
     standing = destination.standing
     for attempt in sorted(ended, key=lambda attempt: attempt.ended_at):
         if attempt.verdict is Verdict.UNWANTED:
-            return _stopped(destination, attempt)
-        standing = judge(standing, attempt.verdict, patience, now, attempt.asked)
+            return _stop(destination, attempt)
+        standing = apply_verdict(standing, attempt.verdict, patience, now, attempt.asked)
     if not standing.is_paused:
-        return replace(destination, standing=standing, state=State.ACTIVE, reason=None, detail=None)
+        return replace(
+            destination, standing=standing, state=DestinationState.ACTIVE, reason=None, detail=None
+        )
     detail = destination.detail or next((it.reason for it in reversed(ended) if it.reason), None)
     return replace(
-        destination, standing=standing, state=State.PAUSED, reason=Reason.FAILING, detail=detail
+        destination,
+        standing=standing,
+        state=DestinationState.PAUSED,
+        reason=StopReason.FAILING,
+        detail=detail,
     )
 
 
-def _stopped(destination: Destination, attempt: Attempt) -> Destination:
+def _stop(destination: Destination, attempt: AttemptResult) -> Destination:
     return replace(
         destination,
-        standing=Standing(),
-        state=State.DISABLED,
-        reason=Reason.GONE,
+        standing=HealthStatus(),
+        state=DestinationState.DISABLED,
+        reason=StopReason.GONE,
         detail=attempt.reason,
     )
 
 
-def _entry(destination: Destination, now: datetime) -> audit.Entry:
-    return audit.Entry(
+def _audit_entry(destination: Destination, now: datetime) -> audit.AuditRecord:
+    return audit.AuditRecord(
         at=now,
         actor="system",
         action=_ACTIONS[destination.state],

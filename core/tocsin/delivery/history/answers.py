@@ -9,7 +9,7 @@ from tocsin.store import Database
 from tocsin.store.tables import attempts
 
 
-class StoredAttempts:
+class StoredAttemptLog:
     """The `tocsin.AttemptLog` of a service."""
 
     def __init__(self, database: Database) -> None:
@@ -17,10 +17,10 @@ class StoredAttempts:
 
     async def last_answer(self, delivery_id: str) -> bytes:
         """Return the answer of the last attempt that had one, since the delivery last arrived."""
-        return await self._database.read(last_answer, delivery_id)
+        return await self._database.read(load_last_response, delivery_id)
 
 
-def last_answer(connection: Connection, delivery_id: str) -> bytes:
+def load_last_response(connection: Connection, delivery_id: str) -> bytes:
     """Return what was answered last; nothing where it arrived since, or was never answered."""
     told = or_(attempts.c.outcome == DELIVERED, func.length(attempts.c.response) > 0)
     query = (

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, select
 
-from tocsin.delivery.destinations.records import State
+from tocsin.delivery.destinations.records import DestinationState
 from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING
 from tocsin.delivery.queue.states import is_stored_as
 from tocsin.model import EventType, Vocabulary
@@ -31,7 +31,7 @@ class DeliveryState(Vocabulary):
     DEAD = DEAD
 
 
-class Resting(Vocabulary):
+class ReplayableState(Vocabulary):
     """The states in which nothing is attempted: what can be replayed in bulk."""
 
     DEAD = DEAD
@@ -40,7 +40,7 @@ class Resting(Vocabulary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class DeliveryFilter:
     """What of a delivery has to be so; None leaves it open."""
 
     destination: str | None = None
@@ -66,13 +66,13 @@ class Filter:
             yield events.c.timestamp < (self.until or _END)
 
 
-def is_shown_as(state: DeliveryState) -> ColumnElement[bool]:
+def matches_shown_state(state: DeliveryState) -> ColumnElement[bool]:
     """Return the condition that this is the state that a delivery is shown in.
 
     What waits is looked up first, by its own index, and then put in the order of a list: how much
     that takes follows from how much waits, and not from how much there ever was.
     """
-    active = select(destinations.c.name).where(destinations.c.state == State.ACTIVE)
+    active = select(destinations.c.name).where(destinations.c.state == DestinationState.ACTIVE)
     ids = select(deliveries.c.id).correlate(None)
     match state:
         case DeliveryState.PENDING:

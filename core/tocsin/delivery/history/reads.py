@@ -8,16 +8,21 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.clock import isoformat
-from tocsin.delivery.history.filters import SOURCE, DeliveryState, Filter, is_shown_as
-from tocsin.delivery.history.whereabouts import COLUMNS, whereabouts
-from tocsin.events import event_of
+from tocsin.delivery.history.filters import (
+    SOURCE,
+    DeliveryFilter,
+    DeliveryState,
+    matches_shown_state,
+)
+from tocsin.delivery.history.whereabouts import STATUS_COLUMNS, describe_status
+from tocsin.events import parse_event_row
 from tocsin.model import Event
 from tocsin.store.counting import count_matching
 from tocsin.store.tables import attempts, deliveries, events
 
-_shown = select(*COLUMNS, events.c.event_type, events.c.timestamp.label("happened_at")).select_from(
-    SOURCE
-)
+_delivery_rows = select(
+    *STATUS_COLUMNS, events.c.event_type, events.c.timestamp.label("happened_at")
+).select_from(SOURCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +39,15 @@ class DeliveryPage:
 
 def list_deliveries(
     connection: Connection,
-    wanted: Filter = Filter(),  # noqa: B008 - frozen
+    wanted: DeliveryFilter = DeliveryFilter(),  # noqa: B008 - frozen
     *,
     state: DeliveryState | None = None,
     limit: int = 50,
     before: str | None = None,
 ) -> DeliveryPage:
     """Return the deliveries that match, the newest first; `before` continues an earlier page."""
-    conditions = [*wanted.conditions(), *([is_shown_as(state)] if state else [])]
-    page = _shown.where(*conditions).order_by(deliveries.c.id.desc()).limit(limit + 1)
+    conditions = [*wanted.conditions(), *([matches_shown_state(state)] if state else [])]
+    page = _delivery_rows.where(*conditions).order_by(deliveries.c.id.desc()).limit(limit + 1)
     if before is not None:
         page = page.where(deliveries.c.id < before)
     found = connection.execute(page).mappings().all()
@@ -57,7 +62,7 @@ def list_deliveries(
 
 def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | None:
     """Return one delivery with its event's envelope and every attempt; None where there is none."""
-    query = _shown.add_columns(events.c.data).where(deliveries.c.id == delivery_id)
+    query = _delivery_rows.add_columns(events.c.data).where(deliveries.c.id == delivery_id)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
         return None
@@ -70,7 +75,7 @@ def load_event(connection: Connection, delivery_id: str) -> Event | None:
     """Return the event of one delivery; None where there is no such delivery."""
     query = select(events).join(deliveries, deliveries.c.event_id == events.c.id)
     row = connection.execute(query.where(deliveries.c.id == delivery_id)).mappings().one_or_none()
-    return None if row is None else event_of(row)
+    return None if row is None else parse_event_row(row)
 
 
 def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, Any]]:
@@ -83,10 +88,10 @@ def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, An
 
 def represent_attempt(row: RowMapping) -> dict[str, Any]:
     """Return an attempt as it is shown; what the receiver answered was cut when it was stored."""
-    return outline_attempt(row) | {"response": row["response"].decode("utf-8", "replace")}
+    return summarize_attempt(row) | {"response": row["response"].decode("utf-8", "replace")}
 
 
-def outline_attempt(row: RowMapping) -> dict[str, Any]:
+def summarize_attempt(row: RowMapping) -> dict[str, Any]:
     """Return an attempt as it is shown where nobody asks for what the receiver answered."""
     return {
         "number": row["number"],
@@ -100,7 +105,7 @@ def outline_attempt(row: RowMapping) -> dict[str, Any]:
 
 def _represent(row: RowMapping) -> dict[str, Any]:
     return {
-        **whereabouts(row),
+        **describe_status(row),
         "event_id": row["event_id"],
         "event_type": row["event_type"],
         "subject": row["subject"],

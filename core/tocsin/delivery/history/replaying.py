@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, RowMapping, literal_column, select, update
 
 from tocsin.clock import Clock
-from tocsin.delivery.destinations.records import State
+from tocsin.delivery.destinations.records import DestinationState
 from tocsin.delivery.history.filters import SOURCE
-from tocsin.delivery.history.replays import REPLAYS, ReplayState, Scope
-from tocsin.delivery.queue.requeueing import due_again
-from tocsin.delivery.queue.seam import queued
+from tocsin.delivery.history.replays import REPLAYS, ReplayScope, ReplayState
+from tocsin.delivery.queue.requeueing import requeue_values
+from tocsin.delivery.queue.seam import queue_topic
 from tocsin.delivery.queue.states import is_stored_as
 from tocsin.errors import TocsinError
-from tocsin.events import Bells
+from tocsin.events import Notifiers
 from tocsin.loops import run_forever
 from tocsin.store import Database, announce
 from tocsin.store.tables import deliveries, destinations, replays
@@ -43,21 +43,21 @@ def replay_delivery(connection: Connection, delivery_id: str, now: datetime) -> 
     One that waits for its next attempt waits no longer. Raises NoSuchDeliveryError, and
     NotReplayableError where it is being attempted or its destination was deleted.
     """
-    row = _locked(connection, delivery_id)
+    row = _lock_delivery(connection, delivery_id)
     if row is None:
         raise NoSuchDeliveryError(delivery_id)
     destination: str = row["destination"]
-    if row["destination_state"] == State.DELETED:
+    if row["destination_state"] == DestinationState.DELETED:
         raise NotReplayableError(f"its destination {destination} was deleted")
     if row["lease"] is not None and row["due_at"] > now:
         raise NotReplayableError("it is being attempted right now")
     it = update(deliveries).where(deliveries.c.id == delivery_id)
-    connection.execute(it.values(due_again(now)))
-    announce(connection, queued(destination))
+    connection.execute(it.values(requeue_values(now)))
+    announce(connection, queue_topic(destination))
     return destination
 
 
-def _locked(connection: Connection, delivery_id: str) -> RowMapping | None:
+def _lock_delivery(connection: Connection, delivery_id: str) -> RowMapping | None:
     query = (
         select(
             deliveries.c.destination,
@@ -73,7 +73,7 @@ def _locked(connection: Connection, delivery_id: str) -> RowMapping | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ReplayBatch:
     """What one batch did."""
 
     replay_id: str
@@ -84,18 +84,18 @@ class Batch:
 
 def replay_batch(
     connection: Connection, now: datetime, *, replay_id: str | None = None, most: int = BATCH
-) -> Batch | None:
+) -> ReplayBatch | None:
     """Do the next batch of the replay that waited longest, or of the named one.
 
     Returns None where none is running, or where others see to all that are. A batch looks at `most`
     deliveries in the replay's state, and makes those due that the replay is of.
     """
-    replay = _take_replay(connection, replay_id)
+    replay = _acquire_replay(connection, replay_id)
     if replay is None:
         return None
-    scope = Scope.of_json(replay["filter"])
-    looked_at = _stretch(connection, scope, replay["position"], most)
-    sent = _send_again(connection, scope, looked_at, now)
+    scope = ReplayScope.of_json(replay["filter"])
+    looked_at = _select_batch(connection, scope, replay["position"], most)
+    sent = _requeue_batch(connection, scope, looked_at, now)
     is_done = len(looked_at) < most
     moved = {
         "position": looked_at[-1] if looked_at else replay["position"],
@@ -106,11 +106,11 @@ def replay_batch(
     }
     connection.execute(update(replays).where(replays.c.id == replay["id"]).values(moved))
     for name in set(sent):
-        announce(connection, queued(name))
-    return Batch(replay["id"], moved["replayed"], frozenset(sent))
+        announce(connection, queue_topic(name))
+    return ReplayBatch(replay["id"], moved["replayed"], frozenset(sent))
 
 
-def _take_replay(connection: Connection, replay_id: str | None) -> RowMapping | None:
+def _acquire_replay(connection: Connection, replay_id: str | None) -> RowMapping | None:
     """Return a running replay that nobody else has, and that nobody else gets until we are done."""
     running = select(replays).where(replays.c.state == literal_column(f"'{ReplayState.RUNNING}'"))
     if replay_id is not None:
@@ -121,7 +121,9 @@ def _take_replay(connection: Connection, replay_id: str | None) -> RowMapping | 
     return connection.execute(one).mappings().one_or_none()
 
 
-def _stretch(connection: Connection, scope: Scope, after: str, most: int) -> Sequence[str]:
+def _select_batch(
+    connection: Connection, scope: ReplayScope, after: str, most: int
+) -> Sequence[str]:
     query = (
         select(deliveries.c.id)
         .where(is_stored_as(scope.state), deliveries.c.id > after, deliveries.c.id <= scope.last)
@@ -131,8 +133,8 @@ def _stretch(connection: Connection, scope: Scope, after: str, most: int) -> Seq
     return connection.scalars(query).all()
 
 
-def _send_again(
-    connection: Connection, scope: Scope, among: Sequence[str], now: datetime
+def _requeue_batch(
+    connection: Connection, scope: ReplayScope, among: Sequence[str], now: datetime
 ) -> Sequence[str]:
     """Make those due that the replay is of, and return the destination of each."""
     query = (
@@ -143,14 +145,14 @@ def _send_again(
         .with_for_update(of=deliveries)
     )
     chosen = connection.scalars(query).all()
-    due = update(deliveries).where(deliveries.c.id.in_(chosen)).values(due_again(now))
+    due = update(deliveries).where(deliveries.c.id.in_(chosen)).values(requeue_values(now))
     return connection.scalars(due.returning(deliveries.c.destination)).all()
 
 
-class Replayer:
+class ReplayRunner:
     """Does the replays that wait, a batch at a time, together with every other node."""
 
-    def __init__(self, database: Database, clock: Clock, bells: Bells) -> None:
+    def __init__(self, database: Database, clock: Clock, bells: Notifiers) -> None:
         self._database = database
         self._clock = clock
         self._bells = bells
@@ -169,5 +171,5 @@ class Replayer:
         if batch is None:
             return False
         for name in batch.destinations:
-            self._bells[queued(name)].ring()
+            self._bells[queue_topic(name)].notify()
         return True

@@ -13,9 +13,9 @@ from typing import Any, Self
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.delivery.destinations.records import State
-from tocsin.delivery.history.filters import SOURCE, Filter, Resting
-from tocsin.delivery.history.names import check_destination
+from tocsin.delivery.destinations.records import DestinationState
+from tocsin.delivery.history.filters import SOURCE, DeliveryFilter, ReplayableState
+from tocsin.delivery.history.names import require_destination
 from tocsin.delivery.queue.states import is_stored_as
 from tocsin.events import new_id
 from tocsin.model import EventType
@@ -35,11 +35,11 @@ class ReplayState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ReplayScope:
     """Which deliveries a replay is of."""
 
-    state: Resting
-    wanted: Filter
+    state: ReplayableState
+    wanted: DeliveryFilter
     last: str
     """The last delivery that matched when the replay was made, or nothing."""
     finished_by: datetime
@@ -48,7 +48,7 @@ class Scope:
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return what this asks of a row of `SOURCE`."""
         came_to_rest = deliveries.c.finished_at <= self.finished_by
-        return [came_to_rest, *matching(self.state, self.wanted)]
+        return [came_to_rest, *replayable_condition(self.state, self.wanted)]
 
     def to_json(self) -> dict[str, Any]:
         """Return what is stored of it."""
@@ -56,8 +56,8 @@ class Scope:
             "state": self.state,
             "destination": self.wanted.destination,
             "event_type": self.wanted.event_type,
-            "since": _text(self.wanted.since),
-            "until": _text(self.wanted.until),
+            "since": _format_moment(self.wanted.since),
+            "until": _format_moment(self.wanted.until),
             "last": self.last,
             "finished_by": self.finished_by.isoformat(),
         }
@@ -66,49 +66,57 @@ class Scope:
     def of_json(cls, stored: dict[str, Any]) -> Self:
         """Return what `to_json` returned this of."""
         kind = stored["event_type"]
-        wanted = Filter(
+        wanted = DeliveryFilter(
             destination=stored["destination"],
             event_type=None if kind is None else EventType(kind),
-            since=_moment(stored["since"]),
-            until=_moment(stored["until"]),
+            since=_parse_moment(stored["since"]),
+            until=_parse_moment(stored["until"]),
         )
         finished_by = datetime.fromisoformat(stored["finished_by"])
-        state = Resting(stored["state"])
+        state = ReplayableState(stored["state"])
         return cls(state=state, wanted=wanted, last=stored["last"], finished_by=finished_by)
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class ReplayExtent:
     """What a replay would be of, as it is now."""
 
-    scope: Scope
+    scope: ReplayScope
     total: int
     first: str
     """The first delivery that matches, or nothing."""
 
 
-def matching(state: Resting, wanted: Filter) -> list[ColumnElement[bool]]:
+def replayable_condition(
+    state: ReplayableState, wanted: DeliveryFilter
+) -> list[ColumnElement[bool]]:
     """Return what is asked of a row of `SOURCE` to be replayed."""
-    is_there = func.coalesce(destinations.c.state, "") != State.DELETED.value
+    is_there = func.coalesce(destinations.c.state, "") != DestinationState.DELETED.value
     return [is_stored_as(state), is_there, *wanted.conditions()]
 
 
-def measure_replay(connection: Connection, state: Resting, wanted: Filter) -> Extent:
+def measure_replay(
+    connection: Connection, state: ReplayableState, wanted: DeliveryFilter
+) -> ReplayExtent:
     """Return what a replay of these deliveries would be of; raises NoSuchDestinationError."""
     if wanted.destination is not None:
-        check_destination(connection, wanted.destination)
+        require_destination(connection, wanted.destination)
     first, last = func.min(deliveries.c.id), func.max(deliveries.c.id)
     query = (
         select(func.count(), first, last, func.max(deliveries.c.finished_at))
         .select_from(SOURCE)
-        .where(*matching(state, wanted))
+        .where(*replayable_condition(state, wanted))
     )
     total, first_id, last_id, finished_by = connection.execute(query).one()
-    scope = Scope(state=state, wanted=wanted, last=last_id or "", finished_by=finished_by or EPOCH)
-    return Extent(scope, total, first_id or "")
+    scope = ReplayScope(
+        state=state, wanted=wanted, last=last_id or "", finished_by=finished_by or EPOCH
+    )
+    return ReplayExtent(scope, total, first_id or "")
 
 
-def create_replay(connection: Connection, extent: Extent, by: str, now: datetime) -> dict[str, Any]:
+def create_replay(
+    connection: Connection, extent: ReplayExtent, by: str, now: datetime
+) -> dict[str, Any]:
     """Store a replay for the nodes to do, and return it as it is shown."""
     row = {
         "id": new_id("rpl"),
@@ -166,7 +174,7 @@ def list_replays(connection: Connection, *, limit: int, before: str | None = Non
 
 def _represent(row: RowMapping | dict[str, Any]) -> dict[str, Any]:
     asked = row["filter"]
-    moments = {name: isoformat_or_none(_moment(asked[name])) for name in ("since", "until")}
+    moments = {name: isoformat_or_none(_parse_moment(asked[name])) for name in ("since", "until")}
     names = ("id", "state", "total", "replayed", "created_by")
     return {
         **{name: row[name] for name in names},
@@ -177,9 +185,9 @@ def _represent(row: RowMapping | dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _text(moment: datetime | None) -> str | None:
+def _format_moment(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)

@@ -16,8 +16,8 @@ from tocsin.delivery.history.archive import Archive
 from tocsin.delivery.history.reads import represent_attempt
 from tocsin.delivery.queue.seam import DEAD, DELIVERED
 from tocsin.loops import run_forever
-from tocsin.store import Database, exclude_others
-from tocsin.store.sequences import keep_events_from
+from tocsin.store import Database, lock_exclusively
+from tocsin.store.sequences import record_events_kept_from
 from tocsin.store.tables import EPOCH, attempts, deliveries, events
 
 BATCH = 100  # few, since all their attempts' responses are written while others wait
@@ -60,7 +60,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovalBatch:
     """What one batch did."""
 
     removed: int
@@ -70,22 +70,22 @@ class Removed:
 
 def remove_batch(
     connection: Connection, since: datetime, before: datetime, archive: Archive | None = None
-) -> Removed:
+) -> RemovalBatch:
     """Remove the oldest events of this time of which every delivery is delivered or dead.
 
     They are archived before, in this transaction: one whose end is not committed is archived twice.
     Raises OSError where that fails.
     """
-    exclude_others(connection, "the archive")
+    lock_exclusively(connection, "the archive")
     found = _finished_events(connection, since, before)
-    of_event = _deliveries_of(connection, [event["id"] for event in found])
+    of_event = _load_deliveries(connection, [event["id"] for event in found])
     old = [event for event in found if _is_finished(of_event[event["id"]])]
     if archive is not None:
-        archive.add(list(_lines(connection, old, of_event)))
+        archive.add(list(_archive_lines(connection, old, of_event)))
     _remove(connection, [event["id"] for event in old])
     if old:
-        keep_events_from(connection, before)
-    return Removed(len(old), found[-1]["timestamp"] if len(found) == BATCH else None)
+        record_events_kept_from(connection, before)
+    return RemovalBatch(len(old), found[-1]["timestamp"] if len(found) == BATCH else None)
 
 
 def _finished_events(
@@ -104,7 +104,7 @@ def _finished_events(
     return connection.execute(query).mappings().all()
 
 
-def _deliveries_of(
+def _load_deliveries(
     connection: Connection, event_ids: Sequence[str]
 ) -> Mapping[str, list[RowMapping]]:
     """Return each event's deliveries, which nobody else changes until we are done."""
@@ -124,14 +124,14 @@ def _is_finished(its_deliveries: Sequence[RowMapping]) -> bool:
     return all(delivery["state"] in _FINISHED for delivery in its_deliveries)
 
 
-def _lines(
+def _archive_lines(
     connection: Connection,
     old: Sequence[RowMapping],
     of_event: Mapping[str, Sequence[RowMapping]],
 ) -> Iterator[tuple[date, dict[str, Any]]]:
     """Yield a line for each event, with the day of the file that it goes to."""
     ids = [event["id"] for event in old]
-    query = select(attempts).where(attempts.c.delivery_id.in_(_ids_of_deliveries(ids)))
+    query = select(attempts).where(attempts.c.delivery_id.in_(_select_delivery_ids(ids)))
     tried: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in connection.execute(query.order_by(attempts.c.number)).mappings():
         tried[row["delivery_id"]].append(represent_attempt(row))
@@ -150,12 +150,12 @@ def _archived(row: RowMapping) -> dict[str, Any]:
     return {name: row[name] for name in _OF_DELIVERY} | moments
 
 
-def _ids_of_deliveries(event_ids: Sequence[str]) -> Select[tuple[str]]:
+def _select_delivery_ids(event_ids: Sequence[str]) -> Select[tuple[str]]:
     return select(deliveries.c.id).where(deliveries.c.event_id.in_(event_ids))
 
 
 def _remove(connection: Connection, event_ids: Sequence[str]) -> None:
-    theirs = attempts.c.delivery_id.in_(_ids_of_deliveries(event_ids))
+    theirs = attempts.c.delivery_id.in_(_select_delivery_ids(event_ids))
     connection.execute(delete(attempts).where(theirs))
     connection.execute(delete(deliveries).where(deliveries.c.event_id.in_(event_ids)))
     connection.execute(delete(events).where(events.c.id.in_(event_ids)))

@@ -7,17 +7,17 @@ from typing import Any
 from sqlalchemy import RowMapping, and_, case, func
 
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.delivery.destinations.records import Reason, State
+from tocsin.delivery.destinations.records import DestinationState, StopReason
 from tocsin.delivery.queue.seam import DELIVERED, PARKED, PENDING
 from tocsin.store.tables import deliveries, destinations
 
 _of_destination = destinations.c.state.label("destination_state")
 
-SHOWN = case(
+SHOWN_STATE = case(
     (
         and_(
             deliveries.c.state == PENDING,
-            func.coalesce(destinations.c.state, "") != State.ACTIVE.value,
+            func.coalesce(destinations.c.state, "") != DestinationState.ACTIVE.value,
         ),
         PARKED,
     ),
@@ -25,9 +25,9 @@ SHOWN = case(
 )
 """The state of a delivery: one that waits for its destination to be active is parked."""
 
-COLUMNS = (
+STATUS_COLUMNS = (
     deliveries,
-    SHOWN.label("shown"),
+    SHOWN_STATE.label("shown"),
     _of_destination,
     destinations.c.reason.label("destination_reason"),
     destinations.c.detail.label("destination_detail"),
@@ -36,15 +36,15 @@ COLUMNS = (
 """What `whereabouts` reads; `deliveries` with `destinations` joined to it, where there is one."""
 
 
-_WHY = {
-    Reason.FAILING: "it kept failing",
-    Reason.MANUAL: "by hand",
-    Reason.GONE: "its receiver wants nothing more",
-    Reason.REMOVED: "removed from plugins.toml",
+_REASONS = {
+    StopReason.FAILING: "it kept failing",
+    StopReason.MANUAL: "by hand",
+    StopReason.GONE: "its receiver wants nothing more",
+    StopReason.REMOVED: "removed from plugins.toml",
 }
 
 
-def whereabouts(row: RowMapping) -> dict[str, Any]:
+def describe_status(row: RowMapping) -> dict[str, Any]:
     """Return where a delivery is, and why, as it is shown."""
     return {
         "id": row["id"],
@@ -65,16 +65,16 @@ def _reason(row: RowMapping) -> str | None:
     if row["destination_state"] is None:
         return "there is no destination of this name"
     why, last = row["destination_reason"], row["reason"]
-    if why == Reason.MANUAL and last:
+    if why == StopReason.MANUAL and last:
         last = f"last tried: {last}"  # which is not why somebody has stopped it
-    told = (why and _WHY[Reason(why)], row["destination_detail"], last)
+    told = (why and _REASONS[StopReason(why)], row["destination_detail"], last)
     once = dict.fromkeys(filter(None, told))  # its last failure may be what has stopped it
     return ": ".join((f"its destination is {row['destination_state']}", *once))
 
 
 def _due_at(row: RowMapping) -> str | None:
     """Return when it is tried next, None where that is not decided by time."""
-    is_served = row["destination_state"] in (State.ACTIVE, State.PAUSED)
+    is_served = row["destination_state"] in (DestinationState.ACTIVE, DestinationState.PAUSED)
     if row["state"] != PENDING or not is_served:
         return None
     return isoformat(max(row["due_at"], row["held_until"] or row["due_at"]))

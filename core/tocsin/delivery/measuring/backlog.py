@@ -20,18 +20,18 @@ from sqlalchemy import (
     union_all,
 )
 
-from tocsin.delivery.destinations.records import State
+from tocsin.delivery.destinations.records import DestinationState
 from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING
 from tocsin.delivery.queue.states import IS_RESTING, is_stored_as
 from tocsin.store.tables import deliveries, destinations, events
 
 
 @dataclass(slots=True)
-class Backlog:
+class DeliveryBacklog:
     """One destination that was not deleted, and its deliveries that are not there."""
 
     destination: str
-    state: State
+    state: DestinationState
     held_until: datetime | None
     depth: dict[str, int] = field(default_factory=lambda: dict.fromkeys((PENDING, PARKED, DEAD), 0))
     """By state; what waits for its destination to be active counts as parked."""
@@ -40,7 +40,7 @@ class Backlog:
     under_way: int = 0
 
 
-def _counted(condition: ColumnElement[bool]) -> Select[tuple[str, str, int, datetime, int]]:
+def _count_state(condition: ColumnElement[bool]) -> Select[tuple[str, str, int, datetime, int]]:
     is_held = and_(deliveries.c.lease.is_not(None), deliveries.c.due_at > bindparam("now"))
     return (
         select(
@@ -55,37 +55,37 @@ def _counted(condition: ColumnElement[bool]) -> Select[tuple[str, str, int, date
     )
 
 
-_counts = union_all(_counted(is_stored_as(PENDING)), _counted(IS_RESTING)).subquery()
+_counts = union_all(_count_state(is_stored_as(PENDING)), _count_state(IS_RESTING)).subquery()
 BACKLOGS = (
     select(destinations.c.name, destinations.c.state, destinations.c.held_until, _counts)
     .select_from(destinations)
     .outerjoin(_counts, _counts.c.destination == destinations.c.name)
-    .where(destinations.c.state != State.DELETED)
+    .where(destinations.c.state != DestinationState.DELETED)
     .order_by(destinations.c.name)
 )
 UNROUTED = select(func.count()).select_from(events).where(events.c.routed.is_(False))
 
 
-def read_backlogs(connection: Connection, now: datetime) -> tuple[list[Backlog], int]:
+def read_backlogs(connection: Connection, now: datetime) -> tuple[list[DeliveryBacklog], int]:
     """Return every destination that was not deleted, and how many events are not routed yet."""
-    backlogs = list(_backlogs(connection, now))
+    backlogs = list(_load_backlogs(connection, now))
     return backlogs, connection.execute(UNROUTED).scalar_one()
 
 
-def _backlogs(connection: Connection, now: datetime) -> Iterator[Backlog]:
+def _load_backlogs(connection: Connection, now: datetime) -> Iterator[DeliveryBacklog]:
     rows = connection.execute(BACKLOGS, {"now": now}).mappings()
     for name, counts in groupby(rows, key=itemgetter("name")):
         first, *more = counts
-        backlog = Backlog(name, State(first["state"]), first["held_until"])
+        backlog = DeliveryBacklog(name, DestinationState(first["state"]), first["held_until"])
         for row in (first, *more):
             if row["waits_as"] is not None:
-                _add(backlog, row["waits_as"], row["count"], row["oldest"])
+                _add_count(backlog, row["waits_as"], row["count"], row["oldest"])
                 backlog.under_way += row["under_way"]
         yield backlog
 
 
-def _add(backlog: Backlog, state: str, count: int, oldest: datetime) -> None:
-    is_parked = state == PENDING and backlog.state is not State.ACTIVE
+def _add_count(backlog: DeliveryBacklog, state: str, count: int, oldest: datetime) -> None:
+    is_parked = state == PENDING and backlog.state is not DestinationState.ACTIVE
     backlog.depth[PARKED if is_parked else state] += count
     if state != DEAD:
         backlog.oldest = min(oldest, backlog.oldest or oldest)

@@ -7,15 +7,15 @@ from datetime import datetime
 from enum import IntEnum
 from math import nan
 
-from tocsin.delivery.destinations.records import State
-from tocsin.delivery.measuring.backlog import Backlog
+from tocsin.delivery.destinations.records import DestinationState
+from tocsin.delivery.measuring.backlog import DeliveryBacklog
 from tocsin.delivery.queue.seam import DEAD, PARKED, PENDING
 from tocsin.metrics import Metrics
 
-_STATES = (State.ACTIVE, State.PAUSED, State.DISABLED)
+_SHOWN_STATES = (DestinationState.ACTIVE, DestinationState.PAUSED, DestinationState.DISABLED)
 
 
-class Breaker(IntEnum):
+class BreakerState(IntEnum):
     """The circuit breaker of a destination."""
 
     CLOSED = 0
@@ -24,15 +24,15 @@ class Breaker(IntEnum):
     """What is tried, or is tried next, finds out whether the receiver is back."""
 
     @classmethod
-    def of(cls, backlog: Backlog, now: datetime) -> Breaker:
+    def of(cls, backlog: DeliveryBacklog, now: datetime) -> BreakerState:
         """Return how the destination's is."""
-        if backlog.state is not State.PAUSED:
+        if backlog.state is not DestinationState.PAUSED:
             return cls.CLOSED
         is_over = backlog.held_until is None or backlog.held_until <= now
         return cls.HALF_OPEN if is_over or backlog.under_way else cls.OPEN
 
 
-class Gauges:
+class DeliveryGauges:
     """How much waits and rests, and in what state each destination is."""
 
     def __init__(self, metrics: Metrics) -> None:
@@ -65,7 +65,7 @@ class Gauges:
             "tocsin_events_unrouted", "Events that have not become deliveries yet"
         )
 
-    def show(self, backlogs: Iterable[Backlog], unrouted: int, now: datetime) -> None:
+    def show(self, backlogs: Iterable[DeliveryBacklog], unrouted: int, now: datetime) -> None:
         """Show this, and nothing of what was shown before."""
         self.clear()
         self._unrouted.set(unrouted)
@@ -78,13 +78,13 @@ class Gauges:
             gauge.clear()
         self._unrouted.set(nan)
 
-    def _show(self, backlog: Backlog, now: datetime) -> None:
+    def _show(self, backlog: DeliveryBacklog, now: datetime) -> None:
         name = backlog.destination
         for state in (PENDING, PARKED):
             self._depth.labels(name, state).set(backlog.depth[state])
         age = (now - backlog.oldest).total_seconds() if backlog.oldest else 0
         self._oldest.labels(name).set(max(0, age))
         self._dead.labels(name).set(backlog.depth[DEAD])
-        self._breaker.labels(name).set(Breaker.of(backlog, now))
-        for state in _STATES:
+        self._breaker.labels(name).set(BreakerState.of(backlog, now))
+        for state in _SHOWN_STATES:
             self._state.labels(name, state).set(backlog.state is state)

@@ -13,8 +13,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.clock import Clock
 from tocsin.delivery.measuring.backlog import read_backlogs
-from tocsin.delivery.measuring.gauges import Gauges
-from tocsin.delivery.queue.seam import DELIVERED, Attempt
+from tocsin.delivery.measuring.gauges import DeliveryGauges
+from tocsin.delivery.queue.seam import DELIVERED, AttemptResult
 from tocsin.metrics import Metrics
 from tocsin.store import Database
 
@@ -26,7 +26,7 @@ _PATIENCE = 5  # seconds; Prometheus waits for ten
 _log = structlog.get_logger()
 
 
-class Meters:
+class DeliveryMeters:
     """What this node counts of its attempts, by destination."""
 
     def __init__(self, metrics: Metrics) -> None:
@@ -53,18 +53,18 @@ class Meters:
             _LATENCIES,
             "destination",
         )
-        self._known: dict[str, Meter] = {}
+        self._known: dict[str, DeliveryMeter] = {}
 
-    def of(self, destination: str) -> Meter:
+    def of(self, destination: str) -> DeliveryMeter:
         """Return a new meter, for a worker that begins."""
-        meter = self._known[destination] = Meter(self, destination)
+        meter = self._known[destination] = DeliveryMeter(self, destination)
         return meter
 
-    def known(self) -> dict[str, Meter]:
+    def known(self) -> dict[str, DeliveryMeter]:
         """Return the last meter of each destination."""
         return dict(self._known)
 
-    def forget(self, destination: str, meter: Meter) -> None:
+    def forget(self, destination: str, meter: DeliveryMeter) -> None:
         """End the series of a destination, unless another worker has begun there since."""
         if self._known[destination] is meter:
             del self._known[destination]
@@ -72,10 +72,10 @@ class Meters:
                 metric.remove_by_labels({"destination": destination})
 
 
-class Meter:
+class DeliveryMeter:
     """Counts the attempts of one worker."""
 
-    def __init__(self, meters: Meters, destination: str) -> None:
+    def __init__(self, meters: DeliveryMeters, destination: str) -> None:
         self._ended_as = cache(partial(meters.ended.labels, destination))
         self._late = meters.late.labels(destination)
         self._duration = meters.duration.labels(destination)
@@ -83,7 +83,7 @@ class Meter:
         for outcome in OUTCOMES:  # from 0 on, or the first of a kind would not show as an increase
             self._ended_as(outcome)
 
-    def count(self, ended: Sequence[Attempt], late: Sequence[Attempt]) -> None:
+    def count(self, ended: Sequence[AttemptResult], late: Sequence[AttemptResult]) -> None:
         """Count attempts that ended; those that came too late are among them."""
         for outcome, times in Counter([attempt.outcome for attempt in ended]).items():
             self._ended_as(outcome).inc(times)
@@ -100,7 +100,7 @@ class DeliveryMetrics:
     """Everything that one node measures of delivery."""
 
     def __init__(self, metrics: Metrics, database: Database, clock: Clock) -> None:
-        self.meters = Meters(metrics)
+        self.meters = DeliveryMeters(metrics)
         self.routed = metrics.counter(
             "tocsin_events_routed_total", "Events that this node turned into deliveries"
         )
@@ -111,7 +111,7 @@ class DeliveryMetrics:
         self._database_up = metrics.gauge(
             "tocsin_database_up", "Whether the database said how much waits"
         )
-        self._gauges = Gauges(metrics)
+        self._gauges = DeliveryGauges(metrics)
         self._database = database
         self._clock = clock
         metrics.read_by(self.read)

@@ -24,13 +24,13 @@ LEASE = timedelta(seconds=90)
 HEARTBEAT = LEASE / 6
 
 
-def queued(destination: str) -> str:
+def queue_topic(destination: str) -> str:
     """Return the topic of deliveries that were put on their way to a destination."""
     return f"queued:{destination}"
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedDelivery:
     """A delivery that is ours until `leased_until`, or for longer if that is extended."""
 
     id: str
@@ -53,10 +53,10 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class AttemptResult:
     """How one attempt ended, and what becomes of its delivery."""
 
-    claimed: Claimed
+    claimed: ClaimedDelivery
     state: str
     outcome: str
     verdict: Verdict
@@ -97,7 +97,7 @@ class DeliveryQueue(ABC):
         in_order: bool = False,
         early: bool = False,
         home: str = "",
-    ) -> list[Claimed]:
+    ) -> list[ClaimedDelivery]:
         """Return up to `most` due deliveries of a destination, the longest due first, now ours.
 
         With `in_order`, of each subject only the oldest that waits, none while another is under
@@ -107,15 +107,17 @@ class DeliveryQueue(ABC):
         """
 
     @abstractmethod
-    async def extend(self, claims: Sequence[Claimed], now: datetime) -> list[Claimed]:
+    async def extend(
+        self, claims: Sequence[ClaimedDelivery], now: datetime
+    ) -> list[ClaimedDelivery]:
         """Hold the leases for as long again, and return those that are not ours any more."""
 
     @abstractmethod
-    async def settle(self, ended: Sequence[Attempt]) -> list[Attempt]:
+    async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
         """Store how attempts ended, and return those that came too late: their lease was lost."""
 
     @abstractmethod
     async def release(
-        self, claims: Sequence[Claimed], now: datetime, *, begun: bool = False
+        self, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool = False
     ) -> None:
         """Give deliveries back, untried or `begun`; those whose lease was lost are left alone."""

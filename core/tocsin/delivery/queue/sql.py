@@ -17,10 +17,10 @@ from tocsin.delivery.queue.seam import (
     HEARTBEAT,
     LEASE,
     PENDING,
-    Attempt,
-    Claimed,
+    AttemptResult,
+    ClaimedDelivery,
     DeliveryQueue,
-    queued,
+    queue_topic,
 )
 from tocsin.delivery.queue.statements import (
     CLAIMS,
@@ -32,11 +32,11 @@ from tocsin.delivery.queue.statements import (
     SETTLE,
     TAKEN,
 )
-from tocsin.events import event_of, new_id
+from tocsin.events import new_id, parse_event_row
 from tocsin.model import Event
-from tocsin.store import Database, absent, announce, exclude_others
+from tocsin.store import Database, announce, find_absent_nodes, lock_exclusively
 from tocsin.store.batches import Row
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import deliveries, remote_objects
 
 _SOON = timedelta(seconds=2)
@@ -58,7 +58,7 @@ class SqlQueue(DeliveryQueue):
         rows = [_new_row(event, destination, now) for event, destination in wanted]
         OFFER.run(connection, rows)
         for destination in {row[2] for row in rows}:
-            announce(connection, queued(destination))
+            announce(connection, queue_topic(destination))
         return len(rows)
 
     async def claim(
@@ -70,7 +70,7 @@ class SqlQueue(DeliveryQueue):
         in_order: bool = False,
         early: bool = False,
         home: str = "",
-    ) -> list[Claimed]:
+    ) -> list[ClaimedDelivery]:
         """Return what is due, as the seam has it."""
         lease = _Lease(new_id("lease"), now + LEASE, self._holder, home)
         claim = self._database.write
@@ -78,16 +78,18 @@ class SqlQueue(DeliveryQueue):
             _claim, destination, most, now, lease=lease, in_order=in_order, early=early
         )
 
-    async def extend(self, claims: Sequence[Claimed], now: datetime) -> list[Claimed]:
+    async def extend(
+        self, claims: Sequence[ClaimedDelivery], now: datetime
+    ) -> list[ClaimedDelivery]:
         """Move `due_at` on, and return what was lost."""
         return await self._database.write(_extend, claims, now)
 
-    async def settle(self, ended: Sequence[Attempt]) -> list[Attempt]:
+    async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
         """Store the attempts, and return those that came too late."""
         return await self._database.write(_settle_all, ended)
 
     async def release(
-        self, claims: Sequence[Claimed], now: datetime, *, begun: bool = False
+        self, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool = False
     ) -> None:
         """Make what is still ours due at once."""
         await self._database.write(_release, claims, now, begun=begun)
@@ -124,9 +126,9 @@ def _claim(
     lease: _Lease,
     in_order: bool,
     early: bool,
-) -> list[Claimed]:
+) -> list[ClaimedDelivery]:
     if in_order:
-        exclude_others(connection, f"claims for {destination}")
+        lock_exclusively(connection, f"claims for {destination}")
     parameters = {"at_destination": destination, "most": most, "now": now}
     taking = {
         "lease_name": lease.name,
@@ -144,17 +146,17 @@ def _claim(
     rows = connection.execute(TAKEN, {"ids": ids, "at_home": lease.home}).mappings()
     by_id = sorted(rows, key=itemgetter("delivery_id"))
     if in_order:
-        by_id = _give_back_what_follows(connection, destination, by_id, now)
+        by_id = _release_followers(connection, destination, by_id, now)
     known = _known_objects(connection, destination, by_id, lease.home)
-    return [_claimed(row, lease, known, is_probe=early) for row in by_id]
+    return [_build_claimed(row, lease, known, is_probe=early) for row in by_id]
 
 
-def _give_back_what_follows(
+def _release_followers(
     connection: Connection, destination: str, rows: Sequence[RowMapping], now: datetime
 ) -> list[RowMapping]:
     """Return what does not wait for older deliveries of subjects that its event is related to."""
     ours, waits = list[RowMapping](), dict[str, datetime]()
-    in_front = _in_front(connection, destination, rows)
+    in_front = _find_predecessors(connection, destination, rows)
     for row in rows:
         before = [
             it
@@ -162,15 +164,15 @@ def _give_back_what_follows(
             if it["subject"] in row["related"] and it["id"] < row["delivery_id"]
         ]
         if before:
-            waits[row["delivery_id"]] = max(_free_at(it, now) for it in before)
+            waits[row["delivery_id"]] = max(_recheck_at(it, now) for it in before)
         else:
             ours.append(row)
     for id_, due_at in waits.items():
-        connection.execute(_given_back([id_], due_at))
+        connection.execute(_build_release([id_], due_at))
     return ours
 
 
-def _in_front(
+def _find_predecessors(
     connection: Connection, destination: str, rows: Sequence[RowMapping]
 ) -> Sequence[RowMapping]:
     subjects = sorted({subject for row in rows for subject in row["related"]})
@@ -180,7 +182,7 @@ def _in_front(
     return connection.execute(IN_FRONT, asked).mappings().all()
 
 
-def _free_at(row: RowMapping, now: datetime) -> datetime:
+def _recheck_at(row: RowMapping, now: datetime) -> datetime:
     """Return when to look again whether a delivery is there: not before it is tried again."""
     due_at: datetime = row["due_at"]
     return now + _SOON if row["lease"] is not None else max(due_at, now) + _SOON
@@ -197,11 +199,11 @@ def _known_objects(
     return {row["subject"]: row for row in connection.execute(RELATED, asked).mappings()}
 
 
-def _claimed(
+def _build_claimed(
     row: RowMapping, lease: _Lease, known: Mapping[str, RowMapping], *, is_probe: bool
-) -> Claimed:
-    event = event_of(row)
-    return Claimed(
+) -> ClaimedDelivery:
+    event = parse_event_row(row)
+    return ClaimedDelivery(
         id=row["delivery_id"],
         event=event,
         attempt=row["attempts"] + 1,
@@ -222,32 +224,34 @@ def _claimed(
     )
 
 
-def _held(connection: Connection, claims: Sequence[Claimed]) -> dict[str, RowMapping]:
+def _load_held(connection: Connection, claims: Sequence[ClaimedDelivery]) -> dict[str, RowMapping]:
     """Return the rows of those deliveries whose lease is still the one they were claimed with."""
     leases = {claimed.id: claimed.lease for claimed in claims}
     rows = connection.execute(LEASES, {"ids": list(leases)}).mappings()
     return {row["id"]: row for row in rows if row["lease"] == leases[row["id"]]}
 
 
-def _extend(connection: Connection, claims: Sequence[Claimed], now: datetime) -> list[Claimed]:
-    held = _held(connection, claims)
+def _extend(
+    connection: Connection, claims: Sequence[ClaimedDelivery], now: datetime
+) -> list[ClaimedDelivery]:
+    held = _load_held(connection, claims)
     if held:
         later = update(deliveries).where(deliveries.c.id.in_(held))
         connection.execute(later.values(due_at=now + LEASE, begun_by=now + HEARTBEAT))
     return [claimed for claimed in claims if claimed.id not in held]
 
 
-def _settle_all(connection: Connection, ended: Sequence[Attempt]) -> list[Attempt]:
-    held = _held(connection, [attempt.claimed for attempt in ended])
+def _settle_all(connection: Connection, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
+    held = _load_held(connection, [attempt.claimed for attempt in ended])
     valid = [attempt for attempt in ended if attempt.claimed.id in held]
     if valid:
-        SETTLE.run(connection, map(_settled, valid))
+        SETTLE.run(connection, map(_settlement_row, valid))
         LOG_ATTEMPT.run(connection, map(_attempt_row, valid))
-        _remember(connection, valid, held)
+        _store_remote_objects(connection, valid, held)
     return [attempt for attempt in ended if attempt.claimed.id not in held]
 
 
-def _settled(attempt: Attempt) -> Row:
+def _settlement_row(attempt: AttemptResult) -> Row:
     return (
         attempt.claimed.id,
         attempt.state,
@@ -263,7 +267,7 @@ def _settled(attempt: Attempt) -> Row:
     )
 
 
-def _attempt_row(attempt: Attempt) -> Row:
+def _attempt_row(attempt: AttemptResult) -> Row:
     return (
         attempt.claimed.id,
         attempt.claimed.attempt,
@@ -281,8 +285,8 @@ def _milliseconds(duration: timedelta) -> int:
     return max(0, min(duration // timedelta(milliseconds=1), 2**31 - 1))
 
 
-def _remember(
-    connection: Connection, ended: Sequence[Attempt], rows: Mapping[str, RowMapping]
+def _store_remote_objects(
+    connection: Connection, ended: Sequence[AttemptResult], rows: Mapping[str, RowMapping]
 ) -> None:
     """Keep what the receiver calls the object of a subject, for later events to update."""
     known = {}
@@ -300,7 +304,7 @@ def _remember(
             "event_id": attempt.claimed.event.id,
             "updated_at": attempt.ended_at,
         }
-        statement = insert_into(connection, remote_objects).values(**key, **values)
+        statement = build_insert(connection, remote_objects).values(**key, **values)
         # An event that is sent again does not bring back the object of its time
         is_newer = or_(
             remote_objects.c.event_id <= values["event_id"],
@@ -313,15 +317,15 @@ def _remember(
 
 
 def _release(
-    connection: Connection, claims: Sequence[Claimed], now: datetime, *, begun: bool
+    connection: Connection, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool
 ) -> None:
-    held = _held(connection, claims)
+    held = _load_held(connection, claims)
     if held:
-        statement = _given_back(list(held), now)
+        statement = _build_release(list(held), now)
         connection.execute(statement.values(begun_by=now) if begun else statement)
 
 
-def _given_back(ids: Sequence[str], due_at: datetime) -> Update:
+def _build_release(ids: Sequence[str], due_at: datetime) -> Update:
     """Return what makes deliveries due then, as if nobody had taken them."""
     free = {"lease": None, "holder": None, "begun_by": deliveries.c.begun_before}
     return update(deliveries).where(deliveries.c.id.in_(ids)).values(due_at=due_at, **free)
@@ -334,7 +338,7 @@ def _find_gone(connection: Connection, holder: int) -> frozenset[int]:
         .where(deliveries.c.lease.is_not(None), deliveries.c.holder != holder)
         .distinct()
     )
-    return frozenset(absent(connection, connection.scalars(others).all()))
+    return frozenset(find_absent_nodes(connection, connection.scalars(others).all()))
 
 
 def _take_over(connection: Connection, gone: frozenset[int], now: datetime) -> int:

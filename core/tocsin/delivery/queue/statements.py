@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from tocsin.delivery.queue.seam import PENDING
 from tocsin.delivery.queue.states import is_stored_as
-from tocsin.store.batches import Batch
+from tocsin.store.batches import BulkStatement
 from tocsin.store.tables import attempts, deliveries, events, remote_objects
 
 _other = deliveries.alias("other")
@@ -36,7 +36,7 @@ _is_behind = exists().where(
 )
 
 
-def _claiming(*, in_order: bool, early: bool) -> Update:
+def _build_claim(*, in_order: bool, early: bool) -> Update:
     is_due = deliveries.c.due_at <= bindparam("now")
     due = select(deliveries.c.id).where(
         deliveries.c.destination == bindparam("at_destination"),
@@ -61,7 +61,7 @@ def _claiming(*, in_order: bool, early: bool) -> Update:
 
 
 CLAIMS = {
-    (in_order, early): _claiming(in_order=in_order, early=early)
+    (in_order, early): _build_claim(in_order=in_order, early=early)
     for in_order in (False, True)
     for early in (False, True)
 }
@@ -109,7 +109,7 @@ IN_FRONT = (
     .order_by(deliveries.c.id)
 )
 """What is not delivered yet of other subjects."""
-OFFER = Batch(
+OFFER = BulkStatement(
     insert(deliveries),
     (
         "id",
@@ -123,7 +123,7 @@ OFFER = Batch(
         "created_at",
     ),
 )
-SETTLE = Batch(
+SETTLE = BulkStatement(
     update(deliveries)
     .where(deliveries.c.id == bindparam("at_id"))
     .values(
@@ -156,7 +156,7 @@ SETTLE = Batch(
         "to_finished_at",
     ),
 )
-LOG_ATTEMPT = Batch(
+LOG_ATTEMPT = BulkStatement(
     insert(attempts),
     (
         "delivery_id",

@@ -14,11 +14,13 @@ from tocsin.store.tables import deliveries
 _RESTING = (DEAD, PARKED)
 
 
-def _written(state: str) -> ColumnElement[str]:
+def _state_literal(state: str) -> ColumnElement[str]:
     return literal_column(f"'{state}'")
 
 
-IS_RESTING: ColumnElement[bool] = deliveries.c.state.in_([_written(state) for state in _RESTING])
+IS_RESTING: ColumnElement[bool] = deliveries.c.state.in_(
+    [_state_literal(state) for state in _RESTING]
+)
 """The condition that nothing is attempted until someone acts: dead, or parked."""
 
 
@@ -27,7 +29,7 @@ def is_stored_as(state: str, of: FromClause = deliveries) -> ColumnElement[bool]
 
     `of` is the table of deliveries under another name.
     """
-    is_it: ColumnElement[bool] = of.c.state == _written(state)
+    is_it: ColumnElement[bool] = of.c.state == _state_literal(state)
     if state not in _RESTING:
         return is_it
-    return of.c.state.in_([_written(resting) for resting in _RESTING]) & is_it
+    return of.c.state.in_([_state_literal(resting) for resting in _RESTING]) & is_it

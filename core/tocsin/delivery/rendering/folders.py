@@ -10,12 +10,12 @@ from jinja2 import Environment, FileSystemLoader, Template, TemplateSyntaxError
 
 from tocsin.sandbox import pause
 
-SHIPPED = "shipped/"
+SHIPPED_PREFIX = "shipped/"
 """Begins the name of a template that is looked for in plugins' folders alone."""
-LARGEST = 32 * 1024  # compiling more than that would hold up everything else
+MAX_TEMPLATE_SIZE = 32 * 1024  # compiling more than that would hold up everything else
 
 
-class Folders(FileSystemLoader):
+class TemplateLoader(FileSystemLoader):
     """Finds a template in the operator's folder, else in the first of plugins' that has it."""
 
     def __init__(self, paths: Sequence[Path], overrides: Path | None) -> None:
@@ -27,13 +27,13 @@ class Folders(FileSystemLoader):
         self, environment: Environment, template: str
     ) -> tuple[str, str, Callable[[], bool]]:
         """Return text and path; raises TemplateNotFound, or TemplateSyntaxError if it is large."""
-        if template.startswith(SHIPPED):
-            name = template.removeprefix(SHIPPED)
+        if template.startswith(SHIPPED_PREFIX):
+            name = template.removeprefix(SHIPPED_PREFIX)
             text, path, is_current = self._shipped.get_source(environment, name)
         else:
             text, path, is_current = super().get_source(environment, template)
-        if len(text) > LARGEST:
-            message = f"a template has {LARGEST // 1024} KiB at most"
+        if len(text) > MAX_TEMPLATE_SIZE:
+            message = f"a template has {MAX_TEMPLATE_SIZE // 1024} KiB at most"
             raise TemplateSyntaxError(message, 1, template, path)
         return text, path, is_current
 

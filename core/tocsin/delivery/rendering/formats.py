@@ -14,7 +14,7 @@ from tocsin.sandbox import spend, write_json
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class OutputFormat:
     """One format of templates: `<receiver>/<event>.<suffix>.j2`."""
 
     suffix: str
@@ -25,46 +25,48 @@ class Format:
     autoescape: bool = False
 
 
-def _as_json(value: Any) -> str:
-    return write_json(value, _no_value)
+def _write_json(value: Any) -> str:
+    return write_json(value, _reject_value)
 
 
-def _as_text(value: Any) -> str:
+def _write_text(value: Any) -> str:
     if isinstance(value, str):
         spend(len(value))
         return value
-    return "" if value is None else _as_json(value)
+    return "" if value is None else _write_json(value)
 
 
-def _no_value(value: object) -> None:
+def _reject_value(value: object) -> None:
     if isinstance(value, Undefined):
         str(value)  # raises what a strict undefined value has to say
     raise TypeError(f"{type(value).__name__} is not a value that JSON can hold")
 
 
-def _minified(text: bytes) -> bytes:
+def _minify(text: bytes) -> bytes:
     try:
         return orjson.dumps(orjson.loads(text))
     except orjson.JSONDecodeError as error:
         raise ValueError(f"the output is not JSON: {error}") from None
 
 
-def _as_it_is(text: bytes) -> bytes:
+def _pass_through(text: bytes) -> bytes:
     return text
 
 
-JSON = Format("json", _as_json, _minified)
-TEXT = Format("txt", _as_text, _as_it_is)
-HTML = Format("html", _as_text, _as_it_is, autoescape=True)
+JSON = OutputFormat("json", _write_json, _minify)
+TEXT = OutputFormat("txt", _write_text, _pass_through)
+HTML = OutputFormat("html", _write_text, _pass_through, autoescape=True)
 FORMATS = (JSON, TEXT, HTML)
 
 SHARED = "_shared"
 """The folder of templates that serve every receiver."""
-PLAIN_PARTS: Mapping[str, Format] = MappingProxyType({"body": JSON, "text": TEXT, "html": HTML})
+PLAIN_PARTS: Mapping[str, OutputFormat] = MappingProxyType(
+    {"body": JSON, "text": TEXT, "html": HTML}
+)
 """The parts whose templates have no name of a part in theirs."""
 
 
-def candidates(receiver: str, event_type: str, part: str) -> dict[str, Format]:
+def list_candidates(receiver: str, event_type: str, part: str) -> dict[str, OutputFormat]:
     """Return the templates that could render a part, each with its format, the best first."""
     if part in PLAIN_PARTS:
         form = PLAIN_PARTS[part]

@@ -16,8 +16,8 @@ from jinja2.runtime import Context
 
 from tocsin.clock import isoformat
 from tocsin.contracts import load_contract
-from tocsin.delivery.rendering.folders import Folders
-from tocsin.delivery.rendering.formats import FORMATS, Format, candidates
+from tocsin.delivery.rendering.folders import TemplateLoader
+from tocsin.delivery.rendering.formats import FORMATS, OutputFormat, list_candidates
 from tocsin.delivery.rendering.markdown import FILTERS
 from tocsin.errors import ConfigurationError, Misconfigured
 from tocsin.model import Contract, Event, EventType, Json
@@ -26,11 +26,11 @@ from tocsin.sandbox import Allowance, WritingEnvironment
 MAX_BYTES = 256 * 1024
 MAX_UNITS = 2_000_000
 MAX_SECONDS = 0.5
-_Found = tuple[Template, Format]
+_FoundTemplate = tuple[Template, OutputFormat]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class _Raw:
+class _RawVariable:
     """A variable as it was handed over."""
 
     def __init__(self, value: Json) -> None:
@@ -53,7 +53,7 @@ class _Context(Context):
     def resolve_or_missing(self, key: str) -> Any:
         # Only what a template asks for is made plain: most never look at the event's context
         value = super().resolve_or_missing(key)
-        return value.plain if isinstance(value, _Raw) else value
+        return value.plain if isinstance(value, _RawVariable) else value
 
 
 class _Environment(WritingEnvironment):
@@ -68,12 +68,12 @@ class Renderer:
 
     def __init__(self, paths: Sequence[Path], overrides: Path | None = None) -> None:
         self._paths = (*([overrides] if overrides else []), *paths)
-        self._folders = Folders(paths, overrides)
+        self._folders = TemplateLoader(paths, overrides)
         self._contracts: dict[str, Contract | Misconfigured | None] = {}
         self._environments = {each: self._environment(each) for each in FORMATS}
-        self._found: dict[tuple[str, EventType, str], _Found | Misconfigured] = {}
+        self._found: dict[tuple[str, EventType, str], _FoundTemplate | Misconfigured] = {}
 
-    def _environment(self, form: Format) -> _Environment:
+    def _environment(self, form: OutputFormat) -> _Environment:
         environment = _Environment(
             loader=self._folders,
             undefined=StrictUndefined,
@@ -95,14 +95,14 @@ class Renderer:
         template, form = self._template(receiver, event.event_type, part)
         variables = {
             **template.environment.globals,
-            "event": _Raw(_fields(event)),
-            "context": _Raw(event.context),
-            "contract": _Raw(self._tables(receiver)),
+            "event": _RawVariable(_event_fields(event)),
+            "context": _RawVariable(event.context),
+            "contract": _RawVariable(self._tables(receiver)),
         }
         try:
             with Allowance(MAX_UNITS, MAX_SECONDS):
                 context = template.new_context(variables, shared=True)
-                return form.finish(_at_most(MAX_BYTES, template.root_render_func(context)))
+                return form.finish(_join_bounded(MAX_BYTES, template.root_render_func(context)))
         except Exception as error:
             raise Misconfigured(self._explain(error, str(template.name))) from error
 
@@ -125,17 +125,17 @@ class Renderer:
         contract = self.contract(receiver)
         return {} if contract is None else contract.tables()
 
-    def _template(self, receiver: str, event_type: EventType, part: str) -> _Found:
+    def _template(self, receiver: str, event_type: EventType, part: str) -> _FoundTemplate:
         """Return the template of a part. What was found wrong with one is remembered as well."""
         key = receiver, event_type, part
         if key not in self._found:
-            self._found[key] = self._find(candidates(*key))
+            self._found[key] = self._find(list_candidates(*key))
         found = self._found[key]
         if isinstance(found, Misconfigured):
             raise Misconfigured(str(found))
         return found
 
-    def _find(self, names: Mapping[str, Format]) -> _Found | Misconfigured:
+    def _find(self, names: Mapping[str, OutputFormat]) -> _FoundTemplate | Misconfigured:
         for name, form in names.items():
             try:
                 return self._environments[form].get_template(name), form
@@ -163,7 +163,7 @@ class Renderer:
         return None
 
 
-def _at_most(size: int, pieces: Iterable[str]) -> bytes:
+def _join_bounded(size: int, pieces: Iterable[str]) -> bytes:
     kept, left = [], size
     for piece in pieces:
         left -= len(piece)
@@ -176,7 +176,7 @@ def _at_most(size: int, pieces: Iterable[str]) -> bytes:
     return output
 
 
-def _fields(event: Event) -> dict[str, Json]:
+def _event_fields(event: Event) -> dict[str, Json]:
     return {
         "id": event.id,
         "event_type": event.event_type,

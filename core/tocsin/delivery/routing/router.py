@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tocsin.clock import Clock
-from tocsin.delivery.queue.seam import DeliveryQueue, queued
-from tocsin.delivery.routing.routes import Routes, route
-from tocsin.events import EVENTS, Bells
+from tocsin.delivery.queue.seam import DeliveryQueue, queue_topic
+from tocsin.delivery.routing.routes import Routes, route_events
+from tocsin.events import EVENTS, Notifiers
 from tocsin.loops import run_forever
 from tocsin.metrics import Counter
 from tocsin.store import Database
@@ -24,7 +24,7 @@ class Router:
         queue: DeliveryQueue,
         database: Database,
         clock: Clock,
-        bells: Bells,
+        bells: Notifiers,
         routed: Counter,
     ) -> None:
         self._queue = queue
@@ -45,9 +45,9 @@ class Router:
     async def route_waiting(self) -> int:
         """Route what is waiting now, and return how many events that were."""
         routed, destinations = await self._database.write(
-            route, self._queue, self._routes, _BATCH, self._clock.now()
+            route_events, self._queue, self._routes, _BATCH, self._clock.now()
         )
         self._routed.inc(routed)
         for name in destinations:
-            self._bells[queued(name)].ring()
+            self._bells[queue_topic(name)].notify()
         return routed

@@ -16,26 +16,26 @@ from sqlalchemy import Connection, or_, select
 from tocsin.conditions import Condition
 from tocsin.delivery.destinations.records import (
     Destination,
-    Reason,
-    State,
+    DestinationState,
+    StopReason,
     load_destination,
 )
 from tocsin.delivery.queue.seam import DeliveryQueue
-from tocsin.events import mark_routed, unrouted
+from tocsin.events import load_unrouted, mark_routed
 from tocsin.hookspecs import Channel
 from tocsin.model import Event, EventType, Severity
 from tocsin.registry import ManagedBy
-from tocsin.store import exclude_others
+from tocsin.store import lock_exclusively
 from tocsin.store.tables import destinations
 
-_LONGEST = 0.25  # seconds
+_MAX_ROUTING_SECONDS = 0.25  # seconds
 _log = structlog.get_logger()
 
 _ROUTED = (
     select(destinations.c.name, destinations.c.revision)
     .where(
-        destinations.c.state != State.DELETED,
-        or_(destinations.c.reason.is_(None), destinations.c.reason != Reason.REMOVED),
+        destinations.c.state != DestinationState.DELETED,
+        or_(destinations.c.reason.is_(None), destinations.c.reason != StopReason.REMOVED),
     )
     .order_by(destinations.c.name)
 )
@@ -127,25 +127,27 @@ class Routes:
             yield known[1]
 
 
-def route(
+def route_events(
     connection: Connection, queue: DeliveryQueue, routes: Routes, most: int, now: datetime
 ) -> tuple[int, frozenset[str]]:
     """Turn the oldest unrouted events into deliveries.
 
     Returns how many events those were, and to which destinations they go.
     """
-    exclude_others(connection, "routing")  # or a later event could be offered before an earlier one
+    lock_exclusively(
+        connection, "routing"
+    )  # or a later event could be offered before an earlier one
     ways = routes.current(connection)
-    waiting = unrouted(connection, most, whole=any(to.when is not None for to in ways))
+    waiting = load_unrouted(connection, most, whole=any(to.when is not None for to in ways))
     if not waiting:
         return 0, frozenset()
-    judged, wanted = _judge(waiting, ways)
+    judged, wanted = _match_events(waiting, ways)
     queue.offer(connection, wanted, now)
     mark_routed(connection, judged)
     return len(judged), frozenset(destination for _, destination in wanted)
 
 
-def _judge(
+def _match_events(
     waiting: Sequence[Event], ways: Sequence[Route]
 ) -> tuple[list[Event], list[tuple[Event, str]]]:
     """Return as many events as there is time for, and where they go.
@@ -158,6 +160,6 @@ def _judge(
     for event in waiting:
         wanted += [(event, to.destination) for to in ways if to.takes(event)]
         judged.append(event)
-        if monotonic() - begin > _LONGEST:
+        if monotonic() - begin > _MAX_ROUTING_SECONDS:
             break
     return judged, wanted

@@ -11,13 +11,20 @@ from typing import Any
 import structlog
 
 from tocsin.delivery.health.breaker import Verdict
-from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING, Attempt, Claimed
+from tocsin.delivery.queue.seam import (
+    DEAD,
+    DELIVERED,
+    PARKED,
+    PENDING,
+    AttemptResult,
+    ClaimedDelivery,
+)
 from tocsin.delivery.rendering import Renderer
 from tocsin.errors import Broken, CredentialsRefused, Misconfigured, Refused, TryLater
 from tocsin.hookspecs import Channel
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Delivery, Receipt
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 RESPONSE_LIMIT = 16_384
 REASON_LIMIT = 1_000
@@ -31,7 +38,7 @@ GRACE = timedelta(seconds=5)
 _log = structlog.get_logger()
 
 
-class Attempts:
+class AttemptRunner:
     """Makes attempts at the deliveries of one channel."""
 
     def __init__(self, channel: Channel, renderer: Renderer) -> None:
@@ -39,7 +46,7 @@ class Attempts:
         self._renderer = renderer
         self._clock = channel.tools.clock
 
-    async def make(self, claimed: Claimed) -> Attempt:
+    async def make(self, claimed: ClaimedDelivery) -> AttemptResult:
         """Try once, and return how it ended, whatever the channel does."""
         started = self._clock.now()
         try:
@@ -53,13 +60,13 @@ class Attempts:
             started,
             state=DELIVERED,
             outcome=DELIVERED,
-            verdict=Verdict.WELL,
+            verdict=Verdict.HEALTHY,
             answer=receipt,
-            remote_id=receipt.remote_id and clean(str(receipt.remote_id), REMOTE_ID_LIMIT),
-            remote_url=_link(receipt.remote_url),
+            remote_id=receipt.remote_id and clean_text(str(receipt.remote_id), REMOTE_ID_LIMIT),
+            remote_url=_clean_link(receipt.remote_url),
         )
 
-    async def _deliver(self, claimed: Claimed) -> Receipt:
+    async def _deliver(self, claimed: ClaimedDelivery) -> Receipt:
         settings = self._channel.settings
         delivery = Delivery(
             id=claimed.id,
@@ -78,51 +85,53 @@ class Attempts:
             raise TypeError(f"it returned {receipt!r}, which is no receipt")
         return receipt
 
-    def _failed(self, claimed: Claimed, started: datetime, error: BaseException) -> Attempt:
+    def _failed(
+        self, claimed: ClaimedDelivery, started: datetime, error: BaseException
+    ) -> AttemptResult:
         outcome, verdict, reason = self._judge(claimed, error)
-        asked = _asked(error)
+        asked = _requested_delay(error)
         unsent = isinstance(error, TryLater) and error.unsent
         delay = self._delay(claimed, asked, error)
         return self._attempt(
             claimed,
             started,
-            state=_state(error, delay),
+            state=_delivery_state(error, delay),
             outcome=outcome,
             verdict=verdict,
             delay=delay,
             asked=asked,
             unsent=unsent,
-            reason=clean(reason, REASON_LIMIT),
+            reason=clean_text(reason, REASON_LIMIT),
             answer=error if isinstance(error, TryLater | Refused) else None,
         )
 
     def _attempt(
         self,
-        claimed: Claimed,
+        claimed: ClaimedDelivery,
         started: datetime,
         *,
         delay: timedelta | None = None,
         answer: Receipt | TryLater | Refused | None = None,
         **members: Any,
-    ) -> Attempt:
+    ) -> AttemptResult:
         now = self._clock.now()
-        return Attempt(
+        return AttemptResult(
             claimed=claimed,
             started_at=started,
             ended_at=now,
             due_at=now + (delay or timedelta(0)),
-            status=_status(answer.status) if answer else None,
-            response=_as_bytes(answer.response)[:RESPONSE_LIMIT] if answer else b"",
+            status=_clean_status(answer.status) if answer else None,
+            response=_response_bytes(answer.response)[:RESPONSE_LIMIT] if answer else b"",
             **members,
         )
 
-    def _judge(self, claimed: Claimed, error: BaseException) -> tuple[str, Verdict, str]:
+    def _judge(self, claimed: ClaimedDelivery, error: BaseException) -> tuple[str, Verdict, str]:
         """Return the attempt log's word for a failure, what it says of the receiver, and why."""
         match error:
             case Refused():
-                return *_refusal(error), str(error)
+                return *_refusal_verdict(error), str(error)
             case TryLater() | Broken():
-                return "later", _verdict(error), str(error)
+                return "later", _retry_verdict(error), str(error)
             case TimeoutError():
                 return "later", Verdict.FAILING, "the channel did not end in time"
             case _:
@@ -133,7 +142,7 @@ class Attempts:
                 return "failed", Verdict.FAILING, f"{type(error).__name__}: {error}"
 
     def _delay(
-        self, claimed: Claimed, asked: timedelta | None, error: BaseException
+        self, claimed: ClaimedDelivery, asked: timedelta | None, error: BaseException
     ) -> timedelta | None:
         """Return how long to wait before the next attempt; None where there shall be none.
 
@@ -154,19 +163,19 @@ class Attempts:
         return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, hides nothing
 
 
-def _verdict(error: TryLater | Broken) -> Verdict:
+def _retry_verdict(error: TryLater | Broken) -> Verdict:
     """Return what it says of the receiver that something is to be tried again."""
     match error:
         case TryLater(unsent=True):
             return Verdict.NOTHING
         case TryLater(partly=True):
-            return Verdict.WELL
+            return Verdict.HEALTHY
         case TryLater(throttled=True):
             return Verdict.THROTTLED
     return Verdict.FAILING
 
 
-def _refusal(error: Refused) -> tuple[str, Verdict]:
+def _refusal_verdict(error: Refused) -> tuple[str, Verdict]:
     if error.unwanted:
         return "refused", Verdict.UNWANTED
     if isinstance(error, CredentialsRefused):
@@ -175,31 +184,31 @@ def _refusal(error: Refused) -> tuple[str, Verdict]:
     return "misconfigured" if is_ours else "refused", Verdict.NOTHING
 
 
-def _asked(error: BaseException) -> timedelta | None:
+def _requested_delay(error: BaseException) -> timedelta | None:
     """Return the delay that the far side named, as far as it is believed."""
     asked = error.after if isinstance(error, TryLater) else None
     return min(asked, LONGEST_DELAY) if isinstance(asked, timedelta) else None
 
 
-def _state(error: BaseException, delay: timedelta | None) -> str:
+def _delivery_state(error: BaseException, delay: timedelta | None) -> str:
     if isinstance(error, Misconfigured) or (isinstance(error, Refused) and error.unwanted):
         return PARKED
     return DEAD if delay is None else PENDING
 
 
-def _status(status: Any) -> int | None:
+def _clean_status(status: Any) -> int | None:
     """Return the status of an answer; a plugin's mistake costs nothing."""
     is_one = isinstance(status, int) and 0 <= status < _LARGEST_STATUS
     return int(status) if is_one else None  # an `HTTPStatus` would be written as such
 
 
-def _link(url: object) -> str | None:
+def _clean_link(url: object) -> str | None:
     """Return a link that can be shown to be followed; anything else is none."""
     link = str(url)
     is_link = link.startswith(("https://", "http://")) and link.isprintable() and " " not in link
     return link if is_link and len(link) <= REMOTE_URL_LIMIT else None
 
 
-def _as_bytes(response: object) -> bytes:
+def _response_bytes(response: object) -> bytes:
     """Return what a channel kept of an answer; a plugin's mistake in its type costs nothing."""
     return response if isinstance(response, bytes) else str(response).encode(errors="replace")

@@ -10,14 +10,14 @@ import structlog
 
 from tocsin.clock import Clock
 from tocsin.delivery.destinations.records import TOPIC, Destination, load_destinations
-from tocsin.delivery.measuring.meters import Meters
-from tocsin.delivery.queue.seam import DeliveryQueue, queued
+from tocsin.delivery.measuring.meters import DeliveryMeters
+from tocsin.delivery.queue.seam import DeliveryQueue, queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Bells
+from tocsin.events import Notifiers
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
-from tocsin.registry import Live
+from tocsin.registry import LivePlugin
 from tocsin.store import Database
 
 _POLL = timedelta(seconds=1)
@@ -27,14 +27,14 @@ PATIENCE = timedelta(seconds=30)
 _log = structlog.get_logger()
 
 
-Make = Callable[[Destination], Awaitable[Live[Channel]]]
+Make = Callable[[Destination], Awaitable[LivePlugin[Channel]]]
 """Makes a destination's channel; raises whatever keeps it from being made."""
 
 
 class _Running:
     """One worker that runs, and how to end it."""
 
-    def __init__(self, revision: int, live: Live[Channel], worker: Worker) -> None:
+    def __init__(self, revision: int, live: LivePlugin[Channel], worker: Worker) -> None:
         self.revision = revision
         self._close = live.close
         self._worker = worker
@@ -51,7 +51,7 @@ class _Running:
         await self._close()
 
 
-class Fleet:
+class WorkerPool:
     """Starts, replaces and ends workers, following the destinations in the database."""
 
     def __init__(
@@ -62,8 +62,8 @@ class Fleet:
         queue: DeliveryQueue,
         database: Database,
         clock: Clock,
-        bells: Bells,
-        meters: Meters,
+        bells: Notifiers,
+        meters: DeliveryMeters,
     ) -> None:
         self._make = make
         self._renderer = renderer
@@ -120,14 +120,14 @@ class Fleet:
         self._absent.pop(destination.name, None)
         self._start(destination, live)
 
-    def _start(self, destination: Destination, live: Live[Channel]) -> None:
+    def _start(self, destination: Destination, live: LivePlugin[Channel]) -> None:
         worker = Worker(
             destination,
             live.plugin,
             renderer=self._renderer,
             queue=self._queue,
             database=self._database,
-            bell=self._bells[queued(destination.name)],
+            bell=self._bells[queue_topic(destination.name)],
             meter=self._meters.of(destination.name),
         )
         self._running[destination.name] = _Running(destination.revision, live, worker)

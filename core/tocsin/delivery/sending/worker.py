@@ -12,15 +12,21 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tocsin.delivery.destinations.records import Destination
-from tocsin.delivery.health.breaker import Patience, Standing, Verdict
-from tocsin.delivery.health.pacing import Admission
+from tocsin.delivery.health.breaker import HealthStatus, PausePolicy, Verdict
+from tocsin.delivery.health.pacing import DeliveryRateLimiter
 from tocsin.delivery.health.standings import record_verdicts
-from tocsin.delivery.measuring.meters import Meter
-from tocsin.delivery.queue.seam import HEARTBEAT, LEASE, Attempt, Claimed, DeliveryQueue
+from tocsin.delivery.measuring.meters import DeliveryMeter
+from tocsin.delivery.queue.seam import (
+    HEARTBEAT,
+    LEASE,
+    AttemptResult,
+    ClaimedDelivery,
+    DeliveryQueue,
+)
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.sending.attempting import GRACE, Attempts
-from tocsin.delivery.sending.reporting import report_attempts, report_change
-from tocsin.events import Bell
+from tocsin.delivery.sending.attempting import GRACE, AttemptRunner
+from tocsin.delivery.sending.reporting import log_attempts, log_transition
+from tocsin.events import Notifier
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
 from tocsin.store import Database
@@ -28,7 +34,7 @@ from tocsin.store import Database
 POLL = timedelta(seconds=1)
 AHEAD = 8  # times its concurrency, a worker claims at once
 LINGER = 0.01  # seconds that attempts wait to be stored with others
-_SAYS_NOTHING = (Verdict.WELL, Verdict.NOTHING)
+_SAYS_NOTHING = (Verdict.HEALTHY, Verdict.NOTHING)
 Result = TypeVar("Result")
 _log = structlog.get_logger()
 
@@ -44,34 +50,34 @@ class Worker:
         renderer: Renderer,
         queue: DeliveryQueue,
         database: Database,
-        bell: Bell,
-        meter: Meter,
+        bell: Notifier,
+        meter: DeliveryMeter,
     ) -> None:
         self.name = destination.name
         self.bell = bell
         self._meter = meter
-        self._admission = Admission(destination, channel, database)
+        self._admission = DeliveryRateLimiter(destination, channel, database)
         self._settings = channel.settings
         self._in_order = channel.ordered or channel.settings.ordered
         self._home = channel.home
-        self._attempts = Attempts(channel, renderer)
+        self._attempts = AttemptRunner(channel, renderer)
         self._queue = queue
         self._database = database
         self._clock = channel.tools.clock
         self._extended_at = self._clock.now()
-        self._under_way: dict[asyncio.Task[None], Claimed] = {}
+        self._under_way: dict[asyncio.Task[None], ClaimedDelivery] = {}
         self._leased_until: dict[str, datetime] = {}
         self._begun: set[str] = set()  # ids of deliveries of which an attempt is under way
-        self._ended: list[Attempt] = []
+        self._ended: list[AttemptResult] = []
         self._throttled = 0  # of those that ended
         self._is_ending = False
         self._unfinished: set[asyncio.Task[Any]] = set()
-        self._has_ended = Bell()
+        self._has_ended = Notifier()
         self._writing = asyncio.Lock()
         self._most: int = self._settings.concurrency * AHEAD
         self._slots = asyncio.Semaphore(self._settings.concurrency)
         self._longest = self._settings.timeout + GRACE
-        self._patience = Patience(
+        self._patience = PausePolicy(
             self._settings.pause_after,
             self._settings.pause_after_failures,
             self._settings.probe_interval,
@@ -142,14 +148,14 @@ class Worker:
         await self._admission.give_back(permit, len(claims))
         return len(claims)
 
-    def _begin(self, claims: Sequence[Claimed]) -> None:
+    def _begin(self, claims: Sequence[ClaimedDelivery]) -> None:
         for claimed in claims:
             self._leased_until[claimed.id] = claimed.leased_until
             task = asyncio.create_task(self._deliver(claimed))
             self._under_way[task] = claimed
             task.add_done_callback(self._leave)
 
-    async def _deliver(self, claimed: Claimed) -> None:
+    async def _deliver(self, claimed: ClaimedDelivery) -> None:
         async with self._slots:
             is_open = await self._is_open()
             now = self._clock.now()
@@ -162,7 +168,7 @@ class Worker:
             attempt = await self._attempts.make(claimed)
         self._throttled += attempt.verdict is Verdict.THROTTLED
         self._ended.append(attempt)
-        self._has_ended.ring()
+        self._has_ended.notify()
 
     async def _is_open(self) -> bool:
         """Return whether attempts may begin; while the database is away, wait for it."""
@@ -178,7 +184,7 @@ class Worker:
         if not task.cancelled():
             self._begun.discard(claimed.id)
         if self._has_room:
-            self.bell.ring()
+            self.bell.notify()
         if not task.cancelled() and (error := task.exception()) is not None:
             facts = {"destination": self.name, "id": claimed.id}
             _log.warning("not attempted; due when its lease ends", **facts, reason=str(error))
@@ -205,17 +211,17 @@ class Worker:
                 return
             late = await self._queue.settle(ended)
             self._meter.count(ended, late)
-            report_attempts(self.name, ended, late)
+            log_attempts(self.name, ended, late)
             try:
                 await self._record_verdicts(ended)
             finally:
                 del self._ended[: len(ended)]
                 self._throttled -= sum(it.verdict is Verdict.THROTTLED for it in ended)
-        self.bell.ring()
+        self.bell.notify()
 
-    async def _record_verdicts(self, ended: Sequence[Attempt]) -> None:
+    async def _record_verdicts(self, ended: Sequence[AttemptResult]) -> None:
         destination = self._admission.destination
-        is_well = destination.standing == Standing()
+        is_well = destination.standing == HealthStatus()
         if is_well and all(attempt.verdict in _SAYS_NOTHING for attempt in ended):
             return
         change = await self._database.write(
@@ -223,8 +229,8 @@ class Worker:
         )
         if change is not None:
             self._admission.destination = change.after
-            report_change(change)
-            self.bell.ring()
+            log_transition(change)
+            self.bell.notify()
 
     async def finish(self, at_most: timedelta) -> None:
         """Let attempts end, but not for ever; store how they ended, and give back the rest."""
@@ -241,7 +247,7 @@ class Worker:
         finally:
             await self._give_back(list(given_up.values()))
 
-    async def _give_back(self, claims: Sequence[Claimed]) -> None:
+    async def _give_back(self, claims: Sequence[ClaimedDelivery]) -> None:
         """Give back what was given up; what was begun may have arrived all the same."""
         for begun in (True, False):
             those = [claimed for claimed in claims if (claimed.id in self._begun) is begun]

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, RowMapping, func, insert, literal_column, or_
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.errors import TocsinError
 from tocsin.events import new_id
-from tocsin.incidents.coverage.ledger import Counts
+from tocsin.incidents.coverage.ledger import ReadCounts
 from tocsin.model import Window
 from tocsin.store import announce
 from tocsin.store.tables import backfills
@@ -31,7 +31,7 @@ class BackfillState(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Origin(StrEnum):
+class BackfillOrigin(StrEnum):
     """Why there is a backfill."""
 
     OPERATOR = "operator"
@@ -40,7 +40,7 @@ class Origin(StrEnum):
     """The stretch could not be read when its time came."""
 
 
-class Ended(TocsinError):  # noqa: N818 - a state, not a mistake
+class BackfillEnded(TocsinError):  # noqa: N818 - a state, not a mistake
     """The backfill does not run any more."""
 
 
@@ -61,7 +61,7 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BackfillProgress:
     """How far a backfill is in each stream."""
 
     at: dict[str, Mapping[str, Any]]
@@ -77,11 +77,11 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
+class BackfillAdvance:
     """What one page of a backfill came to."""
 
-    progress: Progress
-    counts: Counts
+    progress: BackfillProgress
+    counts: ReadCounts
     reached: datetime | None
     """Up to when everything was read; None where what is read does not tell."""
 
@@ -92,7 +92,7 @@ def create_backfill(
     window: Window,
     *,
     alert: bool,
-    origin: Origin,
+    origin: BackfillOrigin,
     by: str,
     now: datetime,
 ) -> dict[str, Any]:
@@ -117,10 +117,10 @@ def create_backfill(
     }
     connection.execute(insert(backfills).values(row))
     announce(connection, BACKFILLS)
-    return represent(row)
+    return represent_backfill(row)
 
 
-def next_backfill(
+def load_next_backfill(
     connection: Connection, provider: str, now: datetime, current: datetime | None
 ) -> Backfill | None:
     """Return the oldest backfill of a provider that is due, None where there is none.
@@ -145,7 +145,7 @@ def next_backfill(
 
 
 def advance_backfill(
-    connection: Connection, backfill: Backfill, done: Advance, now: datetime
+    connection: Connection, backfill: Backfill, done: BackfillAdvance, now: datetime
 ) -> None:
     """Note that a page was stored; raises Ended where the backfill was ended meanwhile."""
     added = {"pages": 1, **asdict(done.counts)}
@@ -156,7 +156,7 @@ def advance_backfill(
     _update(connection, backfill.id, values)
 
 
-def put_off_backfill(
+def postpone_backfill(
     connection: Connection,
     backfill: Backfill,
     reason: str,
@@ -198,14 +198,14 @@ def end_backfill(
 def _update(connection: Connection, backfill_id: str, values: Mapping[str, Any]) -> None:
     running = update(backfills).where(backfills.c.id == backfill_id, _IS_RUNNING)
     if connection.execute(running.values(dict(values))).rowcount != 1:
-        raise Ended(f"the backfill {backfill_id} was ended")
+        raise BackfillEnded(f"the backfill {backfill_id} was ended")
 
 
 def load_backfill(connection: Connection, backfill_id: str) -> dict[str, Any] | None:
     """Return a backfill as it is shown, None where there is none of this id."""
     query = select(backfills).where(backfills.c.id == backfill_id)
     row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else represent(row)
+    return None if row is None else represent_backfill(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +232,10 @@ def list_backfills(
     found = connection.execute(page).mappings().all()
     following = found[limit - 1]["id"] if len(found) > limit else None
     total = connection.scalars(count).one()
-    return BackfillPage([represent(row) for row in found[:limit]], total, following)
+    return BackfillPage([represent_backfill(row) for row in found[:limit]], total, following)
 
 
-def represent(row: RowMapping | Mapping[str, Any]) -> dict[str, Any]:
+def represent_backfill(row: RowMapping | Mapping[str, Any]) -> dict[str, Any]:
     """Return a backfill as it is shown."""
     names = ("id", "provider", "origin", "alert", "state", "pages", "records", "new", "changed")
     moments = ("created_at", "updated_at", "finished_at", "reached")

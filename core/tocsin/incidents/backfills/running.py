@@ -14,37 +14,37 @@ from tocsin.clock import isoformat
 from tocsin.errors import Misconfigured, Refused, TryLater
 from tocsin.hookspecs import Capability
 from tocsin.incidents.backfills.records import (
-    Advance,
     Backfill,
+    BackfillAdvance,
+    BackfillEnded,
+    BackfillProgress,
     BackfillState,
-    Ended,
-    Progress,
     advance_backfill,
     end_backfill,
-    next_backfill,
-    put_off_backfill,
+    load_next_backfill,
+    postpone_backfill,
     shorten_backfill,
 )
-from tocsin.incidents.coverage.positions import StreamKey, Superseded, load_covered_until
-from tocsin.incidents.storing.intake import Stored, store_received
-from tocsin.incidents.syncing.failures import failure_of
-from tocsin.incidents.syncing.writing import Writer
+from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey, load_covered_until
+from tocsin.incidents.storing.intake import StoreResult, store_received
+from tocsin.incidents.syncing.failures import classify_failure
+from tocsin.incidents.syncing.writing import IncidentWriter
 from tocsin.loops import was_cancelled
 from tocsin.model import Page, Window
 
 RETRIES = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
 """The wait after each failure in a row; after the last one a backfill has failed."""
-LATE = timedelta(minutes=1)
+DEFAULT_LATENESS = timedelta(minutes=1)
 """What is not asked for by time is written so long after it happened, at most."""
-UNTIL_MENDED = timedelta(hours=1)
+MISCONFIGURED_PAUSE = timedelta(hours=1)
 """The wait where the configuration is wrong or the credentials are: often would lock them out."""
 _log = structlog.get_logger()
 
 
-class Backfiller:
+class BackfillRunner:
     """Does the backfills of one provider, one after the other."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: IncidentWriter) -> None:
         self._writer = writer
         self._provider = writer.provider
         self._database = writer.database
@@ -58,11 +58,11 @@ class Backfiller:
         Of what is due, one page at least is read.
         """
         while backfill := await self._database.read(
-            next_backfill, self._writer.name, self._clock.now(), self.current
+            load_next_backfill, self._writer.name, self._clock.now(), self.current
         ):
             try:
                 await self._try(backfill, until)
-            except Superseded as error:
+            except ReaderSuperseded as error:
                 _log.info("a backfill is left to another node", reason=str(error))
                 return
             if self._is_time(until):
@@ -77,14 +77,14 @@ class Backfiller:
             return
         try:
             is_done = await self._read(backfill, until)
-        except Ended:
+        except BackfillEnded:
             return
-        except Superseded:
+        except ReaderSuperseded:
             raise
         except Exception as error:
             if was_cancelled():
                 raise
-            with suppress(Ended):
+            with suppress(BackfillEnded):
                 await self._put_off(backfill, error)
         else:
             if is_done:
@@ -92,7 +92,7 @@ class Backfiller:
 
     async def _read(self, backfill: Backfill, until: datetime | None) -> bool:
         """Return whether every stream was read to the end of the window."""
-        progress, window = Progress.of(backfill), await self._narrow(backfill)
+        progress, window = BackfillProgress.of(backfill), await self._narrow(backfill)
         for stream in self._provider.streams():
             if stream not in progress.done and window.start < window.end:
                 reading = self._provider.backfill(stream, progress.at.get(stream), window)
@@ -119,7 +119,7 @@ class Backfiller:
 
     @property
     def _lateness(self) -> timedelta:
-        late: timedelta = getattr(self._provider.settings, "overlap", LATE)
+        late: timedelta = getattr(self._provider.settings, "overlap", DEFAULT_LATENESS)
         return late
 
     async def _store_all(
@@ -127,7 +127,7 @@ class Backfiller:
         backfill: Backfill,
         stream: str,
         reading: AsyncGenerator[Page, None],
-        progress: Progress,
+        progress: BackfillProgress,
         until: datetime | None,
     ) -> bool:
         """Return whether the stream was read to its end, rather than until it was time."""
@@ -139,22 +139,24 @@ class Backfiller:
                     return False
         return True
 
-    async def _store(self, backfill: Backfill, stream: str, page: Page, progress: Progress) -> None:
+    async def _store(
+        self, backfill: Backfill, stream: str, page: Page, progress: BackfillProgress
+    ) -> None:
         key = StreamKey(backfill.provider, stream)
         policy = replace(self._writer.policy, quiet=not backfill.alert)
 
-        def store(connection: Connection, now: datetime) -> Stored:
+        def store(connection: Connection, now: datetime) -> StoreResult:
             stored = store_received(connection, key, page, policy=policy, now=now, past=True)
-            done = Advance(progress, stored.counts, _reached(page))
+            done = BackfillAdvance(progress, stored.counts, _find_reached(page))
             advance_backfill(connection, backfill, done, now)
             return stored
 
         await self._writer.write(store)
 
     async def _put_off(self, backfill: Backfill, error: Exception) -> None:
-        failure, now = failure_of(error), self._clock.now()
+        failure, now = classify_failure(error), self._clock.now()
         if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the past
-            failures, pause = backfill.failures, UNTIL_MENDED
+            failures, pause = backfill.failures, MISCONFIGURED_PAUSE
         elif isinstance(error, Refused) or backfill.failures >= len(RETRIES):
             await self._end(backfill, BackfillState.FAILED, failure.reason)
             return
@@ -164,7 +166,7 @@ class Backfiller:
             pause = max(pause, error.after)
         due_at = now + pause
         await self._database.write(
-            put_off_backfill, backfill, failure.reason, failures=failures, due_at=due_at, now=now
+            postpone_backfill, backfill, failure.reason, failures=failures, due_at=due_at, now=now
         )
         facts = {"provider": backfill.provider, "backfill": backfill.id, "reason": failure.reason}
         _log.warning("a backfill goes on later", **facts, again_at=isoformat(due_at))
@@ -179,6 +181,6 @@ class Backfiller:
         getattr(_log, level)(f"a backfill has {state}", **facts)
 
 
-def _reached(page: Page) -> datetime | None:
+def _find_reached(page: Page) -> datetime | None:
     ends = [covered.end for covered in page.covered if isinstance(covered.end, datetime)]
     return max(ends, default=None)

@@ -19,18 +19,18 @@ T = TypeVar("T")
 U = TypeVar("U")
 Span = tuple[Any, Any]
 """Its start and its end, as numbers or as moments."""
-Stretch = tuple[Any, Any, T]
+TaggedSpan = tuple[Any, Any, T]
 """Its start, its end, and what it holds."""
 _START = itemgetter(0)
 _MICROSECOND = timedelta(microseconds=1)
 _c = coverage.c
 
 
-def subtract(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
+def subtract_spans(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     """Return what of the spans lies in none of the others: in order, apart, none empty."""
-    taken = merge(others)
+    taken = merge_spans(others)
     left: list[Span] = []
-    for start, end in merge(spans):
+    for start, end in merge_spans(spans):
         place = start
         for other_start, other_end in taken:
             if other_end <= place or other_start >= end:
@@ -43,7 +43,7 @@ def subtract(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     return left
 
 
-def merge(spans: Iterable[Span]) -> list[Span]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Return the same stretches in order, each as long as it gets; those of no length vanish."""
     merged: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
@@ -54,12 +54,12 @@ def merge(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def overlapping(
-    stretches: Iterable[Stretch[T]], others: Iterable[Stretch[U]]
+def iter_overlaps(
+    stretches: Iterable[TaggedSpan[T]], others: Iterable[TaggedSpan[U]]
 ) -> Iterator[tuple[T, list[U]]]:
     """Yield what each stretch holds, the earliest first, with what those hold that overlap it."""
     coming = deque(sorted(others, key=_START))
-    near: list[Stretch[U]] = []
+    near: list[TaggedSpan[U]] = []
     for start, end, held in sorted(stretches, key=_START):
         while coming and coming[0][0] < end:
             near.append(coming.popleft())
@@ -75,7 +75,7 @@ class Loss:
     lost_at: datetime
 
 
-def losses(
+def list_losses(
     connection: Connection, provider: str, streams: Sequence[str], since: datetime
 ) -> list[Loss]:
     """Return what of these streams was lost after `since` and not read since, by its start."""
@@ -89,12 +89,12 @@ def losses(
     )
     rows = connection.execute(lost).mappings().all()
     return [
-        Loss(Window(_moment(start), _moment(end)), row["finished_at"])
-        for row, (start, end) in still_lost(connection, rows)
+        Loss(Window(_to_datetime(start), _to_datetime(end)), row["finished_at"])
+        for row, (start, end) in iter_still_lost(connection, rows)
     ]
 
 
-def still_lost(
+def iter_still_lost(
     connection: Connection, lost: Iterable[RowMapping]
 ) -> Iterator[tuple[RowMapping, Span]]:
     """Yield what of each row of time that was lost was not read since, by its start and end."""
@@ -102,13 +102,13 @@ def still_lost(
     for row in lost:
         by_source[row["provider"], row["stream"], row["source"]].append(row)
     for source, rows in by_source.items():
-        read = connection.execute(_read_since(source, rows)).mappings().all()
-        for row, around in overlapping(map(_stretch, rows), map(_stretch, read)):
-            later = [_span(it) for it in around if it["id"] > row["id"]]
-            yield from ((row, span) for span in subtract([_span(row)], later))
+        read = connection.execute(_select_read_since(source, rows)).mappings().all()
+        for row, around in iter_overlaps(map(_tag_span, rows), map(_tag_span, read)):
+            later = [_get_span(it) for it in around if it["id"] > row["id"]]
+            yield from ((row, span) for span in subtract_spans([_get_span(row)], later))
 
 
-def _read_since(source: Sequence[str], lost: Sequence[RowMapping]) -> Select[Any]:
+def _select_read_since(source: Sequence[str], lost: Sequence[RowMapping]) -> Select[Any]:
     provider, stream, name = source
     return select(_c.id, _c.start, _c.end).where(
         _c.provider == provider,
@@ -122,13 +122,13 @@ def _read_since(source: Sequence[str], lost: Sequence[RowMapping]) -> Select[Any
     )
 
 
-def _span(row: RowMapping) -> Span:
+def _get_span(row: RowMapping) -> Span:
     return row["start"], row["end"]
 
 
-def _stretch(row: RowMapping) -> Stretch[RowMapping]:
+def _tag_span(row: RowMapping) -> TaggedSpan[RowMapping]:
     return row["start"], row["end"], row
 
 
-def _moment(number: int) -> datetime:
+def _to_datetime(number: int) -> datetime:
     return EPOCH + number * _MICROSECOND

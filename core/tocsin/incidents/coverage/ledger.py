@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.model import Covered
 from tocsin.store.tables import EPOCH, coverage
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 READ = "read"
 LOST = "lost"
@@ -26,7 +26,7 @@ REASON = 1_000
 ROW_SPAN = timedelta(hours=1)
 # What reads the past writes rows between those of what reads on
 _LOOKED_AT = 5
-_ALIKE = ("unit", "outcome", "reason", "past")
+_IDENTICAL_COLUMNS = ("unit", "outcome", "reason", "past")
 
 _latest = (
     select(coverage)
@@ -41,7 +41,7 @@ _latest = (
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ReadCounts:
     """What one page brought."""
 
     records: int = 0
@@ -51,52 +51,54 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ReadFailure:
     """Why a stream could not be read."""
 
     outcome: str
     reason: str
 
 
-def open_row(
+def record_interval(
     connection: Connection, key: StreamKey, stretch: Covered, now: datetime, *, past: bool = False
 ) -> int:
     """Return the id of the row that this stretch belongs to, made or made longer for it."""
-    row = _row(key, stretch, _outcome(stretch), past=past)
+    row = _build_row(key, stretch, _choose_outcome(stretch), past=past)
     return _extend(connection, row, now) or _insert(connection, row, now)
 
 
-def _outcome(stretch: Covered) -> str:
+def _choose_outcome(stretch: Covered) -> str:
     if stretch.lost is not None:
         return LOST
     return READ if stretch.passed_over is None else PASSED_OVER
 
 
-def _row(key: StreamKey, stretch: Covered, outcome: str, *, past: bool = False) -> dict[str, Any]:
+def _build_row(
+    key: StreamKey, stretch: Covered, outcome: str, *, past: bool = False
+) -> dict[str, Any]:
     return {
         "provider": key.provider,
         "stream": key.stream,
-        "source": clean(stretch.source, SOURCE),
+        "source": clean_text(stretch.source, SOURCE),
         "unit": "bytes" if isinstance(stretch.start, int) else "time",
         "outcome": outcome,
-        "reason": clean(stretch.lost or stretch.passed_over, REASON),
+        "reason": clean_text(stretch.lost or stretch.passed_over, REASON),
         "past": past,
-        "start": _number(stretch.start),
-        "end": _number(stretch.end),
+        "start": _to_number(stretch.start),
+        "end": _to_number(stretch.end),
     }
 
 
 def record_failure(
     connection: Connection,
     key: StreamKey,
-    failure: Failure,
+    failure: ReadFailure,
     now: datetime,
     *,
     goes_on: bool,
 ) -> int:
     """Note that a stream could not be read; one that `goes_on` makes its row longer."""
     stretch = Covered(source=key.stream, start=now, end=now, lost=failure.reason)
-    row = _row(key, stretch, failure.outcome)
+    row = _build_row(key, stretch, failure.outcome)
     extended = _extend(connection, row, now, adjacent=False) if goes_on else None
     return extended or _insert(connection, row, now)
 
@@ -107,7 +109,8 @@ def _extend(
     """Make a late row longer and return its id, or None where this continues none of them."""
     latest = connection.execute(_latest, row).mappings().all()
     found = next(
-        (it for it in _since_a_loss(latest) if _continues(it, row, now, adjacent=adjacent)), None
+        (it for it in _iter_extendable_rows(latest) if _continues(it, row, now, adjacent=adjacent)),
+        None,
     )
     if found is None:
         return None
@@ -124,7 +127,7 @@ def _extend(
     return int(found["id"])
 
 
-def _since_a_loss(latest: Sequence[RowMapping]) -> Iterator[RowMapping]:
+def _iter_extendable_rows(latest: Sequence[RowMapping]) -> Iterator[RowMapping]:
     """Yield the rows that may grow, the latest first: none from before something was lost.
 
     So what was read since a loss is in rows with greater ids, and known from what was before.
@@ -140,20 +143,20 @@ def _since_a_loss(latest: Sequence[RowMapping]) -> Iterator[RowMapping]:
 def _continues(
     latest: RowMapping, row: Mapping[str, Any], now: datetime, *, adjacent: bool
 ) -> bool:
-    same_hour = timedelta(0) <= now - latest["started_at"] and _hour(now) == _hour(
+    same_hour = timedelta(0) <= now - latest["started_at"] and _get_hour(now) == _get_hour(
         latest["started_at"]
     )
     # What is pushed covers moments alone, of which a row holds the latest
     are_moments = _is_moment(latest) and _is_moment(row)
     fits = not adjacent or are_moments or latest["end"] == row["start"]
-    return same_hour and fits and all(latest[it] == row[it] for it in _ALIKE)
+    return same_hour and fits and all(latest[it] == row[it] for it in _IDENTICAL_COLUMNS)
 
 
 def _is_moment(row: Mapping[Any, Any]) -> bool:
     return bool(row["unit"] == "time" and row["start"] == row["end"])
 
 
-def _hour(moment: datetime) -> int:
+def _get_hour(moment: datetime) -> int:
     return (moment - EPOCH) // ROW_SPAN
 
 
@@ -165,7 +168,7 @@ def _insert(connection: Connection, row: Mapping[str, Any], now: datetime) -> in
     return int(key[0]) if key else 0
 
 
-def add_counts(connection: Connection, row: int, counts: Counts) -> None:
+def add_counts(connection: Connection, row: int, counts: ReadCounts) -> None:
     """Add what a page brought to the row that covers it."""
     connection.execute(
         update(coverage)
@@ -179,5 +182,5 @@ def add_counts(connection: Connection, row: int, counts: Counts) -> None:
     )
 
 
-def _number(point: datetime | int) -> int:
+def _to_number(point: datetime | int) -> int:
     return point if isinstance(point, int) else (point - EPOCH) // timedelta(microseconds=1)

@@ -15,30 +15,30 @@ _SHOWN = 200
 
 def list_coverage(connection: Connection, provider: str | None, limit: int) -> list[dict[str, Any]]:
     """Return the newest rows of the ledger, the newest first."""
-    rows = connection.execute(_newest(coverage, provider, limit))
-    return [_stretch(row) for row in rows]
+    rows = connection.execute(_select_newest(coverage, provider, limit))
+    return [_represent_interval(row) for row in rows]
 
 
 def list_quarantine(
     connection: Connection, provider: str | None, limit: int
 ) -> list[dict[str, Any]]:
     """Return the newest records that were kept aside, the newest first."""
-    rows = connection.execute(_newest(quarantine, provider, limit))
-    return [_record(row) for row in rows]
+    rows = connection.execute(_select_newest(quarantine, provider, limit))
+    return [_represent_record(row) for row in rows]
 
 
-def _newest(table: Table, provider: str | None, limit: int) -> Select[Any]:
+def _select_newest(table: Table, provider: str | None, limit: int) -> Select[Any]:
     query = select(table).order_by(table.c.id.desc()).limit(limit)
     return query if provider is None else query.where(table.c.provider == provider)
 
 
-def _stretch(row: Row[Any]) -> dict[str, Any]:
+def _represent_interval(row: Row[Any]) -> dict[str, Any]:
     return {
         "provider": row.provider,
         "stream": row.stream,
         "source": row.source,
-        "from": _point(row.start, row.unit),
-        "to": _point(row.end, row.unit),
+        "from": _represent_point(row.start, row.unit),
+        "to": _represent_point(row.end, row.unit),
         "outcome": row.outcome,
         "reason": row.reason,
         "pages": row.pages,
@@ -51,11 +51,11 @@ def _stretch(row: Row[Any]) -> dict[str, Any]:
     }
 
 
-def _point(number: int, unit: str) -> str | int:
+def _represent_point(number: int, unit: str) -> str | int:
     return number if unit == "bytes" else isoformat(EPOCH + timedelta(microseconds=number))
 
 
-def _record(row: Row[Any]) -> dict[str, Any]:
+def _represent_record(row: Row[Any]) -> dict[str, Any]:
     return {
         "provider": row.provider,
         "source": row.source,

@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, case, func, literal, select, update
 
 from tocsin.errors import TocsinError
-from tocsin.store.conflicts import insert_into
-from tocsin.store.tables import Moment, stream_positions
+from tocsin.store.conflicts import build_insert
+from tocsin.store.tables import Timestamp, stream_positions
 
 
-class Superseded(TocsinError):  # noqa: N818 - a state, not a mistake
+class ReaderSuperseded(TocsinError):  # noqa: N818 - a state, not a mistake
     """Someone else has read on from the same position; what this reader holds is stale."""
 
 
@@ -30,7 +30,7 @@ class StreamKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class StreamPosition:
     """A provider's own position, None before the first page, and how often it has moved."""
 
     value: Mapping[str, Any] | None
@@ -39,7 +39,7 @@ class Position:
     """False until a read has once come to its end, over however many attempts."""
 
 
-def load_position(connection: Connection, key: StreamKey) -> Position:
+def load_position(connection: Connection, key: StreamKey) -> StreamPosition:
     """Return where to go on reading."""
     table = stream_positions.c
     row = connection.execute(
@@ -48,11 +48,11 @@ def load_position(connection: Connection, key: StreamKey) -> Position:
         )
     ).first()
     if row is None:
-        return Position(None, 0, first_read_done=False)
-    return Position(row.position, row.revision, first_read_done=row.first_read_done)
+        return StreamPosition(None, 0, first_read_done=False)
+    return StreamPosition(row.position, row.revision, first_read_done=row.first_read_done)
 
 
-def advance(
+def advance_position(
     connection: Connection,
     key: StreamKey,
     revision: int,
@@ -72,22 +72,22 @@ def advance(
         update(table)
         .where(table.c.provider == key.provider, table.c.stream == key.stream)
         .where(table.c.revision == revision)
-        .values(**moved, covered_until=_later(covered_until))
+        .values(**moved, covered_until=_choose_later(covered_until))
     )
     if result.rowcount == 0 and revision == 0:
         first = {"provider": key.provider, "stream": key.stream, "first_read_done": False, **moved}
         first["covered_until"] = covered_until
-        statement = insert_into(connection, table).values(first)
+        statement = build_insert(connection, table).values(first)
         result = connection.execute(statement.on_conflict_do_nothing())
     if result.rowcount != 1:
-        raise Superseded(f"{key} was read on by another node")
+        raise ReaderSuperseded(f"{key} was read on by another node")
 
 
-def _later(moment: datetime | None) -> ColumnElement[datetime | None]:
+def _choose_later(moment: datetime | None) -> ColumnElement[datetime | None]:
     known = stream_positions.c.covered_until
     if moment is None:
         return known
-    new = literal(moment, Moment)
+    new = literal(moment, Timestamp)
     return case((known > new, known), else_=new)
 
 
@@ -99,17 +99,17 @@ def load_covered_until(connection: Connection, provider: str) -> datetime | None
     return earliest
 
 
-def read_until(connection: Connection) -> dict[str, datetime]:
+def load_read_until(connection: Connection) -> dict[str, datetime]:
     """Return up to when all of each provider's streams were read, of those that tell by time."""
     table = stream_positions.c
     ends = select(table.provider, func.min(table.covered_until)).group_by(table.provider)
     return {provider: end for provider, end in connection.execute(ends) if end is not None}
 
 
-def end_first_read(connection: Connection, key: StreamKey, now: datetime) -> None:
+def mark_first_read_done(connection: Connection, key: StreamKey, now: datetime) -> None:
     """Note that the stream was read to its end once, whatever that brought."""
     row = {"provider": key.provider, "stream": key.stream, "revision": 0, "updated_at": now}
-    statement = insert_into(connection, stream_positions)
+    statement = build_insert(connection, stream_positions)
     connection.execute(
         statement.values(**row, position=None, first_read_done=True).on_conflict_do_update(
             index_elements=["provider", "stream"], set_={"first_read_done": True}

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tocsin.events import new_id
-from tocsin.incidents.representation import represent
+from tocsin.incidents.representation import represent_incident
 from tocsin.model import Entity, Event, EventType, Severity
 
 ALERTED = "alerted"
@@ -28,7 +28,7 @@ class AlertPolicy:
     """How long after it was new an incident is read again, in order; nothing where it is not."""
 
 
-def judge(severity: str, before: str | None, policy: AlertPolicy) -> str:
+def judge_alert(severity: str, before: str | None, policy: AlertPolicy) -> str:
     """Return what is to be said of an incident's alert, given what was said before, if anything.
 
     An incident is alerted once: when it is first stored at Medium or above or, where the
@@ -42,11 +42,11 @@ def judge(severity: str, before: str | None, policy: AlertPolicy) -> str:
     return before
 
 
-def alert_event(
+def build_alert_event(
     incident: Mapping[str, Any], entities: Iterable[Entity], policy: AlertPolicy, now: datetime
 ) -> Event:
     """Return the `incident-alert` of an incident, given as its columns."""
-    context = represent(
+    context = represent_incident(
         incident,
         [{"kind": entity.kind.value, "value": entity.value} for entity in entities],
         public_url=policy.public_url,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tocsin.model import Alert, Entity, Incident
-from tocsin.store.text import clean, clean_identifier
+from tocsin.store.text import clean_identifier, clean_text
 
 TITLE = 1_000
 DESCRIPTION = 65_536
@@ -21,7 +21,7 @@ ENTITY_BYTES = 2_000
 
 
 def _clean_entity(entity: Entity) -> Entity:
-    value = clean(entity.value, ENTITY_BYTES)
+    value = clean_text(entity.value, ENTITY_BYTES)
     if value is entity.value:
         return entity
     return Entity(entity.kind, value.encode()[:ENTITY_BYTES].decode("utf-8", "ignore"))
@@ -37,7 +37,7 @@ def _clean_alert(alert: Alert) -> Alert:
     return replace(
         alert,
         external_id=clean_identifier(alert.external_id, ALERT_IDENTIFIER),
-        title=clean(alert.title, TITLE),
+        title=clean_text(alert.title, TITLE),
     )
 
 
@@ -46,14 +46,14 @@ def clean_incident(incident: Incident) -> Incident:
     return replace(
         incident,
         external_id=clean_identifier(incident.external_id, IDENTIFIER),
-        external_number=clean(incident.external_number, WORD),
-        title=clean(incident.title, TITLE) or "(no title)",
-        description=clean(incident.description, DESCRIPTION),
-        raw_severity=clean(incident.raw_severity, WORD),
-        raw_status=clean(incident.raw_status, WORD),
+        external_number=clean_text(incident.external_number, WORD),
+        title=clean_text(incident.title, TITLE) or "(no title)",
+        description=clean_text(incident.description, DESCRIPTION),
+        raw_severity=clean_text(incident.raw_severity, WORD),
+        raw_status=clean_text(incident.raw_status, WORD),
         merged_into=incident.merged_into and clean_identifier(incident.merged_into, IDENTIFIER),
-        source_url=clean(incident.source_url, ADDRESS),
-        techniques=tuple(clean(name, WORD) for name in incident.techniques[:TECHNIQUES]),
+        source_url=clean_text(incident.source_url, ADDRESS),
+        techniques=tuple(clean_text(name, WORD) for name in incident.techniques[:TECHNIQUES]),
         entities=clean_entities(incident.entities),
         alerts=tuple(map(_clean_alert, incident.alerts)),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from tocsin.incidents.storing.bounds import ENTITIES
-from tocsin.incidents.storing.folding import columns, updated_columns
+from tocsin.incidents.storing.folding import build_columns, merge_columns
 from tocsin.model import Alert, Entity, EntityKind, Incident
 from tocsin.store.tables import incident_alerts, incident_entities, incidents
 
@@ -69,7 +69,7 @@ def _compare(
     return Draft(
         incident,
         row,
-        values=columns(incident) if row is None else updated_columns(row, incident),
+        values=build_columns(incident) if row is None else merge_columns(row, incident),
         known_entities=list(entities),
         entities=new_entities[: ENTITIES - len(entities)],
         alerts=[alert for name, alert in unique.items() if name not in alerts],

@@ -11,16 +11,16 @@ from tocsin.incidents.storing.bounds import clean_incident
 from tocsin.model import Incident
 
 
-def fold(page: Iterable[Incident]) -> dict[str, Incident]:
+def fold_versions(page: Iterable[Incident]) -> dict[str, Incident]:
     """Return one incident per `external_id`, made of all its versions in a page."""
     folded: dict[str, Incident] = {}
     for version in map(clean_incident, page):
         known = folded.get(version.external_id)
-        folded[version.external_id] = version if known is None else combine(known, version)
+        folded[version.external_id] = version if known is None else combine_versions(known, version)
     return folded
 
 
-def combine(known: Incident, version: Incident) -> Incident:
+def combine_versions(known: Incident, version: Incident) -> Incident:
     """Return one incident of two versions: the newest words, all entities and alerts."""
     newest = known if is_older(version.changed_at, known.changed_at) else version
     return replace(
@@ -37,7 +37,7 @@ def is_older(version: datetime | None, known: datetime | None) -> bool:
     return version is not None and known is not None and version < known
 
 
-def columns(incident: Incident) -> dict[str, Any]:
+def build_columns(incident: Incident) -> dict[str, Any]:
     """Return what the table `incidents` keeps of a version."""
     return {
         "external_number": incident.external_number,
@@ -56,10 +56,14 @@ def columns(incident: Incident) -> dict[str, Any]:
     }
 
 
-def updated_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, Any]:
+def merge_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, Any]:
     """Return the columns once `version` is merged into what is stored."""
-    kept = {name: stored[name] for name in columns(version)}
-    latest = kept if is_older(version.changed_at, stored["source_changed_at"]) else columns(version)
+    kept = {name: stored[name] for name in build_columns(version)}
+    latest = (
+        kept
+        if is_older(version.changed_at, stored["source_changed_at"])
+        else build_columns(version)
+    )
     return {
         **latest,
         "source_changed_at": latest["source_changed_at"] or stored["source_changed_at"],

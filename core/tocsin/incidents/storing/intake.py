@@ -9,16 +9,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, insert, update
 
-from tocsin.events import emit
+from tocsin.events import emit_events
 from tocsin.incidents.coverage import ledger
-from tocsin.incidents.coverage.positions import StreamKey, advance
-from tocsin.incidents.storing.alerting import ALERTED, AlertPolicy, alert_event, judge
+from tocsin.incidents.coverage.positions import StreamKey, advance_position
+from tocsin.incidents.storing.alerting import ALERTED, AlertPolicy, build_alert_event, judge_alert
 from tocsin.incidents.storing.drafts import IDENTITY, Draft, make_drafts
-from tocsin.incidents.storing.folding import fold
-from tocsin.incidents.storing.rereads import schedule_rereads
-from tocsin.incidents.storing.screening import screen
+from tocsin.incidents.storing.folding import fold_versions
+from tocsin.incidents.storing.rereads import schedule_refreshes
+from tocsin.incidents.storing.screening import reject_invalid
 from tocsin.model import Covered, Event, Page, Received
-from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot
+from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
 from tocsin.store.tables import (
     incident_alerts,
     incident_entities,
@@ -26,14 +26,14 @@ from tocsin.store.tables import (
     incidents,
     quarantine,
 )
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoreResult:
     """What storing came to."""
 
-    counts: ledger.Counts
+    counts: ledger.ReadCounts
     events: int
 
 
@@ -45,13 +45,13 @@ def store_page(
     revision: int,
     policy: AlertPolicy,
     now: datetime,
-) -> Stored:
+) -> StoreResult:
     """Store a page read at `revision` of its stream's position, and return what it brought.
 
     Raises Superseded where another node has read on from there.
     """
-    until = _covered_until(page)
-    advance(connection, key, revision, page.next_position, covered_until=until, now=now)
+    until = _find_covered_until(page)
+    advance_position(connection, key, revision, page.next_position, covered_until=until, now=now)
     return store_received(connection, key, page, policy=policy, now=now)
 
 
@@ -63,33 +63,33 @@ def store_received(
     policy: AlertPolicy,
     now: datetime,
     past: bool = False,
-) -> Stored:
+) -> StoreResult:
     """Store what came from a SIEM, and return what it brought.
 
     An incident that cannot be kept is kept aside, as a record that could not be read is. Where
     it does not say what of the SIEM it accounts for, it accounts for this moment. `past` says that
     a backfill brought it.
     """
-    received = screen(key.stream, received)
-    drafts = make_drafts(connection, key.provider, fold(received.incidents))
+    received = reject_invalid(key.stream, received)
+    drafts = make_drafts(connection, key.provider, fold_versions(received.incidents))
     new = [draft for draft in drafts if draft.stored is None]
     changed = [draft for draft in drafts if draft.changed]
-    counts = ledger.Counts(received.records, len(new), len(changed), len(received.rejected))
-    row = _cover(connection, key, received, counts, now, past=past)
-    _complete(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
-    events = _alert([*new, *changed], policy, now)
+    counts = ledger.ReadCounts(received.records, len(new), len(changed), len(received.rejected))
+    row = _record_coverage(connection, key, received, counts, now, past=past)
+    _number_drafts(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
+    events = _judge_alerts([*new, *changed], policy, now)
     _insert(connection, incidents, [draft.values for draft in new])
     _update(connection, [draft.values for draft in changed])
-    _insert(connection, incident_entities, _rows(new + changed, _entity_rows))
-    _insert(connection, incident_techniques, _rows(new + changed, _technique_rows))
-    _insert(connection, incident_alerts, _rows(new + changed, _alert_rows))
+    _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
+    _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
+    _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
     _insert(connection, quarantine, _rejected_rows(key, received, now))
     if after := policy.reread_after:
         young = [it.incident.external_id for it in new if not past or _is_young(it, after, now)]
         names = list(dict.fromkeys((*young, *received.incomplete)))
-        schedule_rereads(connection, key.provider, names, after[0], now)
-    emit(connection, events)
-    return Stored(counts, len(events))
+        schedule_refreshes(connection, key.provider, names, after[0], now)
+    emit_events(connection, events)
+    return StoreResult(counts, len(events))
 
 
 def _is_young(draft: Draft, after: Sequence[timedelta], now: datetime) -> bool:
@@ -98,27 +98,27 @@ def _is_young(draft: Draft, after: Sequence[timedelta], now: datetime) -> bool:
     return (incident.changed_at or incident.occurred_at) > now - after[-1]
 
 
-def _covered_until(page: Page) -> datetime | None:
+def _find_covered_until(page: Page) -> datetime | None:
     """Return up to when the page was read, None where it covers no time."""
     read = (it for it in page.covered if it.lost is None and it.passed_over is None)
     ends = (it.end for it in read if isinstance(it.end, datetime) and it.end != it.start)
     return max(ends, default=None)
 
 
-def _cover(
+def _record_coverage(
     connection: Connection,
     key: StreamKey,
     received: Received,
-    counts: ledger.Counts,
+    counts: ledger.ReadCounts,
     now: datetime,
     *,
     past: bool,
 ) -> int | None:
     """Return the ledger's row of what was received, None where there is nothing to account for."""
     stretches = received.covered
-    if not stretches and counts != ledger.Counts():
+    if not stretches and counts != ledger.ReadCounts():
         stretches = (Covered(source=key.stream, start=now, end=now),)
-    rows = [ledger.open_row(connection, key, it, now, past=past) for it in stretches]
+    rows = [ledger.record_interval(connection, key, it, now, past=past) for it in stretches]
     read = [row for row, stretch in zip(rows, stretches, strict=True) if stretch.lost is None]
     row = next(iter(read or rows), None)
     if row is not None:
@@ -126,7 +126,7 @@ def _cover(
     return row
 
 
-def _complete(
+def _number_drafts(
     connection: Connection,
     new: Sequence[Draft],
     changed: Sequence[Draft],
@@ -150,20 +150,20 @@ def _complete(
 
 
 def _allot(connection: Connection, name: str, count: int) -> Iterable[int]:
-    return allot(connection, name, count) if count else ()
+    return allot_numbers(connection, name, count) if count else ()
 
 
-def _alert(drafts: Iterable[Draft], policy: AlertPolicy, now: datetime) -> list[Event]:
+def _judge_alerts(drafts: Iterable[Draft], policy: AlertPolicy, now: datetime) -> list[Event]:
     """Note each draft's alert outcome, and return the events of those that are alerted now."""
     events = []
     for draft in drafts:
         before = draft.stored["alert_outcome"] if draft.stored else None
-        outcome = judge(draft.values["severity"], before, policy)
+        outcome = judge_alert(draft.values["severity"], before, policy)
         draft.values["alert_outcome"] = outcome
         if outcome == ALERTED != before:
             entities = [*draft.known_entities, *draft.entities]
             columns = {**(draft.stored or {}), **draft.values}
-            events.append(alert_event(columns, entities, policy, now))
+            events.append(build_alert_event(columns, entities, policy, now))
     return events
 
 
@@ -187,7 +187,7 @@ def _update(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         connection.execute(statement, parameters)
 
 
-def _rows(
+def _build_rows(
     drafts: Iterable[Draft], make: Callable[[Draft], Iterator[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     return [row for draft in drafts for row in make(draft)]
@@ -222,9 +222,9 @@ def _rejected_rows(key: StreamKey, received: Received, now: datetime) -> list[di
         {
             "provider": key.provider,
             "stream": key.stream,
-            "source": clean(record.source, ledger.SOURCE),
-            "location": clean(record.location, ledger.REASON),
-            "reason": clean(record.reason, ledger.REASON),
+            "source": clean_text(record.source, ledger.SOURCE),
+            "location": clean_text(record.location, ledger.REASON),
+            "reason": clean_text(record.reason, ledger.REASON),
             "content": record.content[:16_384],
             "created_at": now,
         }

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, select, update
 
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import rereads
 
 
 @dataclass(frozen=True, slots=True)
-class Reread:
+class DueRefresh:
     """An incident that is due to be read again; `step` counts how often it was."""
 
     external_id: str
@@ -21,7 +21,7 @@ class Reread:
     created_at: datetime
 
 
-def schedule_rereads(
+def schedule_refreshes(
     connection: Connection,
     provider: str,
     external_ids: Sequence[str],
@@ -40,27 +40,29 @@ def schedule_rereads(
         for external_id in external_ids
     ]
     if rows:
-        connection.execute(insert_into(connection, rereads).on_conflict_do_nothing(), rows)
+        connection.execute(build_insert(connection, rereads).on_conflict_do_nothing(), rows)
 
 
-def due_rereads(connection: Connection, provider: str, most: int, now: datetime) -> list[Reread]:
+def load_due_refreshes(
+    connection: Connection, provider: str, most: int, now: datetime
+) -> list[DueRefresh]:
     """Return what is due, the longest due first."""
     columns = rereads.c.external_id, rereads.c.step, rereads.c.created_at
     due = select(*columns).where(rereads.c.provider == provider, rereads.c.due_at <= now)
     rows = connection.execute(due.order_by(rereads.c.due_at).limit(most))
-    return [Reread(*row) for row in rows]
+    return [DueRefresh(*row) for row in rows]
 
 
-def put_off_reread(
-    connection: Connection, provider: str, reread: Reread, *, due_at: datetime
+def postpone_refresh(
+    connection: Connection, provider: str, reread: DueRefresh, *, due_at: datetime
 ) -> None:
     """Have an incident that could not be read again read later."""
     one = (rereads.c.provider == provider, rereads.c.external_id == reread.external_id)
     connection.execute(update(rereads).where(*one).values(due_at=due_at))
 
 
-def end_reread(
-    connection: Connection, provider: str, reread: Reread, after: Sequence[timedelta]
+def complete_refresh(
+    connection: Connection, provider: str, reread: DueRefresh, after: Sequence[timedelta]
 ) -> None:
     """Note that an incident was read again: it is due next as `after` has it, or done with.
 

@@ -23,13 +23,13 @@ _TEXTS = ("external_id", "title", "description")
 _OPTIONAL_TEXTS = ("external_number", "raw_severity", "raw_status", "merged_into", "source_url")
 
 
-def screen(source: str, received: _Received) -> _Received:
+def reject_invalid(source: str, received: _Received) -> _Received:
     """Return what was received, with the incidents that cannot be kept among the rejected."""
     kept: list[Incident] = []
     rejected: list[Rejected] = []
     for place, incident in enumerate(received.incidents, 1):
         try:
-            _check(incident)
+            _check_types(incident)
         except ValueError as error:
             rejected.append(_reject(source, place, incident, str(error)))
         else:
@@ -48,7 +48,7 @@ def _reject(source: str, place: int, incident: Any, reason: str) -> Rejected:
     )
 
 
-def _check(incident: Incident) -> None:
+def _check_types(incident: Incident) -> None:
     """Raise ValueError for what types would not let through, if plugins were held to them."""
     _require(incident, Incident, "the incident")
     _require_members(incident, str, _TEXTS)
@@ -59,12 +59,12 @@ def _check(incident: Incident) -> None:
     _require_moment(incident.occurred_at, "occurred_at")
     if incident.changed_at is not None:
         _require_moment(incident.changed_at, "changed_at")
-    for technique in _several(incident.techniques, "techniques"):
+    for technique in _require_sequence(incident.techniques, "techniques"):
         _require(technique, str, "a technique")
-    for entity in _several(incident.entities, "entities"):
+    for entity in _require_sequence(incident.entities, "entities"):
         _require(entity, Entity, "an entity")
         _require(entity.kind, EntityKind, "an entity's kind")
-    for alert in _several(incident.alerts, "alerts"):
+    for alert in _require_sequence(incident.alerts, "alerts"):
         _require(alert, Alert, "an alert")
         _require_members(alert, str, ("external_id", "title"))
         _require(alert.severity, Severity, "an alert's severity")
@@ -86,6 +86,6 @@ def _require_moment(value: object, what: str) -> None:
         raise ValueError(f"{what} is {value!r:.100}, not a time with its zone")
 
 
-def _several(values: Any, what: str) -> Iterable[Any]:
+def _require_sequence(values: Any, what: str) -> Iterable[Any]:
     _require(values, tuple | list, what)
     return values  # type: ignore[no-any-return]

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from tocsin.errors import CredentialsRefused, TryLater
 
-LONGEST = timedelta(minutes=15)
-MOST_POLLS_MISSED = 20
+LONGEST_PAUSE = timedelta(minutes=15)
+MAX_MISSED_POLLS = 20
 """A provider that keeps failing is asked again after so many of its polls, or the pause above."""
 FIRST_AFTER_REFUSED = timedelta(minutes=1)
 LONGEST_AFTER_REFUSED = timedelta(hours=1)
@@ -16,7 +16,7 @@ LONGEST_AFTER_REFUSED = timedelta(hours=1)
 _MOST_DOUBLINGS = 16
 
 
-def pause_after(
+def compute_pause(
     errors: Sequence[BaseException], failures: int, poll: timedelta, *, jitter: float = 0.0
 ) -> timedelta:
     """Return the pause after a round that met these errors, the `failures`-th in a row.
@@ -27,7 +27,7 @@ def pause_after(
     """
     if not errors:
         return poll
-    first, longest = poll, max(poll, min(poll * MOST_POLLS_MISSED, LONGEST))
+    first, longest = poll, max(poll, min(poll * MAX_MISSED_POLLS, LONGEST_PAUSE))
     if any(isinstance(error, CredentialsRefused) for error in errors):
         first, longest = max(poll, FIRST_AFTER_REFUSED), max(poll, LONGEST_AFTER_REFUSED)
     asked = [error.after for error in errors if isinstance(error, TryLater) and error.after]

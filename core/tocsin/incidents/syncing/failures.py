@@ -6,22 +6,22 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from tocsin.errors import Broken, CredentialsRefused, Refused, TocsinError, TryLater
-from tocsin.incidents.coverage.ledger import Failure
-from tocsin.incidents.coverage.positions import StreamKey, Superseded
+from tocsin.incidents.coverage.ledger import ReadFailure
+from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey
 
 SUPERSEDED = "superseded"
 _BUG = "failed"
 _log = structlog.get_logger()
 
 
-def failure_of(error: BaseException) -> Failure:
+def classify_failure(error: BaseException) -> ReadFailure:
     """Return the outcome and the reason of a read that this error stopped."""
     words = str(getattr(error, "orig", None) or error)
     reason = words if isinstance(error, TocsinError) else f"{type(error).__name__}: {words}"
-    return Failure(_outcome(error), reason)
+    return ReadFailure(_choose_outcome(error), reason)
 
 
-def _outcome(error: BaseException) -> str:
+def _choose_outcome(error: BaseException) -> str:
     match error:
         case TryLater() | OSError() | DBAPIError():  # the latter two: something of ours is away
             return "later"
@@ -31,13 +31,13 @@ def _outcome(error: BaseException) -> str:
             return "credentials-refused"
         case Refused():
             return "refused"
-        case Superseded():
+        case ReaderSuperseded():
             return SUPERSEDED
         case _:
             return _BUG
 
 
-def report_failure(key: StreamKey, failure: Failure, error: BaseException) -> None:
+def log_failure(key: StreamKey, failure: ReadFailure, error: BaseException) -> None:
     """Log that a stream could not be read; with the traceback where that is somebody's bug."""
     _log.warning(
         "a stream could not be read",

@@ -12,27 +12,34 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.clock import Clock
 from tocsin.hookspecs import Provider
-from tocsin.incidents.coverage.positions import Superseded
-from tocsin.incidents.syncing.lease import LEASE, RENEWAL, Lease, release, renew, take
+from tocsin.incidents.coverage.positions import ReaderSuperseded
+from tocsin.incidents.syncing.lease import (
+    LEASE_DURATION,
+    RENEWAL_INTERVAL,
+    ProviderLease,
+    acquire_lease,
+    release_lease,
+    renew_lease,
+)
 from tocsin.store import Database
 
-TAKEN_UP = timedelta(seconds=2)
+TAKEOVER_INTERVAL = timedelta(seconds=2)
 """How soon after its node is gone a provider is read by another."""
 _log = structlog.get_logger()
 
 
 @asynccontextmanager
-async def hold(
+async def hold_lease(
     provider: Provider, database: Database, clock: Clock, node: int
-) -> AsyncIterator[Lease]:
+) -> AsyncIterator[ProviderLease]:
     """Wait for the provider's lease, return it, and give it back at the end.
 
     Whoever holds it is cancelled when it is lost, and Superseded raised.
     """
-    lease = await _wait_for(provider, database, clock, node)
+    lease = await _wait_for_lease(provider, database, clock, node)
     holder = asyncio.current_task()
     assert holder is not None  # noqa: S101 - a coroutine runs in a task
-    keeping = asyncio.create_task(_keep(lease, database, clock))
+    keeping = asyncio.create_task(_keep_lease(lease, database, clock))
     lost = False
 
     def end(_: asyncio.Task[None]) -> None:
@@ -46,7 +53,7 @@ async def hold(
         yield lease
     except BaseException:  # what was under way may make an error of its own of the cancellation
         if lost and holder.uncancel() == 0:
-            raise Superseded(f"{lease.provider}: another node reads it now") from None
+            raise ReaderSuperseded(f"{lease.provider}: another node reads it now") from None
         raise
     finally:
         keeping.remove_done_callback(end)
@@ -54,26 +61,28 @@ async def hold(
         with suppress(asyncio.CancelledError):
             await keeping
         with suppress(SQLAlchemyError, OSError):  # it runs out by itself
-            await database.write(release, lease)
+            await database.write(release_lease, lease)
 
 
-async def _wait_for(provider: Provider, database: Database, clock: Clock, node: int) -> Lease:
+async def _wait_for_lease(
+    provider: Provider, database: Database, clock: Clock, node: int
+) -> ProviderLease:
     settings, name = provider.settings, provider.tools.name
     while True:
-        lease = await database.write(take, name, settings, node, clock.now())
+        lease = await database.write(acquire_lease, name, settings, node, clock.now())
         if lease is not None:
             return lease
-        await clock.sleep(TAKEN_UP)
+        await clock.sleep(TAKEOVER_INTERVAL)
 
 
-async def _keep(lease: Lease, database: Database, clock: Clock) -> None:
+async def _keep_lease(lease: ProviderLease, database: Database, clock: Clock) -> None:
     """Return when the lease is lost: another has it, or the database was away for too long."""
     renewed_at = clock.now()
-    while clock.now() - renewed_at < LEASE - RENEWAL:
-        await clock.sleep(RENEWAL)
+    while clock.now() - renewed_at < LEASE_DURATION - RENEWAL_INTERVAL:
+        await clock.sleep(RENEWAL_INTERVAL)
         now = clock.now()
         try:
-            if not await database.write(renew, lease, now):
+            if not await database.write(renew_lease, lease, now):
                 return
             renewed_at = now
         except (SQLAlchemyError, OSError) as error:

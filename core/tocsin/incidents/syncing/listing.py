@@ -11,11 +11,11 @@ from sqlalchemy import Connection, select
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.hookspecs import Capability, Provider
-from tocsin.incidents.syncing.standings import load_standings
-from tocsin.registry import Absent, Configuration
+from tocsin.incidents.syncing.standings import load_statuses
+from tocsin.registry import AbsentPlugin, Configuration
 from tocsin.store.tables import stream_positions
 
-STATES = ("healthy", "failing", "waiting", "pushed", "absent", "removed")
+PROVIDER_STATES = ("healthy", "failing", "waiting", "pushed", "absent", "removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class ProviderFacts:
         return Capability.PUSH in self.capabilities
 
 
-def facts_of(configuration: Configuration, absent: Iterable[Absent]) -> list[ProviderFacts]:
+def describe_providers(
+    configuration: Configuration, absent: Iterable[AbsentPlugin]
+) -> list[ProviderFacts]:
     """Return what is configured, in the order of the file, and what of it is absent."""
     reasons = {left_out.name: left_out.reason for left_out in absent}
     return [
@@ -56,12 +58,15 @@ def list_providers(
     connection: Connection, configured: Sequence[ProviderFacts], now: datetime
 ) -> list[dict[str, Any]]:
     """Return the configured providers, and those that are not any more but were read."""
-    standings, streams = load_standings(connection, now), _streams(connection)
+    standings, streams = load_statuses(connection, now), _load_streams(connection)
     names = {facts.name for facts in configured}
     gone = [(name, standing) for name, standing in standings.items() if name not in names]
     return [
-        *(_shown(it, standings.get(it.name), streams.get(it.name, ())) for it in configured),
-        *(_removed(name, standing, streams.get(name, ())) for name, standing in gone),
+        *(
+            _represent_configured(it, standings.get(it.name), streams.get(it.name, ()))
+            for it in configured
+        ),
+        *(_represent_removed(name, standing, streams.get(name, ())) for name, standing in gone),
     ]
 
 
@@ -78,7 +83,7 @@ _NEVER_READ: Mapping[str, Any] = {
 }
 
 
-def _shown(
+def _represent_configured(
     facts: ProviderFacts, standing: Mapping[str, Any] | None, streams: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     known = {**_NEVER_READ, "state": "waiting", **(standing or {}), "plugin": facts.plugin}
@@ -86,16 +91,16 @@ def _shown(
         known |= {"state": "absent", "reason": facts.absent, "outcome": None, "next_read_at": None}
     elif facts.is_pushed and standing is None:
         known["state"] = "pushed"
-    return _ordered(facts.name, known, sorted(facts.capabilities), streams)
+    return _arrange(facts.name, known, sorted(facts.capabilities), streams)
 
 
-def _removed(
+def _represent_removed(
     name: str, standing: Mapping[str, Any], streams: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    return _ordered(name, {**standing, "state": "removed"}, [], streams)
+    return _arrange(name, {**standing, "state": "removed"}, [], streams)
 
 
-def _ordered(
+def _arrange(
     name: str,
     known: Mapping[str, Any],
     capabilities: Sequence[str],
@@ -111,7 +116,7 @@ def _ordered(
     }
 
 
-def _streams(connection: Connection) -> dict[str, list[dict[str, Any]]]:
+def _load_streams(connection: Connection) -> dict[str, list[dict[str, Any]]]:
     table = stream_positions.c
     found: dict[str, list[dict[str, Any]]] = {}
     rows = select(table.provider, table.stream, table.updated_at, table.covered_until)

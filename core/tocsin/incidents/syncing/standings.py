@@ -10,28 +10,28 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, func, literal, select, update
 
 from tocsin.clock import isoformat_or_none
-from tocsin.incidents.coverage.ledger import Failure
-from tocsin.incidents.syncing.lease import Lease
-from tocsin.store.tables import Moment, providers
+from tocsin.incidents.coverage.ledger import ReadFailure
+from tocsin.incidents.syncing.lease import ProviderLease
+from tocsin.store.tables import Timestamp, providers
 
-_TOLD_BY_DATE = 2_000
+_DATE_PRECISION = 2_000
 MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class SyncRound:
     """How one round of reading a provider's streams ended."""
 
     ended_at: datetime
     next_at: datetime
-    failure: Failure | None
+    failure: ReadFailure | None
     """What stopped it; None where every stream was read to its end."""
     failures: int
     """How many rounds in a row have failed."""
     clock_skew: timedelta | None
 
 
-def note_round(connection: Connection, lease: Lease, ended: Round) -> None:
+def record_round(connection: Connection, lease: ProviderLease, ended: SyncRound) -> None:
     """Note how a round ended; nothing where the lease was lost."""
     values: dict[str, Any] = {
         "read_at": ended.ended_at,
@@ -46,7 +46,7 @@ def note_round(connection: Connection, lease: Lease, ended: Round) -> None:
         values["succeeded_at"] = ended.ended_at
     else:
         values["failing_since"] = func.coalesce(
-            providers.c.failing_since, literal(ended.ended_at, Moment)
+            providers.c.failing_since, literal(ended.ended_at, Timestamp)
         )
     connection.execute(
         update(providers)
@@ -55,33 +55,33 @@ def note_round(connection: Connection, lease: Lease, ended: Round) -> None:
     )
 
 
-def load_standings(connection: Connection, now: datetime) -> Mapping[str, dict[str, Any]]:
+def load_statuses(connection: Connection, now: datetime) -> Mapping[str, dict[str, Any]]:
     """Return how each provider does that was ever read, as it is shown, by name."""
     rows = connection.execute(select(providers).order_by(providers.c.name)).mappings()
-    return {row["name"]: _represent(row, now) for row in rows}
+    return {row["name"]: _represent_status(row, now) for row in rows}
 
 
-def _represent(row: RowMapping, now: datetime) -> dict[str, Any]:
+def _represent_status(row: RowMapping, now: datetime) -> dict[str, Any]:
     moments = ("read_at", "succeeded_at", "failing_since", "next_read_at")
     skew = row["clock_skew_ms"]
     return {
         "plugin": row["plugin"],
-        "state": _state(row, now),
+        "state": _choose_state(row, now),
         "outcome": row["outcome"],
         "reason": row["reason"],
         "failures": row["failures"],
         **{name: isoformat_or_none(row[name]) for name in moments},
-        "clock_skew_seconds": None if skew is None else _seconds(skew),
+        "clock_skew_seconds": None if skew is None else _skew_seconds(skew),
         "node": None if row["node"] is None else str(row["node"]),
     }
 
 
-def _seconds(skew: int) -> float:
+def _skew_seconds(skew: int) -> float:
     """Return a skew in seconds; none where it is less than the whole seconds of `Date` tell."""
-    return 0.0 if abs(skew) < _TOLD_BY_DATE else skew / 1000
+    return 0.0 if abs(skew) < _DATE_PRECISION else skew / 1000
 
 
-def _state(row: RowMapping, now: datetime) -> str:
+def _choose_state(row: RowMapping, now: datetime) -> str:
     is_read = row["leased_until"] is not None and now < row["leased_until"]
     if row["read_at"] is None or not is_read:
         return "waiting"

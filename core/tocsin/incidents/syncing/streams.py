@@ -10,15 +10,20 @@ import structlog
 from sqlalchemy import Connection
 
 from tocsin.errors import Broken
-from tocsin.incidents.coverage.positions import Position, StreamKey, end_first_read, load_position
+from tocsin.incidents.coverage.positions import (
+    StreamKey,
+    StreamPosition,
+    load_position,
+    mark_first_read_done,
+)
 from tocsin.incidents.storing.alerting import AlertPolicy
-from tocsin.incidents.storing.intake import Stored, store_page
-from tocsin.incidents.syncing.writing import Writer
+from tocsin.incidents.storing.intake import StoreResult, store_page
+from tocsin.incidents.syncing.writing import IncidentWriter
 from tocsin.model import Page
 
-MOST_PAGES = 200
+MAX_PAGES = 200
 """So many pages of a stream are read before the other streams have their turn."""
-MOST_STANDSTILLS = 10
+MAX_STALLED_PAGES = 10
 """A provider whose position does not move for so many pages would never come to an end."""
 _log = structlog.get_logger()
 
@@ -26,7 +31,7 @@ _log = structlog.get_logger()
 class StreamReader:
     """Stores what one provider reads, page by page."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: IncidentWriter) -> None:
         self._writer = writer
         self._provider = writer.provider
 
@@ -39,10 +44,10 @@ class StreamReader:
         if not await self._read_on(key, position, policy):
             return False
         if not position.first_read_done:
-            await writer.database.write(end_first_read, key, writer.clock.now())
+            await writer.database.write(mark_first_read_done, key, writer.clock.now())
         return True
 
-    async def _read_on(self, key: StreamKey, position: Position, policy: AlertPolicy) -> bool:
+    async def _read_on(self, key: StreamKey, position: StreamPosition, policy: AlertPolicy) -> bool:
         value, standstills, count = position.value, 0, 0
         reading = self._provider.read(key.stream, value, self._writer.clock.now())
         async with aclosing(reading) as pages:
@@ -50,22 +55,22 @@ class StreamReader:
                 await self._store(key, page, position.revision + count, policy)
                 count += 1
                 standstills = standstills + 1 if page.next_position == value else 0
-                if standstills >= MOST_STANDSTILLS:
+                if standstills >= MAX_STALLED_PAGES:
                     raise Broken("its position does not move from page to page")
                 value = page.next_position
-                if count >= MOST_PAGES:
+                if count >= MAX_PAGES:
                     return False
         return True
 
     async def _store(self, key: StreamKey, page: Page, revision: int, policy: AlertPolicy) -> None:
-        def store(connection: Connection, now: datetime) -> Stored:
+        def store(connection: Connection, now: datetime) -> StoreResult:
             return store_page(connection, key, page, revision=revision, policy=policy, now=now)
 
         await self._writer.write(store)
-        _report(key, page)
+        _log_page(key, page)
 
 
-def _report(key: StreamKey, page: Page) -> None:
+def _log_page(key: StreamKey, page: Page) -> None:
     facts = {"provider": key.provider, "stream": key.stream}
     if page.rejected:
         first = page.rejected[0]

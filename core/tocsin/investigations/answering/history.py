@@ -8,30 +8,30 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tocsin.errors import CallerError
-from tocsin.investigations.answering.reply import Reply
-from tocsin.knowledge.graph import DEEPEST, neighbourhood
+from tocsin.investigations.answering.reply import SourceReply
+from tocsin.knowledge.graph import MAX_DEPTH, find_neighborhood
 from tocsin.knowledge.history import (
-    incidents_about,
-    incidents_numbered,
-    incidents_within,
-    sightings,
+    find_incidents,
+    find_sightings,
+    list_incidents_within,
+    load_incidents,
 )
-from tocsin.knowledge.search import search
+from tocsin.knowledge.search import search_documents
 from tocsin.model import (
+    FindIncidents,
+    FindNeighbors,
+    GetIncidents,
+    GetSightings,
     IncidentRecord,
-    IncidentsAbout,
-    IncidentsNumbered,
-    IncidentsWithin,
+    ListIncidents,
     Marking,
     Match,
-    Matching,
-    Neighbourhood,
-    NeighboursOf,
+    Neighborhood,
     Node,
-    Outcome,
+    QueryOutcome,
     Question,
+    SearchHistory,
     Sighting,
-    SightingsOf,
 )
 from tocsin.observables import Environment
 from tocsin.store import Database
@@ -41,7 +41,7 @@ LARGEST_LIMIT = 1_000
 _SEARCHED = ("incident", "session")
 
 
-class History:
+class HistoryAnswers:
     """Answers what our own database knows; it raises what that raises."""
 
     def __init__(
@@ -52,27 +52,27 @@ class History:
         self._markings = markings
         self._environment = environment
         self._kinds: dict[type[Question[Any]], Callable[[Connection, Any], Any]] = {
-            IncidentsNumbered: self._numbered,
-            IncidentsAbout: self._about,
-            IncidentsWithin: self._within,
-            SightingsOf: self._sightings,
-            NeighboursOf: self._neighbours,
-            Matching: self._matching,
+            GetIncidents: self._numbered,
+            FindIncidents: self._about,
+            ListIncidents: self._within,
+            GetSightings: self._sightings,
+            FindNeighbors: self._neighbours,
+            SearchHistory: self._matching,
         }
 
-    async def __call__(self, question: Question[Any]) -> Reply:
+    async def __call__(self, question: Question[Any]) -> SourceReply:
         """Return what is known."""
         try:
             content = await self._database.read(self._kinds[type(question)], question)
         except CallerError as error:  # words that the search does not understand
-            return Reply(Outcome.REFUSED, reason=error.detail)
-        return Reply(Outcome.ANSWERED, content)
+            return SourceReply(QueryOutcome.REFUSED, reason=error.detail)
+        return SourceReply(QueryOutcome.ANSWERED, content)
 
-    def _numbered(self, connection: Connection, q: IncidentsNumbered) -> tuple[IncidentRecord, ...]:
-        return tuple(incidents_numbered(connection, q.numbers, self._markings))
+    def _numbered(self, connection: Connection, q: GetIncidents) -> tuple[IncidentRecord, ...]:
+        return tuple(load_incidents(connection, q.numbers, self._markings))
 
-    def _about(self, connection: Connection, q: IncidentsAbout) -> tuple[IncidentRecord, ...]:
-        found = incidents_about(
+    def _about(self, connection: Connection, q: FindIncidents) -> tuple[IncidentRecord, ...]:
+        found = find_incidents(
             connection,
             q.entities,
             self._markings,
@@ -82,8 +82,8 @@ class History:
         )
         return tuple(found)
 
-    def _within(self, connection: Connection, q: IncidentsWithin) -> tuple[IncidentRecord, ...]:
-        found = incidents_within(
+    def _within(self, connection: Connection, q: ListIncidents) -> tuple[IncidentRecord, ...]:
+        found = list_incidents_within(
             connection,
             q.window,
             self._markings,
@@ -93,16 +93,16 @@ class History:
         )
         return tuple(found)
 
-    def _sightings(self, connection: Connection, q: SightingsOf) -> tuple[Sighting, ...]:
-        return tuple(sightings(connection, q.entities, self._environment))
+    def _sightings(self, connection: Connection, q: GetSightings) -> tuple[Sighting, ...]:
+        return tuple(find_sightings(connection, q.entities, self._environment))
 
-    def _neighbours(self, connection: Connection, q: NeighboursOf) -> Neighbourhood:
-        node, depth = Node.of(q.entity), max(1, min(q.depth, DEEPEST))
-        found = neighbourhood(connection, node, depth=depth, limit=_limit(q.limit))
-        return found or Neighbourhood(nodes=(node,), edges=(), complete=True)
+    def _neighbours(self, connection: Connection, q: FindNeighbors) -> Neighborhood:
+        node, depth = Node.of(q.entity), max(1, min(q.depth, MAX_DEPTH))
+        found = find_neighborhood(connection, node, depth=depth, limit=_limit(q.limit))
+        return found or Neighborhood(nodes=(node,), edges=(), complete=True)
 
-    def _matching(self, connection: Connection, q: Matching) -> tuple[Match, ...]:
-        page = search(connection, q.text, limit=_limit(q.limit), kinds=_SEARCHED)
+    def _matching(self, connection: Connection, q: SearchHistory) -> tuple[Match, ...]:
+        page = search_documents(connection, q.text, limit=_limit(q.limit), kinds=_SEARCHED)
         return tuple(
             Match(kind=it.kind, id=it.id, title=it.title, score=it.score) for it in page.results
         )

@@ -12,22 +12,22 @@ import structlog
 
 from tocsin.errors import Misconfigured, PluginFailure, Refused
 from tocsin.hookspecs import Capability, Provider
-from tocsin.investigations.answering.reply import Reply
+from tocsin.investigations.answering.reply import SourceReply
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
-from tocsin.model import EventsFound, EventsOf, Outcome, ProviderSource, SiemEvent
+from tocsin.model import FindEvents, FoundEvents, ProviderSource, QueryOutcome, SiemEvent
 
-TIMEOUT = timedelta(seconds=120)
+PROVIDER_TIMEOUT = timedelta(seconds=120)
 _log = structlog.get_logger()
 
 
-class ProviderEvents:
+class ProviderEventSearch:
     """The providers of this service, those that are left out included."""
 
     def __init__(
         self,
         providers: Mapping[str, Provider],
         absent: Mapping[str, str],
-        timeout: timedelta = TIMEOUT,
+        timeout: timedelta = PROVIDER_TIMEOUT,
     ) -> None:
         """Take the providers that are there, and why each of the others is not."""
         self._providers = providers
@@ -52,16 +52,16 @@ class ProviderEvents:
         ]
         return tuple(sorted(there + away, key=lambda source: source.name))
 
-    async def ask(self, question: EventsOf) -> Reply:
+    async def ask(self, question: FindEvents) -> SourceReply:
         """Return the events that a provider finds, the earliest first."""
         provider = self._providers.get(question.provider)
         if provider is None:
             return self._nobody(question.provider)
         if Capability.EVENTS not in provider.capabilities():
-            return Reply(Outcome.REFUSED, reason="its plugin cannot search for events")
+            return SourceReply(QueryOutcome.REFUSED, reason="its plugin cannot search for events")
         if question.entity.kind not in provider.event_kinds:
             words = f"it cannot be asked for events of a {question.entity.kind}"
-            return Reply(Outcome.REFUSED, reason=words)
+            return SourceReply(QueryOutcome.REFUSED, reason=words)
         found: list[SiemEvent] = []
         try:
             async with asyncio.timeout(self._timeout) as limit:
@@ -72,15 +72,15 @@ class ProviderEvents:
             late = f"it did not answer within {self._timeout:g} seconds"
             why = _unavailable(late) if limit.expired() else _failed(question.provider, error)
             return _in_part(found, question, why) if found else why
-        return Reply(Outcome.ANSWERED, _latest(found, question))
+        return SourceReply(QueryOutcome.ANSWERED, _latest(found, question))
 
-    def _nobody(self, name: str) -> Reply:
+    def _nobody(self, name: str) -> SourceReply:
         if name in self._absent:
             return _unavailable(f"it is left out: {self._absent[name]}")
-        return Reply(Outcome.REFUSED, reason="there is no such provider")
+        return SourceReply(QueryOutcome.REFUSED, reason="there is no such provider")
 
 
-async def _find(provider: Provider, question: EventsOf, found: list[SiemEvent]) -> None:
+async def _find(provider: Provider, question: FindEvents, found: list[SiemEvent]) -> None:
     """Add the latest events to those found: one more than is wanted tells that there are more."""
     finding = provider.events(question.entity, question.window, question.limit + 1)
     async with aclosing(finding) as events:
@@ -99,28 +99,28 @@ def _check(event: object) -> None:
         raise ValueError(f"an event's time needs a zone: {event.occurred_at!r}")
 
 
-def _latest(found: list[SiemEvent], question: EventsOf) -> EventsFound:
+def _latest(found: list[SiemEvent], question: FindEvents) -> FoundEvents:
     found.sort(key=lambda event: (event.occurred_at, event.external_id or ""))
     complete = len(found) <= question.limit
-    return EventsFound(events=tuple(found[-question.limit :]), complete=complete)
+    return FoundEvents(events=tuple(found[-question.limit :]), complete=complete)
 
 
-def _in_part(found: list[SiemEvent], question: EventsOf, why: Reply) -> Reply:
+def _in_part(found: list[SiemEvent], question: FindEvents, why: SourceReply) -> SourceReply:
     """Return what was found before it failed, and why there may be more."""
     part = replace(_latest(found, question), complete=False)
-    return Reply(Outcome.ANSWERED, part, why.reason)
+    return SourceReply(QueryOutcome.ANSWERED, part, why.reason)
 
 
-def _failed(name: str, error: BaseException) -> Reply:
+def _failed(name: str, error: BaseException) -> SourceReply:
     if isinstance(error, Misconfigured):  # nothing can be had there until someone mends that
         return _unavailable(str(error))
     if isinstance(error, Refused):
-        return Reply(Outcome.REFUSED, reason=str(error))
+        return SourceReply(QueryOutcome.REFUSED, reason=str(error))
     if isinstance(error, PluginFailure | OSError):
         return _unavailable(str(error))
     _log.error("a provider failed to find events", provider=name, exc_info=error)
     return _unavailable(f"its plugin failed ({type(error).__name__})")
 
 
-def _unavailable(reason: str) -> Reply:
-    return Reply(Outcome.UNAVAILABLE, reason=reason)
+def _unavailable(reason: str) -> SourceReply:
+    return SourceReply(QueryOutcome.UNAVAILABLE, reason=reason)

@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tocsin.model import Outcome, Question
+from tocsin.model import QueryOutcome, Question
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SourceReply:
     """What came of a question; only one that was answered has content."""
 
-    outcome: Outcome
+    outcome: QueryOutcome
     content: Any = None
     reason: str | None = None
 
 
-Answer = Callable[[Question[Any]], Awaitable[Reply]]
+QuestionHandler = Callable[[Question[Any]], Awaitable[SourceReply]]
 """Asks whom a question is for. It raises only where this service itself is in trouble."""

@@ -7,37 +7,40 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, select
 
 from tocsin.hookspecs import Provider
-from tocsin.investigations.running.ending import Ended, Finisher
+from tocsin.investigations.running.ending import FinishedRun, Finisher
 from tocsin.investigations.sessions.reads import session_url
-from tocsin.investigations.write_backs.qualifying import incidents_to_tell, write_back_to
+from tocsin.investigations.write_backs.qualifying import (
+    find_write_back_incidents,
+    select_write_back_providers,
+)
 from tocsin.investigations.write_backs.records import plan_write_backs
 from tocsin.model import Report
 from tocsin.reports import to_short_text, to_text
 from tocsin.store.tables import incidents
 
 
-def tell_incidents(providers: Mapping[str, Provider], public_url: str) -> Finisher:
+def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str) -> Finisher:
     """Return what plans a comment for each incident that was asked about by number and examined.
 
     Only for providers whose operator wants that. Those that an investigation came upon by itself
     are left alone: there may be many, and nobody has asked about them. A SIEM is told nothing of
     what others know: where anything came from another provider, it is told the verdict alone.
     """
-    wanted = write_back_to(providers)
+    wanted = select_write_back_providers(providers)
 
-    def tell(connection: Connection, ended: Ended) -> None:
+    def tell(connection: Connection, ended: FinishedRun) -> None:
         report = ended.report
         if report is None or not wanted:
             return
         about = [number for number in report.about if number in report.incidents]
         involved = ended.named.keys() | _providers(connection, report.incidents)
         url = session_url(public_url, ended.session_id)
-        for number, provider, external_id in incidents_to_tell(connection, about, wanted):
+        for number, provider, external_id in find_write_back_incidents(connection, about, wanted):
             plan_write_backs(
                 connection,
                 session_id=ended.session_id,
                 run=ended.run,
-                text=_text(report, url, involved - {provider}),
+                text=_comment_text(report, url, involved - {provider}),
                 incidents=[(number, provider, external_id)],
                 now=ended.at,
             )
@@ -50,5 +53,5 @@ def _providers(connection: Connection, numbers: Sequence[int]) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
-def _text(report: Report, url: str, others: set[str]) -> str:
+def _comment_text(report: Report, url: str, others: set[str]) -> str:
     return to_short_text(report, url) if others else to_text(report)

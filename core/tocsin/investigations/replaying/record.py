@@ -10,37 +10,37 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.errors import CallerError
-from tocsin.investigations.sessions.ledger import Step, load_steps
-from tocsin.investigations.sessions.records import UNDER_WAY
+from tocsin.investigations.sessions.ledger import LedgerStep, load_steps
+from tocsin.investigations.sessions.records import ACTIVE_STATUSES
 from tocsin.model import Inquiry, Persona, Report
 from tocsin.store.tables import session_messages, sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RecordedRun:
     """One run: what was asked for by the user's messages so far, and the steps it took."""
 
     number: int
     messages: tuple[str, ...]
     asked_at: datetime
     has_completed: bool
-    steps: Sequence[Step]
+    steps: Sequence[LedgerStep]
     first: int
     """The number of its first step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class SessionRecord:
     """All of a session."""
 
     session_id: str
     persona: Persona
     provider: str | None
-    runs: Sequence[Run]
+    runs: Sequence[RecordedRun]
     report: Any
     """The stored JSON of the last report; None where no run has completed."""
 
-    def inquiry(self, run: Run, previous: Report | None) -> Inquiry:
+    def inquiry(self, run: RecordedRun, previous: Report | None) -> Inquiry:
         """Return what the investigator was asked in a run."""
         return Inquiry(
             session_id=self.session_id,
@@ -52,7 +52,7 @@ class Record:
         )
 
 
-def load_record(connection: Connection, session_id: str) -> Record:
+def load_session_record(connection: Connection, session_id: str) -> SessionRecord:
     """Return what is recorded of a session.
 
     Raises CallerError: 404 where there is none of this id, 409 while it is under way.
@@ -60,27 +60,29 @@ def load_record(connection: Connection, session_id: str) -> Record:
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
     if row is None:
         raise CallerError(404, "There is no session of this id.")
-    if row["status"] in UNDER_WAY:
+    if row["status"] in ACTIVE_STATUSES:
         raise CallerError(409, f"This session is {row['status']}; wait until it has ended.")
     m = session_messages.c
     said = select(session_messages).where(m.session_id == session_id).order_by(m.number)
     messages = connection.execute(said).mappings().all()
-    return Record(
+    return SessionRecord(
         session_id=session_id,
         persona=Persona(row["persona"]),
         provider=row["provider"],
-        runs=list(_runs(messages, load_steps(connection, session_id))),
+        runs=list(_list_runs(messages, load_steps(connection, session_id))),
         report=row["report"],
     )
 
 
-def _runs(messages: Sequence[RowMapping], steps: Sequence[Step]) -> Iterable[Run]:
+def _list_runs(
+    messages: Sequence[RowMapping], steps: Sequence[LedgerStep]
+) -> Iterable[RecordedRun]:
     """Yield the runs: each was asked for by one message; only if it completed was it replied to."""
     asked = [it for it in messages if it["role"] == "user"]
     replied = {it["run"] for it in messages if it["role"] != "user"}
     for count, message in enumerate(asked, start=1):
         number = message["run"]
-        yield Run(
+        yield RecordedRun(
             number=number,
             messages=tuple(it["text"] for it in asked[:count]),
             asked_at=message["created_at"],

@@ -9,9 +9,13 @@ from typing import Any
 
 from tocsin.errors import InvestigationFailed
 from tocsin.hookspecs import Investigator
-from tocsin.investigations.replaying.desk import Different, LedgerEnds, RecordedDesk
-from tocsin.investigations.replaying.record import Record, Run, load_record
-from tocsin.investigations.report_codec import storable_report, stored_report
+from tocsin.investigations.replaying.desk import (
+    LedgerExhausted,
+    RecordedQueryClient,
+    ReplayDiverged,
+)
+from tocsin.investigations.replaying.record import RecordedRun, SessionRecord, load_session_record
+from tocsin.investigations.report_codec import encode_report, normalize_report
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Report
 from tocsin.store import Database
@@ -20,7 +24,7 @@ _NOTHING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """What came of repeating a session."""
 
     difference: str | None
@@ -34,30 +38,32 @@ class Replayed:
         return self.difference is None
 
 
-async def replay(database: Database, session_id: str, investigator: Investigator) -> Replayed:
+async def replay_session(
+    database: Database, session_id: str, investigator: Investigator
+) -> ReplayResult:
     """Return whether an investigator comes to the same again from what stands in the ledger.
 
     Of a run that did not complete, it must do the same as far as the ledger goes. Raises
     CallerError: 404 where there is no such session, 409 while it is under way.
     """
-    record = await database.read(load_record, session_id)
+    record = await database.read(load_session_record, session_id)
     report: Report | None = None
     for run in record.runs:
         try:
-            report = await _repeat(investigator, record, run, report)
-        except Different as different:
-            return Replayed(f"run {run.number}: {different}", report)
-    return Replayed(_difference(record, report), report)
+            report = await _replay_run(investigator, record, run, report)
+        except ReplayDiverged as different:
+            return ReplayResult(f"run {run.number}: {different}", report)
+    return ReplayResult(_compare_reports(record, report), report)
 
 
-async def _repeat(
-    investigator: Investigator, record: Record, run: Run, previous: Report | None
+async def _replay_run(
+    investigator: Investigator, record: SessionRecord, run: RecordedRun, previous: Report | None
 ) -> Report | None:
     """Return the report of a run, or the one before if it did not complete; raises Different."""
-    desk = RecordedDesk(run.steps, run.first)
+    desk = RecordedQueryClient(run.steps, run.first)
     report, error = None, None
     try:
-        report = storable_report(
+        report = normalize_report(
             await investigator.investigate(record.inquiry(run, previous), desk)
         )
     except PLUGIN_FAILURES as raised:
@@ -65,28 +71,28 @@ async def _repeat(
             raise
         error = desk.trouble or raised
     trouble = desk.trouble
-    if isinstance(trouble, Different):
+    if isinstance(trouble, ReplayDiverged):
         raise trouble
     if trouble is None:
         desk.check_end()
     if not run.has_completed:
         return previous
     if error is not None:
-        raise Different(_words(error))
+        raise ReplayDiverged(_describe_error(error))
     return report
 
 
-def _words(error: BaseException) -> str:
-    if isinstance(error, LedgerEnds):
+def _describe_error(error: BaseException) -> str:
+    if isinstance(error, LedgerExhausted):
         return str(error)
     if isinstance(error, InvestigationFailed):
         return f"it fails: {error}"
     return f"it fails: {error!r:.500}"
 
 
-def _difference(record: Record, report: Report | None) -> str | None:
+def _compare_reports(record: SessionRecord, report: Report | None) -> str | None:
     """Return where the report of the last run is not the one that is stored."""
-    again = None if report is None else stored_report(report)
+    again = None if report is None else encode_report(report)
     return next(_differences("report", record.report, again), None)
 
 
@@ -100,8 +106,8 @@ def _differences(place: str, then: Any, now: Any) -> Iterator[str]:
             for index, values in enumerate(zip_longest(then, now, fillvalue=_NOTHING)):
                 yield from _differences(f"{place}[{index}]", *values)
         case _ if then != now:
-            yield f"{place} was {_shown(then)} and is {_shown(now)}"
+            yield f"{place} was {_format_value(then)} and is {_format_value(now)}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "nothing" if value is _NOTHING else f"{value!r:.200}"

@@ -7,40 +7,46 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, RowMapping, select
 
-from tocsin.investigations.report_codec import read_report
-from tocsin.investigations.running.lease import Lease, Superseded, holds
-from tocsin.investigations.sessions.ledger import Step, last_number, load_steps
+from tocsin.investigations.report_codec import decode_report
+from tocsin.investigations.running.lease import RunLease, RunLeaseLost, lease_conditions
+from tocsin.investigations.sessions.ledger import LedgerStep, find_last_number, load_steps
 from tocsin.model import Inquiry, Persona
 from tocsin.store.tables import session_messages, sessions
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class RunAssignment:
     """One run of a session."""
 
     inquiry: Inquiry
     run: int
     timeout: timedelta
     schedule_id: str | None
-    recorded: tuple[Step, ...]
+    recorded: tuple[LedgerStep, ...]
     """The steps that other nodes have taken in this run."""
     first: int
     """The number of the run's first step."""
 
 
-def load_assignment(connection: Connection, lease: Lease, *, with_steps: bool = True) -> Assignment:
+def load_assignment(
+    connection: Connection, lease: RunLease, *, with_steps: bool = True
+) -> RunAssignment:
     """Return the run that the lease is of; raises Superseded where it is lost."""
-    row = connection.execute(select(sessions).where(*holds(lease))).mappings().one_or_none()
+    row = (
+        connection.execute(select(sessions).where(*lease_conditions(lease)))
+        .mappings()
+        .one_or_none()
+    )
     if row is None:
-        raise Superseded(f"{lease.session_id}: it is not this node's any more")
+        raise RunLeaseLost(f"{lease.session_id}: it is not this node's any more")
     steps = load_steps(connection, row["id"], row["run"]) if with_steps else ()
-    return Assignment(
+    return RunAssignment(
         inquiry=_inquiry(connection, row),
         run=row["run"],
         timeout=timedelta(milliseconds=row["timeout_ms"]),
         schedule_id=row["schedule_id"],
         recorded=tuple(steps),
-        first=last_number(connection, row["id"], row["run"]) + 1,
+        first=find_last_number(connection, row["id"], row["run"]) + 1,
     )
 
 
@@ -53,5 +59,5 @@ def _inquiry(connection: Connection, row: RowMapping) -> Inquiry:
         persona=Persona(row["persona"]),
         provider=row["provider"],
         asked_at=row["asked_at"],
-        previous=read_report(row["report"], row["id"]),
+        previous=decode_report(row["report"], row["id"]),
     )

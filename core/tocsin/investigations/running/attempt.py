@@ -13,20 +13,20 @@ import structlog
 from tocsin.clock import Clock
 from tocsin.errors import InvestigationFailed
 from tocsin.hookspecs import Investigator
-from tocsin.investigations.answering.reply import Answer
-from tocsin.investigations.citing import citable_after, cited_in
-from tocsin.investigations.desk import SessionDesk
-from tocsin.investigations.measuring import Meter
-from tocsin.investigations.recording import Recording
-from tocsin.investigations.report_codec import storable_report
-from tocsin.investigations.running.assignment import Assignment
-from tocsin.investigations.running.ending import Ending, Failure, FailureCause
-from tocsin.investigations.running.lease import Lease, Superseded
+from tocsin.investigations.answering.reply import QuestionHandler
+from tocsin.investigations.citing import collect_citable, collect_citations
+from tocsin.investigations.desk import SessionQueryClient
+from tocsin.investigations.measuring import InvestigationMetrics
+from tocsin.investigations.recording import LedgerRecorder
+from tocsin.investigations.report_codec import normalize_report
+from tocsin.investigations.running.assignment import RunAssignment
+from tocsin.investigations.running.ending import FailureCause, RunFailure, RunResult
+from tocsin.investigations.running.lease import RunLease, RunLeaseLost
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Report
 from tocsin.store import Database, is_unreachable
 
-INTERNAL = Failure(
+INTERNAL_FAILURE = RunFailure(
     FailureCause.INTERNAL, "the investigator had an internal error; the service's log tells more"
 )
 """What is shown of an error that only its author can make something of."""
@@ -34,23 +34,23 @@ _DEADLOCK = "40P01"  # PostgreSQL undid one of two transactions that waited for 
 _log = structlog.get_logger()
 
 
-class Attempt:
+class RunAttempt:
     """What a node does of one run, until it ends or another node goes on with it."""
 
     def __init__(
         self,
-        lease: Lease,
-        assignment: Assignment,
+        lease: RunLease,
+        assignment: RunAssignment,
         *,
         database: Database,
         clock: Clock,
-        answer: Answer,
-        meter: Meter,
+        answer: QuestionHandler,
+        meter: InvestigationMetrics,
     ) -> None:
         self.lease = lease
         self.assignment = assignment
-        self._recording = Recording(database, lease, assignment.recorded, assignment.first)
-        self._desk = SessionDesk(assignment.run, self._recording, answer, clock, meter)
+        self._recording = LedgerRecorder(database, lease, assignment.recorded, assignment.first)
+        self._desk = SessionQueryClient(assignment.run, self._recording, answer, clock, meter)
         self._limit = asyncio.timeout(None)
         self._is_asking = False
         self._stopped_after: timedelta | None = None
@@ -85,18 +85,18 @@ class Attempt:
         told = self._stopped_after
         return told is not None and self._is_asking and self.spent - told >= patience
 
-    def give_up(self) -> Ending:
+    def give_up(self) -> RunResult:
         """Return what it comes to without its investigator, which is answered nothing more."""
         added = self._recording.take()
         self._recording.stop()
-        return Ending(failure=self._lateness, added=added)
+        return RunResult(failure=self._lateness, added=added)
 
     @property
-    def _lateness(self) -> Failure:
+    def _lateness(self) -> RunFailure:
         seconds = self.assignment.timeout.total_seconds()
-        return Failure(FailureCause.TIMEOUT, f"it was not done within {seconds:g} seconds")
+        return RunFailure(FailureCause.TIMEOUT, f"it was not done within {seconds:g} seconds")
 
-    async def make(self, investigator: Investigator) -> Ending:
+    async def make(self, investigator: Investigator) -> RunResult:
         """Return what the run comes to.
 
         Raises Superseded where the lease is lost, and what the database raises that is away.
@@ -112,7 +112,7 @@ class Attempt:
         added = self._recording.take()
         self._recording.stop()
         desk, report = self._desk, report if failure is None else None
-        return Ending(report, failure, added, desk.told, desk.named)
+        return RunResult(report, failure, added, desk.told, desk.named)
 
     async def _investigate(self, investigator: Investigator) -> Report:
         try:
@@ -123,40 +123,40 @@ class Attempt:
             self._is_asking = False
         if not isinstance(report, Report):
             raise TypeError(f"return a Report from `investigate`, not {report!r:.100}")
-        return await asyncio.to_thread(_checked, report, self._citable)
+        return await asyncio.to_thread(_check_report, report, self._citable)
 
     @property
     def _citable(self) -> AbstractSet[str]:
         previous = self.assignment.inquiry.previous
-        return self._desk.citable | (citable_after(previous) if previous else set())
+        return self._desk.citable | (collect_citable(previous) if previous else set())
 
-    def _failure(self, error: BaseException | None) -> Failure | None:
+    def _failure(self, error: BaseException | None) -> RunFailure | None:
         """Return why there is no report, None where there is; raises what will pass."""
         if self._limit.expired():
             return self._lateness
         trouble = self._recording.trouble
-        if trouble is not None and is_passing(trouble):
+        if trouble is not None and is_transient(trouble):
             raise trouble
         error = trouble or error
         if isinstance(error, InvestigationFailed):
             words = str(error) or "the investigator gave no reason"
-            return Failure(FailureCause.INVESTIGATION, words)
+            return RunFailure(FailureCause.INVESTIGATION, words)
         if error is not None:
             _log.error("an investigator failed", session=self.lease.session_id, exc_info=error)
-            return INTERNAL
+            return INTERNAL_FAILURE
         return None
 
 
-def _checked(report: Report, citable: AbstractSet[str]) -> Report:
+def _check_report(report: Report, citable: AbstractSet[str]) -> Report:
     """Return the report as it can be stored; raises where it cannot, or cites what is nowhere."""
-    report = storable_report(report)
-    for reference in sorted(cited_in(report) - citable):
+    report = normalize_report(report)
+    for reference in sorted(collect_citations(report) - citable):
         raise InvestigationFailed(f"its report cites {reference}, which is not in the ledger")
     return report
 
 
-def is_passing(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Return whether it says nothing of the run: another node, or the same later, can go on."""
-    if isinstance(error, Superseded | OSError) or is_unreachable(error):
+    if isinstance(error, RunLeaseLost | OSError) or is_unreachable(error):
         return True
     return getattr(getattr(error, "orig", None), "sqlstate", None) == _DEADLOCK

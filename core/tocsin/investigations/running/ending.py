@@ -10,19 +10,19 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
-from tocsin.investigations.recording import Added, store_added
-from tocsin.investigations.relations import Told
-from tocsin.investigations.report_codec import stored_report
-from tocsin.investigations.running.assignment import Assignment
-from tocsin.investigations.running.lease import Lease, Superseded, holds
-from tocsin.investigations.sessions.records import ended, write_message
+from tocsin.investigations.recording import LedgerChanges, store_changes
+from tocsin.investigations.relations import RelationReport
+from tocsin.investigations.report_codec import encode_report
+from tocsin.investigations.running.assignment import RunAssignment
+from tocsin.investigations.running.lease import RunLease, RunLeaseLost, lease_conditions
+from tocsin.investigations.sessions.records import add_message_row, end_columns
 from tocsin.investigations.sessions.searching import index_session
 from tocsin.model import Entity, Inquiry, Report, SessionStatus, Vocabulary
 from tocsin.store.tables import sessions
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
-LONGEST_ERROR = 2_000
-_LONGEST_REPLY = 20_000
+MAX_ERROR = 2_000
+_MAX_REPLY = 20_000
 
 
 class FailureCause(Vocabulary):
@@ -39,7 +39,7 @@ class FailureCause(Vocabulary):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RunFailure:
     """Why there is no report."""
 
     cause: FailureCause
@@ -47,7 +47,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class FinishedRun:
     """A run that ends in this transaction, for whoever has something to do about that."""
 
     session_id: str
@@ -57,17 +57,17 @@ class Ended:
     status: SessionStatus
     """Completed or failed."""
     at: datetime
-    failure: Failure | None = None
+    failure: RunFailure | None = None
     """Why it failed, if it did."""
     report: Report | None = None
     """What it came to, if it completed."""
-    told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
+    told: Mapping[int, Sequence[RelationReport]] = field(default_factory=dict)
     """What the answers of the run tell the graph, by step."""
     named: Mapping[str, AbstractSet[Entity]] = field(default_factory=dict)
     """The entities that events name, by the provider whose they are."""
 
 
-Finisher = Callable[[Connection, Ended], Callable[[], None] | None]
+Finisher = Callable[[Connection, FinishedRun], Callable[[], None] | None]
 """Something that follows from the end of a run, in the transaction that ends it.
 
 What it returns, if anything, is called once that is committed.
@@ -75,14 +75,14 @@ What it returns, if anything, is called once that is committed.
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunResult:
     """What a run came to: a report, or why there is none."""
 
     report: Report | None = None
-    failure: Failure | None = None
-    added: Added = field(default_factory=Added)
+    failure: RunFailure | None = None
+    added: LedgerChanges = field(default_factory=LedgerChanges)
     """What is still to be written to the ledger."""
-    told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
+    told: Mapping[int, Sequence[RelationReport]] = field(default_factory=dict)
     named: Mapping[str, AbstractSet[Entity]] = field(default_factory=dict)
 
     @property
@@ -91,11 +91,11 @@ class Ending:
         return SessionStatus.FAILED if self.report is None else SessionStatus.COMPLETED
 
 
-def end_run(
+def finish_run(
     connection: Connection,
-    lease: Lease,
-    assignment: Assignment,
-    ending: Ending,
+    lease: RunLease,
+    assignment: RunAssignment,
+    ending: RunResult,
     *,
     progress: Mapping[str, Any],
     finishers: Sequence[Finisher],
@@ -105,28 +105,28 @@ def end_run(
 
     Returns what is to be called once that is committed.
     """
-    store_added(connection, lease, ending.added)
-    failure = ending.failure and Failure(
-        ending.failure.cause, clean(ending.failure.reason, LONGEST_ERROR)
+    store_changes(connection, lease, ending.added)
+    failure = ending.failure and RunFailure(
+        ending.failure.cause, clean_text(ending.failure.reason, MAX_ERROR)
     )
     error = failure and failure.reason
-    values = ended(ending.status, now) | {"error": error, "progress": dict(progress)}
+    values = end_columns(ending.status, now) | {"error": error, "progress": dict(progress)}
     if ending.report is not None:
-        values |= columns_of(ending.report)
-    result = connection.execute(update(sessions).where(*holds(lease)).values(values))
+        values |= report_columns(ending.report)
+    result = connection.execute(update(sessions).where(*lease_conditions(lease)).values(values))
     if result.rowcount != 1:
-        raise Superseded(f"{lease.session_id}: it is not this node's any more")
+        raise RunLeaseLost(f"{lease.session_id}: it is not this node's any more")
     if ending.report is not None:
-        write_message(
+        add_message_row(
             connection,
             lease.session_id,
             run=assignment.run,
             role="investigator",
-            text=_reply(ending.report),
+            text=_reply_text(ending.report),
             by="tocsin",
             now=now,
         )
-    end = Ended(
+    end = FinishedRun(
         session_id=lease.session_id,
         schedule_id=assignment.schedule_id,
         run=assignment.run,
@@ -143,20 +143,20 @@ def end_run(
     return [it for it in after if it is not None]
 
 
-def columns_of(report: Report) -> dict[str, Any]:
+def report_columns(report: Report) -> dict[str, Any]:
     """Return the columns of a session that its report fills."""
     return {
-        "title": clean(report.title, LONGEST_ERROR),
+        "title": clean_text(report.title, MAX_ERROR),
         "verdict": report.verdict.value,
         "confidence": report.confidence.value,
         "risk_score": report.risk_score,
         "finding_count": len(report.findings),
         "entity_count": len(report.entities),
-        "report": stored_report(report),
+        "report": encode_report(report),
     }
 
 
-def _reply(report: Report) -> str:
+def _reply_text(report: Report) -> str:
     """Return what the investigator says to the last message."""
     statements = report.reply or report.summary
-    return clean(" ".join(it.text for it in statements) or report.title, _LONGEST_REPLY)
+    return clean_text(" ".join(it.text for it in statements) or report.title, _MAX_REPLY)

@@ -11,22 +11,22 @@ from sqlalchemy import Connection, Row, Select, case, func, literal, select, upd
 
 from tocsin.errors import TocsinError
 from tocsin.events import new_id
-from tocsin.investigations.sessions.records import INVESTIGATIONS, UNDER_WAY
+from tocsin.investigations.sessions.records import ACTIVE_STATUSES, INVESTIGATIONS
 from tocsin.model import SessionStatus
-from tocsin.store import absent, announce
+from tocsin.store import announce, find_absent_nodes
 from tocsin.store.tables import sessions
 
 LEASE = timedelta(seconds=90)
 _s = sessions.c
-_is_under_way = _s.status.in_(UNDER_WAY)
+_is_under_way = _s.status.in_(ACTIVE_STATUSES)
 
 
-class Superseded(TocsinError):  # noqa: N818 - a state, not a mistake
+class RunLeaseLost(TocsinError):  # noqa: N818 - a state, not a mistake
     """The session is not ours any more: another node has taken it up, or it was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class RunLease:
     """The right to run a session, for as long as its token is the one in the database."""
 
     session_id: str
@@ -35,24 +35,24 @@ class Lease:
     """How many nodes have taken this run up, this one included."""
 
 
-def is_anything_under_way(connection: Connection) -> bool:
+def has_active_sessions(connection: Connection) -> bool:
     """Return whether there may be something to claim."""
     return connection.execute(select(_s.id).where(_is_under_way).limit(1)).first() is not None
 
 
-def claim(connection: Connection, node: int, most: int, now: datetime) -> list[Lease]:
+def claim_runs(connection: Connection, node: int, most: int, now: datetime) -> list[RunLease]:
     """Take up so many sessions at most: those that wait, and those whose node is gone.
 
     Whoever has the fewest under way is served first, and the oldest of theirs.
     """
-    waiting = connection.execute(_in_turn()).all()
-    gone = _gone(connection, waiting, node)
+    waiting = connection.execute(_fair_order()).all()
+    gone = _absent_nodes(connection, waiting, node)
     free = [row for row in waiting if _is_free(row, gone, now)]
-    taken = (_take(connection, row, node, now) for row in free[:most])
+    taken = (_acquire(connection, row, node, now) for row in free[:most])
     return [lease for lease in taken if lease is not None]
 
 
-def _in_turn() -> Select[Any]:
+def _fair_order() -> Select[Any]:
     """Return the query of all that is under way, in the order in which it is taken up.
 
     What runs already comes first among its owner's, and so puts off what its owner has waiting.
@@ -65,9 +65,9 @@ def _in_turn() -> Select[Any]:
     return select(*columns).where(_is_under_way).order_by(turn, _s.asked_at, _s.id)
 
 
-def _gone(connection: Connection, waiting: Iterable[Row[Any]], node: int) -> set[int]:
+def _absent_nodes(connection: Connection, waiting: Iterable[Row[Any]], node: int) -> set[int]:
     others = {row.node for row in waiting if row.node not in (None, node)}
-    return set(absent(connection, sorted(others)))
+    return set(find_absent_nodes(connection, sorted(others)))
 
 
 def _is_free(row: Row[Any], gone: set[int], now: datetime) -> bool:
@@ -76,7 +76,7 @@ def _is_free(row: Row[Any], gone: set[int], now: datetime) -> bool:
     return row.leased_until <= now or row.node in gone
 
 
-def _take(connection: Connection, row: Row[Any], node: int, now: datetime) -> Lease | None:
+def _acquire(connection: Connection, row: Row[Any], node: int, now: datetime) -> RunLease | None:
     """Return the lease, None where someone was faster."""
     token = new_id("lease")
     as_it_was = (_s.status == row.status, _s.lease.is_not_distinct_from(row.lease))
@@ -95,37 +95,37 @@ def _take(connection: Connection, row: Row[Any], node: int, now: datetime) -> Le
         .returning(_s.attempts)
     )
     attempt = connection.scalars(taken).one_or_none()
-    return None if attempt is None else Lease(row.id, token, attempt)
+    return None if attempt is None else RunLease(row.id, token, attempt)
 
 
-def renew(
-    connection: Connection, held: Mapping[Lease, Mapping[str, Any]], now: datetime
-) -> list[Lease]:
+def renew_leases(
+    connection: Connection, held: Mapping[RunLease, Mapping[str, Any]], now: datetime
+) -> list[RunLease]:
     """Hold leases for longer, note each one's progress, and return those that are lost."""
     return [lease for lease, at in held.items() if not _renew(connection, lease, at, now)]
 
 
 def _renew(
-    connection: Connection, lease: Lease, progress: Mapping[str, Any], now: datetime
+    connection: Connection, lease: RunLease, progress: Mapping[str, Any], now: datetime
 ) -> bool:
     values = {"leased_until": now + LEASE, "progress": dict(progress), "updated_at": now}
-    result = connection.execute(update(sessions).where(*holds(lease)).values(values))
+    result = connection.execute(update(sessions).where(*lease_conditions(lease)).values(values))
     return result.rowcount == 1
 
 
-def holds(lease: Lease) -> tuple[Any, ...]:
+def lease_conditions(lease: RunLease) -> tuple[Any, ...]:
     """Return the conditions under which the lease is still good."""
     return (_s.id == lease.session_id, _s.lease == lease.token)
 
 
-def confirm(connection: Connection, lease: Lease) -> None:
+def confirm_lease(connection: Connection, lease: RunLease) -> None:
     """Return where the lease holds until this transaction ends; raises Superseded elsewhere."""
-    held = select(_s.id).where(*holds(lease)).with_for_update(read=True)
+    held = select(_s.id).where(*lease_conditions(lease)).with_for_update(read=True)
     if connection.execute(held).first() is None:
-        raise Superseded(f"{lease.session_id}: it is not this node's any more")
+        raise RunLeaseLost(f"{lease.session_id}: it is not this node's any more")
 
 
-def release(connection: Connection, leases: Sequence[Lease]) -> None:
+def release_leases(connection: Connection, leases: Sequence[RunLease]) -> None:
     """Give leases back, for another node to take up at once; nothing where one was lost.
 
     What is given back does not count as taken up: nothing about the session is to blame.
@@ -137,5 +137,5 @@ def release(connection: Connection, leases: Sequence[Lease]) -> None:
         "attempts": _s.attempts - 1,
     }
     for lease in leases:
-        connection.execute(update(sessions).where(*holds(lease)).values(values))
+        connection.execute(update(sessions).where(*lease_conditions(lease)).values(values))
     announce(connection, INVESTIGATIONS)

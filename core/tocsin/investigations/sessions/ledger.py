@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
 from tocsin.clock import isoformat
-from tocsin.model import Outcome, Phase
+from tocsin.model import Phase, QueryOutcome
 from tocsin.store.tables import session_steps
 
 CONCLUSION = "conclusion"
@@ -21,8 +21,8 @@ _s = session_steps.c
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One row of the ledger; a question has the first five below `started_at`."""
+class LedgerStep:
+    """One row of the ledger; a question has the first five below `parse_start`."""
 
     number: int
     """From 1 on, through all runs of the session."""
@@ -35,7 +35,7 @@ class Step:
     """How long the run had taken at its end."""
     asked_of: str | None = None
     question: str | None = None
-    outcome: Outcome | None = None
+    outcome: QueryOutcome | None = None
     answer: str | None = None
     reason: str | None = None
     conclusion: str | None = None
@@ -52,10 +52,10 @@ class Step:
         return self.elapsed_ms * _MILLISECOND
 
 
-_COLUMNS = [session_steps.c[field.name] for field in fields(Step)]
+_COLUMNS = [session_steps.c[field.name] for field in fields(LedgerStep)]
 
 
-def append_steps(connection: Connection, session_id: str, steps: Sequence[Step]) -> None:
+def append_steps(connection: Connection, session_id: str, steps: Sequence[LedgerStep]) -> None:
     """Store steps, for whoever holds the session's lease."""
     if steps:
         rows = [{"session_id": session_id, **asdict(step)} for step in steps]
@@ -68,27 +68,27 @@ def drop_steps(connection: Connection, session_id: str, first: int) -> None:
     connection.execute(beyond)
 
 
-def load_steps(connection: Connection, session_id: str, run: int | None = None) -> list[Step]:
+def load_steps(connection: Connection, session_id: str, run: int | None = None) -> list[LedgerStep]:
     """Return the steps of a run, or of all, in their order."""
     query = select(*_COLUMNS).where(_s.session_id == session_id).order_by(_s.number)
     if run is not None:
         query = query.where(_s.run == run)
-    return [_step(row) for row in connection.execute(query).mappings()]
+    return [_to_step(row) for row in connection.execute(query).mappings()]
 
 
-def last_number(connection: Connection, session_id: str, before_run: int) -> int:
+def find_last_number(connection: Connection, session_id: str, before_run: int) -> int:
     """Return the number of the last step of the runs before this one, 0 where there is none."""
     earlier = select(func.max(_s.number)).where(_s.session_id == session_id, _s.run < before_run)
     return connection.scalars(earlier).one() or 0
 
 
-def _step(row: RowMapping) -> Step:
+def _to_step(row: RowMapping) -> LedgerStep:
     known = {
         "phase": Phase(row["phase"]),
-        "outcome": None if row["outcome"] is None else Outcome(row["outcome"]),
+        "outcome": None if row["outcome"] is None else QueryOutcome(row["outcome"]),
         "evidence": None if row["evidence"] is None else tuple(row["evidence"]),
     }
-    return Step(**{**row, **known})
+    return LedgerStep(**{**row, **known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def list_steps(
     found = connection.execute(page.limit(limit + 1)).mappings().all()
     total = connection.scalars(select(func.count()).select_from(session_steps).where(*matching))
     return StepPage(
-        [_represent(row) for row in found[:limit]],
+        [_represent_step(row) for row in found[:limit]],
         total.one(),
         found[limit - 1]["number"] if len(found) > limit else None,
     )
@@ -124,10 +124,10 @@ def load_step(connection: Connection, session_id: str, number: int) -> dict[str,
     """Return one step with its answer, None where there is none of this number."""
     query = select(*_COLUMNS).where(_s.session_id == session_id, _s.number == number)
     row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else {**_represent(row), "answer": _loads(row["answer"])}
+    return None if row is None else {**_represent_step(row), "answer": _loads(row["answer"])}
 
 
-def _represent(row: RowMapping) -> dict[str, Any]:
+def _represent_step(row: RowMapping) -> dict[str, Any]:
     names = ("number", "run", "phase", "kind", "asked_of")
     results = ("outcome", "reason", "conclusion", "evidence", "duration_ms")
     return {

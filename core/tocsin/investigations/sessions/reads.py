@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.investigations.report_codec import read_report
-from tocsin.investigations.sessions.meanings import step_meanings
+from tocsin.investigations.report_codec import decode_report
+from tocsin.investigations.sessions.meanings import describe_steps
 from tocsin.investigations.write_backs import WriteBack, list_write_backs
 from tocsin.model import Persona, SessionStatus
 from tocsin.reports import to_markdown
@@ -82,15 +82,15 @@ def load_session(
     messages = [_represent_message(message) for message in _messages(connection, session_id)]
     written = [_represent_write_back(it) for it in list_write_backs(connection, session_id)]
     return LoadedSession(
-        represent(row, public_url) | {"messages": messages, "write_backs": written},
+        represent_session(row, public_url) | {"messages": messages, "write_backs": written},
         row["report"],
-        step_meanings(connection, session_id) if row["report"] is not None else {},
+        describe_steps(connection, session_id) if row["report"] is not None else {},
     )
 
 
 def render_session(loaded: LoadedSession) -> dict[str, Any]:
     """Return a session as it is shown; its report is Markdown, None until a run has completed."""
-    report = read_report(loaded.report, loaded.shown["id"])
+    report = decode_report(loaded.report, loaded.shown["id"])
     written = None if report is None else to_markdown(report, loaded.meanings)
     return {**loaded.shown, "report": written}
 
@@ -100,7 +100,7 @@ def find_session(
 ) -> dict[str, Any] | None:
     """Return a session as lists show it, None where there is none of this id."""
     row = connection.execute(_shown.where(sessions.c.id == session_id)).mappings().one_or_none()
-    return None if row is None else represent(row, public_url)
+    return None if row is None else represent_session(row, public_url)
 
 
 def list_sessions(
@@ -123,7 +123,7 @@ def list_sessions(
     found = connection.execute(page).mappings().all()
     total = count_matching(connection, sessions, matching)
     return SessionPage(
-        sessions=[represent(row, public_url) for row in found[:limit]],
+        sessions=[represent_session(row, public_url) for row in found[:limit]],
         total=total.count,
         exact=total.exact,
         next=found[limit - 1]["id"] if len(found) > limit else None,
@@ -134,7 +134,7 @@ def _matching(**wanted: str | None) -> Iterable[ColumnElement[bool]]:
     return (sessions.c[name] == value for name, value in wanted.items() if value is not None)
 
 
-def represent(row: RowMapping | Mapping[str, Any], public_url: str) -> dict[str, Any]:
+def represent_session(row: RowMapping | Mapping[str, Any], public_url: str) -> dict[str, Any]:
     """Return a session as lists show it."""
     return {
         **{name: row[name] for name in _PLAIN},

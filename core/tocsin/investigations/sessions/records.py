@@ -12,20 +12,20 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, update
 from tocsin.errors import CallerError
 from tocsin.events import new_id
 from tocsin.fields import LONGEST_QUERY
-from tocsin.investigations.report_codec import read_report
+from tocsin.investigations.report_codec import decode_report
 from tocsin.investigations.sessions.searching import index_new_sessions, index_session
 from tocsin.model import Persona, Report, SessionStatus
 from tocsin.store import announce
 from tocsin.store.tables import session_messages, sessions
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 INVESTIGATIONS = "investigations"
 """The topic of sessions that wait to be investigated, and of those that shall stop."""
 TIMEOUT: Final = timedelta(minutes=10)
-MOST_FOLLOW_UPS: Final = 100
+MAX_FOLLOW_UPS: Final = 100
 """So often a session goes on; its search text and its ledger grow with each."""
 NO_PROGRESS: Final = {"phase": None, "steps": 0, "asked": 0}
-UNDER_WAY: Final = (SessionStatus.QUEUED, SessionStatus.RUNNING)
+ACTIVE_STATUSES: Final = (SessionStatus.QUEUED, SessionStatus.RUNNING)
 
 
 def count_waiting(connection: Connection, at_most: int) -> int:
@@ -33,7 +33,7 @@ def count_waiting(connection: Connection, at_most: int) -> int:
 
     Counted up to `at_most`. Of a schedule there are few at once, and they keep nobody out.
     """
-    asked_for = sessions.c.status.in_(UNDER_WAY), sessions.c.schedule_id.is_(None)
+    asked_for = sessions.c.status.in_(ACTIVE_STATUSES), sessions.c.schedule_id.is_(None)
     some = select(sessions.c.id).where(*asked_for).limit(at_most).subquery()
     count: int = connection.scalars(select(func.count()).select_from(some)).one()
     return count
@@ -61,7 +61,7 @@ def create_sessions(
     connection: Connection, wanted: Sequence[NewSession], now: datetime
 ) -> list[str]:
     """Store sessions for nodes to investigate, and return their ids."""
-    rows = [_row(it, now) for it in wanted]
+    rows = [_session_row(it, now) for it in wanted]
     if rows:
         connection.execute(insert(sessions), rows)
         connection.execute(insert(session_messages), [_first_message(row) for row in rows])
@@ -70,10 +70,10 @@ def create_sessions(
     return [row["id"] for row in rows]
 
 
-def _row(wanted: NewSession, now: datetime) -> dict[str, Any]:
+def _session_row(wanted: NewSession, now: datetime) -> dict[str, Any]:
     return {
         "id": new_id("ses"),
-        "query": clean(wanted.query, LONGEST_QUERY),
+        "query": clean_text(wanted.query, LONGEST_QUERY),
         "persona": wanted.persona.value,
         "provider": wanted.provider,
         "schedule_id": wanted.schedule_id,
@@ -81,7 +81,7 @@ def _row(wanted: NewSession, now: datetime) -> dict[str, Any]:
         "timeout_ms": wanted.timeout // timedelta(milliseconds=1),
         "created_by": wanted.by,
         "created_at": now,
-        **_queued(now),
+        **_queue_columns(now),
     }
 
 
@@ -102,23 +102,23 @@ def add_message(connection: Connection, session_id: str, text: str, by: str, now
 
     Raises CallerError: 404 where there is none, 409 while it is under way or has gone on often.
     """
-    row = _hold(connection, session_id)
-    if row["status"] in UNDER_WAY:
+    row = _lock_session(connection, session_id)
+    if row["status"] in ACTIVE_STATUSES:
         words = "wait until it has completed, or cancel it, before you send another message"
         raise CallerError(409, f"This session is {row['status']}; {words}.")
-    if row["run"] > MOST_FOLLOW_UPS:
-        words = f"has had {MOST_FOLLOW_UPS} follow-ups, which is the most; start another"
+    if row["run"] > MAX_FOLLOW_UPS:
+        words = f"has had {MAX_FOLLOW_UPS} follow-ups, which is the most; start another"
         raise CallerError(409, f"This session {words}.")
     next_run = update(sessions).where(sessions.c.id == session_id)
-    values = _queued(now) | {"run": sessions.c.run + 1}
+    values = _queue_columns(now) | {"run": sessions.c.run + 1}
     run = connection.scalars(next_run.values(values).returning(sessions.c.run)).one()
-    asked = clean(text, LONGEST_QUERY)
-    write_message(connection, session_id, run=run, role="user", text=asked, by=by, now=now)
+    asked = clean_text(text, LONGEST_QUERY)
+    add_message_row(connection, session_id, run=run, role="user", text=asked, by=by, now=now)
     index_session(connection, session_id)
     announce(connection, INVESTIGATIONS)
 
 
-def _queued(now: datetime) -> dict[str, Any]:
+def _queue_columns(now: datetime) -> dict[str, Any]:
     nothing = ("error", "started_at", "completed_at", "node", "lease", "leased_until")
     return {
         "status": SessionStatus.QUEUED.value,
@@ -135,12 +135,12 @@ def cancel_session(connection: Connection, session_id: str, now: datetime) -> No
 
     Raises CallerError (404) where there is none.
     """
-    if _hold(connection, session_id)["status"] not in UNDER_WAY:
+    if _lock_session(connection, session_id)["status"] not in ACTIVE_STATUSES:
         return
     connection.execute(
         update(sessions)
         .where(sessions.c.id == session_id)
-        .values(ended(SessionStatus.CANCELLED, now))
+        .values(end_columns(SessionStatus.CANCELLED, now))
     )
     index_session(connection, session_id)
     announce(connection, INVESTIGATIONS)
@@ -150,20 +150,20 @@ def cancel_waiting(connection: Connection, session_id: str, reason: str, now: da
     """End a session whose query no node has taken up yet, and return whether that was so."""
     c = sessions.c
     waits = c.id == session_id, c.status == SessionStatus.QUEUED, c.run == 1, c.started_at.is_(None)
-    values = ended(SessionStatus.CANCELLED, now) | {"error": reason}
+    values = end_columns(SessionStatus.CANCELLED, now) | {"error": reason}
     if connection.execute(update(sessions).where(*waits).values(values)).rowcount != 1:
         return False
     index_session(connection, session_id)
     return True
 
 
-def ended(status: SessionStatus, now: datetime) -> dict[str, Any]:
+def end_columns(status: SessionStatus, now: datetime) -> dict[str, Any]:
     """Return the columns of a session that is under way no more; nobody holds it."""
     free = dict.fromkeys(("node", "lease", "leased_until"))
     return {"status": status.value, "completed_at": now, "updated_at": now, **free}
 
 
-def _hold(connection: Connection, session_id: str) -> RowMapping:
+def _lock_session(connection: Connection, session_id: str) -> RowMapping:
     """Return a session that no other transaction changes until this one ends."""
     row_of = select(sessions.c.status, sessions.c.run).where(sessions.c.id == session_id)
     row = connection.execute(row_of.with_for_update()).mappings().one_or_none()
@@ -172,7 +172,7 @@ def _hold(connection: Connection, session_id: str) -> RowMapping:
     return row
 
 
-def write_message(
+def add_message_row(
     connection: Connection,
     session_id: str,
     *,
@@ -202,4 +202,4 @@ def load_report(connection: Connection, session_id: str) -> Report | None:
     """Return what the last run that completed came to, None where none has that can be read."""
     query = select(sessions.c.report).where(sessions.c.id == session_id)
     stored = connection.scalars(query).one_or_none()
-    return read_report(stored, session_id)
+    return decode_report(stored, session_id)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from tocsin.investigations.report_codec import read_report
+from tocsin.investigations.report_codec import decode_report
 from tocsin.knowledge.search import SearchDocument, index_document, index_documents
 from tocsin.model import Report
 from tocsin.reports import session_document_text
@@ -21,17 +21,17 @@ def index_session(connection: Connection, session_id: str) -> None:
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
     m = session_messages.c
     said = select(m.text).where(m.session_id == session_id).order_by(m.number)
-    report = read_report(row["report"], session_id)
+    report = decode_report(row["report"], session_id)
     texts = [*connection.scalars(said), *([session_document_text(report)] if report else [])]
-    index_document(connection, _document(row, texts, report))
+    index_document(connection, _search_document(row, texts, report))
 
 
 def index_new_sessions(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Have sessions be found by what is asked in them; nothing else is known of them yet."""
-    index_documents(connection, [_document(row, [row["query"]]) for row in rows])
+    index_documents(connection, [_search_document(row, [row["query"]]) for row in rows])
 
 
-def _document(
+def _search_document(
     row: Mapping[Any, Any], texts: Sequence[str], report: Report | None = None
 ) -> SearchDocument:
     return SearchDocument(

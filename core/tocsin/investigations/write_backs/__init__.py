@@ -1,21 +1,24 @@
 """Write-back: what an investigation came to, as a comment to the incidents that it was about."""
 
-from tocsin.investigations.write_backs.qualifying import incidents_to_tell, write_back_to
+from tocsin.investigations.write_backs.qualifying import (
+    find_write_back_incidents,
+    select_write_back_providers,
+)
 from tocsin.investigations.write_backs.records import (
     WriteBack,
     WriteBackState,
     list_write_backs,
     plan_write_backs,
 )
-from tocsin.investigations.write_backs.writing import WriteBackMeter, WriteBacks
+from tocsin.investigations.write_backs.writing import WriteBackMetrics, WriteBackWorker
 
 __all__ = [
     "WriteBack",
-    "WriteBackMeter",
+    "WriteBackMetrics",
     "WriteBackState",
-    "WriteBacks",
-    "incidents_to_tell",
+    "WriteBackWorker",
+    "find_write_back_incidents",
     "list_write_backs",
     "plan_write_backs",
-    "write_back_to",
+    "select_write_back_providers",
 ]

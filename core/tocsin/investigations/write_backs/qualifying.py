@@ -11,22 +11,22 @@ from tocsin.model import IncidentStatus
 from tocsin.store.tables import incidents
 
 
-def write_back_to(providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
+def select_write_back_providers(providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
     """Return the providers whose operator wants comments, and whose plugin can write them.
 
     Where it can write none, those whose operator wants a status that it can set.
     """
-    return {name: provider for name, provider in providers.items() if _is_told(provider)}
+    return {name: provider for name, provider in providers.items() if _wants_write_back(provider)}
 
 
-def _is_told(provider: Provider) -> bool:
+def _wants_write_back(provider: Provider) -> bool:
     settings, able = provider.settings, provider.capabilities()
     if Capability.COMMENT in able:
         return bool(settings.write_back)
     return settings.write_back_status is not None and Capability.STATUS in able
 
 
-def incidents_to_tell(
+def find_write_back_incidents(
     connection: Connection, numbers: Sequence[int], providers: Collection[str]
 ) -> Sequence[tuple[int, str, str]]:
     """Return number, provider and external id of those incidents that are of these providers."""
@@ -41,7 +41,7 @@ def incidents_to_tell(
     return [(number, provider, name) for number, provider, name in connection.execute(query)]
 
 
-def is_new(connection: Connection, number: int) -> bool:
+def is_incident_new(connection: Connection, number: int) -> bool:
     """Return whether an incident is New, as far as it was read."""
     query = select(incidents.c.status).where(incidents.c.number == number)
     return connection.scalar(query) == IncidentStatus.NEW

@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, and_, literal_column, select, update
 
 from tocsin.model import Vocabulary
-from tocsin.store.conflicts import insert_into
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import write_backs
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
-LONGEST_TEXT = 20_000
-LONGEST_REASON = 2_000
+MAX_TEXT = 20_000
+MAX_REASON = 2_000
 
 
 class WriteBackState(Vocabulary):
@@ -80,7 +80,7 @@ def plan_write_backs(
             "incident_number": number,
             "provider": provider,
             "external_id": external_id,
-            "text": clean(text, LONGEST_TEXT),
+            "text": clean_text(text, MAX_TEXT),
             "state": WriteBackState.PENDING,
             "attempts": 0,
             "failures": 0,
@@ -90,17 +90,17 @@ def plan_write_backs(
         for number, provider, external_id in incidents
     ]
     if rows:
-        connection.execute(insert_into(connection, write_backs).on_conflict_do_nothing(), rows)
+        connection.execute(build_insert(connection, write_backs).on_conflict_do_nothing(), rows)
 
 
 def list_write_backs(connection: Connection, session_id: str) -> Sequence[WriteBack]:
     """Return what a session has left at incidents, or is to, the latest run first."""
     query = select(*_COLUMNS).where(write_backs.c.session_id == session_id)
     order = (write_backs.c.run.desc(), write_backs.c.incident_number)
-    return [_of(row) for row in connection.execute(query.order_by(*order)).mappings()]
+    return [_to_write_back(row) for row in connection.execute(query.order_by(*order)).mappings()]
 
 
-def due(provider: str, now: datetime) -> Select[Any]:
+def select_due(provider: str, now: datetime) -> Select[Any]:
     """Return the query of the comment that has been due longest at a provider."""
     return (
         select(*_COLUMNS)
@@ -110,7 +110,7 @@ def due(provider: str, now: datetime) -> Select[Any]:
     )
 
 
-def take_write_back(
+def claim_write_back(
     connection: Connection, provider: str, now: datetime, until: datetime
 ) -> WriteBack | None:
     """Return the comment that has been due longest at a provider, None where none is.
@@ -118,14 +118,14 @@ def take_write_back(
     It is due again at `until` if nothing becomes of it by then, and until that nobody else's: when
     it is due is what tells its holder from one that came too late.
     """
-    query = due(provider, now)
+    query = select_due(provider, now)
     if connection.dialect.name == "postgresql":
         query = query.with_for_update(skip_locked=True)
     row = connection.execute(query).mappings().first()
     if row is None:
         return None
-    found = _of(row)
-    _change(connection, found, due_at=until)
+    found = _to_write_back(row)
+    _update_held(connection, found, due_at=until)
     return replace(found, due_at=until)
 
 
@@ -137,20 +137,20 @@ def finish_write_back(
     reason: str | None = None,
 ) -> bool:
     """Note what became of a comment, and return whether it was still the caller's."""
-    words, failed = clean(reason, LONGEST_REASON), state is WriteBackState.FAILED
+    words, failed = clean_text(reason, MAX_REASON), state is WriteBackState.FAILED
     values = {"state": state, "finished_at": now, "reason": words}
-    return _change(connection, taken, **values, attempts=taken.attempts + failed)
+    return _update_held(connection, taken, **values, attempts=taken.attempts + failed)
 
 
-def put_off_write_back(
+def postpone_write_back(
     connection: Connection, taken: WriteBack, *, failures: int, due_at: datetime, reason: str
 ) -> bool:
     """Note why a comment could not be written, and return whether it was still the caller's."""
-    values = {"failures": failures, "due_at": due_at, "reason": clean(reason, LONGEST_REASON)}
-    return _change(connection, taken, **values, attempts=taken.attempts + 1)
+    values = {"failures": failures, "due_at": due_at, "reason": clean_text(reason, MAX_REASON)}
+    return _update_held(connection, taken, **values, attempts=taken.attempts + 1)
 
 
-def _change(connection: Connection, held: WriteBack, **values: object) -> bool:
+def _update_held(connection: Connection, held: WriteBack, **values: object) -> bool:
     is_held = and_(
         write_backs.c.session_id == held.session_id,
         write_backs.c.run == held.run,
@@ -161,5 +161,5 @@ def _change(connection: Connection, held: WriteBack, **values: object) -> bool:
     return bool(connection.execute(update(write_backs).where(is_held).values(**values)).rowcount)
 
 
-def _of(row: RowMapping) -> WriteBack:
+def _to_write_back(row: RowMapping) -> WriteBack:
     return WriteBack(**{**row, "state": WriteBackState(row["state"])})

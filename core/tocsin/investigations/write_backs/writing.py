@@ -16,22 +16,25 @@ import structlog
 from tocsin.clock import Clock, isoformat
 from tocsin.errors import Misconfigured, PluginFailure, Refused, TryLater
 from tocsin.hookspecs import Capability, Provider
-from tocsin.investigations.write_backs.qualifying import is_new, write_back_to
+from tocsin.investigations.write_backs.qualifying import (
+    is_incident_new,
+    select_write_back_providers,
+)
 from tocsin.investigations.write_backs.records import (
     WriteBack,
     WriteBackState,
+    claim_write_back,
     finish_write_back,
-    put_off_write_back,
-    take_write_back,
+    postpone_write_back,
 )
 from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
 from tocsin.metrics import Metrics
 from tocsin.model import IncidentStatus
 from tocsin.store import Database
 
-RETRIES = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
+RETRY_DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
 """The wait after each failure in a row; after the last one a comment has failed."""
-UNTIL_MENDED = timedelta(hours=1)
+MISCONFIGURED_RETRY = timedelta(hours=1)
 """The wait where the configuration is wrong or the credentials are: often would lock them out."""
 TIMEOUT = timedelta(minutes=2)
 LEASE = 2 * TIMEOUT
@@ -43,7 +46,7 @@ OUTCOMES = ("written", "later", "failed")
 _log = structlog.get_logger()
 
 
-class WriteBackMeter:
+class WriteBackMetrics:
     """Counts what this node writes; for nobody, where there are no metrics."""
 
     def __init__(self, metrics: Metrics | None = None) -> None:
@@ -62,7 +65,7 @@ class WriteBackMeter:
             self._counter.labels(provider, outcome).inc(times)
 
 
-class WriteBacks:
+class WriteBackWorker:
     """Writes what is due to the providers that are to be told."""
 
     def __init__(
@@ -70,14 +73,14 @@ class WriteBacks:
         database: Database,
         clock: Clock,
         providers: Mapping[str, Provider],
-        meter: WriteBackMeter | None = None,
+        meter: WriteBackMetrics | None = None,
         timeout: timedelta = TIMEOUT,
     ) -> None:
         """Take all providers; those whose operator wants no comments are left alone."""
         self._database = database
         self._clock = clock
-        self._providers = write_back_to(providers)
-        self._meter = meter or WriteBackMeter()
+        self._providers = select_write_back_providers(providers)
+        self._meter = meter or WriteBackMetrics()
         self._timeout = timeout
         for name in self._providers:  # from 0 on, or the first would not show as an increase
             for outcome in OUTCOMES:
@@ -98,7 +101,7 @@ class WriteBacks:
     async def write_next(self, name: str) -> bool:
         """Write the next comment that is due at a provider; return whether one was written."""
         now = self._clock.now()
-        taken = await self._database.write(take_write_back, name, now, now + LEASE)
+        taken = await self._database.write(claim_write_back, name, now, now + LEASE)
         if taken is None:
             return False
         provider, status = self._providers[name], await self._status_for(taken)
@@ -107,7 +110,7 @@ class WriteBacks:
                 if Capability.COMMENT in provider.capabilities():
                     await provider.comment(taken.external_id, taken.text, taken.key)
                 if status is not None:
-                    await _take_up(provider, taken.external_id, status)
+                    await _set_status(provider, taken.external_id, status)
         except PLUGIN_FAILURES as error:
             if was_cancelled():
                 raise
@@ -121,36 +124,39 @@ class WriteBacks:
     async def _status_for(self, taken: WriteBack) -> IncidentStatus | None:
         """Return what the incident is to stand as, None where it is left alone."""
         wanted: IncidentStatus | None = self._providers[taken.provider].settings.write_back_status
-        if wanted is None or not await self._database.read(is_new, taken.incident_number):
+        if wanted is None or not await self._database.read(is_incident_new, taken.incident_number):
             return None
         return wanted
 
     async def _fail(self, taken: WriteBack, error: BaseException) -> None:
-        failures, pause = taken.failures + 1, RETRIES[min(taken.failures, len(RETRIES) - 1)]
+        failures, pause = (
+            taken.failures + 1,
+            RETRY_DELAYS[min(taken.failures, len(RETRY_DELAYS) - 1)],
+        )
         if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the text
-            failures, pause = taken.failures, UNTIL_MENDED
-        elif isinstance(error, Refused) or failures > len(RETRIES):
+            failures, pause = taken.failures, MISCONFIGURED_RETRY
+        elif isinstance(error, Refused) or failures > len(RETRY_DELAYS):
             await self._give_up(taken, error)
             return
         if isinstance(error, TryLater) and error.after is not None:
             pause = max(pause, error.after)
-        reason, due_at = _reason(error), self._clock.now() + pause
+        reason, due_at = _describe_error(error), self._clock.now() + pause
         await self._database.write(
-            put_off_write_back, taken, failures=failures, due_at=due_at, reason=reason
+            postpone_write_back, taken, failures=failures, due_at=due_at, reason=reason
         )
         self._meter.count(taken.provider, "later")
         facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
         _log.warning("a comment is written later", **facts, again_at=isoformat(due_at))
 
     async def _give_up(self, taken: WriteBack, error: BaseException) -> None:
-        reason, failed = _reason(error), WriteBackState.FAILED
+        reason, failed = _describe_error(error), WriteBackState.FAILED
         await self._database.write(finish_write_back, taken, failed, self._clock.now(), reason)
         self._meter.count(taken.provider, "failed")
         facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
         _log.warning("a comment was not written", **facts)
 
 
-async def _take_up(provider: Provider, name: str, status: IncidentStatus) -> None:
+async def _set_status(provider: Provider, name: str, status: IncidentStatus) -> None:
     """Have an incident stand so where it is New at the SIEM, if that can be asked.
 
     Somebody may have closed it since it was read: it would be opened again.
@@ -167,7 +173,7 @@ async def _take_up(provider: Provider, name: str, status: IncidentStatus) -> Non
         raise
 
 
-def _reason(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "the SIEM did not answer in time"
     words = str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"

@@ -3,26 +3,26 @@
 What incidents say by themselves is read from their own tables; the rest is recorded here.
 """
 
-from tocsin.knowledge.graph.latest import latest_incidents
-from tocsin.knowledge.graph.nodes import canonical, is_known
-from tocsin.knowledge.graph.paths import Path, find_path
-from tocsin.knowledge.graph.recording import Seen, record_relations
-from tocsin.knowledge.graph.statistics import Count, GraphStats, graph_stats
+from tocsin.knowledge.graph.latest import find_latest_incidents
+from tocsin.knowledge.graph.nodes import is_known_node, normalize_node
+from tocsin.knowledge.graph.paths import FoundPath, find_path
+from tocsin.knowledge.graph.recording import ObservedRelation, record_relations
+from tocsin.knowledge.graph.statistics import BoundedCount, GraphStatistics, count_graph
 from tocsin.knowledge.graph.stix import export_stix
-from tocsin.knowledge.graph.walking import DEEPEST, neighbourhood
+from tocsin.knowledge.graph.walking import MAX_DEPTH, find_neighborhood
 
 __all__ = [
-    "DEEPEST",
-    "Count",
-    "GraphStats",
-    "Path",
-    "Seen",
-    "canonical",
+    "MAX_DEPTH",
+    "BoundedCount",
+    "FoundPath",
+    "GraphStatistics",
+    "ObservedRelation",
+    "count_graph",
     "export_stix",
+    "find_latest_incidents",
+    "find_neighborhood",
     "find_path",
-    "graph_stats",
-    "is_known",
-    "latest_incidents",
-    "neighbourhood",
+    "is_known_node",
+    "normalize_node",
     "record_relations",
 ]

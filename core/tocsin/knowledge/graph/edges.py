@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, select, union
 
-from tocsin.knowledge.graph.looking import View
-from tocsin.knowledge.graph.steps import STEPS, Shape
-from tocsin.knowledge.listing import as_list, listed
+from tocsin.knowledge.graph.looking import GraphFilter
+from tocsin.knowledge.graph.steps import STEPS, GraphQueryShape
+from tocsin.knowledge.listing import encode_list, select_list
 from tocsin.model import Edge, Marking, Node, NodeKind, Pap, RelationType, Tlp
 from tocsin.store.tables import (
     incident_entities,
@@ -23,42 +23,44 @@ from tocsin.store.tables import (
     relations,
 )
 
-MOST = 5_000
+MAX_EDGES = 5_000
 """So many edges are shown at once."""
 _READ = 20_000  # rows of each kind, most of which lead to other nodes
 Occurred = Mapping[int, datetime]
 _TLPS, _PAPS = tuple(Tlp), tuple(Pap)
 
 
-def edges_between(
-    connection: Connection, nodes: Sequence[Node], view: View, parameters: Mapping[str, Any]
+def find_edges_between(
+    connection: Connection, nodes: Sequence[Node], view: GraphFilter, parameters: Mapping[str, Any]
 ) -> tuple[tuple[Edge, ...], bool]:
     """Return the edges of a view that have both ends among these nodes, the latest first.
 
     Of what has very many edges, the newest are looked at. The second value is False where there
     are more than can be shown.
     """
-    reading = _Reading(connection, {**parameters, "nodes": as_list(nodes), "most": _READ + 1})
+    reading = _EdgeReader(
+        connection, {**parameters, "nodes": encode_list(nodes), "most": _READ + 1}
+    )
     shown = set(nodes)
-    told = chain(_told_by_incidents(reading, view), _told_by_relations(reading, view, shown))
+    told = chain(_incident_edges(reading, view), _relation_edges(reading, view, shown))
     edges = (edge for edge in told if edge.source in shown and edge.target in shown)
     return _latest(edges, reading)
 
 
-def edges_of_incidents(
+def find_incident_edges(
     connection: Connection, nodes: Sequence[Node]
 ) -> tuple[tuple[Edge, ...], bool]:
-    """Return what these incidents say by themselves, as `edges_between` does."""
-    reading = _Reading(connection, {"nodes": as_list(nodes), "most": _READ + 1})
-    return _latest(_told_by_incidents(reading, View()), reading)
+    """Return what these incidents say by themselves, as `find_edges_between` does."""
+    reading = _EdgeReader(connection, {"nodes": encode_list(nodes), "most": _READ + 1})
+    return _latest(_incident_edges(reading, GraphFilter()), reading)
 
 
-def _latest(told: Iterable[Edge], reading: _Reading) -> tuple[tuple[Edge, ...], bool]:
+def _latest(told: Iterable[Edge], reading: _EdgeReader) -> tuple[tuple[Edge, ...], bool]:
     edges = sorted(told, key=lambda edge: edge.last_seen, reverse=True)
-    return tuple(edges[:MOST]), reading.complete and len(edges) <= MOST
+    return tuple(edges[:MAX_EDGES]), reading.complete and len(edges) <= MAX_EDGES
 
 
-class _Reading:
+class _EdgeReader:
     """Reads rows for a list of nodes, and notes whether there were too many."""
 
     def __init__(self, connection: Connection, parameters: Mapping[str, Any]) -> None:
@@ -74,7 +76,7 @@ class _Reading:
         return rows[:_READ]
 
 
-def _told_by_incidents(reading: _Reading, view: View) -> Iterator[Edge]:
+def _incident_edges(reading: _EdgeReader, view: GraphFilter) -> Iterator[Edge]:
     occurred: dict[int, datetime] = {}
     merged: list[tuple[int, int]] = []
     for number, at, into in reading.rows(_incidents(reading.dialect)):
@@ -111,7 +113,9 @@ def _incident(number: int) -> Node:
     return Node(NodeKind.INCIDENT, str(number))
 
 
-def _told_by_relations(reading: _Reading, view: View, shown: AbstractSet[Node]) -> Iterator[Edge]:
+def _relation_edges(
+    reading: _EdgeReader, view: GraphFilter, shown: AbstractSet[Node]
+) -> Iterator[Edge]:
     rows = reading.rows(_relations(reading.dialect, view.shape)) if view.shape.told else ()
     ends = {row: _ends(row) for row in rows}
     rows = [row for row in rows if set(ends[row]) <= shown]
@@ -149,7 +153,7 @@ _SOURCES = (
 @cache
 def _incidents(dialect: str) -> Select[Any]:
     """Return the statement for when incidents occurred, and what they were merged into."""
-    nodes, target = listed(dialect, "nodes"), incidents.alias()
+    nodes, target = select_list(dialect, "nodes"), incidents.alias()
     merged = and_(
         target.c.provider == incidents.c.provider,
         target.c.external_id == incidents.c.merged_into,
@@ -165,7 +169,7 @@ def _incidents(dialect: str) -> Select[Any]:
 
 @cache
 def _entities(dialect: str) -> Select[Any]:
-    nodes, rows = listed(dialect, "nodes"), incident_entities.c
+    nodes, rows = select_list(dialect, "nodes"), incident_entities.c
     query = select(rows.incident_number, rows.kind, rows.value).select_from(nodes)
     joined = query.join(incident_entities, rows.incident_number == nodes.c.number)
     return joined.order_by(nodes.c.place, rows.kind, rows.value).limit(_MOST)
@@ -173,15 +177,15 @@ def _entities(dialect: str) -> Select[Any]:
 
 @cache
 def _techniques(dialect: str) -> Select[Any]:
-    nodes, rows = listed(dialect, "nodes"), incident_techniques.c
+    nodes, rows = select_list(dialect, "nodes"), incident_techniques.c
     query = select(rows.incident_number, rows.technique).select_from(nodes)
     joined = query.join(incident_techniques, rows.incident_number == nodes.c.number)
     return joined.order_by(nodes.c.place, rows.technique).limit(_MOST)
 
 
 @cache
-def _relations(dialect: str, shape: Shape) -> Select[Any]:
-    nodes = listed(dialect, "nodes")
+def _relations(dialect: str, shape: GraphQueryShape) -> Select[Any]:
+    nodes = select_list(dialect, "nodes")
     told = []
     for step in STEPS:
         if step.table is relations:

@@ -6,19 +6,19 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
-from tocsin.knowledge.graph.edges import edges_of_incidents
+from tocsin.knowledge.graph.edges import find_incident_edges
 from tocsin.knowledge.graph.looking import LATEST
-from tocsin.model import Neighbourhood, Node, NodeKind
+from tocsin.model import Neighborhood, Node, NodeKind
 from tocsin.store.tables import EPOCH, incidents
 
 
-def latest_incidents(
+def find_latest_incidents(
     connection: Connection,
     *,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int = 100,
-) -> Neighbourhood:
+) -> Neighborhood:
     """Return the latest incidents that occurred in a time, with all that they name.
 
     At most `limit` incidents, the newest first; to go on, ask for those until the oldest of them.
@@ -32,7 +32,7 @@ def latest_incidents(
     )
     numbers = connection.execute(query).scalars().all()
     nodes = [Node(NodeKind.INCIDENT, str(number)) for number in numbers[:limit]]
-    edges, every = edges_of_incidents(connection, nodes)
+    edges, every = find_incident_edges(connection, nodes)
     named = dict.fromkeys([*nodes, *(edge.target for edge in edges)])
     complete = every and len(numbers) <= limit
-    return Neighbourhood(nodes=tuple(named), edges=edges, complete=complete)
+    return Neighborhood(nodes=tuple(named), edges=edges, complete=complete)

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, literal, or_, select
 
-from tocsin.knowledge.graph.steps import OF_INCIDENTS, Shape
-from tocsin.knowledge.listing import as_list, listed
-from tocsin.knowledge.newest import HIGHEST, last_number
+from tocsin.knowledge.graph.steps import INCIDENT_RELATIONS, GraphQueryShape
+from tocsin.knowledge.listing import encode_list, select_list
+from tocsin.knowledge.newest import HIGHEST, find_highest_number
 from tocsin.model import Node, RelationType
 from tocsin.store.tables import EPOCH
 
@@ -20,7 +20,7 @@ LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class GraphFilter:
     """The part of the graph that is looked at."""
 
     types: Collection[RelationType] | None = None
@@ -29,12 +29,12 @@ class View:
     until: datetime | None = None
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> GraphQueryShape:
         """What of it a statement has to heed."""
         types = frozenset(RelationType) if self.types is None else frozenset(self.types)
-        return Shape(
-            of_incidents=types & OF_INCIDENTS,
-            told=bool(types - OF_INCIDENTS),
+        return GraphQueryShape(
+            of_incidents=types & INCIDENT_RELATIONS,
+            told=bool(types - INCIDENT_RELATIONS),
             typed=self.types is not None,
             kinds=self.kinds is not None,
             timed=self.since is not None or self.until is not None,
@@ -52,7 +52,9 @@ class View:
         """Return what the statements of such a shape are run with."""
         values: dict[str, Any] = {
             "fan_out": fan_out,
-            "highest": HIGHEST if self.until is None else last_number(connection, self.until),
+            "highest": HIGHEST
+            if self.until is None
+            else find_highest_number(connection, self.until),
         }
         if self.shape.timed:
             values |= {"since": self.since or EPOCH, "until": self.until or LATEST}
@@ -63,16 +65,22 @@ class View:
         return values
 
 
-def leads_further(
-    connection: Connection, nodes: Sequence[Node], shape: Shape, parameters: Mapping[str, Any]
+def has_more_edges(
+    connection: Connection,
+    nodes: Sequence[Node],
+    shape: GraphQueryShape,
+    parameters: Mapping[str, Any],
 ) -> bool:
     """Return whether any of these nodes has more edges in this time than are looked at."""
     statement = _further(connection.dialect.name, shape)
-    return connection.execute(statement, {**parameters, "gone": as_list(nodes)}).first() is not None
+    return (
+        connection.execute(statement, {**parameters, "gone": encode_list(nodes)}).first()
+        is not None
+    )
 
 
 @cache
-def _further(dialect: str, shape: Shape) -> Select[Any]:
-    gone = listed(dialect, "gone")
+def _further(dialect: str, shape: GraphQueryShape) -> Select[Any]:
+    gone = select_list(dialect, "gone")
     beyond = (step.left_out(gone, shape) for step in shape.steps if step.newest)
     return select(literal(1)).select_from(gone).where(or_(*beyond)).limit(1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, literal, select
 
-from tocsin.knowledge.listing import LONGEST_VALUE, number_of
+from tocsin.knowledge.listing import MAX_VALUE, parse_incident_number
 from tocsin.model import Entity, EntityKind, Node, NodeKind
 from tocsin.store.tables import (
     incident_entities,
@@ -16,25 +16,25 @@ from tocsin.store.tables import (
     relations,
     sessions,
 )
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 
-def canonical(node: Node) -> Node:
+def normalize_node(node: Node) -> Node:
     """Return the node as it is spelt in the graph."""
-    number = number_of(node)
+    number = parse_incident_number(node)
     if number is not None:
         return replace(node, value=str(number))
     if node.kind in set(EntityKind):
         node = Node.of(Entity(EntityKind(node.kind), node.value))
-    return replace(node, value=clean(node.value, LONGEST_VALUE))
+    return replace(node, value=clean_text(node.value, MAX_VALUE))
 
 
-def is_session(node: Node) -> bool:
+def is_session_node(node: Node) -> bool:
     """Return whether the node is a session."""
     return node.kind == NodeKind.SESSION
 
 
-def is_known(connection: Connection, node: Node) -> bool:
+def is_known_node(connection: Connection, node: Node) -> bool:
     """Return whether there is anything in the graph about a node, which is spelt as there."""
     return any(connection.execute(query).first() for query in _records(node))
 
@@ -51,7 +51,7 @@ def _records(node: Node) -> list[Select[Any]]:
 def _own_record(node: Node) -> tuple[ColumnElement[bool], ...]:
     match node.kind:
         case NodeKind.INCIDENT:
-            return (incidents.c.number == number_of(node),)
+            return (incidents.c.number == parse_incident_number(node),)
         case NodeKind.SESSION:
             return (sessions.c.id == node.value,)
         case NodeKind.TECHNIQUE:

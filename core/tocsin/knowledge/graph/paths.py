@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, select, union_all
 
-from tocsin.knowledge.graph.edges import edges_between
-from tocsin.knowledge.graph.looking import View, leads_further
-from tocsin.knowledge.graph.nodes import canonical, is_known, is_session
-from tocsin.knowledge.graph.steps import Shape
-from tocsin.knowledge.listing import as_list, listed
-from tocsin.knowledge.newest import walks_indexes
+from tocsin.knowledge.graph.edges import find_edges_between
+from tocsin.knowledge.graph.looking import GraphFilter, has_more_edges
+from tocsin.knowledge.graph.nodes import is_known_node, is_session_node, normalize_node
+from tocsin.knowledge.graph.steps import GraphQueryShape
+from tocsin.knowledge.listing import encode_list, select_list
+from tocsin.knowledge.newest import force_index_scans
 from tocsin.model import Edge, Node, RelationType
 
 FAN_OUT = 25
@@ -26,7 +26,7 @@ _ROWS = 2_000  # read in one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class FoundPath:
     """What came of looking for a path."""
 
     nodes: tuple[Node, ...]
@@ -37,7 +37,7 @@ class Path:
     """False where some edges were not looked at, so that there may be a shorter path."""
 
 
-@walks_indexes
+@force_index_scans
 def find_path(
     connection: Connection,
     start: Node,
@@ -45,25 +45,25 @@ def find_path(
     *,
     longest: int = 6,
     types: Collection[RelationType] | None = None,
-) -> Path | None:
+) -> FoundPath | None:
     """Return a shortest path of at most `longest` edges, gone in either direction.
 
     It passes through no session: what one investigation has looked at may have nothing else in
     common. With `types`, only such edges are gone. None where one of the two is not known at all.
     """
-    here, there = canonical(start), canonical(end)
-    if not (is_known(connection, here) and is_known(connection, there)):
+    here, there = normalize_node(start), normalize_node(end)
+    if not (is_known_node(connection, here) and is_known_node(connection, there)):
         return None
-    search = _Search(connection, View(types=types))
+    search = _PathSearch(connection, GraphFilter(types=types))
     nodes = search.between(here, there, longest)
-    edges, _ = edges_between(connection, nodes, search.view, search.parameters)
+    edges, _ = find_edges_between(connection, nodes, search.view, search.parameters)
     following = {frozenset(pair) for pair in pairwise(nodes)}
     shown = tuple(edge for edge in edges if frozenset((edge.source, edge.target)) in following)
-    return Path(nodes=tuple(nodes), edges=shown, complete=search.complete)
+    return FoundPath(nodes=tuple(nodes), edges=shown, complete=search.complete)
 
 
 @dataclass(slots=True)
-class _Side:
+class _SearchSide:
     """What was found from one end: each node, and the one that it was reached from."""
 
     frontier: list[Node]
@@ -80,8 +80,8 @@ class _Side:
         return way[::-1]
 
 
-class _Search:
-    def __init__(self, connection: Connection, view: View) -> None:
+class _PathSearch:
+    def __init__(self, connection: Connection, view: GraphFilter) -> None:
         self._connection = connection
         self._statement = _onward(connection.dialect.name, view.shape)
         self.view = view
@@ -92,7 +92,7 @@ class _Search:
         """Return the nodes of a path, none where there is none."""
         if start == end:
             return [start]
-        sides = _Side([start]), _Side([end])
+        sides = _SearchSide([start]), _SearchSide([end])
         for _ in range(longest):
             nearer = min(sides, key=lambda side: len(side.frontier))
             if not nearer.frontier:
@@ -104,14 +104,14 @@ class _Search:
             self._narrow(nearer)
         return []
 
-    def _expand(self, side: _Side, ends: Collection[Node]) -> None:
+    def _expand(self, side: _SearchSide, ends: Collection[Node]) -> None:
         """Add what is one edge further; a session that is no end is none of it."""
         found: list[Node] = []
-        values = {**self.parameters, "frontier": as_list(side.frontier), "rows": _ROWS + 1}
+        values = {**self.parameters, "frontier": encode_list(side.frontier), "rows": _ROWS + 1}
         rows = self._connection.execute(self._statement, values).all()
         for kind, value, *origin in rows[:_ROWS]:
             node = Node(kind, value)
-            if node not in side.reached and (node in ends or not is_session(node)):
+            if node not in side.reached and (node in ends or not is_session_node(node)):
                 side.reached[node] = Node(*origin)
                 found.append(node)
         left_out = len(rows) > _ROWS or self._leads_further(side.frontier)
@@ -119,16 +119,16 @@ class _Search:
         side.frontier = found
 
     def _leads_further(self, nodes: Sequence[Node]) -> bool:
-        return leads_further(self._connection, nodes, self.view.shape, self.parameters)
+        return has_more_edges(self._connection, nodes, self.view.shape, self.parameters)
 
-    def _narrow(self, side: _Side) -> None:
+    def _narrow(self, side: _SearchSide) -> None:
         self.complete = self.complete and len(side.frontier) <= FRONTIER
         side.frontier = side.frontier[:FRONTIER]
 
 
 @cache
-def _onward(dialect: str, shape: Shape) -> Select[Any]:
-    frontier = listed(dialect, "frontier")
+def _onward(dialect: str, shape: GraphQueryShape) -> Select[Any]:
+    frontier = select_list(dialect, "frontier")
     carried = (frontier.c.kind.label("origin_kind"), frontier.c.value.label("origin_value"))
     steps = union_all(*(step.select(frontier, carried, shape) for step in shape.steps)).subquery()
     columns = (steps.c.kind, steps.c.value, steps.c.origin_kind, steps.c.origin_value)

@@ -12,22 +12,22 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, RowMapping, bindparam, delete, select, tuple_
 
-from tocsin.knowledge.graph.nodes import canonical
-from tocsin.knowledge.listing import number_of
+from tocsin.knowledge.graph.nodes import normalize_node
+from tocsin.knowledge.listing import parse_incident_number
 from tocsin.model import Marking, Node, NodeKind, RelationType
-from tocsin.store import exclude_others
-from tocsin.store.batches import Batch
-from tocsin.store.conflicts import insert_into
+from tocsin.store import lock_exclusively
+from tocsin.store.batches import BulkStatement
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import relation_sources, relations
 
-KEPT = 20
+MAX_SOURCES = 20
 """So many sources of a relation are kept, the newest."""
 _CHUNK = 500
 _Ends = tuple[Node, RelationType, Node]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedRelation:
     """That an edge was seen at a moment, and how whoever says so is marked."""
 
     source: Node
@@ -37,7 +37,9 @@ class Seen:
     marking: Marking = field(default_factory=Marking)
 
 
-def record_relations(connection: Connection, seen: Mapping[str, Iterable[Seen]]) -> None:
+def record_relations(
+    connection: Connection, seen: Mapping[str, Iterable[ObservedRelation]]
+) -> None:
     """Store edges by what each is known from: `session:ses_01J...#12`, `enricher:history`.
 
     A relation is counted for each moment that lies outside the time for which it is known, so what
@@ -45,16 +47,16 @@ def record_relations(connection: Connection, seen: Mapping[str, Iterable[Seen]])
     strictest. What relates a node with itself is left out, as is what names an incident that is
     none. Transactions that record wait for each other, and so never in a ring.
     """
-    told = _collect(seen)
+    told = _collect_updates(seen)
     if not told:
         return
-    exclude_others(connection, "relations")
+    lock_exclusively(connection, "relations")
     for start in range(0, len(told), _CHUNK):
         _record(connection, told[start : start + _CHUNK])
 
 
 @dataclass(slots=True)
-class _Told:
+class _RelationUpdate:
     """What is told of one relation, by all that tell of it."""
 
     ends: _Ends
@@ -64,7 +66,7 @@ class _Told:
     moments: set[datetime] = field(default_factory=set)
     sources: dict[str, datetime] = field(default_factory=dict)
 
-    def add(self, seen: Seen, known_from: str) -> None:
+    def add(self, seen: ObservedRelation, known_from: str) -> None:
         self.tlp = max(self.tlp, seen.marking.tlp.rank)
         self.pap = max(self.pap, seen.marking.pap.rank)
         self.moments.add(seen.at)
@@ -92,36 +94,38 @@ class _Told:
         return (self.digest, *ends, *changing)
 
 
-def _collect(seen: Mapping[str, Iterable[Seen]]) -> list[_Told]:
+def _collect_updates(seen: Mapping[str, Iterable[ObservedRelation]]) -> list[_RelationUpdate]:
     """Return each relation once, with all that is told of it."""
-    spelt: dict[_Ends, _Told | None] = {}
-    told: dict[str, _Told] = {}
+    spelt: dict[_Ends, _RelationUpdate | None] = {}
+    told: dict[str, _RelationUpdate] = {}
     for known_from, several in seen.items():
         for one in several:
             ends = (one.source, one.type, one.target)
             if ends not in spelt:
-                new = _told_of(ends)
+                new = _new_update(ends)
                 spelt[ends] = new and told.setdefault(new.digest, new)
             if (it := spelt[ends]) is not None:
                 it.add(one, known_from)
     return list(told.values())
 
 
-def _told_of(ends: _Ends) -> _Told | None:
+def _new_update(ends: _Ends) -> _RelationUpdate | None:
     """Return a relation of which nothing is told yet; None where it relates nothing."""
-    source, type_, target = canonical(ends[0]), ends[1], canonical(ends[2])
+    source, type_, target = normalize_node(ends[0]), ends[1], normalize_node(ends[2])
     if source == target or not (_is_node(source) and _is_node(target)):
         return None
     parts = [source.kind, source.value, type_, target.kind, target.value]
     digest = hashlib.sha256(orjson.dumps(parts)).hexdigest()
-    return _Told((source, type_, target), digest)
+    return _RelationUpdate((source, type_, target), digest)
 
 
 def _is_node(node: Node) -> bool:
-    return bool(node.value) and (node.kind != NodeKind.INCIDENT or number_of(node) is not None)
+    return bool(node.value) and (
+        node.kind != NodeKind.INCIDENT or parse_incident_number(node) is not None
+    )
 
 
-def _record(connection: Connection, told: Sequence[_Told]) -> None:
+def _record(connection: Connection, told: Sequence[_RelationUpdate]) -> None:
     known = _known(connection, [it.digest for it in told])
     rows = [row for it in told if (row := it.changed(known.get(it.digest)))]
     _upsert(connection).run(connection, rows)
@@ -159,10 +163,10 @@ def _newest(before: Mapping[str, datetime], told: Mapping[str, datetime]) -> dic
     """Return the newest sources, each with when it last saw the relation."""
     latest = {source: max(at, before.get(source, at)) for source, at in told.items()}
     every = {**before, **latest}
-    if len(every) <= KEPT:
+    if len(every) <= MAX_SOURCES:
         return every
     ordered = sorted(every.items(), key=lambda item: (item[1], item[0]), reverse=True)
-    return dict(ordered[:KEPT])
+    return dict(ordered[:MAX_SOURCES])
 
 
 _CHANGING = ("first_seen", "last_seen", "count", "tlp", "pap")
@@ -185,27 +189,29 @@ _SOURCES = select(_s.relation_id, _s.source, _s.at).where(
 _DROP = delete(relation_sources).where(
     tuple_(_s.relation_id, _s.source).in_(bindparam("dropped", expanding=True))
 )
-_batches: dict[tuple[str, str], Batch] = {}
+_batches: dict[tuple[str, str], BulkStatement] = {}
 
 
-def _upsert(connection: Connection) -> Batch:
+def _upsert(connection: Connection) -> BulkStatement:
     """Return what writes a relation; nobody else does at the same time."""
-    statement = insert_into(connection, relations)
+    statement = build_insert(connection, relations)
     changes = {name: statement.excluded[name] for name in _CHANGING}
     statement = statement.on_conflict_do_update(index_elements=["digest"], set_=changes)
     return _batch(connection, "relations", statement, _COLUMNS)
 
 
-def _add_sources(connection: Connection) -> Batch:
-    statement = insert_into(connection, relation_sources)
+def _add_sources(connection: Connection) -> BulkStatement:
+    statement = build_insert(connection, relation_sources)
     statement = statement.on_conflict_do_update(
         index_elements=["relation_id", "source"], set_={"at": statement.excluded["at"]}
     )
     return _batch(connection, "sources", statement, ("relation_id", "source", "at"))
 
 
-def _batch(connection: Connection, what: str, statement: Any, names: Sequence[str]) -> Batch:
+def _batch(
+    connection: Connection, what: str, statement: Any, names: Sequence[str]
+) -> BulkStatement:
     key = (connection.dialect.name, what)
     if key not in _batches:
-        _batches[key] = Batch(statement, names)
+        _batches[key] = BulkStatement(statement, names)
     return _batches[key]

@@ -18,9 +18,9 @@ from sqlalchemy import (
     union_all,
 )
 
-from tocsin.knowledge.graph.steps import OF_INCIDENTS
+from tocsin.knowledge.graph.steps import INCIDENT_RELATIONS
 from tocsin.model import EntityKind, NodeKind, RelationType
-from tocsin.store.sequences import INCIDENT_NUMBER, last_allotted
+from tocsin.store.sequences import INCIDENT_NUMBER, load_last_allotted
 from tocsin.store.tables import (
     entities,
     incident_entities,
@@ -30,12 +30,12 @@ from tocsin.store.tables import (
     sessions,
 )
 
-COUNTED = 1_000
+MAX_COUNT = 1_000
 """Counts are exact up to here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class BoundedCount:
     """How many there are."""
 
     value: int
@@ -44,28 +44,32 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphStats:
+class GraphStatistics:
     """How many nodes there are of each kind, and edges of each type; of those that there are."""
 
-    nodes: Mapping[str, Count]
-    edges: Mapping[str, Count]
+    nodes: Mapping[str, BoundedCount]
+    edges: Mapping[str, BoundedCount]
 
 
-def graph_stats(connection: Connection) -> GraphStats:
+def count_graph(connection: Connection) -> GraphStatistics:
     """Return how large the graph is, without counting anything that is large.
 
     Incidents are numbered without gaps, so their number is exact. Entities are counted as far as
     they are indexed: those that an incident names.
     """
-    nodes = {NodeKind.INCIDENT.value: Count(last_allotted(connection, INCIDENT_NUMBER), exact=True)}
-    edges: dict[str, Count] = {}
+    nodes = {
+        NodeKind.INCIDENT.value: BoundedCount(
+            load_last_allotted(connection, INCIDENT_NUMBER), exact=True
+        )
+    }
+    edges: dict[str, BoundedCount] = {}
     for what, name, counted in connection.execute(_counts()):
-        count = Count(min(counted, COUNTED), exact=counted <= COUNTED)
+        count = BoundedCount(min(counted, MAX_COUNT), exact=counted <= MAX_COUNT)
         (nodes if what == "node" else edges)[name] = count
-    return GraphStats(nodes=_present(nodes), edges=_present(edges))
+    return GraphStatistics(nodes=_present(nodes), edges=_present(edges))
 
 
-def _present(counts: Mapping[str, Count]) -> dict[str, Count]:
+def _present(counts: Mapping[str, BoundedCount]) -> dict[str, BoundedCount]:
     return {name: count for name, count in counts.items() if count.value}
 
 
@@ -80,7 +84,7 @@ def _counts() -> Any:
     edges: dict[str, Select[Any]] = {
         type_.value: one.where(relations.c.type == type_.value)
         for type_ in RelationType
-        if type_ not in OF_INCIDENTS
+        if type_ not in INCIDENT_RELATIONS
     }
     edges[RelationType.INVOLVES] = one.select_from(incident_entities)
     edges[RelationType.USES] = one.select_from(incident_techniques)
@@ -92,7 +96,7 @@ def _counts() -> Any:
 
 
 def _bounded(what: str, name: str, query: Select[Any]) -> Any:
-    rows = query.limit(COUNTED + 1).subquery()
+    rows = query.limit(MAX_COUNT + 1).subquery()
     return select(literal(what), literal(str(name)), func.count()).select_from(rows)
 
 

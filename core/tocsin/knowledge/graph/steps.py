@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from tocsin.model import NodeKind, RelationType
 from tocsin.store.tables import (
-    Moment,
+    Timestamp,
     incident_entities,
     incident_techniques,
     incidents,
@@ -38,20 +38,20 @@ from tocsin.store.tables import (
 )
 
 Conditions = tuple[ColumnElement[bool], ...]
-Place = tuple[ColumnElement[Any], ColumnElement[Any], ColumnElement[Any]]
+NodeColumns = tuple[ColumnElement[Any], ColumnElement[Any], ColumnElement[Any]]
 
-OF_INCIDENTS = frozenset({RelationType.INVOLVES, RelationType.USES, RelationType.MERGED_INTO})
+INCIDENT_RELATIONS = frozenset({RelationType.INVOLVES, RelationType.USES, RelationType.MERGED_INTO})
 """What incidents say by themselves."""
 # No incident of the time that is asked for has a higher number
 _highest: ColumnElement[int] = bindparam("highest", type_=BigInteger)
-_since, _until = bindparam("since", type_=Moment), bindparam("until", type_=Moment)
+_since, _until = bindparam("since", type_=Timestamp), bindparam("until", type_=Timestamp)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class GraphQueryShape:
     """What a statement has to heed; the values are its parameters."""
 
-    of_incidents: frozenset[RelationType] = OF_INCIDENTS
+    of_incidents: frozenset[RelationType] = INCIDENT_RELATIONS
     """What is gone of that which incidents say by themselves."""
     told: bool = True
     """Whether what is told beside them is gone."""
@@ -63,7 +63,7 @@ class Shape:
     """Whether only edges seen from `since` on, and before `until`, are gone."""
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[GraphStep, ...]:
         """The ways that such edges can be gone."""
         return tuple(
             step for step in STEPS if (step.type in self.of_incidents if step.type else self.told)
@@ -71,7 +71,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GraphStep:
     """One way on. `type` is None where each row says its own."""
 
     type: RelationType | None
@@ -80,13 +80,13 @@ class Step:
     """What ties the rows to the node that is left."""
     during: Callable[[FromClause, FromClause], Conditions]
     """What ties the rows to the time that is asked for."""
-    leads_to: Callable[[FromClause], Place]
+    leads_to: Callable[[FromClause], NodeColumns]
     """The kind and value of the other node and, if that is an incident, its number."""
     newest: str | None = None
     """The column that is highest in the newest rows; None where there are never many."""
 
     def select(
-        self, origin: FromClause, carried: Sequence[ColumnElement[Any]], shape: Shape
+        self, origin: FromClause, carried: Sequence[ColumnElement[Any]], shape: GraphQueryShape
     ) -> Select[Any]:
         """Return the nodes that lie one step from those of `origin`, with the columns `carried`."""
         rows = self.table.alias()
@@ -97,7 +97,9 @@ class Step:
             query = query.where(kind.in_(bindparam("kinds", expanding=True)))
         return query.correlate(origin)
 
-    def conditions(self, origin: FromClause, rows: FromClause, shape: Shape) -> Conditions:
+    def conditions(
+        self, origin: FromClause, rows: FromClause, shape: GraphQueryShape
+    ) -> Conditions:
         """Return which of the rows are gone by, from the nodes of `origin`."""
         wanted = list(self.link(origin, rows))
         if self.newest is not None:
@@ -109,7 +111,7 @@ class Step:
             wanted.append(rows.c.type.in_(bindparam("types", expanding=True)))
         return tuple(wanted)
 
-    def left_out(self, origin: FromClause, shape: Shape) -> ColumnElement[bool]:
+    def left_out(self, origin: FromClause, shape: GraphQueryShape) -> ColumnElement[bool]:
         """Return whether a node of `origin` has rows beyond the newest, in the time asked for."""
         beyond = self.nth(origin, bindparam("fan_out"))
         if not shape.timed or self.table is relations:
@@ -133,15 +135,15 @@ def _text(value: ColumnElement[Any]) -> ColumnElement[Any]:
     return cast(value, Text)
 
 
-def _incident(number: ColumnElement[Any]) -> Place:
+def _incident(number: ColumnElement[Any]) -> NodeColumns:
     return _text(literal(NodeKind.INCIDENT.value)), _text(number), number
 
 
-def _other(kind: ColumnElement[Any], value: ColumnElement[Any]) -> Place:
+def _other(kind: ColumnElement[Any], value: ColumnElement[Any]) -> NodeColumns:
     return _text(kind), _text(value), cast(null(), BigInteger)
 
 
-def _either(kind: ColumnElement[Any], value: ColumnElement[Any]) -> Place:
+def _either(kind: ColumnElement[Any], value: ColumnElement[Any]) -> NodeColumns:
     is_incident = kind == NodeKind.INCIDENT.value
     return _text(kind), _text(value), case((is_incident, cast(value, BigInteger)))
 
@@ -169,11 +171,11 @@ def _merged_from(origin: FromClause, rows: FromClause) -> Conditions:
     return (rows.c.target == origin.c.number,)
 
 
-def _tells_from(origin: FromClause, rows: FromClause) -> Conditions:
+def _is_source(origin: FromClause, rows: FromClause) -> Conditions:
     return rows.c.source_value == origin.c.value, rows.c.source_kind == origin.c.kind
 
 
-def _tells_of(origin: FromClause, rows: FromClause) -> Conditions:
+def _is_target(origin: FromClause, rows: FromClause) -> Conditions:
     return rows.c.target_value == origin.c.value, rows.c.target_kind == origin.c.kind
 
 
@@ -210,7 +212,7 @@ _merges = (
     .subquery()
 )
 STEPS = (
-    Step(
+    GraphStep(
         type=RelationType.INVOLVES,
         table=incident_entities,
         link=_names_entity,
@@ -218,14 +220,14 @@ STEPS = (
         leads_to=lambda rows: _incident(rows.c.incident_number),
         newest="incident_number",
     ),
-    Step(
+    GraphStep(
         type=RelationType.INVOLVES,
         table=incident_entities,
         link=_of_incident,
         during=_left_incident_occurred,
         leads_to=lambda rows: _other(rows.c.kind, rows.c.value),
     ),
-    Step(
+    GraphStep(
         type=RelationType.USES,
         table=incident_techniques,
         link=_names_technique,
@@ -233,21 +235,21 @@ STEPS = (
         leads_to=lambda rows: _incident(rows.c.incident_number),
         newest="incident_number",
     ),
-    Step(
+    GraphStep(
         type=RelationType.USES,
         table=incident_techniques,
         link=_of_incident,
         during=_left_incident_occurred,
         leads_to=lambda rows: _other(literal(NodeKind.TECHNIQUE.value), rows.c.technique),
     ),
-    Step(
+    GraphStep(
         type=RelationType.MERGED_INTO,
         table=_merges,
         link=_merged,
         during=_row_occurred,
         leads_to=lambda rows: _incident(rows.c.target),
     ),
-    Step(
+    GraphStep(
         type=RelationType.MERGED_INTO,
         table=_merges,
         link=_merged_from,
@@ -255,18 +257,18 @@ STEPS = (
         leads_to=lambda rows: _incident(rows.c.source),
         newest="source",
     ),
-    Step(
+    GraphStep(
         type=None,
         table=relations,
-        link=_tells_from,
+        link=_is_source,
         during=_row_seen,
         leads_to=lambda rows: _either(rows.c.target_kind, rows.c.target_value),
         newest="id",
     ),
-    Step(
+    GraphStep(
         type=None,
         table=relations,
-        link=_tells_of,
+        link=_is_target,
         during=_row_seen,
         leads_to=lambda rows: _either(rows.c.source_kind, rows.c.source_value),
         newest="id",

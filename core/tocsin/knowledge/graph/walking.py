@@ -29,20 +29,20 @@ from sqlalchemy import (
     union_all,
 )
 
-from tocsin.knowledge.graph.edges import edges_between
-from tocsin.knowledge.graph.looking import View, leads_further
-from tocsin.knowledge.graph.nodes import canonical, is_known, is_session
-from tocsin.knowledge.graph.steps import Shape
-from tocsin.knowledge.listing import number_of
-from tocsin.knowledge.newest import walks_indexes
-from tocsin.model import Neighbourhood, Node, NodeKind, RelationType
+from tocsin.knowledge.graph.edges import find_edges_between
+from tocsin.knowledge.graph.looking import GraphFilter, has_more_edges
+from tocsin.knowledge.graph.nodes import is_known_node, is_session_node, normalize_node
+from tocsin.knowledge.graph.steps import GraphQueryShape
+from tocsin.knowledge.listing import parse_incident_number
+from tocsin.knowledge.newest import force_index_scans
+from tocsin.model import Neighborhood, Node, NodeKind, RelationType
 
-DEEPEST = 3
+MAX_DEPTH = 3
 _NARROWING = (1, 4, 8)  # what part of the limit one node may lead to, by the depth asked for
 
 
-@walks_indexes
-def neighbourhood(
+@force_index_scans
+def find_neighborhood(
     connection: Connection,
     node: Node,
     *,
@@ -52,7 +52,7 @@ def neighbourhood(
     kinds: Collection[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
-) -> Neighbourhood | None:
+) -> Neighborhood | None:
     """Return the nodes up to `depth` steps (1 to 3) from one, with the edges between them.
 
     Sessions are not passed through. At most `limit` nodes, that one included, the nearest first; of
@@ -60,27 +60,27 @@ def neighbourhood(
     other edges and nodes out of the graph first, except the node itself. None where it is not known
     at all.
     """
-    start = canonical(node)
-    view = View(types=types, kinds=kinds, since=since, until=until)
+    start = normalize_node(node)
+    view = GraphFilter(types=types, kinds=kinds, since=since, until=until)
     fan_out = max(1, limit // _NARROWING[depth - 1])
     parameters = view.parameters(connection, fan_out)
     # a node is found again at other depths, so these rows hold one node more than the limit
     parameters |= {"depth": depth, "rows": (limit + 1) * (depth + 1)}
     depths = _walk(connection, start, view.shape, parameters)
-    if len(depths) == 1 and not is_known(connection, start):
+    if len(depths) == 1 and not is_known_node(connection, start):
         return None
     nodes = list(depths)[:limit]
-    gone = [it for it in nodes if depths[it] < depth and (it == start or not is_session(it))]
-    left_out = len(depths) > limit or leads_further(connection, gone, view.shape, parameters)
-    edges, every = edges_between(connection, nodes, view, parameters)
-    return Neighbourhood(nodes=tuple(nodes), edges=edges, complete=every and not left_out)
+    gone = [it for it in nodes if depths[it] < depth and (it == start or not is_session_node(it))]
+    left_out = len(depths) > limit or has_more_edges(connection, gone, view.shape, parameters)
+    edges, every = find_edges_between(connection, nodes, view, parameters)
+    return Neighborhood(nodes=tuple(nodes), edges=edges, complete=every and not left_out)
 
 
 def _walk(
-    connection: Connection, start: Node, shape: Shape, parameters: dict[str, Any]
+    connection: Connection, start: Node, shape: GraphQueryShape, parameters: dict[str, Any]
 ) -> dict[Node, int]:
     """Return the nodes in the order in which they were found, each with how far it is."""
-    node = {"kind": start.kind, "value": start.value, "number": number_of(start)}
+    node = {"kind": start.kind, "value": start.value, "number": parse_incident_number(start)}
     walk = _statement(connection.dialect.name, shape)
     depths: dict[Node, int] = {}
     for kind, value, far in connection.execute(walk, parameters | node):
@@ -89,7 +89,7 @@ def _walk(
 
 
 @cache
-def _statement(dialect: str, shape: Shape) -> Select[Any]:
+def _statement(dialect: str, shape: GraphQueryShape) -> Select[Any]:
     """Return the recursive statement. Its first rows are found without looking for the others."""
     start: Any = select(
         cast(bindparam("kind"), Text).label("kind"),
@@ -104,23 +104,23 @@ def _statement(dialect: str, shape: Shape) -> Select[Any]:
     return select(found.c.kind, found.c.value, found.c.depth).limit(bindparam("rows"))
 
 
-def _onward_sqlite(start: Select[Any], walk: FromClause, shape: Shape) -> Any:
+def _onward_sqlite(start: Select[Any], walk: FromClause, shape: GraphQueryShape) -> Any:
     """Return the walk with each step as a term; SQLite takes the next node in the order given."""
     steps = [step.select(walk, [walk.c.depth + 1], shape) for step in shape.steps]
-    every = union(start, *(step.where(_goes_on(walk)) for step in steps))
+    every = union(start, *(step.where(_continues_from(walk)) for step in steps))
     return every.order_by(column("depth"), column("number").desc())
 
 
-def _onward_postgresql(start: Select[Any], walk: FromClause, shape: Shape) -> Any:
+def _onward_postgresql(start: Select[Any], walk: FromClause, shape: GraphQueryShape) -> Any:
     """Return the walk with one term, as PostgreSQL allows no more; levels come in their order."""
     steps = union_all(*(step.select(walk, [], shape) for step in shape.steps))
     found = lateral(steps.order_by(column("number").desc().nulls_last()), "found")
     columns = (found.c.kind, found.c.value, found.c.number, walk.c.depth + 1)
     onward = select(*columns).select_from(walk.join(found, true()))
-    return union(start, onward.where(_goes_on(walk)))
+    return union(start, onward.where(_continues_from(walk)))
 
 
-def _goes_on(walk: FromClause) -> ColumnElement[bool]:
+def _continues_from(walk: FromClause) -> ColumnElement[bool]:
     """Return whether the walk goes on from a node: from a session only where it begins there.
 
     What one investigation has looked at may have nothing else in common.

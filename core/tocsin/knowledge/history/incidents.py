@@ -9,8 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
 
-from tocsin.knowledge.listing import as_list, listed
-from tocsin.knowledge.newest import HIGHEST, last_number, newest_of, walks_indexes
+from tocsin.knowledge.listing import encode_list, select_list
+from tocsin.knowledge.newest import (
+    HIGHEST,
+    find_highest_number,
+    force_index_scans,
+    latest_row_conditions,
+)
 from tocsin.model import (
     Alert,
     Entity,
@@ -20,13 +25,13 @@ from tocsin.model import (
     Marking,
     Severity,
     Window,
-    marking_of,
+    find_marking,
 )
 from tocsin.store.tables import incident_alerts, incident_entities, incidents
 
-ALERTS = 50
+MAX_ALERTS = 50
 """So many alerts of an incident are shown, the latest."""
-LOOKED_AT = 500
+MAX_SCANNED = 500
 """Of an entity, so many of its latest incidents are looked through for those that are wanted."""
 Markings = Mapping[str, Marking]
 _COLUMNS = (
@@ -49,7 +54,7 @@ _i, _e, _a = incidents.c, incident_entities.c, incident_alerts.c
 _newest_first = (_i.occurred_at.desc(), _i.number.desc())
 
 
-def incidents_numbered(
+def load_incidents(
     connection: Connection, numbers: Sequence[int], markings: Markings
 ) -> list[IncidentRecord]:
     """Return the incidents of these numbers, in this order; one that does not exist is left out."""
@@ -57,8 +62,8 @@ def incidents_numbered(
     found = connection.execute(_NUMBERED, {"numbers": wanted}).mappings()
     rows = {row["number"]: row for row in found}
     known = list(rows)
-    involved = _entities_of(connection, known)
-    alerts = _alerts_of(connection, known)
+    involved = _load_entities(connection, known)
+    alerts = _load_alerts(connection, known)
     return [
         _record(rows[number], involved.get(number, ()), alerts.get(number, ()), markings)
         for number in wanted
@@ -66,8 +71,8 @@ def incidents_numbered(
     ]
 
 
-@walks_indexes
-def incidents_about(
+@force_index_scans
+def find_incidents(
     connection: Connection,
     about: Sequence[Entity],
     markings: Markings,
@@ -81,21 +86,23 @@ def incidents_about(
     Of each entity, the latest 500 incidents up to the window's end are looked through. So where
     one is in very many, older ones that fit may be missing.
     """
-    highest = HIGHEST if window is None else last_number(connection, window.end, window.start)
+    highest = (
+        HIGHEST if window is None else find_highest_number(connection, window.end, window.start)
+    )
     statement = _about(connection.dialect.name, window is not None, provider is not None)
     values = {
-        "wanted": as_list(about),
+        "wanted": encode_list(about),
         "highest": highest,
-        "looked_at": max(limit, LOOKED_AT),
+        "looked_at": max(limit, MAX_SCANNED),
         "limit": limit,
         **_bounds(window),
         "provider": provider,
     }
     numbers = connection.execute(statement, values).scalars().all()
-    return incidents_numbered(connection, numbers, markings)
+    return load_incidents(connection, numbers, markings)
 
 
-def incidents_within(
+def list_incidents_within(
     connection: Connection,
     window: Window,
     markings: Markings,
@@ -112,7 +119,7 @@ def incidents_within(
         wanted = [severity for severity in Severity if severity.rank >= min_severity.rank]
         query = query.where(_i.severity.in_(wanted))
     ordered = query.order_by(*_newest_first).limit(limit)
-    return incidents_numbered(connection, connection.execute(ordered).scalars().all(), markings)
+    return load_incidents(connection, connection.execute(ordered).scalars().all(), markings)
 
 
 def _record(
@@ -127,18 +134,18 @@ def _record(
         },
         entities=tuple(involved),
         alerts=tuple(alerts),
-        marking=marking_of(row["provider"], markings),
+        marking=find_marking(row["provider"], markings),
     )
 
 
-def _entities_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Entity]]:
+def _load_entities(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Entity]]:
     found: dict[int, list[Entity]] = {}
     for number, kind, value in connection.execute(_ENTITIES, {"numbers": numbers}):
         found.setdefault(number, []).append(Entity(EntityKind(kind), value))
     return found
 
 
-def _alerts_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Alert]]:
+def _load_alerts(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Alert]]:
     """Return the latest alerts of each incident, the earliest first."""
     found: dict[int, list[Alert]] = {}
     for number, external_id, title, severity, at in connection.execute(
@@ -173,7 +180,7 @@ _ranked = (
 _r = _ranked.c
 _ALERTS = (
     select(_r.incident_number, _r.external_id, _r.title, _r.severity, _r.occurred_at)
-    .where(_r.place <= ALERTS)
+    .where(_r.place <= MAX_ALERTS)
     .order_by(_r.incident_number, _r.place.desc())
 )
 _within = (
@@ -184,8 +191,8 @@ _within = (
 
 @cache
 def _about(dialect: str, timed: bool, provided: bool) -> Select[Any]:
-    wanted = listed(dialect, "wanted")
-    newest = newest_of(wanted, bindparam("looked_at"), bindparam("highest"))
+    wanted = select_list(dialect, "wanted")
+    newest = latest_row_conditions(wanted, bindparam("looked_at"), bindparam("highest"))
     numbers = select(_e.incident_number).where(*newest).distinct().cte("found")
     query = select(_i.number).join(numbers, numbers.c.incident_number == _i.number)
     query = query.where(*_within) if timed else query

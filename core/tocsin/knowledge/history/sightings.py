@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, literal, select
 
-from tocsin.knowledge.listing import as_list, listed
-from tocsin.knowledge.newest import HIGHEST, newest_of, walks_indexes
+from tocsin.knowledge.listing import encode_list, select_list
+from tocsin.knowledge.newest import HIGHEST, force_index_scans, latest_row_conditions
 from tocsin.model import Entity, Sighting
 from tocsin.observables import Environment
 from tocsin.store.tables import entities, incident_entities, incidents
@@ -21,8 +21,8 @@ COUNTED = 1_000
 _e, _i = incident_entities.c, incidents.c
 
 
-@walks_indexes
-def sightings(
+@force_index_scans
+def find_sightings(
     connection: Connection, seen: Sequence[Entity], environment: Environment
 ) -> list[Sighting]:
     """Return what is known of each entity, in their order.
@@ -30,7 +30,7 @@ def sightings(
     The number of incidents is that of the index; one that is not indexed yet is counted, up to
     1,000.
     """
-    dialect, values = connection.dialect.name, {"wanted": as_list(seen)}
+    dialect, values = connection.dialect.name, {"wanted": encode_list(seen)}
     recent: list[list[int]] = [[] for _ in seen]
     for place, number in connection.execute(_recent(dialect), {**values, "kept": RECENT}):
         recent[place].append(number)
@@ -77,14 +77,14 @@ _COUNTING = select(func.count(), func.min(_i.occurred_at), func.max(_i.occurred_
 
 @cache
 def _recent(dialect: str) -> Select[Any]:
-    wanted = listed(dialect, "wanted")
-    newest = newest_of(wanted, literal(RECENT), literal(HIGHEST))
+    wanted = select_list(dialect, "wanted")
+    newest = latest_row_conditions(wanted, literal(RECENT), literal(HIGHEST))
     return select(wanted.c.place, _e.incident_number).where(*newest)
 
 
 @cache
 def _indexed(dialect: str) -> Select[Any]:
-    wanted, known = listed(dialect, "wanted"), entities.c
+    wanted, known = select_list(dialect, "wanted"), entities.c
     same = (known.kind == wanted.c.kind) & (known.value == wanted.c.value)
     columns = (wanted.c.place, known.incident_count, known.first_seen, known.last_seen)
     return select(*columns).join_from(wanted, entities, same)

@@ -9,28 +9,38 @@ from tocsin.knowledge.search.entities import (
     search_entities,
 )
 from tocsin.knowledge.search.fields import FIELDS
-from tocsin.knowledge.search.indexing import INCIDENTS, INDEXED, Indexer, lag
-from tocsin.knowledge.search.searching import Found, Position, SearchPage, search
-from tocsin.knowledge.search.snippets import Part, as_html
+from tocsin.knowledge.search.indexing import (
+    INCIDENTS,
+    INDEXED_CHANGES,
+    SearchIndexer,
+    count_unindexed,
+)
+from tocsin.knowledge.search.searching import (
+    DocumentHit,
+    SearchPage,
+    SearchPosition,
+    search_documents,
+)
+from tocsin.knowledge.search.snippets import SnippetPart, render_snippet
 
 __all__ = [
     "FIELDS",
     "INCIDENTS",
-    "INDEXED",
+    "INDEXED_CHANGES",
+    "DocumentHit",
     "EntityPage",
     "EntityPosition",
-    "Found",
     "FoundEntity",
-    "Indexer",
-    "Part",
-    "Position",
     "SearchDocument",
+    "SearchIndexer",
     "SearchPage",
-    "as_html",
+    "SearchPosition",
+    "SnippetPart",
+    "count_unindexed",
     "index_document",
     "index_documents",
-    "lag",
     "remove_document",
-    "search",
+    "render_snippet",
+    "search_documents",
     "search_entities",
 ]

@@ -14,13 +14,13 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, text
 
 from tocsin.knowledge.search.compiling import to_fts5, to_tsquery
-from tocsin.knowledge.search.composing import SPANS, span
+from tocsin.knowledge.search.composing import SPANS, span_token
 from tocsin.knowledge.search.documents import DOCUMENT_ID
-from tocsin.knowledge.search.query import Query
-from tocsin.store.sequences import last_allotted
+from tocsin.knowledge.search.query import ParsedQuery
+from tocsin.store.sequences import load_last_allotted
 from tocsin.store.tables import EPOCH, documents
 
-COUNTED = 1_000
+MAX_COUNT = 1_000
 """Totals are exact up to here. On PostgreSQL every match that is counted is a page to look at."""
 
 _SHOWN = ("id", "kind", "record", "at", "title", "entities")
@@ -28,12 +28,14 @@ _TYPES = {name: documents.c[name].type for name in _SHOWN}
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def newest(connection: Connection) -> int:
+def find_newest_id(connection: Connection) -> int:
     """Return the id of the document that was indexed last."""
-    return last_allotted(connection, DOCUMENT_ID)
+    return load_last_allotted(connection, DOCUMENT_ID)
 
 
-def find(connection: Connection, query: Query, top: int, limit: int) -> Sequence[RowMapping]:
+def find_candidates(
+    connection: Connection, query: ParsedQuery, top: int, limit: int
+) -> Sequence[RowMapping]:
     """Return the latest matches up to the id `top`, at most `limit`, the latest first."""
     columns = ", ".join(f"documents.{name}" for name in _SHOWN)
     statement, values = _search(connection, query, top, columns, ordered=True)
@@ -41,15 +43,15 @@ def find(connection: Connection, query: Query, top: int, limit: int) -> Sequence
     return connection.execute(typed, {**values, "limit": limit}).mappings().all()
 
 
-def count(connection: Connection, query: Query, top: int) -> int:
+def count_candidates(connection: Connection, query: ParsedQuery, top: int) -> int:
     """Return how many documents up to the id `top` match, and COUNTED + 1 where it is more."""
     inner, values = _search(connection, query, top, "1", ordered=False)
     statement = text(f"SELECT count(*) FROM ({inner}) AS found")  # noqa: S608 - of constants
-    return int(connection.execute(statement, {**values, "limit": COUNTED + 1}).scalar_one())
+    return int(connection.execute(statement, {**values, "limit": MAX_COUNT + 1}).scalar_one())
 
 
 def _search(
-    connection: Connection, query: Query, top: int, columns: str, *, ordered: bool
+    connection: Connection, query: ParsedQuery, top: int, columns: str, *, ordered: bool
 ) -> tuple[str, dict[str, Any]]:
     """Return a statement that takes `limit` beside the values that are returned with it."""
     bounds = {
@@ -68,7 +70,7 @@ def _search(
 
 
 def _on_sqlite(
-    query: Query, top: int, columns: str, when: str, *, ordered: bool
+    query: ParsedQuery, top: int, columns: str, when: str, *, ordered: bool
 ) -> tuple[str, dict[str, Any]]:
     order = " ORDER BY documents_index.rowid DESC" if ordered else ""
     # CROSS JOIN, so that the index is asked first and in its order
@@ -81,7 +83,7 @@ def _on_sqlite(
 
 
 def _on_postgres(
-    query: Query, top: int, columns: str, when: str, *, ordered: bool
+    query: ParsedQuery, top: int, columns: str, when: str, *, ordered: bool
 ) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {}
     plain, branches, above = to_tsquery(query), [], top
@@ -112,5 +114,5 @@ def _stretches(top: int) -> Iterator[tuple[str, int]]:
         last = top >> shift
         if last <= 1:
             break
-        yield f"'{span(shift, last)}' | '{span(shift, last - 1)}'", (last - 1) << shift
+        yield f"'{span_token(shift, last)}' | '{span_token(shift, last - 1)}'", (last - 1) << shift
     yield "", 0

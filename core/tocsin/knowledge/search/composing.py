@@ -12,11 +12,11 @@ from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.fields import entity_field
 from tocsin.model import Entity
 
-WORDS = 12_000
+MAX_WORDS = 12_000
 """So many words of a document are indexed; PostgreSQL counts no further than 16,383."""
-REPEATED = 250
+MAX_REPEATS = 250
 """So often one word is; PostgreSQL keeps 256 places of each."""
-TEXT = 200_000
+MAX_TEXT = 200_000
 """So many characters of a document's text are kept."""
 SPANS = (12, 14, 16, 18, 20, 22, 24)
 """PostgreSQL's index is asked for stretches of 2 to the power of these documents."""
@@ -49,7 +49,7 @@ class SearchDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class DocumentTokens:
     """What a document is found by."""
 
     words: list[str]
@@ -59,17 +59,17 @@ class Tokens:
     entities: list[str]
 
 
-def spans_of(number: int) -> list[str]:
+def span_tokens(number: int) -> list[str]:
     """Return the tokens of the stretches of documents that this one lies in."""
-    return [span(shift, number >> shift) for shift in SPANS]
+    return [span_token(shift, number >> shift) for shift in SPANS]
 
 
-def span(shift: int, which: int) -> str:
+def span_token(shift: int, which: int) -> str:
     """Return the token of one stretch of documents."""
     return f"#{shift}:{which}"
 
 
-def pair(first: str, second: str) -> str:
+def pair_token(first: str, second: str) -> str:
     """Return the token of two words one after the other.
 
     PostgreSQL's index knows no places: without it, it would look into every document with both.
@@ -77,44 +77,48 @@ def pair(first: str, second: str) -> str:
     return f"{first}+{second}"
 
 
-def tokens_of(document: SearchDocument) -> Tokens:
+def build_tokens(document: SearchDocument) -> DocumentTokens:
     """Return what a document is found by."""
-    title, text = tokens.fold(document.title), tokens.fold(document.text[:TEXT])
-    spoken = [*tokens.words(title), _BREAK, *tokens.words(text)]
-    marks = dict.fromkeys([*tokens.wholes(title), *tokens.wholes(text)])
+    title, text = tokens.fold_text(document.title), tokens.fold_text(document.text[:MAX_TEXT])
+    spoken = [*tokens.split_words(title), _BREAK, *tokens.split_words(text)]
+    marks = dict.fromkeys([*tokens.entity_tokens(title), *tokens.entity_tokens(text)])
     entities: dict[str, None] = {}
     for name, value in _named(document):
-        it = tokens.whole(value)
+        it = tokens.whole_token(value)
         entities.setdefault(it)
-        marks.update(dict.fromkeys((it, tokens.field(name, value), *tokens.parts(value))))
-        spoken += [_BREAK, *tokens.words(value[:_ENTITY_WORDS])]
+        marks.update(
+            dict.fromkeys((it, tokens.field_token(name, value), *tokens.part_tokens(value)))
+        )
+        spoken += [_BREAK, *tokens.split_words(value[:_ENTITY_WORDS])]
     marks.update(dict.fromkeys(_facet_tokens({"kind": document.kind, **document.facets})))
     spoken = _bounded(spoken)
     rest = marks.keys() - set(spoken)
-    return Tokens(spoken, _within([it for it in marks if it in rest]), list(entities))
+    return DocumentTokens(spoken, _within([it for it in marks if it in rest]), list(entities))
 
 
 def _named(document: SearchDocument) -> Iterable[tuple[str, str]]:
     """Return what has a value to be found by."""
-    return (it for it in _fields_of(document) if tokens.whole(it[1]))
+    return (it for it in _list_fields(document) if tokens.whole_token(it[1]))
 
 
-def _fields_of(document: SearchDocument) -> Iterable[tuple[str, str]]:
+def _list_fields(document: SearchDocument) -> Iterable[tuple[str, str]]:
     """Yield what has a value of its own to be found by, folded, with the field of it."""
     for entity in document.entities:
-        yield entity_field(entity.kind), tokens.fold(entity.value).strip()
+        yield entity_field(entity.kind), tokens.fold_text(entity.value).strip()
     for technique in document.techniques:
-        folded = tokens.fold(technique).strip()
+        folded = tokens.fold_text(technique).strip()
         yield "technique", folded
         if "." in folded:
             yield "technique", folded.partition(".")[0]
     for identifier in document.identifiers:
-        yield "id", tokens.fold(identifier).strip()
+        yield "id", tokens.fold_text(identifier).strip()
 
 
 def _facet_tokens(facets: Mapping[str, str | None]) -> list[str]:
     """Return the tokens of what can be filtered by."""
-    return [tokens.field(name, tokens.fold(value)) for name, value in facets.items() if value]
+    return [
+        tokens.field_token(name, tokens.fold_text(value)) for name, value in facets.items() if value
+    ]
 
 
 def _within(found: list[str]) -> list[str]:
@@ -127,31 +131,31 @@ def _within(found: list[str]) -> list[str]:
 
 def _bounded(spoken: list[str]) -> list[str]:
     """Return as many of the words as are indexed, and none of them too often."""
-    spoken = _within(spoken[:WORDS])
-    if len(spoken) > REPEATED:
+    spoken = _within(spoken[:MAX_WORDS])
+    if len(spoken) > MAX_REPEATS:
         seen: dict[str, int] = defaultdict(int)
         for place, word in enumerate(spoken):
             seen[word] += 1
-            if seen[word] > REPEATED:
+            if seen[word] > MAX_REPEATS:
                 spoken[place] = _BREAK
     return spoken
 
 
-def to_text(made: Tokens) -> str:
+def to_fts5_text(made: DocumentTokens) -> str:
     """Return the tokens as FTS5 splits them, with no two marks where a phrase could join them."""
     marks = (f"{mark} {_BREAK}" if mark.isalnum() else mark for mark in made.marks)
     return " ".join([*made.words, _BREAK, *marks])
 
 
-def to_vector(made: Tokens, number: int) -> str:
+def to_tsvector(made: DocumentTokens, number: int) -> str:
     """Return the tokens as PostgreSQL writes a tsvector; `number` is the document's id."""
     places: dict[str, list[str]] = {}
     for place, word in enumerate(made.words, 1):
         places.setdefault(word, []).append(str(place))
     places.pop(_BREAK, None)
-    pairs = {pair(*two) for two in pairwise(made.words) if _BREAK not in two}
+    pairs = {pair_token(*two) for two in pairwise(made.words) if _BREAK not in two}
     parts = [
-        f"'{mark}':{_LAST}" for mark in (*spans_of(number), *made.marks, *pairs - places.keys())
+        f"'{mark}':{_LAST}" for mark in (*span_tokens(number), *made.marks, *pairs - places.keys())
     ]
     parts += [f"'{word}':{','.join(at)}" for word, at in places.items()]
     return " ".join(parts)

@@ -9,15 +9,15 @@ from typing import Any
 
 from sqlalchemy import Connection, case
 
-from tocsin.knowledge.search.entities import names_of
+from tocsin.knowledge.search.entities import list_lookup_names
 from tocsin.model import Entity
-from tocsin.store.batches import Batch
-from tocsin.store.conflicts import insert_into
+from tocsin.store.batches import BulkStatement
+from tocsin.store.conflicts import build_insert
 from tocsin.store.tables import entities, entity_names, entity_providers
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence:
+class EntityOccurrence:
     """An entity in an incident."""
 
     entity: Entity
@@ -27,7 +27,7 @@ class Occurrence:
     """False where it was counted before, and only the time may have changed."""
 
 
-def count_entities(connection: Connection, occurrences: Iterable[Occurrence]) -> None:
+def count_entities(connection: Connection, occurrences: Iterable[EntityOccurrence]) -> None:
     """Count what is new, and make it possible to look it up."""
     counted: dict[Entity, list[Any]] = {}
     for it in occurrences:
@@ -46,7 +46,7 @@ def count_entities(connection: Connection, occurrences: Iterable[Occurrence]) ->
         (name, part, entity.kind.value, entity.value)
         for entity, known in ordered
         if known[0]
-        for name, part in names_of(entity)
+        for name, part in list_lookup_names(entity)
     ]
     _name(connection).run(connection, names)
 
@@ -58,12 +58,12 @@ def note_providers(connection: Connection, named: Iterable[tuple[Entity, str]]) 
 
 
 _COUNTS = ("kind", "value", "incident_count", "first_seen", "last_seen", "last_incident")
-_statements: dict[tuple[str, str], Batch] = {}
+_statements: dict[tuple[str, str], BulkStatement] = {}
 
 
-def _upsert(connection: Connection) -> Batch:
+def _upsert(connection: Connection) -> BulkStatement:
     """Return the statement that counts an entity again, or for the first time."""
-    statement = insert_into(connection, entities)
+    statement = build_insert(connection, entities)
     it, now = statement.excluded, entities.c
     earlier = case((it.first_seen < now.first_seen, it.first_seen), else_=now.first_seen)
     later = case((it.last_seen > now.last_seen, it.last_seen), else_=now.last_seen)
@@ -78,18 +78,20 @@ def _upsert(connection: Connection) -> Batch:
     return _batch(connection, "counts", statement, _COUNTS)
 
 
-def _name(connection: Connection) -> Batch:
-    statement = insert_into(connection, entity_names).on_conflict_do_nothing()
+def _name(connection: Connection) -> BulkStatement:
+    statement = build_insert(connection, entity_names).on_conflict_do_nothing()
     return _batch(connection, "names", statement, tuple(entity_names.c.keys()))
 
 
-def _provider(connection: Connection) -> Batch:
-    statement = insert_into(connection, entity_providers).on_conflict_do_nothing()
+def _provider(connection: Connection) -> BulkStatement:
+    statement = build_insert(connection, entity_providers).on_conflict_do_nothing()
     return _batch(connection, "providers", statement, tuple(entity_providers.c.keys()))
 
 
-def _batch(connection: Connection, what: str, statement: Any, names: Sequence[str]) -> Batch:
+def _batch(
+    connection: Connection, what: str, statement: Any, names: Sequence[str]
+) -> BulkStatement:
     key = (connection.dialect.name, what)
     if key not in _statements:
-        _statements[key] = Batch(statement, names)
+        _statements[key] = BulkStatement(statement, names)
     return _statements[key]

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from tocsin.knowledge.search.composing import (
-    TEXT,
+    MAX_TEXT,
     SearchDocument,
-    to_text,
-    to_vector,
-    tokens_of,
+    build_tokens,
+    to_fts5_text,
+    to_tsvector,
 )
-from tocsin.store.batches import Batch
-from tocsin.store.sequences import allot
+from tocsin.store.batches import BulkStatement
+from tocsin.store.sequences import allot_numbers
 from tocsin.store.tables import documents
 
 DOCUMENT_ID = "document_id"
@@ -37,7 +37,7 @@ def index_documents(connection: Connection, wanted: Sequence[SearchDocument]) ->
     postgres = connection.dialect.name == "postgresql"
     _changes.run(connection, [_row(number, it, postgres=postgres) for number, it in old])
     if new:
-        numbers = allot(connection, DOCUMENT_ID, len(new))
+        numbers = allot_numbers(connection, DOCUMENT_ID, len(new))
         pairs = zip(numbers, new, strict=True)
         _additions.run(connection, [_row(number, it, postgres=postgres) for number, it in pairs])
 
@@ -49,8 +49,8 @@ def remove_document(connection: Connection, kind: str, record: str) -> None:
     )
 
 
-_additions = Batch(insert(documents), _NAMES)
-_changes = Batch(
+_additions = BulkStatement(insert(documents), _NAMES)
+_changes = BulkStatement(
     update(documents)
     .where(documents.c.id == bindparam("its_id"))
     .values({name: bindparam(f"to_{name}") for name in _NAMES[1:]}),
@@ -76,8 +76,8 @@ _known = select(documents.c.id, documents.c.record).where(
 
 
 def _row(number: int, document: SearchDocument, *, postgres: bool) -> tuple[object, ...]:
-    made = tokens_of(document)
-    indexed = to_vector(made, number) if postgres else to_text(made)
+    made = build_tokens(document)
+    indexed = to_tsvector(made, number) if postgres else to_fts5_text(made)
     return (
         number,
         document.kind,
@@ -86,6 +86,6 @@ def _row(number: int, document: SearchDocument, *, postgres: bool) -> tuple[obje
         document.change,
         document.title,
         " ".join(made.entities),
-        document.text[:TEXT],
+        document.text[:MAX_TEXT],
         indexed,
     )

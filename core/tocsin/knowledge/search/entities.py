@@ -20,13 +20,13 @@ from sqlalchemy import (
 
 from tocsin.errors import CallerError
 from tocsin.knowledge.search import tokens
-from tocsin.knowledge.search.candidates import COUNTED
+from tocsin.knowledge.search.candidates import MAX_COUNT
 from tocsin.model import Entity, EntityKind
 from tocsin.store.tables import entities, entity_names
 
-RANKED = 200
+RANKED_NAMES = 200
 """So many names at a time are ranked among each other, in the order of the alphabet."""
-LONGEST = 2_048
+MAX_LOOKUP = 2_048
 """So many characters what is looked up may have."""
 _NAME = 100  # characters, as long as the column
 _LAST = "\U0010ffff"  # sorts behind every other character, in bytes
@@ -67,11 +67,11 @@ class EntityPage:
     """Where more follows, None at the end."""
 
 
-def names_of(entity: Entity) -> list[tuple[str, int]]:
+def list_lookup_names(entity: Entity) -> list[tuple[str, int]]:
     """Return what an entity is looked up by: its value with 0, its parts with 1."""
-    folded = tokens.fold(entity.value).strip()
+    folded = tokens.fold_text(entity.value).strip()
     value = folded[:_NAME]
-    names = {name[:_NAME]: 1 for name in tokens.parts(folded)} | {value: 0}
+    names = {name[:_NAME]: 1 for name in tokens.part_tokens(folded)} | {value: 0}
     return list(names.items())
 
 
@@ -94,7 +94,7 @@ def search_entities(
     if kinds is not None:
         conditions.append(_n.kind.in_([kind.value for kind in kinds]))
     found = _names(connection, conditions, after)
-    ranked = _ranked(beginning, found[:RANKED])
+    ranked = _ranked(beginning, found[:RANKED_NAMES])
     shown = after.shown if after else 0
     total, exact = _count(connection, conditions)
     return EntityPage(
@@ -106,11 +106,11 @@ def search_entities(
 
 
 def _beginning(text: str) -> str:
-    folded = tokens.fold(text).strip().replace("\0", "")
+    folded = tokens.fold_text(text).strip().replace("\0", "")
     if not folded:
         raise CallerError(422, "q: say what to look up, such as 192.0.2.1 or evil.example.")
-    if len(text) > LONGEST:
-        raise CallerError(422, f"q: give at most {LONGEST} characters.")
+    if len(text) > MAX_LOOKUP:
+        raise CallerError(422, f"q: give at most {MAX_LOOKUP} characters.")
     return folded[:_NAME]
 
 
@@ -125,7 +125,7 @@ def _names(
         select(_n.name, _n.part, _n.kind, _n.value)
         .where(*conditions)
         .order_by(_n.name, _n.part, _n.kind, _n.value)
-        .limit(RANKED + 1)
+        .limit(RANKED_NAMES + 1)
         .subquery()
     )
     query = _with_counts(chosen)
@@ -153,22 +153,22 @@ def _ranked(beginning: str, found: Iterable[RowMapping]) -> list[RowMapping]:
 
 def _is_first(beginning: str, row: RowMapping) -> bool:
     """Return whether this is the first of the entity's names that begin so."""
-    folded = tokens.fold(row["value"])
+    folded = tokens.fold_text(row["value"])
     place = folded.find(beginning)
     if place >= 0 and folded.find(beginning, place + 1) < 0:
         return True  # and the only one
     entity = Entity(EntityKind(row["kind"]), row["value"])
-    names = (name for name, _ in names_of(entity) if name.startswith(beginning))
+    names = (name for name, _ in list_lookup_names(entity) if name.startswith(beginning))
     return bool(row["name"] == min(names, default=None))
 
 
 def _count(connection: Connection, conditions: list[ColumnElement[bool]]) -> tuple[int, bool]:
-    bounded = select(_n.kind, _n.value).where(*conditions).limit(COUNTED + 1).subquery()
+    bounded = select(_n.kind, _n.value).where(*conditions).limit(MAX_COUNT + 1).subquery()
     different = select(bounded.c.kind, bounded.c.value).distinct().subquery()
     names = select(func.count()).select_from(bounded).scalar_subquery()
     both = select(names, func.count()).select_from(different)
     seen, total = connection.execute(both).one()
-    return min(total, COUNTED), seen <= COUNTED
+    return min(total, MAX_COUNT), seen <= MAX_COUNT
 
 
 def _represent(row: RowMapping) -> FoundEntity:
@@ -189,7 +189,7 @@ def _next(
     if shown < len(ranked):
         start = (after.name, after.part, after.kind, after.value) if after else ("", 0, "", "")
         return EntityPosition(*start, shown)
-    if len(found) <= RANKED:
+    if len(found) <= RANKED_NAMES:
         return None
-    last = found[RANKED - 1]
+    last = found[RANKED_NAMES - 1]
     return EntityPosition(last["name"], last["part"], last["kind"], last["value"], 0)

@@ -38,14 +38,14 @@ _OTHER_NAMES = {kind.value: name for kind, name in _SHORT.items()}
 FIELDS = (*CLOSED, *_OPEN, *MOMENTS, *_ENTITIES)
 
 
-def field_named(name: str) -> str | None:
+def find_field(name: str) -> str | None:
     """Return the field of this name, in any case; None where there is none."""
     folded = name.lower()
     folded = _OTHER_NAMES.get(folded, folded)
     return folded if folded in FIELDS else None
 
 
-def closed_value(field: str, value: str) -> str:
+def parse_closed_value(field: str, value: str) -> str:
     """Return a value of a field as it is indexed; ValueError names the valid ones."""
     valid = CLOSED.get(field)
     if valid is None:
@@ -56,7 +56,7 @@ def closed_value(field: str, value: str) -> str:
     return folded
 
 
-def moment(text: str) -> datetime:
+def parse_bound(text: str) -> datetime:
     """Return the beginning of a day in UTC, or a moment; ValueError where it is neither."""
     wrong = "give a day such as 2026-01-31, or a time such as 2026-01-31T08:00:00Z"
     try:

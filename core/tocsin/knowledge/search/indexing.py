@@ -11,14 +11,14 @@ from typing import Any, NoReturn
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from tocsin.clock import Clock
-from tocsin.events import Bells
+from tocsin.events import Notifiers
 from tocsin.knowledge.search.composing import SearchDocument
-from tocsin.knowledge.search.counting import Occurrence, count_entities, note_providers
+from tocsin.knowledge.search.counting import EntityOccurrence, count_entities, note_providers
 from tocsin.knowledge.search.documents import index_documents
 from tocsin.loops import run_forever
 from tocsin.model import Entity, EntityKind
 from tocsin.store import Database
-from tocsin.store.sequences import INCIDENT_CHANGE, allot, last_allotted
+from tocsin.store.sequences import INCIDENT_CHANGE, allot_numbers, load_last_allotted
 from tocsin.store.tables import (
     documents,
     incident_alerts,
@@ -26,7 +26,7 @@ from tocsin.store.tables import (
     incidents,
 )
 
-INDEXED = "incidents_indexed"
+INDEXED_CHANGES = "incidents_indexed"
 """The sequence that says up to which `change` incidents are indexed."""
 INCIDENTS = "incidents"
 """The bell that is rung when incidents were stored."""
@@ -37,10 +37,10 @@ ALERTS = 50
 _POLL = timedelta(seconds=1)
 
 
-class Indexer:
+class SearchIndexer:
     """Indexes incidents in the order of their changes; of several nodes, one at a time."""
 
-    def __init__(self, database: Database, clock: Clock, bells: Bells) -> None:
+    def __init__(self, database: Database, clock: Clock, bells: Notifiers) -> None:
         self._database = database
         self._clock = clock
         self._bell = bells[INCIDENTS]
@@ -56,7 +56,7 @@ class Indexer:
     async def catch_up(self) -> int:
         """Index everything that has changed, and return how many incidents that were."""
         done = 0
-        while await self._database.lookup(lag):
+        while await self._database.lookup(count_unindexed):
             count = await self._database.write(index_batch)
             done += count
             if not count:
@@ -64,9 +64,11 @@ class Indexer:
         return done
 
 
-def lag(connection: Connection) -> int:
+def count_unindexed(connection: Connection) -> int:
     """Return how many changes of incidents are not indexed yet."""
-    return last_allotted(connection, INCIDENT_CHANGE) - last_allotted(connection, INDEXED)
+    return load_last_allotted(connection, INCIDENT_CHANGE) - load_last_allotted(
+        connection, INDEXED_CHANGES
+    )
 
 
 def index_batch(connection: Connection, limit: int = BATCH) -> int:
@@ -74,15 +76,15 @@ def index_batch(connection: Connection, limit: int = BATCH) -> int:
 
     The transaction that holds the sequence before looking is the only one that indexes.
     """
-    done = allot(connection, INDEXED, 0).stop - 1
+    done = allot_numbers(connection, INDEXED_CHANGES, 0).stop - 1
     rows = connection.execute(_changed, {"after": done, "limit": limit}).mappings().all()
     if not rows:
         return 0
-    batch = _Batch.load(connection, rows)
+    batch = _IncidentBatch.load(connection, rows)
     note_providers(connection, batch.providers())
     count_entities(connection, batch.occurrences())
     index_documents(connection, [batch.document(row) for row in rows])
-    allot(connection, INDEXED, rows[-1]["change"] - done)
+    allot_numbers(connection, INDEXED_CHANGES, rows[-1]["change"] - done)
     return len(rows)
 
 
@@ -105,7 +107,7 @@ _before = select(documents.c.record, documents.c.change, documents.c.at).where(
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _IncidentBatch:
     """Incidents with everything that is indexed of them, and how they were indexed before."""
 
     rows: Sequence[RowMapping]
@@ -115,7 +117,7 @@ class _Batch:
     before: Mapping[int, tuple[int, datetime]]
 
     @classmethod
-    def load(cls, connection: Connection, rows: Sequence[RowMapping]) -> _Batch:
+    def load(cls, connection: Connection, rows: Sequence[RowMapping]) -> _IncidentBatch:
         """Return the incidents as they were at the changes of these rows."""
         changes = {row["number"]: row["change"] for row in rows}
         numbers = {"numbers": list(changes)}
@@ -157,11 +159,11 @@ class _Batch:
             for entity, _ in self.entities.get(row["number"], ()):
                 yield entity, row["provider"]
 
-    def occurrences(self) -> Iterator[Occurrence]:
+    def occurrences(self) -> Iterator[EntityOccurrence]:
         """Yield the entities that do not count yet, or are known to be older now."""
         for row in self.rows:
             number, at = row["number"], row["occurred_at"]
             change, before = self.before.get(number, (-1, at))
             for entity, since in self.entities.get(number, ()):
                 if since > change or at < before:
-                    yield Occurrence(entity, number, at, since > change)
+                    yield EntityOccurrence(entity, number, at, since > change)

@@ -15,18 +15,18 @@ from tocsin.knowledge.search.fields import (
     FIELDS,
     KINDS,
     MOMENTS,
-    closed_value,
-    field_named,
-    moment,
+    find_field,
+    parse_bound,
+    parse_closed_value,
 )
 
 T = TypeVar("T")
 
-LONGEST = 1_000
+MAX_QUERY = 1_000
 """So many characters a query may have."""
-TERMS = 32
+MAX_TERMS = 32
 """So many terms, and so many words in one."""
-PREFIX = 3
+MIN_PREFIX = 3
 """So many characters the beginning of a word must have, or it would be that of too many."""
 
 _PART = re.compile(
@@ -40,7 +40,7 @@ _HEXADECIMAL = re.compile(r"[0-9a-fA-F:]*:[0-9a-fA-F:.]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class SearchTerm:
     """Tokens that follow each other; with `prefix`, the last is the beginning of one."""
 
     tokens: tuple[str, ...]
@@ -50,21 +50,21 @@ class Term:
 
 
 @dataclass(slots=True)
-class Query:
+class ParsedQuery:
     """What is searched for: every clause, of each any term, and nothing of `without`."""
 
-    clauses: list[list[Term]] = field(default_factory=list)
-    without: list[Term] = field(default_factory=list)
+    clauses: list[list[SearchTerm]] = field(default_factory=list)
+    without: list[SearchTerm] = field(default_factory=list)
     since: datetime | None = None
     until: datetime | None = None
 
     def only(self, kinds: tuple[str, ...]) -> None:
         """Narrow it to documents of these kinds."""
-        self.clauses.append([Term((tokens.field("kind", kind),)) for kind in kinds])
+        self.clauses.append([SearchTerm((tokens.field_token("kind", kind),)) for kind in kinds])
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _QueryPart:
     """One term as it was written, and the character where it begins, from 1."""
 
     place: int
@@ -75,18 +75,18 @@ class _Part:
     star: bool
 
 
-def parse(text: str) -> Query:
+def parse_search_query(text: str) -> ParsedQuery:
     """Return what a text asks for; CallerError (422) says where it cannot be understood."""
-    if len(text) > LONGEST:
-        _refuse(f"a query has at most {LONGEST} characters, this one has {len(text)}")
+    if len(text) > MAX_QUERY:
+        _refuse(f"a query has at most {MAX_QUERY} characters, this one has {len(text)}")
     if "\0" in text:
         _refuse("a query has no NUL in it", text.index("\0") + 1)
     parts = list(_parts(text))
     if not parts:
         _refuse("say what to search for, such as powershell, ip:192.0.2.1 or severity:high")
-    if len(parts) > TERMS:
-        _refuse(f"a query has at most {TERMS} terms", parts[TERMS].place)
-    query = Query()
+    if len(parts) > MAX_TERMS:
+        _refuse(f"a query has at most {MAX_TERMS} terms", parts[MAX_TERMS].place)
+    query = ParsedQuery()
     joined = False
     for number, part in enumerate(parts):
         if _is_or(part):
@@ -100,21 +100,21 @@ def parse(text: str) -> Query:
     return query
 
 
-def _parts(text: str) -> Iterator[_Part]:
-    place = _end(_SPACE, text, 0)
+def _parts(text: str) -> Iterator[_QueryPart]:
+    place = _match_end(_SPACE, text, 0)
     while place < len(text):
         match = _PART.match(text, place)
         assert match is not None  # noqa: S101 - every part of it is optional
         yield _part(match, text)
-        place = _end(_SPACE, text, match.end())
+        place = _match_end(_SPACE, text, match.end())
 
 
-def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
     match = pattern.match(text, start)
     return start if match is None else match.end()
 
 
-def _part(match: re.Match[str], text: str) -> _Part:
+def _part(match: re.Match[str], text: str) -> _QueryPart:
     place, phrase, word = match.start() + 1, match["phrase"], match["word"]
     if phrase is None and word is None:
         if text[match.end() : match.end() + 1] == '"':
@@ -122,18 +122,18 @@ def _part(match: re.Match[str], text: str) -> _Part:
         _refuse(f"there is nothing after {match[0]!r}", place)
     name = match["field"]
     if phrase is not None:
-        return _Part(place, bool(match["without"]), name, phrase, True, bool(match["star"]))
-    if name and _HEXADECIMAL.fullmatch(f"{name}:{word}") and field_named(name) is None:
+        return _QueryPart(place, bool(match["without"]), name, phrase, True, bool(match["star"]))
+    if name and _HEXADECIMAL.fullmatch(f"{name}:{word}") and find_field(name) is None:
         name, word = None, f"{name}:{word}"  # an IPv6 address
     star = word.endswith("*")
-    return _Part(place, bool(match["without"]), name, word.rstrip("*"), False, star)
+    return _QueryPart(place, bool(match["without"]), name, word.rstrip("*"), False, star)
 
 
-def _is_or(part: _Part) -> bool:
+def _is_or(part: _QueryPart) -> bool:
     return part.text == "OR" and not (part.quoted or part.field or part.without or part.star)
 
 
-def _check_or(parts: list[_Part], number: int) -> None:
+def _check_or(parts: list[_QueryPart], number: int) -> None:
     beside = parts[max(number - 1, 0) : number + 2]
     if len(beside) < 3 or any(_is_or(it) for it in (beside[0], beside[2])):  # noqa: PLR2004
         _refuse("OR stands between two terms", parts[number].place)
@@ -142,8 +142,8 @@ def _check_or(parts: list[_Part], number: int) -> None:
             _refuse("on either side of OR stands a term without - , before: or after:", part.place)
 
 
-def _add(query: Query, part: _Part, *, joined: bool) -> None:
-    name = None if part.field is None else field_named(part.field)
+def _add(query: ParsedQuery, part: _QueryPart, *, joined: bool) -> None:
+    name = None if part.field is None else find_field(part.field)
     if part.field is not None and name is None:
         _refuse(
             f"there is no field {part.field!r}; the fields are {', '.join(FIELDS)}; "
@@ -162,49 +162,49 @@ def _add(query: Query, part: _Part, *, joined: bool) -> None:
         query.clauses.append([term])
 
 
-def _bound(query: Query, part: _Part, is_after: bool) -> None:
+def _bound(query: ParsedQuery, part: _QueryPart, is_after: bool) -> None:
     if part.without:
         _refuse("write before: in place of -after:, and after: in place of -before:", part.place)
-    at = _tried(part, lambda: moment(part.text))
+    at = _parse_value(part, lambda: parse_bound(part.text))
     if is_after:
         query.since = at if query.since is None else max(query.since, at)
     else:
         query.until = at if query.until is None else min(query.until, at)
 
 
-def _field_term(part: _Part, name: str) -> Term:
-    value = tokens.fold(part.text).strip()
+def _field_term(part: _QueryPart, name: str) -> SearchTerm:
+    value = tokens.fold_text(part.text).strip()
     if not value:
         _refuse(f"there is no value after {name}:", part.place)
     if part.star and name not in CLOSED:
         _check_prefix(value, part.place)
-        return Term((tokens.field(name, value),), prefix=True)
-    known = _tried(part, lambda: closed_value(name, value))
-    return Term((tokens.field(name, known),))
+        return SearchTerm((tokens.field_token(name, value),), prefix=True)
+    known = _parse_value(part, lambda: parse_closed_value(name, value))
+    return SearchTerm((tokens.field_token(name, known),))
 
 
-def _free_term(part: _Part) -> Term:
-    folded = tokens.fold(part.text)
-    spoken = tokens.words(folded)
-    entity = None if part.quoted or part.star else tokens.only_whole(folded)
+def _free_term(part: _QueryPart) -> SearchTerm:
+    folded = tokens.fold_text(part.text)
+    spoken = tokens.split_words(folded)
+    entity = None if part.quoted or part.star else tokens.single_entity_token(folded)
     if entity is not None:
-        return Term((entity,), whole=entity)
+        return SearchTerm((entity,), whole=entity)
     if not spoken:
         _refuse(f"there is no word in {part.text!r}", part.place)
-    if len(spoken) > TERMS:
-        _refuse(f"a phrase has at most {TERMS} words", part.place)
+    if len(spoken) > MAX_TERMS:
+        _refuse(f"a phrase has at most {MAX_TERMS} words", part.place)
     prefix = part.star and folded[-1:].isalnum()
     if prefix:
         _check_prefix(spoken[-1], part.place)
-    return Term(tuple(spoken), prefix, tokens.whole(folded))
+    return SearchTerm(tuple(spoken), prefix, tokens.whole_token(folded))
 
 
 def _check_prefix(beginning: str, place: int) -> None:
-    if len(beginning) < PREFIX:
-        _refuse(f"write at least {PREFIX} characters of the word before *", place)
+    if len(beginning) < MIN_PREFIX:
+        _refuse(f"write at least {MIN_PREFIX} characters of the word before *", place)
 
 
-def _tried(part: _Part, make: Callable[[], T]) -> T:
+def _parse_value(part: _QueryPart, make: Callable[[], T]) -> T:
     try:
         return make()
     except (ValueError, OverflowError) as error:

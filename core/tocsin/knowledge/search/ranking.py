@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from sqlalchemy import RowMapping
 
 from tocsin.knowledge.search import tokens
-from tocsin.knowledge.search.query import Query, Term
+from tocsin.knowledge.search.query import ParsedQuery, SearchTerm
 
 IN_TITLE = 3
 OWN_ENTITY = 2
 IN_TEXT = 1
 
 
-def rank(query: Query, found: Sequence[RowMapping]) -> list[tuple[float, RowMapping]]:
+def rank_documents(
+    query: ParsedQuery, found: Sequence[RowMapping]
+) -> list[tuple[float, RowMapping]]:
     """Return the documents with their scores, the best first.
 
     Each term counts 3 where it stands in the title, 2 where it is an entity of the document, and 1
@@ -28,25 +30,27 @@ def rank(query: Query, found: Sequence[RowMapping]) -> list[tuple[float, RowMapp
     return scored
 
 
-def _score(clauses: list[list[Term]], row: RowMapping) -> float:
+def _score(clauses: list[list[SearchTerm]], row: RowMapping) -> float:
     if not clauses:
         return 1.0
-    title = f" {' '.join(tokens.words(tokens.fold(row['title'])))} "
+    title = f" {' '.join(tokens.split_words(tokens.fold_text(row['title'])))} "
     entities = f" {row['entities']} "
-    reached = sum(max(_reached(term, title, entities) for term in it) for it in clauses)
+    reached = sum(max(_score_term(term, title, entities) for term in it) for it in clauses)
     return round(reached / (IN_TITLE * len(clauses)), 3)
 
 
-def _reached(term: Term, title: str, entities: str) -> int:
-    if _stands_in(term, title):
+def _score_term(term: SearchTerm, title: str, entities: str) -> int:
+    if _is_in_title(term, title):
         return IN_TITLE
     return OWN_ENTITY if term.whole and _fits(term, term.whole, entities) else IN_TEXT
 
 
-def _stands_in(term: Term, title: str) -> bool:
-    words = tokens.words(term.whole) if len(term.tokens) == 1 and not term.prefix else term.tokens
+def _is_in_title(term: SearchTerm, title: str) -> bool:
+    words = (
+        tokens.split_words(term.whole) if len(term.tokens) == 1 and not term.prefix else term.tokens
+    )
     return _fits(term, " ".join(words), title)
 
 
-def _fits(term: Term, wanted: str, text: str) -> bool:
+def _fits(term: SearchTerm, wanted: str, text: str) -> bool:
     return f" {wanted}" in text if term.prefix else f" {wanted} " in text

@@ -8,33 +8,35 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tocsin.knowledge.search import tokens
-from tocsin.knowledge.search.query import Query, Term
+from tocsin.knowledge.search.query import ParsedQuery, SearchTerm
 
-LENGTH = 240
+SNIPPET_LENGTH = 240
 """So many characters a snippet has, and some."""
 _BEFORE = 80
 _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SnippetPart:
     """A piece of a snippet: plain text, and whether it was searched for."""
 
     text: str
     hit: bool
 
 
-def snippet(query: Query, text: str) -> tuple[Part, ...]:
+def build_snippet(query: ParsedQuery, text: str) -> tuple[SnippetPart, ...]:
     """Return the first stretch of the text with a hit in it, else its beginning, in parts."""
-    sought = _sought(query)
+    sought = _find_phrases(query)
     start = _first(sought, text)
-    stretch = " ".join(text[start : start + LENGTH + _BEFORE].split())[: LENGTH + _BEFORE]
+    stretch = " ".join(text[start : start + SNIPPET_LENGTH + _BEFORE].split())[
+        : SNIPPET_LENGTH + _BEFORE
+    ]
     before = "…" if start else ""
-    after = "…" if start + LENGTH + _BEFORE < len(text) else ""
+    after = "…" if start + SNIPPET_LENGTH + _BEFORE < len(text) else ""
     return tuple(_merged(_parts(sought, before + stretch + after)))
 
 
-def as_html(parts: Sequence[Part]) -> str:
+def render_snippet(parts: Sequence[SnippetPart]) -> str:
     """Return a snippet as HTML: hits in `<mark>`, and everything that was text as text."""
     return "".join(
         f"<mark>{html.escape(part.text)}</mark>" if part.hit else html.escape(part.text)
@@ -42,14 +44,14 @@ def as_html(parts: Sequence[Part]) -> str:
     )
 
 
-def _sought(query: Query) -> list[tuple[tuple[str, ...], bool]]:
+def _find_phrases(query: ParsedQuery) -> list[tuple[tuple[str, ...], bool]]:
     """Return the words of each term that stands for itself, and whether the last is a prefix."""
     terms = [term for clause in query.clauses for term in clause if term.whole]
     return [(words, term.prefix) for term in terms if (words := _words(term))]
 
 
-def _words(term: Term) -> tuple[str, ...]:
-    return tuple(word for token in term.tokens for word in tokens.words(token))
+def _words(term: SearchTerm) -> tuple[str, ...]:
+    return tuple(word for token in term.tokens for word in tokens.split_words(token))
 
 
 def _first(sought: list[tuple[tuple[str, ...], bool]], text: str) -> int:
@@ -60,14 +62,14 @@ def _first(sought: list[tuple[tuple[str, ...], bool]], text: str) -> int:
     return text.find(" ", start) + 1 if start else 0
 
 
-def _parts(sought: list[tuple[tuple[str, ...], bool]], text: str) -> Iterator[Part]:
-    found = [(tokens.fold(it[0]), it.start(), it.end()) for it in _WORD.finditer(text)]
+def _parts(sought: list[tuple[tuple[str, ...], bool]], text: str) -> Iterator[SnippetPart]:
+    found = [(tokens.fold_text(it[0]), it.start(), it.end()) for it in _WORD.finditer(text)]
     done = 0
     for start, end in _spans(sought, found):
-        yield Part(text[done:start], hit=False)
-        yield Part(text[max(start, done) : end], hit=True)
+        yield SnippetPart(text[done:start], hit=False)
+        yield SnippetPart(text[max(start, done) : end], hit=True)
         done = max(done, end)
-    yield Part(text[done:], hit=False)
+    yield SnippetPart(text[done:], hit=False)
 
 
 def _spans(
@@ -88,14 +90,14 @@ def _fits(
     return here == list(words)
 
 
-def _merged(parts: Iterator[Part]) -> Iterator[Part]:
+def _merged(parts: Iterator[SnippetPart]) -> Iterator[SnippetPart]:
     """Leave out what is empty, and join neighbours of one kind."""
-    last: Part | None = None
+    last: SnippetPart | None = None
     for part in parts:
         if not part.text:
             continue
         if last is not None and last.hit == part.hit:
-            last = Part(last.text + part.text, last.hit)
+            last = SnippetPart(last.text + part.text, last.hit)
             continue
         if last is not None:
             yield last

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-LONGEST = 160
+MAX_TOKEN = 160
 """A longer token is cut, with a digest of the whole, so that different ones stay different."""
 
 _WORD = re.compile(r"[^\W_]+")
@@ -40,7 +40,7 @@ _DEFANGED = (
 )
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return the text as it is compared: in one case, width and composition, and not defanged.
 
     Case and composition are folded as Unicode's NFKC_Casefold does (The Unicode Standard, 3.13).
@@ -56,28 +56,28 @@ def fold(text: str) -> str:
     return folded
 
 
-def words(folded: str) -> list[str]:
+def split_words(folded: str) -> list[str]:
     """Return the words of a folded text in their order: runs of letters and digits."""
-    return [word if len(word) <= LONGEST else _cut(word) for word in _WORD.findall(folded)]
+    return [word if len(word) <= MAX_TOKEN else _cut(word) for word in _WORD.findall(folded)]
 
 
-def whole(folded: str) -> str:
+def whole_token(folded: str) -> str:
     """Return a folded value as one token, whatever it is made of."""
     token = "_".join(folded.split()).translate(_SAFE)
-    return token if len(token) <= LONGEST else _cut(token)
+    return token if len(token) <= MAX_TOKEN else _cut(token)
 
 
-def field(name: str, folded: str) -> str:
+def field_token(name: str, folded: str) -> str:
     """Return the token of a field's value, which no beginning of a word is a beginning of."""
-    return whole(f"={name}:{folded}")
+    return whole_token(f"={name}:{folded}")
 
 
 def _cut(token: str) -> str:
     digest = hashlib.sha256(token.encode()).hexdigest()[:32]
-    return f"{token[: LONGEST - 33]}~{digest}"
+    return f"{token[: MAX_TOKEN - 33]}~{digest}"
 
 
-def wholes(folded: str) -> list[str]:
+def entity_tokens(folded: str) -> list[str]:
     """Return the entities in a folded text, each as one token, with those that it is made of.
 
     These are addresses, domains with their parents, URLs with their hosts, mail addresses with
@@ -90,7 +90,7 @@ def wholes(folded: str) -> list[str]:
     return list(found)
 
 
-def only_whole(folded: str) -> str | None:
+def single_entity_token(folded: str) -> str | None:
     """Return the token of a text that is one entity, None where it is anything else.
 
     The beginning of an IPv4 address is none.
@@ -112,7 +112,7 @@ def _in_run(run: str) -> Iterator[str]:
 
 
 def _of_url(url: str) -> Iterator[str]:
-    yield whole(url)
+    yield whole_token(url)
     authority = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
     yield from _of_host(authority)
 
@@ -120,42 +120,44 @@ def _of_url(url: str) -> Iterator[str]:
 def _of_piece(piece: str) -> Iterator[str]:
     if "\\" in piece or piece.startswith("/"):
         if piece.strip("/\\"):
-            yield whole(piece)
+            yield whole_token(piece)
             yield from _last_part(re.split(r"[\\/]", piece)[-1])
     elif "@" in piece:
-        yield whole(piece)
+        yield whole_token(piece)
         yield from _of_host(piece.rpartition("@")[2])
     elif piece.count(":") > 1:
-        yield whole(piece)
+        yield whole_token(piece)
     elif "." in piece:
         yield from _of_host(piece)
     elif piece.startswith("cve-"):
-        yield whole(piece)
+        yield whole_token(piece)
 
 
 def _of_host(text: str) -> Iterator[str]:
     """Yield a name with dots, alone where a port or path follows it, and the domains it is in."""
     host = re.split(r"[:/]", text)[0].strip(".")
     if text != host and "." in text:
-        yield whole(text)
+        yield whole_token(text)
     if "." not in host:
         return
-    yield whole(host)
+    yield whole_token(host)
     labels = host.split(".")
     if labels[-1].isalpha():
-        yield from (whole(".".join(labels[start:])) for start in range(1, min(len(labels), 10) - 1))
+        yield from (
+            whole_token(".".join(labels[start:])) for start in range(1, min(len(labels), 10) - 1)
+        )
 
 
 def _last_part(name: str) -> Iterator[str]:
     if "." in name:
-        yield whole(name)
+        yield whole_token(name)
 
 
-def parts(folded: str) -> Iterable[str]:
+def part_tokens(folded: str) -> Iterable[str]:
     """Return what an entity's folded value is made of that names something itself."""
-    value = whole(folded)
-    found = [token for token in wholes(folded) if token != value]
+    value = whole_token(folded)
+    found = [token for token in entity_tokens(folded) if token != value]
     account = _ACCOUNT.fullmatch(folded)
     if account:
-        found += map(whole, account.groups())
+        found += map(whole_token, account.groups())
     return dict.fromkeys(found)

@@ -6,7 +6,7 @@ enrichers, and `ChannelConformance` for channels that keep objects at their rece
 need not be kept is replaced by `exempt`, with the reason.
 """
 
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness
 from tocsin.testing.conformance.rules import exempt
 from tocsin.testing.conformance.suites import (
     ChannelConformance,
@@ -19,7 +19,7 @@ from tocsin.testing.conformance.suites import (
 __all__ = [
     "ADDRESSES",
     "ChannelConformance",
-    "ChannelLab",
+    "ChannelHarness",
     "EnricherConformance",
     "FileProviderConformance",
     "ProviderConformance",

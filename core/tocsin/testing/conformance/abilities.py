@@ -7,10 +7,10 @@ from datetime import timedelta
 from tocsin.hookspecs import Capability
 from tocsin.model import Entity, EntityKind, Window
 from tocsin.providers import WindowedProvider
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
 from tocsin.testing.conformance.paging import PAGE
-from tocsin.testing.conformance.reader import Reader
-from tocsin.testing.conformance.rules import Seen, does_not_apply, expect, rule
+from tocsin.testing.conformance.reader import PageReader
+from tocsin.testing.conformance.rules import RuleViolation, does_not_apply, expect, rule
 from tocsin.testing.siem import Case
 
 _MOST_PAGES = 50
@@ -18,7 +18,7 @@ ODD_IDS = ("7/8", "7?8=9", "7#8", "7%8", "7%2F8", "7 8", "7\N{LATIN SMALL LETTER
 _ADDRESS = Entity(EntityKind.IP, "198.51.100.99")
 
 
-class AbilityRules(HttpConformance):
+class CapabilityRules(HttpConformance):
     """`incident` and `backfill`."""
 
     @rule
@@ -27,14 +27,14 @@ class AbilityRules(HttpConformance):
 
         What comes back under another id is a second incident, what is old undoes what was read.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._can(Capability.REREAD)
             case = lab.put()
             await lab.arrive()
             case = lab.change(case, title="New title")
             found = await lab.provider.incident(self.external_id(case))
             if found is None:
-                raise Seen("None for an incident that there is")
+                raise RuleViolation("None for an incident that there is")
             expect(found.external_id == self.external_id(case), f"the id {found.external_id}")
             expect(self.is_version(found, case), f"{found}")
 
@@ -44,7 +44,7 @@ class AbilityRules(HttpConformance):
 
         They lag behind in many SIEMs, by minutes, and that does not count as a change there.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._can(Capability.REREAD)
             lab.differing("what an incident is about", entities=(_ADDRESS,))
             soon = lab.clock.now() + timedelta(minutes=10)
@@ -60,7 +60,7 @@ class AbilityRules(HttpConformance):
 
         An id that is put into a path as it is leads to another incident, or to none.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._can(Capability.REREAD)
             for odd in ODD_IDS:
                 case = lab.put(id=odd)
@@ -78,7 +78,7 @@ class AbilityRules(HttpConformance):
 
         It was deleted, or is nobody's business but theirs: asked for again, it holds up the rest.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             if getattr(self.provider, "complete", None) in (None, WindowedProvider.complete):
                 does_not_apply("it does not override `complete`")
             for status in (404, 422):
@@ -93,7 +93,7 @@ class AbilityRules(HttpConformance):
 
         An error would be taken for one of the SIEM's, and be asked again and again.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._can(Capability.REREAD)
             found = await lab.provider.incident(self.external_id(lab.case()))
             expect(found is None, f"{found}")
@@ -104,8 +104,8 @@ class AbilityRules(HttpConformance):
 
         Operators fill a hole that they know of; more would raise alerts of long ago.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
-            window, inside, outside = _past(self, lab)
+        async with self.harness(most_per_page=PAGE) as lab:
+            window, inside, outside = _past_window(self, lab)
             await lab.reader.fill(window)
             for case in inside:
                 lab.incident(case)
@@ -118,8 +118,8 @@ class AbilityRules(HttpConformance):
 
         It is where what was lost begins: operators fill exactly the hole that the ledger shows.
         """
-        async with self.lab() as lab:
-            window, _, _ = _past(self, lab)
+        async with self.harness() as lab:
+            window, _, _ = _past_window(self, lab)
             start = window.start.replace(microsecond=0)
             case = lab.put(created_at=start, changed_at=start)
             await lab.reader.fill(Window(start, window.end))
@@ -131,8 +131,8 @@ class AbilityRules(HttpConformance):
 
         It may be one of weeks, over which processes end.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
-            window, inside, _ = _past(self, lab)
+        async with self.harness(most_per_page=PAGE) as lab:
+            window, inside, _ = _past_window(self, lab)
             pages = 0
             while await lab.reader.fill(window, 1):
                 await lab.restart()
@@ -147,13 +147,13 @@ class AbilityRules(HttpConformance):
 
         One that moves the position, or remembers what it saw, makes a hole while it fills another.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             await lab.arrive()
-            window, _, _ = _past(self, lab)
+            window, _, _ = _past_window(self, lab)
             cases = lab.put_many(2 * PAGE)
             end = lab.clock.now()
             lab.settle()
-            await Reader(lab.provider).fill(Window(window.start, end))
+            await PageReader(lab.provider).fill(Window(window.start, end))
             await lab.arrive()
             for case in cases:
                 lab.incident(case)
@@ -163,7 +163,7 @@ class AbilityRules(HttpConformance):
             does_not_apply(f"it does not offer {capability}")
 
 
-def _past(suite: AbilityRules, lab: HttpLab) -> tuple[Window, list[Case], list[Case]]:
+def _past_window(suite: CapabilityRules, lab: HttpHarness) -> tuple[Window, list[Case], list[Case]]:
     """Return a window of the past, with what changed in it, and before and after it."""
     suite._can(Capability.BACKFILL)  # noqa: SLF001 - it is of the same house
     start = lab.clock.now() - timedelta(hours=30)

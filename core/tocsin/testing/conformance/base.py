@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from tocsin.hookspecs import Provider
 from tocsin.model import Incident, IncidentStatus, Severity
-from tocsin.testing.conformance.lab import Lab
+from tocsin.testing.conformance.lab import Harness
 from tocsin.testing.siem import Case
 
 
@@ -34,5 +34,5 @@ class Conformance(ABC):
         return {name: {"unexpected": value} for name, value in record.items()}
 
     @abstractmethod
-    def lab(self) -> Lab:
+    def harness(self) -> Harness:
         """Return where the provider is tried out."""

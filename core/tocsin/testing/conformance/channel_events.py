@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from tocsin.delivery.destinations.sampling import sample
+from tocsin.delivery.destinations.sampling import build_sample
 from tocsin.model import (
     Confidence,
     Disposition,
@@ -29,9 +29,9 @@ from tocsin.testing.clock import ManualClock
 URL = "https://tocsin.example.com"
 ADDRESSES = ("203.0.113.7", "203.0.113.8")
 """What an incident of the lab has for entities."""
-FOUND = "203.0.113.101"
+FOUND_ADDRESS = "203.0.113.101"
 """What a report of the lab found to be malicious, beside the first of these."""
-MET = "203.0.113.102"
+KNOWN_ADDRESS = "203.0.113.102"
 """What it met, and knows nothing bad of."""
 REPORT_TITLE = "A scan from a known scanner"
 _HOSTILE = "It is **no** [test](https://example.com/x) of `nobody`, @all: <b>see</b> #1 | {{ 7 }}"
@@ -42,7 +42,7 @@ def address(value: str) -> Entity:
     return Entity(EntityKind.IP, value)
 
 
-class Happenings:
+class ChannelEvents:
     """Makes the events of one try; each has an id of its own, later ones greater ones."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -72,7 +72,7 @@ class Happenings:
         Its report calls the incident's first address malicious, a new one, and others `also`.
         """
         told = self._event(EventType.INVESTIGATION_COMPLETED, f"session:{self._numbers}")
-        report = self._report(FOUND, *also, title=title)
+        report = self._report(FOUND_ADDRESS, *also, title=title)
         counts = {"risk_score": report.risk_score, "entity_count": len(report.entities)}
         return replace(
             told,
@@ -92,14 +92,14 @@ class Happenings:
 
     def _event(self, kind: EventType, subject: str) -> Event:
         self._numbers += 1
-        told = sample(kind, URL, self.clock.now())
+        told = build_sample(kind, URL, self.clock.now())
         data: dict[str, Json] = {**told.data}
         return replace(told, id=f"evt_{self._numbers:026}", subject=subject, data=data)
 
     def _report(self, *found: str, title: str) -> Report:
         now = self.clock.now()
         known = dict.fromkeys((ADDRESSES[0], *found), Disposition.MALICIOUS)
-        assessed: dict[str, Any] = {**known, MET: Disposition.UNKNOWN}
+        assessed: dict[str, Any] = {**known, KNOWN_ADDRESS: Disposition.UNKNOWN}
         return Report(
             title=title,
             query="What is incident 7 about?",

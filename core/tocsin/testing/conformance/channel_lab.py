@@ -16,14 +16,14 @@ from tocsin.errors import Broken, PluginFailure, TryLater
 from tocsin.hookspecs import Channel
 from tocsin.model import Delivery, Event, Idempotency, Receipt
 from tocsin.testing.clock import ManualClock
-from tocsin.testing.conformance.channel_events import ADDRESSES, Happenings
-from tocsin.testing.conformance.client import WatchedClient
-from tocsin.testing.conformance.rules import Seen, described, failure_of
+from tocsin.testing.conformance.channel_events import ADDRESSES, ChannelEvents
+from tocsin.testing.conformance.client import RecordingClient
+from tocsin.testing.conformance.rules import RuleViolation, catch_failure, describe_error
 from tocsin.testing.installed import shipped_templates
 from tocsin.testing.receiver import ReceiverSimulator, RemoteObject
 from tocsin.testing.tools import make_settings, make_tools
 
-__all__ = ["ADDRESSES", "ChannelLab", "ChannelSuite"]
+__all__ = ["ADDRESSES", "ChannelHarness", "ChannelSuite"]
 
 NAME = "conformance"
 _TRIES = 12
@@ -50,19 +50,19 @@ class ChannelSuite(ABC):
 
     def template_paths(self) -> Sequence[Path]:
         """Return the folders of the templates that the channel renders: those that ship."""
-        return _shipped()
+        return _load_shipped_templates()
 
     @property
     def keeps_observables(self) -> bool:
         """Whether its receiver has observables; where not, texts tell of them, as in a ticket."""
         return not issubclass(self.channel.Settings, TicketSettings)
 
-    def lab(self, **settings: Any) -> ChannelLab:
+    def harness(self, **settings: Any) -> ChannelHarness:
         """Return where the channel is tried out, with these settings beside its usual ones."""
-        return ChannelLab(self, settings)
+        return ChannelHarness(self, settings)
 
 
-class ChannelLab(Happenings):
+class ChannelHarness(ChannelEvents):
     """One try; `async with` makes ready and clears away.
 
     `bring` delivers an event as the core does: again and again until it is delivered, remembering
@@ -80,11 +80,11 @@ class ChannelLab(Happenings):
         self._settings = settings
         self._begun: dict[str, datetime | None] = {}
         self._left: dict[str, str] = {}
-        self._renderer = _renderer(tuple(suite.template_paths()))
+        self._renderer = _make_renderer(tuple(suite.template_paths()))
 
     async def __aenter__(self) -> Self:
         await self.simulator.__aenter__()
-        self.http = WatchedClient()
+        self.http = RecordingClient()
         return self
 
     async def __aexit__(self, *raised: object) -> None:
@@ -92,8 +92,10 @@ class ChannelLab(Happenings):
         await self.simulator.__aexit__()
         match raised, self.simulator.mistakes:
             case [_, Exception() as error, _], [mistake, *_]:
-                seen = str(error) if isinstance(error, Seen) else described(error)
-                raise Seen(f"{seen}; a handler raised {described(mistake)}") from mistake
+                seen = str(error) if isinstance(error, RuleViolation) else describe_error(error)
+                raise RuleViolation(
+                    f"{seen}; a handler raised {describe_error(mistake)}"
+                ) from mistake
 
     def use(self, **settings: Any) -> None:
         """Go on with other settings."""
@@ -177,7 +179,7 @@ class ChannelLab(Happenings):
             elif receipt.remote_id is not None:
                 self.known[event.subject] = self._left[event.id] = receipt.remote_id
             return receipt
-        raise Seen(f"an event was not delivered by {_TRIES} attempts")
+        raise RuleViolation(f"an event was not delivered by {_TRIES} attempts")
 
     def wait_out(self, error: PluginFailure) -> None:
         """Let as much time pass as the core does after this failure."""
@@ -186,14 +188,14 @@ class ChannelLab(Happenings):
 
     async def failure(self, doing: Awaitable[object]) -> Exception | None:
         """Return what is raised, None if it goes well."""
-        return await failure_of(doing)
+        return await catch_failure(doing)
 
 
 @lru_cache(4)
-def _renderer(paths: tuple[Path, ...]) -> Renderer:
+def _make_renderer(paths: tuple[Path, ...]) -> Renderer:
     return Renderer(paths)
 
 
 @cache
-def _shipped() -> Sequence[Path]:
+def _load_shipped_templates() -> Sequence[Path]:
     return shipped_templates()

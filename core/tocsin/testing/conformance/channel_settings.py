@@ -8,10 +8,10 @@ from tocsin.testing.conformance.channel_lab import ChannelSuite
 from tocsin.testing.conformance.rules import expect, rule
 from tocsin.testing.conformance.settings import (
     expect_descriptions,
-    expect_nothing_shown,
+    expect_no_secret_shown,
+    expect_raised,
     expect_secrets,
-    expected,
-    no_input_or_output,
+    forbid_io,
 )
 
 
@@ -24,8 +24,8 @@ class ChannelSettingsRules(ChannelSuite):
 
         A misspelt setting that is passed over leaves the operator with what was not meant.
         """
-        async with self.lab() as lab:
-            with expected(ValidationError, "a setting `x_unheard_of` was taken"):
+        async with self.harness() as lab:
+            with expect_raised(ValidationError, "a setting `x_unheard_of` was taken"):
                 lab.checked_settings(x_unheard_of=1)
 
     @rule
@@ -43,8 +43,8 @@ class ChannelSettingsRules(ChannelSuite):
         Plain text ends in logs, tracebacks and the output of `tocsin plugins`.
         """
         expect_secrets(self.channel.Settings)
-        async with self.lab() as lab:
-            expect_nothing_shown(lab.channel)
+        async with self.harness() as lab:
+            expect_no_secret_shown(lab.channel)
 
     @rule
     async def test_nothing_is_done_before_the_start(self) -> None:
@@ -52,8 +52,8 @@ class ChannelSettingsRules(ChannelSuite):
 
         Whoever only judges a configuration makes one, perhaps where nothing can be reached.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             settings, tools = lab.channel.settings, lab.channel.tools
-            with no_input_or_output():
+            with forbid_io():
                 self.channel(settings, tools)
             expect(not lab.http.count, "a request in the constructor")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin.hookspecs import HttpResponse
-from tocsin.testing.conformance.rules import Seen
+from tocsin.testing.conformance.rules import RuleViolation
 from tocsin.testing.tools import loopback_client
 
 MOST_REQUESTS = 2_000
 """So many requests within one rule are a storm."""
 
 
-class WatchedClient:
+class RecordingClient:
     """The guarded client, with its requests counted."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class WatchedClient:
         """Return the client's answer."""
         self.count += 1
         if self.count > MOST_REQUESTS:
-            raise Seen(f"more than {MOST_REQUESTS:,} requests")
+            raise RuleViolation(f"more than {MOST_REQUESTS:,} requests")
         response = await self._client.request(method, url, **options)
         self.statuses.append(response.status)
         return response

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tocsin.model import Event
-from tocsin.testing.conformance.channel_lab import ChannelLab, ChannelSuite
+from tocsin.testing.conformance.channel_lab import ChannelHarness, ChannelSuite
 from tocsin.testing.conformance.rules import expect, rule
-from tocsin.testing.conformance.stories import noted
+from tocsin.testing.conformance.stories import count_event_notes
 
 
-class ClosingRules(ChannelSuite):
+class ClosureRules(ChannelSuite):
     """When an object is closed."""
 
     @rule
@@ -17,7 +17,7 @@ class ClosingRules(ChannelSuite):
 
         Whether something is over is for people to say.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.bring(lab.failed(1))
             await lab.bring(lab.alert())
             await lab.bring(lab.completed("incident:7"))
@@ -29,7 +29,7 @@ class ClosingRules(ChannelSuite):
 
         Its last note is the report that says why.
         """
-        async with self.lab(close_when="event_type == 'investigation-completed'") as lab:
+        async with self.harness(close_when="event_type == 'investigation-completed'") as lab:
             await lab.bring(lab.alert())
             expect(lab.objects[0].is_open, "it was closed by its alert")
             event = lab.completed("incident:7")
@@ -37,7 +37,10 @@ class ClosingRules(ChannelSuite):
             await lab.bring(event)
             [found] = lab.objects
             expect(not found.is_open, "it is still open")
-            expect(noted(event, found) == 1, f"{noted(event, found)} notes of one report")
+            expect(
+                count_event_notes(event, found) == 1,
+                f"{count_event_notes(event, found)} notes of one report",
+            )
 
     @rule
     async def test_failures_that_are_over_are_closed_where_that_is_asked_for(self) -> None:
@@ -45,7 +48,7 @@ class ClosingRules(ChannelSuite):
 
         Nobody has to look after what mended itself, and the next failure is seen as a new one.
         """
-        async with self.lab(close_recovered=True) as lab:
+        async with self.harness(close_recovered=True) as lab:
             await lab.bring(lab.failed(1))
             for _ in range(2):
                 await lab.bring(lab.completed())
@@ -59,7 +62,7 @@ class ClosingRules(ChannelSuite):
 
         A mistake in it must neither close what people work on, nor hold up what they are told.
         """
-        async with self.lab(close_when="data.risk_score + 'x'") as lab:
+        async with self.harness(close_when="data.risk_score + 'x'") as lab:
             await lab.bring(lab.alert())
             await lab.bring(lab.completed("incident:7"))
             [found] = lab.objects
@@ -73,7 +76,7 @@ class ClosingRules(ChannelSuite):
         Who closed it may have said why, and a second time would say something else.
         """
         for recovered in (False, True):
-            async with self.lab() as lab:
+            async with self.harness() as lab:
                 event = await self._told(lab, recovered=recovered)
                 usual = await self._asked(lab, event)
                 lab.use(close_when="data.risk_score > 80", close_recovered=recovered)
@@ -82,7 +85,7 @@ class ClosingRules(ChannelSuite):
                 again = await self._asked(lab, event)
                 expect(again <= usual, f"it was asked for {sorted(again - usual)} again")
 
-    async def _told(self, lab: ChannelLab, *, recovered: bool) -> Event:
+    async def _told(self, lab: ChannelHarness, *, recovered: bool) -> Event:
         """Return an event of which everything is told and nothing is closed."""
         if recovered:
             await lab.bring(lab.failed(1))
@@ -92,7 +95,7 @@ class ClosingRules(ChannelSuite):
         await lab.bring(event)
         return event
 
-    async def _asked(self, lab: ChannelLab, event: Event) -> set[tuple[str, str]]:
+    async def _asked(self, lab: ChannelHarness, event: Event) -> set[tuple[str, str]]:
         """Return what is asked for when an event comes again, beside what is read."""
         before = len(lab.simulator.requests)
         await lab.bring(event)

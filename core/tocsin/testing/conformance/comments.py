@@ -5,13 +5,13 @@ from __future__ import annotations
 from tocsin.errors import PluginFailure, Refused, TryLater
 from tocsin.hookspecs import Capability
 from tocsin.testing.conformance.abilities import ODD_IDS
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
 from tocsin.testing.conformance.rules import (
-    described,
+    catch_failure,
+    describe_error,
     does_not_apply,
     expect,
     expect_failure,
-    failure_of,
     rule,
 )
 from tocsin.testing.faults import Fault
@@ -46,7 +46,7 @@ class CommentRules(HttpConformance):
 
         Analysts read it there, and act on it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._writes()
             one, other = lab.put(), lab.put()
             await self._write(lab, one)
@@ -59,7 +59,7 @@ class CommentRules(HttpConformance):
 
         It quotes what attackers wrote, which must not become a link or a mention.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._writes()
             for text in _HOSTILE:
                 case = lab.put()
@@ -72,7 +72,7 @@ class CommentRules(HttpConformance):
 
         What was written is written again after a crash: nobody knows that it was.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._writes()
             case = lab.put()
             for _ in range(2):
@@ -86,7 +86,7 @@ class CommentRules(HttpConformance):
 
         What a later investigation says would be missing.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._writes()
             case = lab.put()
             keys = (f"{_KEY}1", _KEY, f"{_KEY}0")
@@ -100,16 +100,16 @@ class CommentRules(HttpConformance):
 
         Connections end at any time, and an incident with the same comment ten times is unreadable.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._writes()
             case = lab.put()
             lab.simulator.fail(Fault.LOST)
             for _ in range(_MOST_TRIES):
-                error = await failure_of(self._write(lab, case))
+                error = await catch_failure(self._write(lab, case))
                 if error is None:
                     break
                 lab.wait_out(error)
-            expect(error is None, f"{described(error)}, though only one answer was lost")
+            expect(error is None, f"{describe_error(error)}, though only one answer was lost")
             _expect_texts(lab, case, _TEXT)
 
     @rule
@@ -118,9 +118,9 @@ class CommentRules(HttpConformance):
 
         It would be tried for ever, or nobody would know that it was never written.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._writes()
-            expect_failure(await failure_of(self._write(lab, lab.case())), Refused)
+            expect_failure(await catch_failure(self._write(lab, lab.case())), Refused)
 
     @rule
     async def test_a_comment_reaches_any_id(self) -> None:
@@ -128,7 +128,7 @@ class CommentRules(HttpConformance):
 
         An id that is put into a path as it is leads to another incident.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._writes()
             for odd in ODD_IDS:
                 case = lab.put(id=odd)
@@ -144,12 +144,12 @@ class CommentRules(HttpConformance):
 
         Passed over, the incident stays without it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._writes()
             for fault, wanted in _FAILURES.items():
                 case = lab.put()
                 lab.simulator.fail(fault)
-                expect_failure(await failure_of(self._write(lab, case)), wanted)
+                expect_failure(await catch_failure(self._write(lab, case)), wanted)
                 lab.simulator.recover()
                 await self._write(lab, case)
                 _expect_texts(lab, case, _TEXT)
@@ -158,11 +158,13 @@ class CommentRules(HttpConformance):
         if Capability.COMMENT not in self.provider.capabilities():
             does_not_apply(f"it does not offer {Capability.COMMENT}")
 
-    async def _write(self, lab: HttpLab, case: Case, *, text: str = _TEXT, key: str = _KEY) -> None:
+    async def _write(
+        self, lab: HttpHarness, case: Case, *, text: str = _TEXT, key: str = _KEY
+    ) -> None:
         await lab.provider.comment(self.external_id(case), text, key)
 
 
-def _expect_texts(lab: HttpLab, case: Case, *texts: str) -> None:
+def _expect_texts(lab: HttpHarness, case: Case, *texts: str) -> None:
     """Return where these are the comments to an incident, perhaps with marks around them."""
     found = lab.siem.comments(case.id)
     expect(len(found) == len(texts), f"{len(found)} comments, where there were to be {len(texts)}")

@@ -7,14 +7,14 @@ import asyncio
 from tocsin.model import Entity, EntityKind
 from tocsin.testing.conformance.channel_events import (
     ADDRESSES,
-    FOUND,
-    MET,
+    FOUND_ADDRESS,
+    KNOWN_ADDRESS,
     REPORT_TITLE,
     address,
 )
 from tocsin.testing.conformance.channel_lab import ChannelSuite
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
-from tocsin.testing.conformance.stories import note_counts, noted
+from tocsin.testing.conformance.stories import count_event_notes, count_notes
 from tocsin.testing.receiver import RemoteObject
 
 _ALSO_FOUND = "203.0.113.103"
@@ -22,7 +22,7 @@ _TOO_LONG = Entity(EntityKind.URL, f"https://example.com/{'x' * 2_000}")
 _LONG_NOTE = "word " * 20_000
 
 
-class ContentRules(ChannelSuite):
+class EventContentRules(ChannelSuite):
     """What an event adds."""
 
     @rule
@@ -31,7 +31,7 @@ class ContentRules(ChannelSuite):
 
         Whoever works on the incident sees the report, and has one object to close.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.bring(lab.alert())
             receipt = await lab.bring(lab.completed("incident:7"))
             [found] = lab.objects
@@ -45,7 +45,7 @@ class ContentRules(ChannelSuite):
 
         Else nobody at the receiver's ever hears of what was found.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.bring(lab.completed("incident:9"))
             [found] = lab.objects
             expect(len(found.notes) == 1, f"{len(found.notes)} notes")
@@ -58,7 +58,7 @@ class ContentRules(ChannelSuite):
         Without observables, as at a tracker, the note tells it. Who works on the incident blocks
         what is listed there.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.bring(lab.alert())
             await lab.bring(lab.completed("incident:7"))
             [found] = lab.objects
@@ -66,10 +66,19 @@ class ContentRules(ChannelSuite):
 
     def _expect_found(self, found: RemoteObject, *others: str) -> None:
         if self.keeps_observables:
-            there, wanted = sorted(found.observables), sorted({*others, ADDRESSES[0], FOUND})
-            expect(there == wanted, f"observables {there}, and not {wanted}; {MET} was only met")
+            there, wanted = (
+                sorted(found.observables),
+                sorted({*others, ADDRESSES[0], FOUND_ADDRESS}),
+            )
+            expect(
+                there == wanted,
+                f"observables {there}, and not {wanted}; {KNOWN_ADDRESS} was only met",
+            )
         else:
-            expect(FOUND in _plain(found.notes[0]), f"nothing of {FOUND}: {found.notes[0]:.400}")
+            expect(
+                FOUND_ADDRESS in _strip_markup(found.notes[0]),
+                f"nothing of {FOUND_ADDRESS}: {found.notes[0]:.400}",
+            )
 
     @rule
     async def test_no_more_entities_are_handed_on_than_wanted(self) -> None:
@@ -78,7 +87,7 @@ class ContentRules(ChannelSuite):
         Some incidents have thousands, which nobody looks through.
         """
         self._need_observables()
-        async with self.lab(most_entities=1) as lab:
+        async with self.harness(most_entities=1) as lab:
             await lab.bring(lab.alert())
             [found] = lab.objects
             expect([*found.observables] == [ADDRESSES[0]], f"observables {found.observables}")
@@ -90,7 +99,7 @@ class ContentRules(ChannelSuite):
         A shortened one would be a false one, and the alert matters more than any of them.
         """
         self._need_observables()
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             entities = (address(ADDRESSES[0]), _TOO_LONG, address(ADDRESSES[1]))
             await lab.bring(lab.alert(entities=entities))
             [found] = lab.objects
@@ -103,7 +112,7 @@ class ContentRules(ChannelSuite):
 
         An operator's template may write any length, and by that name a note is known to be there.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.rendered = dict.fromkeys(("note", "summary"), _LONG_NOTE.encode())
             await lab.bring(lab.alert())
             event = lab.completed("incident:7")
@@ -111,7 +120,10 @@ class ContentRules(ChannelSuite):
                 await lab.bring(event)
                 [found] = lab.objects
                 lengths = [len(it) for it in found.notes]
-                expect(noted(event, found) == 1, f"notes of {lengths} characters, without a name")
+                expect(
+                    count_event_notes(event, found) == 1,
+                    f"notes of {lengths} characters, without a name",
+                )
                 expect(lengths[0] < len(_LONG_NOTE), f"a note of {lengths} characters")
 
     @rule
@@ -120,18 +132,18 @@ class ContentRules(ChannelSuite):
 
         Where the receiver has made one object of both, it is one note there.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for number in (7, 8):
                 await lab.bring(lab.alert(number=number))
             event = lab.completed("incident:7", "incident:8")
             for _ in range(2):
                 await lab.bring(event)
-                expect(note_counts(lab) == [1, 1], f"objects with {note_counts(lab)} notes")
-        async with self.lab() as lab:
+                expect(count_notes(lab) == [1, 1], f"objects with {count_notes(lab)} notes")
+        async with self.harness() as lab:
             await lab.bring(lab.alert())
             lab.known["incident:8"] = lab.known["incident:7"]
             await lab.bring(lab.completed("incident:7", "incident:8"))
-            expect(note_counts(lab) == [1], f"an object with {note_counts(lab)} notes")
+            expect(count_notes(lab) == [1], f"an object with {count_notes(lab)} notes")
 
     @rule
     async def test_two_reports_at_one_moment_are_both_told(self) -> None:
@@ -139,15 +151,17 @@ class ContentRules(ChannelSuite):
 
         Nor is anything there twice: each looks what there is before it adds to it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.bring(lab.alert())
             events = lab.completed("incident:7"), lab.completed("incident:7", also=[_ALSO_FOUND])
             await asyncio.gather(*map(lab.bring, events))
             [found] = lab.objects
-            counts = [noted(event, found) for event in events]
+            counts = [count_event_notes(event, found) for event in events]
             expect(counts == [1, 1], f"{counts} notes")
             there = sorted(found.observables)
-            wanted = sorted({*ADDRESSES, FOUND, _ALSO_FOUND} if self.keeps_observables else there)
+            wanted = sorted(
+                {*ADDRESSES, FOUND_ADDRESS, _ALSO_FOUND} if self.keeps_observables else there
+            )
             expect(there == wanted, f"observables {there}, and not {wanted}")
 
     def _need_observables(self) -> None:
@@ -155,6 +169,6 @@ class ContentRules(ChannelSuite):
             does_not_apply("its receiver has no observables")
 
 
-def _plain(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """Return a text without what escapes and defangs addresses."""
     return text.translate(dict.fromkeys(map(ord, "\\[]")))

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from tocsin.model import Covered
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
 from tocsin.testing.conformance.paging import PAGE
 from tocsin.testing.conformance.records import PRECISION
-from tocsin.testing.conformance.rules import Seen, does_not_apply, expect, rule
+from tocsin.testing.conformance.rules import RuleViolation, does_not_apply, expect, rule
 from tocsin.testing.faults import Fault
 
 _SKEW = timedelta(minutes=5)
@@ -25,13 +25,13 @@ class CoverageRules(HttpConformance):
 
         The ledger is how an operator knows that nothing is missing; a gap in it is filled again.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             for _ in range(3):
                 lab.put_many(2 * PAGE)
                 await lab.arrive()
                 lab.clock.advance(hours=3)
             await lab.arrive()
-            for one, next_one in pairwise(_stretches(lab)):
+            for one, next_one in pairwise(_merge_intervals(lab)):
                 gap = _start(next_one) > _end(one)
                 expect(not gap, f"nothing is covered from {one.end} to {next_one.start}")
 
@@ -42,7 +42,7 @@ class CoverageRules(HttpConformance):
         A stretch that is covered is never looked at again.
         """
         for stop in range(1, 6):
-            async with self.lab(most_per_page=PAGE) as lab:
+            async with self.harness(most_per_page=PAGE) as lab:
                 lab.put_many(4 * PAGE)
                 lab.settle()
                 await lab.reader.read(stop)
@@ -56,12 +56,12 @@ class CoverageRules(HttpConformance):
 
         What happens later would be taken for read.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             await lab.arrive()
             lab.clock.advance(hours=1)
             await lab.reader.read()
-            latest = max(map(_end, _stretches(lab)))
+            latest = max(map(_end, _merge_intervals(lab)))
             expect(latest <= lab.siem.now(), f"{latest} is covered at {lab.siem.now()}")
             expect(latest >= lab.siem.now() - _SETTLED, f"{latest} is all at {lab.siem.now()}")
 
@@ -71,7 +71,7 @@ class CoverageRules(HttpConformance):
 
         It decides which of two versions is newer; by our clock, the one that is read last wins.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.differing("when an incident changed", changed_at=lab.clock.now() - _SKEW)
             case = lab.put()
             await lab.arrive()
@@ -80,7 +80,9 @@ class CoverageRules(HttpConformance):
             await lab.arrive()
             found = lab.incident(case).changed_at
             if found is None:
-                raise Seen("no `changed_at`; if the vendor has none, replace the rule by `exempt`")
+                raise RuleViolation(
+                    "no `changed_at`; if the vendor has none, replace the rule by `exempt`"
+                )
             expect(found.tzinfo is not None, f"{found} without a zone")
             expect(abs(found - case.changed_at) < PRECISION, f"{found} for {case.changed_at}")
 
@@ -90,7 +92,7 @@ class CoverageRules(HttpConformance):
 
         By our clock all that it has changed lies in the future, and would wait or be lost.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.siem.skew = _SKEW
             for _ in range(3):
                 lab.put_many(PAGE)
@@ -105,7 +107,7 @@ class CoverageRules(HttpConformance):
         By our clock it never has anything of the last minutes; what has been taken for read and
         empty then fills.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.siem.skew = -_SKEW
             for _ in range(4):
                 lab.put_many(PAGE)
@@ -120,7 +122,7 @@ class CoverageRules(HttpConformance):
 
         Tests that move the clock, and a replay of the past, see another day than the machine's.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.clock.advance(days=2_000)
             lab.put()
             await lab.arrive()
@@ -129,14 +131,14 @@ class CoverageRules(HttpConformance):
             lab.expect_all()
 
 
-def _stretches(lab: HttpLab) -> list[Covered]:
+def _merge_intervals(lab: HttpHarness) -> list[Covered]:
     """Return the stretches of time that are covered, the earliest first."""
     found = [it for it in lab.store.covered if isinstance(it.start, datetime)]
     expect(found, "no page says what it covers")
     return sorted(found, key=_start)
 
 
-def _expect_read(lab: HttpLab) -> None:
+def _expect_read(lab: HttpHarness) -> None:
     """Expect that whatever is in a stretch that is covered has been delivered."""
     for stretch in lab.store.covered:
         for case in lab.siem.truth().values():
@@ -145,14 +147,14 @@ def _expect_read(lab: HttpLab) -> None:
 
 
 def _start(stretch: Covered) -> datetime:
-    return _moment(stretch.start)
+    return _to_datetime(stretch.start)
 
 
 def _end(stretch: Covered) -> datetime:
-    return _moment(stretch.end)
+    return _to_datetime(stretch.end)
 
 
-def _moment(value: datetime | int) -> datetime:
+def _to_datetime(value: datetime | int) -> datetime:
     if isinstance(value, int):
         does_not_apply("it accounts for positions, not for times")
     expect(value.tzinfo is not None, f"{value} is covered, without a zone")

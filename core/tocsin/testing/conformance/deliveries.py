@@ -9,17 +9,17 @@ from itertools import cycle
 
 from tocsin.delivery.queue.seam import HEARTBEAT
 from tocsin.model import Idempotency
-from tocsin.testing.conformance.channel_lab import ChannelLab
+from tocsin.testing.conformance.channel_lab import ChannelHarness
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 from tocsin.testing.conformance.stories import (
-    NEW,
-    STORIES,
-    Shape,
-    Story,
-    StorySuite,
+    NEW_OBJECT,
+    SCENARIOS,
+    ChannelScenario,
+    ObjectShape,
+    ScenarioSuite,
     closed_failure,
-    note_counts,
-    shape_of,
+    count_notes,
+    object_shapes,
 )
 from tocsin.testing.faults import Fault
 
@@ -34,7 +34,7 @@ _HOSTILE = (
 _WRONG = (Fault.ERROR, Fault.RESTARTED)
 
 
-class DeliveryRules(StorySuite):
+class DeliveryRules(ScenarioSuite):
     """What becomes of an event."""
 
     @rule
@@ -43,9 +43,9 @@ class DeliveryRules(StorySuite):
 
         The receipt says what the receiver calls it, and where a person can look at it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             receipt = await lab.bring(lab.alert())
-            expect(shape_of(lab) == [NEW], f"{lab.objects!r:.400}")
+            expect(object_shapes(lab) == [NEW_OBJECT], f"{lab.objects!r:.400}")
             expect(receipt.remote_id == lab.objects[0].id, f"remote_id {receipt.remote_id!r}")
             expect(str(receipt.remote_url).startswith("http"), f"a link {receipt.remote_url!r}")
 
@@ -55,13 +55,16 @@ class DeliveryRules(StorySuite):
 
         Deliveries are made at least once, and who is told everything twice stops reading.
         """
-        for story in STORIES:
-            async with self.lab() as lab:
+        for story in SCENARIOS:
+            async with self.harness() as lab:
                 event = await story(lab)
                 await lab.bring(event)
-                before = shape_of(lab)
+                before = object_shapes(lab)
                 await lab.bring(event)
-                expect(shape_of(lab) == before, f"{before!r:.200} became {shape_of(lab)!r:.200}")
+                expect(
+                    object_shapes(lab) == before,
+                    f"{before!r:.200} became {object_shapes(lab)!r:.200}",
+                )
 
     @rule
     async def test_what_a_killed_node_made_is_found(self) -> None:
@@ -71,15 +74,18 @@ class DeliveryRules(StorySuite):
         """
         if self.idempotency is Idempotency.NONE:
             does_not_apply("its receiver has nothing to tell a second one by")
-        for story in STORIES:
-            async with self.lab() as lab:
+        for story in SCENARIOS:
+            async with self.harness() as lab:
                 event = await story(lab)
                 await lab.bring(event, remember=False)
-                before = shape_of(lab)
+                before = object_shapes(lab)
                 lab.restart()
                 lab.clock.advance(seconds=1)
                 await lab.bring(event)
-                expect(shape_of(lab) == before, f"{before!r:.200} became {shape_of(lab)!r:.200}")
+                expect(
+                    object_shapes(lab) == before,
+                    f"{before!r:.200} became {object_shapes(lab)!r:.200}",
+                )
 
     @rule
     async def test_a_failure_at_any_step_leaves_what_was_to_be(self) -> None:
@@ -103,13 +109,13 @@ class DeliveryRules(StorySuite):
 
         The object of failures that are over may be closed, and nobody would see the next.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for event in (lab.failed(1), lab.failed(2), lab.disabled()):
                 await lab.bring(event)
-            expect(note_counts(lab) == [2], f"objects with {note_counts(lab)} notes")
+            expect(count_notes(lab) == [2], f"objects with {count_notes(lab)} notes")
             await lab.bring(lab.failed(1))
             await lab.bring(lab.failed(2))
-            expect(note_counts(lab) == [2, 1], f"objects with {note_counts(lab)} notes")
+            expect(count_notes(lab) == [2, 1], f"objects with {count_notes(lab)} notes")
 
     @rule
     async def test_an_object_that_is_gone_is_made_anew(self) -> None:
@@ -117,7 +123,7 @@ class DeliveryRules(StorySuite):
 
         Else everything that is told later is lost, or waits for ever.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.bring(lab.failed(1))
             lab.simulator.remove(lab.objects[0].id)
             await lab.bring(lab.failed(2))
@@ -129,14 +135,14 @@ class DeliveryRules(StorySuite):
 
         Nobody looks at what is closed.
         """
-        for later in (ChannelLab.disabled, partial(ChannelLab.failed, times=2)):
-            async with self.lab() as lab:
+        for later in (ChannelHarness.disabled, partial(ChannelHarness.failed, times=2)):
+            async with self.harness() as lab:
                 await closed_failure(lab)
-                [closed] = shape_of(lab)
+                [closed] = object_shapes(lab)
                 event = later(lab)
                 for _ in range(2):
                     await lab.bring(event)
-                    there = shape_of(lab)
+                    there = object_shapes(lab)
                     is_new = there[:1] == [closed] and [it[1:] for it in there[1:]] == [(0, True)]
                     expect(is_new, f"after {event.event_type}: {there!r:.300}")
 
@@ -149,15 +155,17 @@ class DeliveryRules(StorySuite):
         late = HEARTBEAT - timedelta(seconds=1)
         if self.idempotency is Idempotency.NONE:
             does_not_apply("its receiver has nothing to tell a second one by")
-        steps, _ = await self.steps_of(STORIES[0])
+        steps, _ = await self.count_steps(SCENARIOS[0])
         for step in range(steps):
-            async with self.lab() as lab:
+            async with self.harness() as lab:
                 lab.simulator.fail(Fault.LOST, after=step)
                 event = lab.alert()
                 await lab.bring(event, remember=False, waited=late)
                 lab.restart()
                 await lab.bring(event)
-                expect(shape_of(lab) == [NEW], f"request {step + 1}: {lab.objects!r:.300}")
+                expect(
+                    object_shapes(lab) == [NEW_OBJECT], f"request {step + 1}: {lab.objects!r:.300}"
+                )
 
     @rule
     async def test_hostile_texts_are_data(self) -> None:
@@ -166,27 +174,27 @@ class DeliveryRules(StorySuite):
         Attackers choose what incidents are called.
         """
         for title in _HOSTILE:
-            async with self.lab() as lab:
+            async with self.harness() as lab:
                 await lab.bring(lab.alert(title=title))
-                expect(shape_of(lab) == [NEW], f"{title!r:.80}: {lab.objects!r:.300}")
+                expect(object_shapes(lab) == [NEW_OBJECT], f"{title!r:.80}: {lab.objects!r:.300}")
 
     async def _expect_same(self, faults: Sequence[Fault]) -> None:
         """Try out every step, with the faults in turn."""
         turns = cycle(faults)
-        for story in self.stories:
-            steps, wanted = await self.steps_of(story)
+        for story in self.scenarios:
+            steps, wanted = await self.count_steps(story)
             for step in range(steps):
                 await self._expect_same_after(story, step, next(turns), wanted)
 
     async def _expect_same_after(
-        self, story: Story, step: int, fault: Fault, wanted: list[Shape]
+        self, story: ChannelScenario, step: int, fault: Fault, wanted: list[ObjectShape]
     ) -> None:
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             event = await story(lab)
             lab.simulator.fail(fault, after=step)
             await lab.bring(event)
             doubled = len(lab.objects) - len(wanted)
             marked = self.idempotency is Idempotency.NONE and doubled == 1
             where = f"{event.event_type}, request {step + 1}, {fault}"
-            seen = f"{where}: {shape_of(lab)!r:.200} and not {wanted!r:.200}"
-            expect(shape_of(lab) == wanted or marked, seen)
+            seen = f"{where}: {object_shapes(lab)!r:.200} and not {wanted!r:.200}"
+            expect(object_shapes(lab) == wanted or marked, seen)

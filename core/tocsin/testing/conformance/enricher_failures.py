@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 from tocsin.errors import Broken, CredentialsRefused, PluginFailure, TryLater
 from tocsin.model import Health
-from tocsin.testing.conformance.enricher_lab import DELAY, EnricherLab, EnricherSuite
-from tocsin.testing.conformance.rules import described, expect, expect_failure, rule
-from tocsin.testing.conformance.settings import secrets_of
+from tocsin.testing.conformance.enricher_lab import DELAY, EnricherHarness, EnricherSuite
+from tocsin.testing.conformance.rules import describe_error, expect, expect_failure, rule
+from tocsin.testing.conformance.settings import iter_secrets
 from tocsin.testing.faults import Fault
 
 
@@ -22,10 +22,10 @@ class EnricherFailureRules(EnricherSuite):
 
         It is how most sources say it; raised, it would be a gap in every report.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             lab.fault = HTTPStatus.NOT_FOUND
             error = await lab.failure(lab.ask(self.known))
-            expect(error is None, f"{described(error)}")
+            expect(error is None, f"{describe_error(error)}")
 
     @rule
     async def test_throttling_is_waited_out(self) -> None:
@@ -33,11 +33,15 @@ class EnricherFailureRules(EnricherSuite):
 
         The enricher is then left alone so long, by everything that would ask it.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             error = await _failure(lab, Fault.THROTTLED)
             expect_failure(error, TryLater)
-            expect(getattr(error, "after", None) == DELAY, f"{described(error)}, not the delay")
-            expect(getattr(error, "throttled", False), f"{described(error)}, without `throttled`")
+            expect(
+                getattr(error, "after", None) == DELAY, f"{describe_error(error)}, not the delay"
+            )
+            expect(
+                getattr(error, "throttled", False), f"{describe_error(error)}, without `throttled`"
+            )
 
     @rule
     async def test_refused_credentials_are_told_as_such(self) -> None:
@@ -45,7 +49,7 @@ class EnricherFailureRules(EnricherSuite):
 
         An operator has to mend that; nobody is asked again until then.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             expect_failure(await _failure(lab, Fault.UNAUTHORIZED), CredentialsRefused)
 
     @rule
@@ -54,7 +58,7 @@ class EnricherFailureRules(EnricherSuite):
 
         Taken for "nothing is known" it clears everybody as long as the source is ill.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             for fault in (Fault.ERROR, Fault.BAD_GATEWAY, Fault.UNAVAILABLE):
                 await _expect_unavailable(lab, fault)
 
@@ -64,7 +68,7 @@ class EnricherFailureRules(EnricherSuite):
 
         Login pages and proxies answer so; taken for "nothing is known" they clear everybody.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             for fault in (Fault.LOGIN_PAGE, Fault.EMPTY, Fault.TRUNCATED, Fault.CUT):
                 await _expect_unavailable(lab, fault)
 
@@ -74,7 +78,7 @@ class EnricherFailureRules(EnricherSuite):
 
         A new version of the API must not look like a source that knows nothing.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             expect_failure(await _failure(lab, Fault.UNEXPECTED), Broken)
 
     @rule
@@ -83,7 +87,7 @@ class EnricherFailureRules(EnricherSuite):
 
         The report then names the gap, and the next one may have the answer.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             await lab.hang_up()
             expect_failure(await lab.failure(lab.ask(self.known[:1])), TryLater)
 
@@ -93,10 +97,10 @@ class EnricherFailureRules(EnricherSuite):
 
         Addresses are written into the logs of every proxy on the way, and into error messages.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             await lab.ask(self.known)
             sent = " ".join(unquote(request.raw_path) for request in lab.requests)
-            shown = [name for name, secret in secrets_of(lab.enricher) if secret in sent]
+            shown = [name for name, secret in iter_secrets(lab.enricher) if secret in sent]
             expect(not shown, f"the secret of `{', '.join(shown)}` in an address")
 
     @rule
@@ -105,7 +109,7 @@ class EnricherFailureRules(EnricherSuite):
 
         It is what `tocsin check` shows before anything depends on it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             health = await lab.enricher.check()
             expect(isinstance(health, Health) and health.detail, f"{health!r:.200}")
 
@@ -115,7 +119,7 @@ class EnricherFailureRules(EnricherSuite):
 
         Whoever sets it up learns of a wrong key at once, and not from a gap in a report.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             for fault, wanted in (
                 (Fault.UNAUTHORIZED, CredentialsRefused),
                 (Fault.ERROR, PluginFailure),
@@ -124,12 +128,12 @@ class EnricherFailureRules(EnricherSuite):
                 expect_failure(await lab.failure(lab.enricher.check()), wanted)
 
 
-async def _failure(lab: EnricherLab, fault: Fault) -> Exception | None:
+async def _failure(lab: EnricherHarness, fault: Fault) -> Exception | None:
     lab.fault = fault
     return await lab.failure(lab.ask(lab.suite.known[:1]))
 
 
-async def _expect_unavailable(lab: EnricherLab, fault: Fault) -> None:
+async def _expect_unavailable(lab: EnricherHarness, fault: Fault) -> None:
     error = await _failure(lab, fault)
-    seen = f"{described(error)} for an answer that is {fault}"
+    seen = f"{describe_error(error)} for an answer that is {fault}"
     expect(isinstance(error, Broken | TryLater), seen)

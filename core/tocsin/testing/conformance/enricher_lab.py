@@ -12,13 +12,18 @@ from typing import Any, ClassVar, Self
 import orjson
 from aiohttp import web
 
-from tocsin.enrichment.answers import checked
-from tocsin.hookspecs import Enricher, Knowledge, NothingKnown, Tools
+from tocsin.enrichment.answers import sanitize_enrichments
+from tocsin.hookspecs import Enricher, Knowledge, NoKnowledge, Tools
 from tocsin.model import Enrichment, Entity, Json
 from tocsin.observables import Environment
 from tocsin.testing.clock import ManualClock
-from tocsin.testing.conformance.client import WatchedClient
-from tocsin.testing.conformance.rules import Seen, described, does_not_apply, failure_of
+from tocsin.testing.conformance.client import RecordingClient
+from tocsin.testing.conformance.rules import (
+    RuleViolation,
+    catch_failure,
+    describe_error,
+    does_not_apply,
+)
 from tocsin.testing.faults import Fault, spoil
 from tocsin.testing.server import LoopbackServer
 from tocsin.testing.tools import make_settings, make_tools
@@ -39,7 +44,7 @@ class EnricherSuite(ABC):
     unknown: ClassVar[Sequence[Entity]] = ()
     """What nothing is known of; empty where something is known of everything."""
     environment: ClassVar[Environment] = Environment()
-    knowledge: ClassVar[Knowledge] = NothingKnown()
+    knowledge: ClassVar[Knowledge] = NoKnowledge()
 
     @abstractmethod
     def settings(self, url: str) -> Mapping[str, Any]:
@@ -52,16 +57,16 @@ class EnricherSuite(ABC):
         """Return what the source's server answers; nothing where the enricher asks nobody."""
         return ()
 
-    def lab(self) -> EnricherLab:
+    def harness(self) -> EnricherHarness:
         """Return where the enricher is tried out."""
-        return EnricherLab(self)
+        return EnricherHarness(self)
 
-    def served_lab(self) -> EnricherLab:
+    def served_harness(self) -> EnricherHarness:
         """Return where the enricher is tried out; skip the rule where it asks nobody."""
-        return self.lab() if self.routes() else does_not_apply("it asks nobody")
+        return self.harness() if self.routes() else does_not_apply("it asks nobody")
 
 
-class EnricherLab:
+class EnricherHarness:
     """One try; `async with` makes ready and clears away."""
 
     def __init__(self, suite: EnricherSuite) -> None:
@@ -81,7 +86,7 @@ class EnricherLab:
 
     async def __aenter__(self) -> Self:
         await self._server.__aenter__()
-        self.http = WatchedClient()
+        self.http = RecordingClient()
         self.enricher = await self.open()
         return self
 
@@ -90,9 +95,9 @@ class EnricherLab:
         await self._server.__aexit__()
         match raised, self._mistakes:
             case [_, Exception() as error, _], [mistake, *_]:
-                seen = str(error) if isinstance(error, Seen) else described(error)
-                words = f"a handler of the server raised {described(mistake)}"
-                raise Seen(f"{seen}; {words}") from mistake
+                seen = str(error) if isinstance(error, RuleViolation) else describe_error(error)
+                words = f"a handler of the server raised {describe_error(mistake)}"
+                raise RuleViolation(f"{seen}; {words}") from mistake
 
     @property
     def tools(self) -> Tools:
@@ -108,7 +113,7 @@ class EnricherLab:
         """Return another enricher, which remembers nothing."""
         kind = self.suite.enricher
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
-            raise Seen(f"{kind.__name__} cannot be made: it lacks {', '.join(lacking)}")
+            raise RuleViolation(f"{kind.__name__} cannot be made: it lacks {', '.join(lacking)}")
         enricher = kind(self.checked_settings(), self.tools)
         await enricher.start()
         return enricher
@@ -120,15 +125,15 @@ class EnricherLab:
             batch = entities[at : at + size]
             came = await self.enricher.enrich(batch)
             try:
-                checked(came, batch)
+                sanitize_enrichments(came, batch)
             except (TypeError, ValueError, AttributeError) as error:
-                raise Seen(f"{described(error)} in {came!r:.300}") from error
+                raise RuleViolation(f"{describe_error(error)} in {came!r:.300}") from error
             said += came
         return said
 
     async def failure(self, asking: Awaitable[object]) -> Exception | None:
         """Return what is raised, None if it goes well."""
-        return await failure_of(asking)
+        return await catch_failure(asking)
 
     async def hang_up(self) -> None:
         """Have the server be away."""

@@ -7,9 +7,9 @@ from tocsin.testing.conformance.enricher_lab import EnricherSuite
 from tocsin.testing.conformance.rules import expect, rule
 from tocsin.testing.conformance.settings import (
     expect_descriptions,
-    expect_nothing_shown,
+    expect_no_secret_shown,
     expect_secrets,
-    no_input_or_output,
+    forbid_io,
 )
 
 
@@ -46,8 +46,8 @@ class EnricherSettingsRules(EnricherSuite):
         Plain text ends in logs, tracebacks and the output of `tocsin plugins`.
         """
         expect_secrets(self.enricher.Settings)
-        async with self.lab() as lab:
-            expect_nothing_shown(lab.enricher)
+        async with self.harness() as lab:
+            expect_no_secret_shown(lab.enricher)
 
     @rule
     async def test_nothing_is_done_before_the_start(self) -> None:
@@ -55,9 +55,9 @@ class EnricherSettingsRules(EnricherSuite):
 
         Whoever only judges a configuration makes one, perhaps where nothing can be reached.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             settings, tools = lab.checked_settings(), lab.tools
             self.enricher(settings, tools)  # which may import what it needs
-            with no_input_or_output():
+            with forbid_io():
                 self.enricher(settings, tools)
             expect(not lab.http.count, "a request in the constructor")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from urllib.parse import parse_qsl, urlsplit
 
-from tocsin.enrichment.answers import checked
+from tocsin.enrichment.answers import sanitize_enrichments
 from tocsin.errors import PluginFailure
 from tocsin.model import Enrichment, Entity, Json
-from tocsin.testing.conformance.enricher_lab import EnricherLab, EnricherSuite
-from tocsin.testing.conformance.rules import described, does_not_apply, expect, rule
-from tocsin.testing.conformance.shapes import change_texts, paths_of, put_at
+from tocsin.testing.conformance.enricher_lab import EnricherHarness, EnricherSuite
+from tocsin.testing.conformance.rules import describe_error, does_not_apply, expect, rule
+from tocsin.testing.conformance.shapes import change_texts, iter_paths, put_at
 
 _MARK = "tocsin"
 HOSTILE = (
@@ -44,7 +44,7 @@ class EnrichmentRules(EnricherSuite):
 
         The sentence is what stands in the report; the rest is detail.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             said = await lab.ask(self.known)
             told = {it.entity for it in said if it.summary.strip()}
             silent = [entity.value for entity in self.known if entity not in told]
@@ -58,7 +58,7 @@ class EnrichmentRules(EnricherSuite):
         """
         if not self.unknown:
             does_not_apply("something is known of everything")
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             said = await lab.ask(self.unknown)
             expect(not said, f"{said!r:.300}")
 
@@ -68,7 +68,7 @@ class EnrichmentRules(EnricherSuite):
 
         What is said of others is not kept, and the ledger of a replay has the same order.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for asked in (self._mixed, self._mixed[::-1]):
                 batch = asked[: lab.enricher.batch]
                 told = [it.entity for it in await lab.enricher.enrich(batch)]
@@ -81,7 +81,7 @@ class EnrichmentRules(EnricherSuite):
 
         Answers are kept and reports repeated: one that changes by itself is news each time.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             first, again = await lab.ask(self.known), await lab.ask(self.known)
             expect(first == again, f"first {first!r:.200}, then {again!r:.200}")
             lab.enricher = await lab.open()
@@ -94,7 +94,7 @@ class EnrichmentRules(EnricherSuite):
 
         The core asks for several at once, and leaves out those that it has an answer of.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             alone = [it for entity in self._mixed for it in await lab.ask([entity])]
             together = await lab.ask(self._mixed)
             expect(alone == together, f"alone {alone!r:.200}, together {together!r:.200}")
@@ -105,7 +105,7 @@ class EnrichmentRules(EnricherSuite):
 
         The core cuts what is longer, wherever that is, and drops what is no technique or link.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             _expect_kept(await lab.ask(self.known))
             lab.alter = change_texts(lambda text: text + _LONG)
             for entity in self.known:
@@ -120,14 +120,14 @@ class EnrichmentRules(EnricherSuite):
         Attackers choose domains, addresses and names: quote them, or hand them over as parameters.
         """
         kinds = sorted(self.enricher.kinds)
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for entity in (Entity(kind, value) for kind in kinds for value in HOSTILE):
                 error = await lab.failure(lab.ask([entity]))
                 sound = error is None or isinstance(error, PluginFailure)
-                expect(sound, f"{described(error)} for the {entity.kind} {entity.value!r:.80}")
+                expect(sound, f"{describe_error(error)} for the {entity.kind} {entity.value!r:.80}")
             for request in lab.requests:
                 seen = f"{request.method} {request.raw_path:.200}"
-                expect(_MARK not in _meant(request.raw_path), seen)
+                expect(_MARK not in _normalize(request.raw_path), seen)
 
     @rule
     async def test_a_member_of_another_type_is_no_bug(self) -> None:
@@ -135,13 +135,13 @@ class EnrichmentRules(EnricherSuite):
 
         Vendors change types between versions; a bug is recorded with its traceback each time.
         """
-        async with self.served_lab() as lab:
+        async with self.served_harness() as lab:
             await lab.ask(self.known)
             for place, alter in list(_alterations(lab.answers)):
                 lab.alter = alter
                 error = await lab.failure(lab.ask(self.known[:1]))
                 sound = error is None or isinstance(error, PluginFailure)
-                expect(sound, f"{described(error)} with {place}")
+                expect(sound, f"{describe_error(error)} with {place}")
 
     @property
     def _mixed(self) -> list[Entity]:
@@ -150,21 +150,23 @@ class EnrichmentRules(EnricherSuite):
         return [first, *self.unknown, *others]
 
 
-async def _gather(lab: EnricherLab, entity: Entity, into: list[Enrichment]) -> None:
+async def _gather(lab: EnricherHarness, entity: Entity, into: list[Enrichment]) -> None:
     into += await lab.ask([entity])
 
 
 def _expect_kept(said: list[Enrichment]) -> None:
     for it in said:
-        kept = checked([it], [it.entity])[it.entity]
+        kept = sanitize_enrichments([it], [it.entity])[it.entity]
         changed = [
-            part.name for part in fields(it) if _part(it, part.name) != _part(kept, part.name)
+            part.name
+            for part in fields(it)
+            if _part_text(it, part.name) != _part_text(kept, part.name)
         ]
-        parts = ", ".join(f"`{name}`: {_part(it, name)!r:.120}" for name in changed)
+        parts = ", ".join(f"`{name}`: {_part_text(it, name)!r:.120}" for name in changed)
         expect(not changed, f"what would be kept otherwise: {parts}")
 
 
-def _part(enrichment: Enrichment | None, name: str) -> object:
+def _part_text(enrichment: Enrichment | None, name: str) -> object:
     return getattr(enrichment, name)
 
 
@@ -172,14 +174,14 @@ def _values(entities: list[Entity]) -> str:
     return ", ".join(entity.value for entity in entities) or "nothing"
 
 
-def _meant(raw_path: str) -> set[str]:
+def _normalize(raw_path: str) -> set[str]:
     """Return the segments of the path of a request, and the names of its parameters."""
     parts = urlsplit(raw_path)
     return {*parts.path.split("/"), *(name for name, _ in parse_qsl(parts.query))}
 
 
 def _alterations(answers: list[Json]) -> Iterator[tuple[str, Callable[[Json], Json]]]:
-    places = dict.fromkeys(path for answer in answers for path in paths_of(answer))
+    places = dict.fromkeys(path for answer in answers for path in iter_paths(answer))
     for odd in _ODD:
         yield f"{odd!r} for an answer", _always(odd)
         for path in places:

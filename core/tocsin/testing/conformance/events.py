@@ -10,23 +10,23 @@ from tocsin.hookspecs import Capability
 from tocsin.model import Entity, EntityKind, SiemEvent, Window
 from tocsin.testing.conformance.base import Conformance
 from tocsin.testing.conformance.http_lab import HttpConformance
-from tocsin.testing.conformance.lab import Lab
+from tocsin.testing.conformance.lab import Harness
 from tocsin.testing.conformance.paging import PAGE
 from tocsin.testing.conformance.records import PRECISION
 from tocsin.testing.conformance.rules import (
-    Seen,
+    RuleViolation,
+    catch_failure,
     does_not_apply,
     expect,
     expect_failure,
-    failure_of,
     rule,
 )
 from tocsin.testing.conformance.texts import HOSTILE
 from tocsin.testing.faults import Fault
-from tocsin.testing.siem import Occurrence
+from tocsin.testing.siem import LogEvent
 
 _ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
-_LIKE_IT = ("198.51.100.90", "98.51.100.9", "198.51.100.1")
+_SIMILAR_ADDRESS = ("198.51.100.90", "98.51.100.9", "198.51.100.1")
 _HOUR = timedelta(hours=1)
 _MINUTE = timedelta(minutes=1)
 _MANY = 100
@@ -67,11 +67,11 @@ class EventRules(Conformance):
 
         An investigation sees nothing else of what the SIEM knows.
         """
-        async with self.lab() as lab:
-            logged = [_log(self, lab, minutes) for minutes in (50, 40, 30)]
-            found = await _ask(lab)
+        async with self.harness() as lab:
+            logged = [_log_events(self, lab, minutes) for minutes in (50, 40, 30)]
+            found = await _ask_events(lab)
             _expect_those(found, logged)
-            strangers = [it for it in found if not _names(it, _ADDRESS)]
+            strangers = [it for it in found if not _event_ids(it, _ADDRESS)]
             expect(not strangers, f"events without the entity: {strangers[:1]}")
 
     @rule
@@ -80,11 +80,11 @@ class EventRules(Conformance):
 
         What another did would be laid at its door.
         """
-        async with self.lab() as lab:
-            for value in _LIKE_IT:
-                _log(self, lab, 30, Entity(EntityKind.IP, value))
-            _expect_those(await _ask(lab), [])
-            _expect_those(await _ask(lab), [])  # nor later
+        async with self.harness() as lab:
+            for value in _SIMILAR_ADDRESS:
+                _log_events(self, lab, 30, Entity(EntityKind.IP, value))
+            _expect_those(await _ask_events(lab), [])
+            _expect_those(await _ask_events(lab), [])  # nor later
 
     @rule
     async def test_events_outside_of_the_window_are_left_out(self) -> None:
@@ -92,13 +92,15 @@ class EventRules(Conformance):
 
         Windows are asked for side by side: what is in two counts twice, what is in none is missing.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.clock.advance(microseconds=-lab.clock.now().microsecond)
-            early, first, last, end = (_log(self, lab, minutes) for minutes in (50, 40, 21, 20))
+            early, first, last, end = (
+                _log_events(self, lab, minutes) for minutes in (50, 40, 21, 20)
+            )
             window = Window(first.occurred_at, end.occurred_at)
-            _expect_those(await _ask(lab, window), [first, last])
+            _expect_those(await _ask_events(lab, window), [first, last])
             whole = Window(early.occurred_at - _HOUR, end.occurred_at + _MINUTE)
-            _expect_those(await _ask(lab, whole), [early, first, last, end])
+            _expect_those(await _ask_events(lab, whole), [early, first, last, end])
 
     @rule
     async def test_no_more_events_than_asked_for_and_those_the_latest(self) -> None:
@@ -106,10 +108,10 @@ class EventRules(Conformance):
 
         Whoever asks has bounds, and what matters most is what happened last.
         """
-        async with self.lab() as lab:
-            logged = [_log(self, lab, 50 - minutes) for minutes in range(2 * PAGE)]
-            _expect_those(await _ask(lab, limit=PAGE), logged[-PAGE:])
-            _expect_those(await _ask(lab, limit=1), logged[-1:])
+        async with self.harness() as lab:
+            logged = [_log_events(self, lab, 50 - minutes) for minutes in range(2 * PAGE)]
+            _expect_those(await _ask_events(lab, limit=PAGE), logged[-PAGE:])
+            _expect_those(await _ask_events(lab, limit=1), logged[-1:])
 
     @rule
     async def test_an_entity_is_no_query(self) -> None:
@@ -117,13 +119,13 @@ class EventRules(Conformance):
 
         Attackers name hosts, users and files: a name must not read what it is not allowed to.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for minutes in (40, 30):
-                _log(self, lab, minutes)
+                _log_events(self, lab, minutes)
             for value in _NO_VALUES:
                 for kind in self.provider.event_kinds:
                     try:
-                        found = await _ask(lab, entity=Entity(kind, value))
+                        found = await _ask_events(lab, entity=Entity(kind, value))
                     except Refused:
                         continue
                     expect(not found, f"{len(found)} events of the {kind} {value!r}")
@@ -134,10 +136,10 @@ class EventRules(Conformance):
 
         It stands in lists and reports: a line break in it forges the next entry.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for minutes, text in enumerate(("", *HOSTILE)):
-                _log(self, lab, 50 - minutes, text=text)
-            found = await _ask(lab)
+                _log_events(self, lab, 50 - minutes, text=text)
+            found = await _ask_events(lab)
             expect(len(found) == len(HOSTILE) + 1, f"{len(found)} events of {len(HOSTILE) + 1}")
             for event in found:
                 lines = event.summary.splitlines()
@@ -149,11 +151,11 @@ class EventRules(Conformance):
 
         One record out of the ordinary would hide all that an entity did.
         """
-        async with self.lab() as lab:
-            before = _log(self, lab, 40)
-            _log(self, lab, 35, malformed=True)
-            after = _log(self, lab, 30)
-            _expect_those(await _ask(lab), [before, after])
+        async with self.harness() as lab:
+            before = _log_events(self, lab, 40)
+            _log_events(self, lab, 35, malformed=True)
+            after = _log_events(self, lab, 30)
+            _expect_those(await _ask_events(lab), [before, after])
 
     @rule
     async def test_asking_for_events_leaves_the_reading_alone(self) -> None:
@@ -161,15 +163,15 @@ class EventRules(Conformance):
 
         Investigations ask at any time: what they see must still become incidents.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(PAGE)
-            _log(self, lab, 30)
-            await _ask(lab)
+            _log_events(self, lab, 30)
+            await _ask_events(lab)
             await lab.arrive()
             lab.put_many(PAGE)
-            await _ask(lab)
+            await _ask_events(lab)
             await lab.restart()
-            await _ask(lab)
+            await _ask_events(lab)
             await lab.arrive()
             lab.expect_all()
 
@@ -183,9 +185,9 @@ class HttpEventRules(HttpConformance):
 
         SIEMs give a few at once, whatever is asked for.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
-            logged = [_log(self, lab, 50 - minutes) for minutes in range(3 * PAGE + 1)]
-            _expect_those(await _ask(lab), logged)
+        async with self.harness(most_per_page=PAGE) as lab:
+            logged = [_log_events(self, lab, 50 - minutes) for minutes in range(3 * PAGE + 1)]
+            _expect_those(await _ask_events(lab), logged)
 
     @rule
     async def test_a_failure_is_not_the_absence_of_events(self) -> None:
@@ -193,14 +195,14 @@ class HttpEventRules(HttpConformance):
 
         Taken for an answer without events, the report says that an entity did nothing.
         """
-        async with self.lab() as lab:
-            logged = [_log(self, lab, minutes) for minutes in (40, 30)]
-            _expect_those(await _ask(lab), logged)
+        async with self.harness() as lab:
+            logged = [_log_events(self, lab, minutes) for minutes in (40, 30)]
+            _expect_those(await _ask_events(lab), logged)
             for fault, wanted in _FAILURES.items():
                 lab.simulator.fail(fault)
-                expect_failure(await failure_of(_ask(lab)), wanted)
+                expect_failure(await catch_failure(_ask_events(lab)), wanted)
                 lab.simulator.recover()
-            _expect_those(await _ask(lab), logged)
+            _expect_those(await _ask_events(lab), logged)
 
     @rule
     async def test_a_siem_that_is_away_has_no_events_to_tell(self) -> None:
@@ -208,15 +210,15 @@ class HttpEventRules(HttpConformance):
 
         It passes; a report that says so is asked for again, one that says `nothing` is believed.
         """
-        async with self.lab() as lab:
-            _log(self, lab, 30)
+        async with self.harness() as lab:
+            _log_events(self, lab, 30)
             await lab.hang_up()
-            expect_failure(await failure_of(_ask(lab)), TryLater)
+            expect_failure(await catch_failure(_ask_events(lab)), TryLater)
 
 
-def _log(
-    suite: Conformance, lab: Lab, minutes: int, entity: Entity = _ADDRESS, **parts: object
-) -> Occurrence:
+def _log_events(
+    suite: Conformance, lab: Harness, minutes: int, entity: Entity = _ADDRESS, **parts: object
+) -> LogEvent:
     """Have the SIEM log something of so many minutes ago; skip where nobody can ask for it."""
     if Capability.EVENTS not in suite.provider.capabilities():
         does_not_apply(f"it does not offer {Capability.EVENTS}")
@@ -225,8 +227,8 @@ def _log(
     return lab.log(entity, occurred_at=lab.clock.now() - minutes * _MINUTE, **parts)
 
 
-async def _ask(
-    lab: Lab, window: Window | None = None, *, entity: Entity = _ADDRESS, limit: int = _MANY
+async def _ask_events(
+    lab: Harness, window: Window | None = None, *, entity: Entity = _ADDRESS, limit: int = _MANY
 ) -> list[SiemEvent]:
     """Return the events of an entity in a window, or in the last hour."""
     now = lab.clock.now()
@@ -236,15 +238,15 @@ async def _ask(
         async for event in events:
             found.append(event)
             if len(found) > limit:
-                raise Seen(f"more than {limit} events, which were the limit")
+                raise RuleViolation(f"more than {limit} events, which were the limit")
     return found
 
 
-def _names(event: SiemEvent, entity: Entity) -> bool:
+def _event_ids(event: SiemEvent, entity: Entity) -> bool:
     return any(it.value.casefold() == entity.value.casefold() for it in event.entities)
 
 
-def _expect_those(found: list[SiemEvent], logged: list[Occurrence]) -> None:
+def _expect_those(found: list[SiemEvent], logged: list[LogEvent]) -> None:
     """Return where these are what was logged, told by their times."""
     naive = [it.occurred_at for it in found if it.occurred_at.tzinfo is None]
     expect(not naive, f"times without a zone: {naive[:1]}")
@@ -253,8 +255,8 @@ def _expect_those(found: list[SiemEvent], logged: list[Occurrence]) -> None:
     same = len(times) == len(wanted) and all(
         abs(one - other) < PRECISION for one, other in zip(times, wanted, strict=True)
     )
-    expect(same, f"events of {_clock(times)}, where there are those of {_clock(wanted)}")
+    expect(same, f"events of {_clock_time(times)}, where there are those of {_clock_time(wanted)}")
 
 
-def _clock(times: list[datetime]) -> str:
+def _clock_time(times: list[datetime]) -> str:
     return ", ".join(f"{moment:%H:%M:%S}" for moment in times) or "no time"

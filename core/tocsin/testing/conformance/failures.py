@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tocsin.errors import PluginFailure, Refused, TryLater
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
 from tocsin.testing.conformance.paging import PAGE, SPREAD
-from tocsin.testing.conformance.rules import described, expect, expect_failure, rule
+from tocsin.testing.conformance.rules import describe_error, expect, expect_failure, rule
 from tocsin.testing.faults import Fault
 
 _DELAY = timedelta(seconds=90)
@@ -72,7 +72,7 @@ class FailureRules(HttpConformance):
 
         Machines restart at night, when nobody looks.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await _begin(lab)
             await lab.hang_up()
             expect_failure(await lab.reader.failure(), TryLater)
@@ -86,7 +86,7 @@ class FailureRules(HttpConformance):
 
         What was good a minute ago is refused now, and has to be asked for anew.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             await _begin(lab)
             lab.put_many(3 * PAGE, every=SPREAD)
             lab.settle()
@@ -149,7 +149,7 @@ class FailureRules(HttpConformance):
 
         A window that begins anew after each throttling never comes to its end.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(12 * PAGE)
             lab.simulator.most_per_minute = 8
             await lab.persist()
@@ -161,7 +161,7 @@ class FailureRules(HttpConformance):
 
         A SIEM that is down for being asked too much is otherwise held down.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await _begin(lab)
             lab.simulator.fail(Fault.ERROR, times=1_000)
             already, reads = lab.http.count, 5
@@ -178,7 +178,7 @@ class FailureRules(HttpConformance):
         Held up by it, nothing arrives any more until the vendor has mended it; passed over in
         silence, nobody knows that it is missing.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             await lab.arrive()
             for _ in range(2 * PAGE):
                 lab.put()
@@ -193,20 +193,20 @@ class FailureRules(HttpConformance):
             expect(lab.store.lost, "no page says in `covered` what was lost")
 
     async def _expect_delay(self, fault: Fault) -> None:
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await _begin(lab)
             lab.simulator.retry_after = _DELAY
             lab.simulator.fail(fault)
             error = await lab.reader.failure()
             expect_failure(error, TryLater)
             after = getattr(error, "after", None)
-            seen = f"{described(error)}, with the delay {after}, where {_DELAY} was asked for"
+            seen = f"{describe_error(error)}, with the delay {after}, where {_DELAY} was asked for"
             expect(after is not None and abs(after - _DELAY) <= _ROUGHLY, seen)
             await lab.persist()
             lab.expect_all()
 
     async def _expect_recovery(self, fault: Fault, wanted: type[Exception]) -> None:
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await _begin(lab)
             lab.simulator.fail(fault)
             expect_failure(await lab.reader.failure(), wanted)
@@ -214,7 +214,7 @@ class FailureRules(HttpConformance):
             lab.expect_all()
 
 
-async def _begin(lab: HttpLab) -> None:
+async def _begin(lab: HttpHarness) -> None:
     """Have something be read, and something new be there."""
     lab.put()
     await lab.arrive()

@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Lab
-from tocsin.testing.conformance.rules import Seen
-from tocsin.testing.siem import Case, Occurrence
+from tocsin.testing.conformance.lab import Harness
+from tocsin.testing.conformance.rules import RuleViolation
+from tocsin.testing.siem import Case, LogEvent
 
 
 class FileConformance(Conformance):
@@ -27,9 +27,11 @@ class FileConformance(Conformance):
     def record(self, case: Case) -> dict[str, Any]:
         """Return the record of a case, as the writer writes it."""
 
-    def occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+    def log_record(self, occurrence: LogEvent) -> dict[str, Any]:
         """Return the record of something that is no incident, where the provider has `events`."""
-        raise Seen(f"how is {occurrence.text!r} written? Override `occurrence` of the suite")
+        raise RuleViolation(
+            f"how is {occurrence.text!r} written? Override `occurrence` of the suite"
+        )
 
     def settings(self, path: Path) -> Mapping[str, Any]:
         """Return the settings with which the provider follows the file at `path`."""
@@ -50,12 +52,12 @@ class FileConformance(Conformance):
         path.unlink()
         return compressed
 
-    def lab(self) -> FileLab:
+    def harness(self) -> FileHarness:
         """Return where the provider is tried out."""
-        return FileLab(self)
+        return FileHarness(self)
 
 
-class FileLab(Lab):
+class FileHarness(Harness):
     """One try in a folder; its clock starts with the machine's, which stamps the files."""
 
     def __init__(self, suite: FileConformance) -> None:
@@ -77,10 +79,10 @@ class FileLab(Lab):
         self.write(self.line(kept))
         return kept
 
-    def keep_occurrence(self, occurrence: Occurrence) -> Occurrence:
+    def keep_log_event(self, occurrence: LogEvent) -> LogEvent:
         """Have the writer write something that is no incident."""
-        kept = super().keep_occurrence(occurrence)
-        record = self._suite.occurrence(kept)
+        kept = super().keep_log_event(occurrence)
+        record = self._suite.log_record(kept)
         self.write(self._suite.line(self._suite.malformed(record) if kept.malformed else record))
         return kept
 
@@ -90,7 +92,7 @@ class FileLab(Lab):
         try:
             return self._suite.line(record)
         except orjson.JSONEncodeError:  # half a character
-            return self._suite.line(_escaped(record)).replace(_MARK, b"\\ud83d")
+            return self._suite.line(_escape(record)).replace(_MARK, b"\\ud83d")
 
     def write(self, content: bytes) -> None:
         """Have the writer write something."""
@@ -106,13 +108,13 @@ class FileLab(Lab):
 _MARK = b"HALF-A-CHARACTER"
 
 
-def _escaped(content: Any) -> Any:
+def _escape(content: Any) -> Any:
     """Return a record with a mark wherever it has half a character."""
     match content:
         case str():
             return content.replace("\ud83d", _MARK.decode())
         case dict():
-            return {key: _escaped(value) for key, value in content.items()}
+            return {key: _escape(value) for key, value in content.items()}
         case list():
-            return [_escaped(value) for value in content]
+            return [_escape(value) for value in content]
     return content

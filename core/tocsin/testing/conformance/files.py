@@ -11,8 +11,8 @@ import orjson
 from tocsin.errors import PluginFailure, TryLater
 from tocsin.hookspecs import Capability
 from tocsin.model import Entity, EntityKind, Health, Window
-from tocsin.testing.conformance.file_lab import FileConformance, FileLab
-from tocsin.testing.conformance.reader import Reader, Store, as_json
+from tocsin.testing.conformance.file_lab import FileConformance, FileHarness
+from tocsin.testing.conformance.reader import PageReader, ReaderStore, round_trip_json
 from tocsin.testing.conformance.rules import does_not_apply, expect, expect_failure, rule
 
 _NO_RECORDS = (b"{\n", b"\xff\xfe\x00\n", b'"text"\n', b"[]\n")
@@ -31,7 +31,7 @@ class FileRules(FileConformance):
 
         A position by time, or by the number of lines, repeats or skips some.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for _ in range(3):
                 lab.put_many(3)
                 await lab.arrive()
@@ -44,7 +44,7 @@ class FileRules(FileConformance):
 
         Writers write in blocks: half a line is neither a record nor a broken one.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             case = lab.siem.put(lab.case())
             half = lab.line(case)
@@ -61,7 +61,7 @@ class FileRules(FileConformance):
 
         Disks fill up and machines crash: some lines of a file are always broken.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             for line in _NO_RECORDS:
                 lab.write(line)
@@ -77,7 +77,7 @@ class FileRules(FileConformance):
 
         One request body in a log would stop the feed, or take all the memory.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             lab.write(_LONG)
             lab.put()
@@ -90,7 +90,7 @@ class FileRules(FileConformance):
 
         Rotation does not wait for those who read.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             await lab.arrive()
             lab.put()
@@ -106,7 +106,7 @@ class FileRules(FileConformance):
 
         A file is not its name: each night everything would be read a second time.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(3)
             await lab.arrive()
             aside = self.rotate(lab.path)
@@ -123,7 +123,7 @@ class FileRules(FileConformance):
 
         After a weekend without us there are only compressed files.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             await lab.arrive()
             lab.put_many(3)
@@ -139,7 +139,7 @@ class FileRules(FileConformance):
 
         Some rotate so (copytruncate), for writers that never close their file.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(3)
             await lab.arrive()
             lab.put()
@@ -158,7 +158,7 @@ class FileRules(FileConformance):
 
         What is remembered elsewhere is lost with the process.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(3)
             await lab.arrive()
             await lab.restart()
@@ -173,7 +173,7 @@ class FileRules(FileConformance):
 
         A long file is read in many pages, and processes end at any time.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(_MANY)
             lab.clock.advance(minutes=2)
             pages = 0
@@ -190,10 +190,10 @@ class FileRules(FileConformance):
 
         A position that is kept elsewhere skips what was on the page.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(3)
             lab.clock.advance(minutes=2)
-            await Reader(lab.provider, Store()).read()
+            await PageReader(lab.provider, ReaderStore()).read()
             await lab.restart()
             await lab.arrive()
             lab.expect_all()
@@ -204,7 +204,7 @@ class FileRules(FileConformance):
 
         A page whose storing fails is read again: an object that remembers it skips it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(3)
             lab.clock.advance(minutes=2)
             one, other = await lab.reader.peek(), await lab.reader.peek()
@@ -217,10 +217,10 @@ class FileRules(FileConformance):
 
         It is kept in the database: a tuple, a time or a number as a key comes back as another.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(3)
             for page in await lab.reader.peek():
-                again = orjson.loads(as_json(page.next_position))
+                again = orjson.loads(round_trip_json(page.next_position))
                 expect(
                     again == page.next_position, f"{page.next_position!r} came back as {again!r}"
                 )
@@ -231,7 +231,7 @@ class FileRules(FileConformance):
 
         The ledger is how an operator knows that nothing is missing.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for _ in range(3):
                 lab.put_many(3)
                 await lab.arrive()
@@ -248,7 +248,7 @@ class FileRules(FileConformance):
 
         Writers start later than we do, and rotation leaves a moment without a file.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             expect_failure(await lab.reader.failure(), TryLater)
             lab.put()
             await lab.arrive()
@@ -260,7 +260,7 @@ class FileRules(FileConformance):
 
         The report would say that an entity did nothing, where nobody can tell.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             if Capability.EVENTS not in self.provider.capabilities():
                 does_not_apply(f"it does not offer {Capability.EVENTS}")
             now = lab.clock.now()
@@ -279,19 +279,19 @@ class FileRules(FileConformance):
 
         A misspelt path is what goes wrong most often.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             expect((await _health(lab)).problems, "no problem without a file")
             lab.put()
             problems = (await _health(lab)).problems
             expect(not problems, f"problems: {problems}")
 
 
-def _expect_count(lab: FileLab, count: int) -> None:
+def _expect_count(lab: FileHarness, count: int) -> None:
     came = len(lab.store.delivered)
     expect(came == count, f"{came} came of {count}")
 
 
-async def _health(lab: FileLab) -> Health:
+async def _health(lab: FileHarness) -> Health:
     try:
         return await lab.provider.check()
     except PluginFailure as error:

@@ -13,11 +13,11 @@ from aiohttp import web
 from tocsin.errors import PluginFailure, TryLater
 from tocsin.model import Json
 from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Lab
-from tocsin.testing.conformance.rules import Seen, described, does_not_apply
+from tocsin.testing.conformance.lab import Harness
+from tocsin.testing.conformance.rules import RuleViolation, describe_error, does_not_apply
 from tocsin.testing.siem import Case
 from tocsin.testing.simulator import Simulator
-from tocsin.testing.vendor_api import Refusal
+from tocsin.testing.vendor_api import ErrorResponse
 
 FIRST_FETCH = timedelta(hours=2)
 _MINUTE = timedelta(minutes=1)
@@ -45,12 +45,12 @@ class HttpConformance(Conformance):
         secret = self.provider.Settings.secret_fields() & given.keys()
         return {**given, **dict.fromkeys(secret, "not-the-right-one")} if secret else {}
 
-    def lab(self, *, most_per_page: int | None = None) -> HttpLab:
+    def harness(self, *, most_per_page: int | None = None) -> HttpHarness:
         """Return where the provider is tried out; the vendor's limit of a page may be lowered."""
-        return HttpLab(self, most_per_page)
+        return HttpHarness(self, most_per_page)
 
 
-class HttpLab(Lab):
+class HttpHarness(Harness):
     """One try against a simulator."""
 
     def __init__(self, suite: HttpConformance, most_per_page: int | None) -> None:
@@ -61,7 +61,7 @@ class HttpLab(Lab):
         """What is done to each answer before it is written as JSON."""
         self.refused: dict[str, int] = {}
         """The ids that are answered so when one incident is asked for."""
-        self.simulator = _shown_by(self, suite.simulator, most_per_page)(self.siem)
+        self.simulator = _is_shown_by(self, suite.simulator, most_per_page)(self.siem)
 
     async def __aenter__(self) -> Self:
         await self.simulator.__aenter__()
@@ -72,9 +72,9 @@ class HttpLab(Lab):
         await self.simulator.__aexit__()
         match raised, self.simulator.mistakes:
             case [_, Exception() as error, _], [mistake, *_]:
-                seen = str(error) if isinstance(error, Seen) else described(error)
-                words = f"a handler of the simulator raised {described(mistake)}"
-                raise Seen(f"{seen}; {words}") from mistake
+                seen = str(error) if isinstance(error, RuleViolation) else describe_error(error)
+                words = f"a handler of the simulator raised {describe_error(mistake)}"
+                raise RuleViolation(f"{seen}; {words}") from mistake
 
     def settings(self) -> Mapping[str, Any]:
         """Return the settings of the provider, with a short first fetch for speed."""
@@ -102,7 +102,7 @@ class HttpLab(Lab):
             if error is None:
                 return
             self.wait_out(error)
-        raise Seen(f"{_MOST_TRIES} reads failed, the last with {error!r}")
+        raise RuleViolation(f"{_MOST_TRIES} reads failed, the last with {error!r}")
 
     def limit_pages(self, most: int) -> None:
         """Have the SIEM list so many incidents on a page at most."""
@@ -135,7 +135,9 @@ class HttpLab(Lab):
         return {"first_fetch": FIRST_FETCH} if "first_fetch" in fields else {}
 
 
-def _shown_by(lab: HttpLab, kind: type[Simulator], most_per_page: int | None) -> type[Simulator]:
+def _is_shown_by(
+    lab: HttpHarness, kind: type[Simulator], most_per_page: int | None
+) -> type[Simulator]:
     """Return the simulator with its records altered as the lab says, in any JSON there is."""
 
     def to_json(content: Any, status: int = 200) -> web.Response:
@@ -144,7 +146,7 @@ def _shown_by(lab: HttpLab, kind: type[Simulator], most_per_page: int | None) ->
 
     def get(simulator: Simulator, identifier: str) -> Case:
         if identifier in lab.refused:
-            raise Refusal(lab.refused[identifier], "this one is not shown")
+            raise ErrorResponse(lab.refused[identifier], "this one is not shown")
         return kind.get(simulator, identifier)
 
     members: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.model import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Lab
+from tocsin.testing.conformance.lab import Harness
 from tocsin.testing.conformance.records import PRECISION
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 from tocsin.testing.siem import Case
@@ -19,7 +19,7 @@ class IdentityRules(Conformance):
 
         An identity made of what changes makes a new incident, and a new alert, of every update.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             case = lab.put()
             await lab.arrive()
             _change_everything(lab, case)
@@ -29,11 +29,11 @@ class IdentityRules(Conformance):
 
     @rule
     async def test_what_happened_first_stays(self) -> None:
-        """A new version of an incident has the same `occurred_at`.
+        """A new version of an incident has the same `parse_event_time`.
 
         It says when it began, and reports of a period would count it twice.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             case = lab.put()
             await lab.arrive()
             _change_everything(lab, case)
@@ -47,7 +47,7 @@ class IdentityRules(Conformance):
 
         An identity made of titles and times loses one of them.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             one = lab.put(title="Malware found")
             other = lab.put(title="Malware found", entities=one.entities)
             if self.external_id(one) == self.external_id(other):
@@ -56,7 +56,7 @@ class IdentityRules(Conformance):
             expect(lab.incident(one) is not lab.incident(other), "they are one")
 
 
-def _change_everything(lab: Lab, case: Case) -> Case:
+def _change_everything(lab: Harness, case: Case) -> Case:
     """Give the SIEM a version with everything new but the id and the beginning."""
     return lab.change(
         case,

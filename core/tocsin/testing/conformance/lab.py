@@ -16,12 +16,12 @@ from structlog.testing import LogCapture
 from tocsin.hookspecs import HttpClient, Provider, Tools
 from tocsin.model import Entity, EntityKind, Incident, Severity
 from tocsin.testing.clock import ManualClock
-from tocsin.testing.conformance.client import WatchedClient
-from tocsin.testing.conformance.reader import Reader, Store
-from tocsin.testing.conformance.rules import Seen, does_not_apply, expect
-from tocsin.testing.conformance.shapes import Alteration, as_it_is, differences
+from tocsin.testing.conformance.client import RecordingClient
+from tocsin.testing.conformance.reader import PageReader, ReaderStore
+from tocsin.testing.conformance.rules import RuleViolation, does_not_apply, expect
+from tocsin.testing.conformance.shapes import Alteration, differences, unchanged
 from tocsin.testing.conformance.shapes import Path as Place
-from tocsin.testing.siem import Case, Occurrence, Siem
+from tocsin.testing.siem import Case, LogEvent, Siem
 from tocsin.testing.tools import make_settings
 
 NAME = "conformance"
@@ -29,7 +29,7 @@ _FIRST_NUMBER = 1001
 _SECOND = timedelta(seconds=1)
 
 
-class Suite(Protocol):
+class HarnessSuite(Protocol):
     """What a lab is told by a suite."""
 
     provider: ClassVar[type[Provider]]
@@ -47,19 +47,19 @@ class Suite(Protocol):
         ...
 
 
-class Lab(ABC):
+class Harness(ABC):
     """One try; `async with` makes ready and clears away.
 
     `put` gives the SIEM an incident, `arrive` has the provider bring all that there is, and `store`
     then has it, as the core would.
     """
 
-    def __init__(self, suite: Suite, now: datetime | None = None) -> None:
+    def __init__(self, suite: HarnessSuite, now: datetime | None = None) -> None:
         self.suite = suite
         self.clock = ManualClock() if now is None else ManualClock(now)
         self.siem = Siem(self.clock)
-        self.store = Store()
-        self.alter: Alteration = as_it_is
+        self.store = ReaderStore()
+        self.alter: Alteration = unchanged
         """What is done to each record before the provider is shown it, and"""
         self.altered: dict[str, Alteration] = {}
         """by the id of its case, to some."""
@@ -69,7 +69,7 @@ class Lab(ABC):
         self.folder = Path(self._folder.name)
 
     async def __aenter__(self) -> Self:
-        self.http = WatchedClient()
+        self.http = RecordingClient()
         self.provider = await self.open()
         return self
 
@@ -110,7 +110,7 @@ class Lab(ABC):
         """Return another provider, which remembers nothing, with these settings changed."""
         kind = self.suite.provider
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
-            raise Seen(f"{kind.__name__} cannot be made: it lacks {', '.join(lacking)}")
+            raise RuleViolation(f"{kind.__name__} cannot be made: it lacks {', '.join(lacking)}")
         provider = kind(self.checked_settings(**changes), self.tools)
         await provider.start()
         return provider
@@ -124,9 +124,9 @@ class Lab(ABC):
         return Tools(name=NAME, http=http, clock=self.clock, log=log)
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> PageReader:
         """Return what reads the provider into the store."""
-        return Reader(self.provider, self.store)
+        return PageReader(self.provider, self.store)
 
     async def restart(self, **changes: Any) -> None:
         """Have the process begin anew: what was stored is kept, and nothing else."""
@@ -160,7 +160,7 @@ class Lab(ABC):
         """Give the SIEM a version of this moment of an incident, and return it."""
         return self.keep(replace(case, changed_at=self.clock.now(), **parts))
 
-    def log(self, entity: Entity, **parts: Any) -> Occurrence:
+    def log(self, entity: Entity, **parts: Any) -> LogEvent:
         """Have the SIEM log something of this moment that has to do with an entity."""
         self._count += 1
         given: dict[str, Any] = {
@@ -169,9 +169,9 @@ class Lab(ABC):
             "entities": (entity,),
             "text": "a connection was made",
         }
-        return self.keep_occurrence(Occurrence(**(given | parts)))
+        return self.keep_log_event(LogEvent(**(given | parts)))
 
-    def keep_occurrence(self, occurrence: Occurrence) -> Occurrence:
+    def keep_log_event(self, occurrence: LogEvent) -> LogEvent:
         """Have the SIEM log something, and return it with the SIEM's time."""
         return self.siem.log(occurrence)
 
@@ -198,7 +198,7 @@ class Lab(ABC):
         """Return the incident of a case, as it is stored."""
         incident = self.store.incidents.get(self.suite.external_id(case))
         if incident is None:
-            raise Seen(f"incident {case.id} never came{self._instead()}")
+            raise RuleViolation(f"incident {case.id} never came{self._instead()}")
         return incident
 
     def expect_all(self, *, but: Case | None = None) -> None:
@@ -214,14 +214,19 @@ class Lab(ABC):
             elif not self.suite.is_version(incident, case):
                 stale.append(case.id)
         total = len(truth)
-        expect(not missing, f"{len(missing)} of {total} incidents never came: {_few(missing)}")
-        expect(not stale, f"{len(stale)} of {total} are not their latest version: {_few(stale)}")
+        expect(
+            not missing, f"{len(missing)} of {total} incidents never came: {_shorten_list(missing)}"
+        )
+        expect(
+            not stale,
+            f"{len(stale)} of {total} are not their latest version: {_shorten_list(stale)}",
+        )
 
     def _instead(self) -> str:
         if self.store.rejected:
-            return f"; rejected were: {_few([it.reason for it in self.store.rejected])}"
-        return f"; there are: {_few(list(self.store.incidents)) or 'none'}"
+            return f"; rejected were: {_shorten_list([it.reason for it in self.store.rejected])}"
+        return f"; there are: {_shorten_list(list(self.store.incidents)) or 'none'}"
 
 
-def _few(names: list[str]) -> str:
+def _shorten_list(names: list[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")  # noqa: PLR2004

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tocsin.errors import PluginFailure
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
 from tocsin.testing.conformance.paging import PAGE
-from tocsin.testing.conformance.rules import described, expect, rule
-from tocsin.testing.conformance.settings import secrets_of
+from tocsin.testing.conformance.rules import describe_error, expect, rule
+from tocsin.testing.conformance.settings import iter_secrets
 from tocsin.testing.faults import Fault
 
 _FEW = 12
@@ -21,7 +21,7 @@ _PATIENCE = 2
 _FAULTS = (Fault.ERROR, Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.CUT, Fault.LOGIN_PAGE)
 
 
-class MannerRules(HttpConformance):
+class RateLimitRules(HttpConformance):
     """How a provider behaves towards its SIEM and its operator."""
 
     @rule
@@ -30,7 +30,7 @@ class MannerRules(HttpConformance):
 
         It is made once a minute, day and night.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(PAGE)
             await lab.arrive()
             lab.clock.advance(minutes=1)
@@ -45,7 +45,7 @@ class MannerRules(HttpConformance):
 
         SIEMs count them, and shut out those who make too many.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.arrive()
             count = len(lab.put_many(30))
             already = lab.http.count
@@ -60,7 +60,7 @@ class MannerRules(HttpConformance):
 
         Any other way to the network is neither bounded nor kept from private addresses.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             await lab.arrive()
             await lab.provider.check()
@@ -73,11 +73,11 @@ class MannerRules(HttpConformance):
 
         All three are shown to people, and kept.
         """
-        async with self.lab() as lab:
-            with _logged() as lines:
+        async with self.harness() as lab:
+            with _logged_text() as lines:
                 told = [*await _failures(lab), *lines, *map(str, lab.logged.entries)]
             told += [str(position) for position in lab.store.positions.values()]
-            for name, secret in secrets_of(lab.provider):
+            for name, secret in iter_secrets(lab.provider):
                 places = [text for text in told if secret in text]
                 expect(not places, f"the secret `{name}`: {places[:1]}")
 
@@ -87,7 +87,7 @@ class MannerRules(HttpConformance):
 
         A process that is to end waits for it otherwise, until it is killed.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             lab.settle()
             arrived = asyncio.Event()
@@ -99,7 +99,7 @@ class MannerRules(HttpConformance):
             task.cancel()
             await asyncio.wait([task], timeout=_PATIENCE)
             expect(task.done(), f"it went on for {_PATIENCE} seconds")
-            expect(task.cancelled(), f"cancelled, {_end_of(task)}")
+            expect(task.cancelled(), f"cancelled, {_wait_for_end(task)}")
             _expect_nothing_left(before)
             await lab.persist()
             lab.expect_all()
@@ -110,7 +110,7 @@ class MannerRules(HttpConformance):
 
         What goes on by itself reads against the next read.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(3 * PAGE)
             lab.settle()
             before = asyncio.all_tasks()
@@ -119,7 +119,7 @@ class MannerRules(HttpConformance):
             _expect_nothing_left(before)
 
 
-async def _failures(lab: HttpLab) -> list[str]:
+async def _failures(lab: HttpHarness) -> list[str]:
     """Return what is said while one thing after the other goes wrong."""
     told = []
     for fault in _FAULTS:
@@ -136,16 +136,16 @@ async def _failures(lab: HttpLab) -> list[str]:
     return told
 
 
-def _end_of(task: asyncio.Task[Any]) -> str:
-    return "" if task.cancelled() else described(task.exception())
+def _wait_for_end(task: asyncio.Task[Any]) -> str:
+    return "" if task.cancelled() else describe_error(task.exception())
 
 
 def _expect_nothing_left(before: set[asyncio.Task[Any]]) -> None:
-    left = {task for task in asyncio.all_tasks() - before if _is_of_the_provider(task)}
+    left = {task for task in asyncio.all_tasks() - before if _belongs_to_provider(task)}
     expect(not left, f"{len(left)} tasks go on: {left}")
 
 
-def _is_of_the_provider(task: asyncio.Task[Any]) -> bool:
+def _belongs_to_provider(task: asyncio.Task[Any]) -> bool:
     """Whether a task was begun by the provider, and not by the simulator's server."""
     module = getattr(task.get_coro(), "__module__", "") or ""
     code = getattr(task.get_coro(), "cr_code", None)
@@ -153,7 +153,7 @@ def _is_of_the_provider(task: asyncio.Task[Any]) -> bool:
 
 
 @contextmanager
-def _logged() -> Iterator[list[str]]:
+def _logged_text() -> Iterator[list[str]]:
     """Collect what is logged by way of the standard library."""
     lines: list[str] = []
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from tocsin.errors import PluginFailure
 from tocsin.model import Json
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
 from tocsin.testing.conformance.rules import does_not_apply, expect, expect_failure, rule
-from tocsin.testing.conformance.shapes import Path, paths_of, value_at
+from tocsin.testing.conformance.shapes import Path, iter_paths, value_at
 from tocsin.testing.faults import Fault
 from tocsin.testing.siem import Case
 
@@ -20,7 +20,7 @@ _MOST_REQUESTS = 100
 _MANY_PAGES = 12
 
 
-class PagingRules(HttpConformance):
+class PaginationRules(HttpConformance):
     """How a list of several pages is read."""
 
     @rule
@@ -29,7 +29,7 @@ class PagingRules(HttpConformance):
 
         A backlog after a night of silence has hundreds of pages.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(_MANY_PAGES * PAGE + 1)
             await lab.arrive()
             lab.expect_all()
@@ -40,7 +40,7 @@ class PagingRules(HttpConformance):
 
         SIEMs filter after they have cut the page, and lower their limits when they are busy.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(4 * PAGE)
             lab.settle()
 
@@ -56,7 +56,7 @@ class PagingRules(HttpConformance):
 
         Whoever counts what is left of a page stops there, and loses all that comes behind it.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(PAGE)
             lab.put_many(PAGE, malformed=True)
             lab.put_many(PAGE)
@@ -70,7 +70,7 @@ class PagingRules(HttpConformance):
         A rule that fires for a whole network stamps hundreds of incidents alike, and a time alone
         does not tell which of them were read.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             for _ in range(3 * PAGE + 1):
                 lab.put()
             await lab.arrive()
@@ -82,7 +82,7 @@ class PagingRules(HttpConformance):
 
         SIEMs give out numbers in blocks, and by several machines: numbers are no position.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             for number in (2000, 1998, 1999, 1500, 2001, 17):
                 lab.put(number=number)
                 lab.clock.advance(minutes=1)
@@ -97,7 +97,7 @@ class PagingRules(HttpConformance):
 
         It leaves its place in the list: read once with the old words, or not at all, it stays so.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             cases = lab.put_many(3 * PAGE)
             await _read_while(lab, lambda: _change(lab, cases[-1]))
             lab.incident(cases[-1])
@@ -109,7 +109,7 @@ class PagingRules(HttpConformance):
 
         They leave the list, all behind them moves up, and an offset then points too far.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             cases = lab.put_many(4 * PAGE, every=SPREAD)
             await _read_while(lab, lambda: _change(lab, *cases[:2]))
             for case in cases[PAGE:]:
@@ -122,7 +122,7 @@ class PagingRules(HttpConformance):
         The end of what is asked for stays where it was when the read began; otherwise one busy
         stream is read for ever, and nothing else is.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(2 * PAGE)
             lab.settle()
 
@@ -140,7 +140,7 @@ class PagingRules(HttpConformance):
 
         A SIEM that did so has cost its users hundreds of thousands of requests a day.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(3 * PAGE)
             lab.settle()
             lab.simulator.fail(Fault.REPEATED_PAGE, times=_MOST_REQUESTS)
@@ -160,8 +160,8 @@ class PagingRules(HttpConformance):
 
         A vendor who renames it would otherwise cut every list after its first page.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
-            member = await _member_that_leads_on(lab)
+        async with self.harness(most_per_page=PAGE) as lab:
+            member = await _find_next_page_member(lab)
             lab.put_many(3 * PAGE, every=SPREAD)
             lab.settle()
             as_it_was = lab.alter_answer
@@ -178,7 +178,7 @@ class PagingRules(HttpConformance):
         They live for minutes. After a pause longer than that the window is read anew; or it would
         fail the same way for ever.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(4 * PAGE, every=SPREAD)
             await _stop_within(lab)
             lab.clock.advance(seconds=2 * lab.simulator.page_token_lifetime.total_seconds())
@@ -193,7 +193,7 @@ class PagingRules(HttpConformance):
         Passing over the page, or calling the window done, loses what is on it and behind it.
         """
         for fault in (Fault.UNAVAILABLE, Fault.THROTTLED):
-            async with self.lab(most_per_page=PAGE) as lab:
+            async with self.harness(most_per_page=PAGE) as lab:
                 lab.put_many(3 * PAGE, every=SPREAD)
                 await _stop_within(lab)
                 lab.simulator.fail(fault, times=_MOST_REQUESTS)
@@ -203,7 +203,7 @@ class PagingRules(HttpConformance):
                 lab.expect_all()
 
 
-async def _member_that_leads_on(lab: HttpLab) -> Path:
+async def _find_next_page_member(lab: HttpHarness) -> Path:
     """Return where the vendor writes the next page's token; skip where it need not be written."""
     answers: list[Json] = []
 
@@ -216,9 +216,9 @@ async def _member_that_leads_on(lab: HttpLab) -> Path:
     await lab.arrive()
     lab.alter_answer = as_it_was
     for answer in answers:
-        for *way, name in paths_of(answer):
+        for *way, name in iter_paths(answer):
             holder = value_at(answer, tuple(way))
-            if isinstance(holder[name], str) and lab.simulator.leads_on(holder[name]):
+            if isinstance(holder[name], str) and lab.simulator.has_page_token(holder[name]):
                 others = (value_at(it, tuple(way)) for it in answers)
                 _expect_always(name, holder, others)
                 return (*way, name)
@@ -245,7 +245,7 @@ def _renamed(path: Path) -> Callable[[Json], Json]:
     return change
 
 
-async def _read_while(lab: HttpLab, action: Callable[[], None]) -> None:
+async def _read_while(lab: HttpHarness, action: Callable[[], None]) -> None:
     """Read to the end, with something happening behind the first page that brings anything."""
     waiting = [action]
 
@@ -258,12 +258,12 @@ async def _read_while(lab: HttpLab, action: Callable[[], None]) -> None:
     await lab.arrive()
 
 
-def _change(lab: HttpLab, *cases: Case) -> None:
+def _change(lab: HttpHarness, *cases: Case) -> None:
     for case in cases:
         lab.change(case, title="New title")
 
 
-async def _stop_within(lab: HttpLab) -> None:
+async def _stop_within(lab: HttpHarness) -> None:
     """Read until there is something of the list, but not all of it."""
     lab.settle()
     for _ in range(_MANY_PAGES):
@@ -273,6 +273,6 @@ async def _stop_within(lab: HttpLab) -> None:
     expect(kept=False, seen=f"nothing came of {_MANY_PAGES} pages")
 
 
-def _expect_few(lab: HttpLab, already: int) -> None:
+def _expect_few(lab: HttpHarness, already: int) -> None:
     count = lab.http.count - already
     expect(count <= _MOST_REQUESTS, f"{count} requests within one read")

@@ -9,7 +9,7 @@ import orjson
 from tocsin.model import Incident, Page
 from tocsin.testing.conformance.http_lab import HttpConformance
 from tocsin.testing.conformance.paging import PAGE, SPREAD
-from tocsin.testing.conformance.reader import Reader, Store, as_json
+from tocsin.testing.conformance.reader import PageReader, ReaderStore, round_trip_json
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 
 _MOST_BYTES = 1024 * 1024
@@ -25,15 +25,15 @@ class PositionRules(HttpConformance):
 
         It is kept in the database: a tuple, a time or a number as a key comes back as another.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(2 * PAGE)
             lab.settle()
             for page in await lab.reader.peek():
-                again = orjson.loads(as_json(page.next_position))
+                again = orjson.loads(round_trip_json(page.next_position))
                 expect(
                     again == page.next_position, f"{page.next_position!r} came back as {again!r}"
                 )
-                size = len(as_json(again))
+                size = len(round_trip_json(again))
                 expect(size < _MOST_BYTES, f"a position of {size:,} bytes")
 
     @rule
@@ -42,7 +42,7 @@ class PositionRules(HttpConformance):
 
         Processes end at any time. What is remembered elsewhere than in the position is lost then.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(4 * PAGE)
             lab.settle()
             pages = 0
@@ -58,10 +58,10 @@ class PositionRules(HttpConformance):
 
         A position that is kept elsewhere, or taken back by the SIEM, skips what was on the page.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(3 * PAGE)
             lab.settle()
-            unstored = Reader(lab.provider, Store(positions=dict(lab.store.positions)))
+            unstored = PageReader(lab.provider, ReaderStore(positions=dict(lab.store.positions)))
             await unstored.read(3)
             await lab.restart()
             await lab.persist()
@@ -73,12 +73,12 @@ class PositionRules(HttpConformance):
 
         A page whose storing fails is read again: an object that remembers it skips it.
         """
-        async with self.lab(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as lab:
             lab.put_many(2 * PAGE)
             lab.settle()
             one, other = await lab.reader.peek(), await lab.reader.peek()
-            seen = f"{len(_brought(one))} incidents at first, then {len(_brought(other))}"
-            expect(_brought(one) == _brought(other), seen)
+            seen = f"{len(_read_ids(one))} incidents at first, then {len(_read_ids(other))}"
+            expect(_read_ids(one) == _read_ids(other), seen)
 
     @rule
     async def test_an_empty_first_read_loses_nothing(self) -> None:
@@ -86,7 +86,7 @@ class PositionRules(HttpConformance):
 
         Without a position each read is the first, and goes back no further than `first_fetch`.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.arrive()
             expect(lab.store.positions, "no position came of it, so that each read is the first")
             lab.clock.advance(hours=5)
@@ -101,7 +101,7 @@ class PositionRules(HttpConformance):
 
         Operators who connect a SIEM want neither its whole past nor a beginning without context.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             first_fetch = lab.setting("first_fetch")
             now = lab.clock.now()
             ages = (first_fetch - timedelta(minutes=5), first_fetch + timedelta(hours=1))
@@ -117,7 +117,7 @@ class PositionRules(HttpConformance):
 
         A position that stays where it is brings the same each time, once a minute.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put_many(PAGE)
             await lab.arrive()
             for _ in range(3):
@@ -135,7 +135,7 @@ class PositionRules(HttpConformance):
 
         SIEMs index at their own pace: without an overlap that is a loss that nobody notices.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             overlap = lab.setting("overlap")
             late = lab.put(visible_at=lab.clock.now() + 0.8 * overlap)
             lab.clock.advance(seconds=0.6 * overlap.total_seconds())
@@ -151,7 +151,7 @@ class PositionRules(HttpConformance):
 
         Bounds that leave out the last time seen lose it; so do bounds that are cut to seconds.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.setting("overlap")
             soon = lab.clock.now() + timedelta(minutes=2)
             lab.put()
@@ -169,7 +169,7 @@ class PositionRules(HttpConformance):
 
         A SIEM that answers only what is later than the bound leaves it out of both.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for name in ("overlap", "settle_delay"):
                 lab.setting(name)
             await lab.restart(overlap=timedelta(0), settle_delay=timedelta(seconds=5))
@@ -188,7 +188,7 @@ class PositionRules(HttpConformance):
 
         Analysts raise, close and merge old incidents, and it is the change that matters.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             long_ago = lab.clock.now() - timedelta(days=30)
             case = lab.put(created_at=long_ago, changed_at=long_ago)
             await lab.arrive()
@@ -202,7 +202,7 @@ class PositionRules(HttpConformance):
 
         It may deliver again what was read, but must neither fail on the position nor miss anything.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             larger = 3 * lab.setting("overlap")
             lab.put_many(PAGE)
             await lab.arrive()
@@ -220,7 +220,7 @@ class PositionRules(HttpConformance):
 
         One time for all of them skips what the slower one has not come to.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             streams = lab.provider.streams()
             if len(streams) < 2:  # noqa: PLR2004 - there are no others
                 does_not_apply("it has one stream")
@@ -233,5 +233,5 @@ class PositionRules(HttpConformance):
             lab.expect_all()
 
 
-def _brought(pages: list[Page]) -> list[Incident]:
+def _read_ids(pages: list[Page]) -> list[Incident]:
     return [incident for page in pages for incident in page.incidents]

@@ -16,7 +16,7 @@ from tocsin.errors import Refused
 from tocsin.hookspecs import PushRequest
 from tocsin.model import Received, Rejected
 from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Lab
+from tocsin.testing.conformance.lab import Harness
 from tocsin.testing.siem import Case
 
 TOKEN = "conformance-token-of-a-sender"  # noqa: S105 - of a sender that does not exist
@@ -41,12 +41,12 @@ class PushConformance(Conformance):
         """Return the settings of the provider: a token, and a secret to sign with."""
         return {"token": TOKEN, "secret": SECRET}
 
-    def lab(self) -> PushLab:
+    def harness(self) -> PushHarness:
         """Return where the provider is tried out."""
-        return PushLab(self)
+        return PushHarness(self)
 
 
-class PushLab(Lab):
+class PushHarness(Harness):
     """One try; what is put waits, and is sent when it is to arrive."""
 
     def __init__(self, suite: PushConformance) -> None:

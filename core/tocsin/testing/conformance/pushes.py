@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from tocsin.errors import CredentialsRefused, Refused
-from tocsin.testing.conformance.push_lab import SECRET, TOKEN, PushConformance, PushLab
-from tocsin.testing.conformance.rules import described, does_not_apply, expect, rule
+from tocsin.testing.conformance.push_lab import SECRET, TOKEN, PushConformance, PushHarness
+from tocsin.testing.conformance.rules import describe_error, does_not_apply, expect, rule
 
 _UNREADABLE = (
     b"{",
@@ -20,7 +20,7 @@ _UNREADABLE = (
 )
 
 
-class PushRules(PushConformance):
+class PushRequestRules(PushConformance):
     """What a provider that is sent to does with a request."""
 
     @rule
@@ -29,7 +29,7 @@ class PushRules(PushConformance):
 
         Most senders can do nothing but set a header, and some only ask for a password.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             basic = base64.b64encode(f"sender:{TOKEN}".encode()).decode()
             for shown in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
                 received = await lab.receive(_one(self, lab), Authorization=shown)
@@ -41,7 +41,7 @@ class PushRules(PushConformance):
 
         Anyone could invent incidents, or bury the real ones among them.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             body = _one(self, lab)
             for shown in ("", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}"):
                 await _expect_refused(lab, body, Authorization=shown)
@@ -52,7 +52,7 @@ class PushRules(PushConformance):
 
         A signature proves the body as well, and shows no secret on the way.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._signs()
             body = _one(self, lab)
             received = await lab.receive(body, **lab.signed(body))
@@ -64,7 +64,7 @@ class PushRules(PushConformance):
 
         Whoever is in between could write what they like.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._signs()
             signed = lab.signed(_one(self, lab))
             await _expect_refused(lab, _one(self, lab), **signed)
@@ -75,7 +75,7 @@ class PushRules(PushConformance):
 
         A request that someone has recorded could be sent again at any time.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._signs()
             body = _one(self, lab)
             signed = lab.signed(body)
@@ -89,14 +89,14 @@ class PushRules(PushConformance):
 
         The sender is to be told: what was answered with success is never sent again.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for body in _UNREADABLE:
                 try:
                     received = await lab.receive(body)
                 except Refused:
                     continue
                 except Exception as error:  # noqa: BLE001 - it is what the rule is about
-                    expect(kept=False, seen=f"{described(error)} for {body[:20]!r}")
+                    expect(kept=False, seen=f"{describe_error(error)} for {body[:20]!r}")
                 expect(received.rejected, f"{body[:20]!r} was taken, and nothing came of it")
 
     @rule
@@ -105,7 +105,7 @@ class PushRules(PushConformance):
 
         Senders repeat what was not answered in time.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             body = _one(self, lab)
             for _ in range(2):
                 lab.store.add(await lab.receive(body))
@@ -119,7 +119,7 @@ class PushRules(PushConformance):
 
         To refuse them all makes the sender send them all again, for ever.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             if not self.batches:
                 does_not_apply("a request holds one record")
             cases = [lab.case(), lab.case(malformed=True), lab.case()]
@@ -135,12 +135,12 @@ class PushRules(PushConformance):
 
         Both are shown to people, and kept.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             body, told = _one(self, lab), list[str]()
             guesses = ({"Authorization": f"Bearer {TOKEN[:-1]}"}, lab.signed(b"another body"))
             for fields in guesses:
-                told.append(described(await _error(lab, body, **fields)))
-            told += [described(await _error(lab, b"{")), *map(str, lab.logged.entries)]
+                told.append(describe_error(await _error(lab, body, **fields)))
+            told += [describe_error(await _error(lab, b"{")), *map(str, lab.logged.entries)]
             secrets = (TOKEN, TOKEN[:-1], SECRET)
             places = [text for text in told if any(secret in text for secret in secrets)]
             expect(not places, f"{places}")
@@ -151,7 +151,7 @@ class PushRules(PushConformance):
 
         An operator who is told of one looks for it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             problems = (await lab.provider.check()).problems
             expect(not problems, f"problems: {problems}")
 
@@ -160,11 +160,11 @@ class PushRules(PushConformance):
             does_not_apply("it has no setting `secret`")
 
 
-def _one(suite: PushConformance, lab: PushLab) -> bytes:
+def _one(suite: PushConformance, lab: PushHarness) -> bytes:
     return suite.body(lab.show(lab.case()))
 
 
-async def _error(lab: PushLab, body: bytes, **fields: str) -> Exception | None:
+async def _error(lab: PushHarness, body: bytes, **fields: str) -> Exception | None:
     try:
         await lab.receive(body, **fields)
     except Exception as error:  # noqa: BLE001 - it is what the rules are about
@@ -172,7 +172,9 @@ async def _error(lab: PushLab, body: bytes, **fields: str) -> Exception | None:
     return None
 
 
-async def _expect_refused(lab: PushLab, body: bytes, **fields: str) -> None:
+async def _expect_refused(lab: PushHarness, body: bytes, **fields: str) -> None:
     error = await _error(lab, body, **fields)
-    seen = f"{described(error)} for {sorted(fields)}, where CredentialsRefused was to be raised"
+    seen = (
+        f"{describe_error(error)} for {sorted(fields)}, where CredentialsRefused was to be raised"
+    )
     expect(isinstance(error, CredentialsRefused), seen)

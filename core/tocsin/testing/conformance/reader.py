@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from tocsin.hookspecs import Provider
-from tocsin.incidents.storing.folding import combine
+from tocsin.incidents.storing.folding import combine_versions
 from tocsin.model import Covered, Incident, Page, Received, Rejected, Window
-from tocsin.testing.conformance.rules import Seen, failure_of
+from tocsin.testing.conformance.rules import RuleViolation, catch_failure
 
 MOST_PAGES = 1_000
 """So many pages of one read are taken for one that never ends."""
@@ -29,7 +29,7 @@ def _nothing() -> None:
 
 
 @dataclass(slots=True)
-class Store:
+class ReaderStore:
     """What is stored of a provider: the positions, and what its pages brought."""
 
     positions: dict[str, bytes] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Store:
 
     def keep(self, stream: str, page: Page) -> None:
         """Store a page with its position."""
-        self.positions[stream] = as_json(page.next_position)
+        self.positions[stream] = round_trip_json(page.next_position)
         self.add(page)
 
     def add(self, received: Received) -> None:
@@ -55,7 +55,7 @@ class Store:
                 version.external_id
             )  # whatever it is: a rule of its own says that it is text
             known = self.incidents.get(name)
-            self.incidents[name] = version if known is None else combine(known, version)
+            self.incidents[name] = version if known is None else combine_versions(known, version)
 
     @property
     def delivered(self) -> list[Incident]:
@@ -78,12 +78,12 @@ class Store:
         return [stretch for stretch in self.covered if stretch.lost]
 
 
-class Reader:
+class PageReader:
     """Reads the streams of a provider into a store."""
 
-    def __init__(self, provider: Provider, store: Store | None = None) -> None:
+    def __init__(self, provider: Provider, store: ReaderStore | None = None) -> None:
         self.provider = provider
-        self.store = store or Store()
+        self.store = store or ReaderStore()
 
     async def read(
         self,
@@ -113,7 +113,7 @@ class Reader:
 
     async def failure(self) -> Exception | None:
         """Return what a read raised, None where it came to its end."""
-        return await failure_of(self.read())
+        return await catch_failure(self.read())
 
     async def _take(
         self,
@@ -147,12 +147,12 @@ async def _bounded(pages: AsyncGenerator[Page, None]) -> AsyncGenerator[Page, No
         yield page
         count += 1
         if count >= MOST_PAGES:
-            raise Seen(f"the read went on after {MOST_PAGES:,} pages")
+            raise RuleViolation(f"the read went on after {MOST_PAGES:,} pages")
 
 
-def as_json(position: Mapping[str, Any]) -> bytes:
+def round_trip_json(position: Mapping[str, Any]) -> bytes:
     """Return a position as it is kept."""
     try:
         return orjson.dumps(position, option=orjson.OPT_PASSTHROUGH_DATETIME)
     except TypeError as error:
-        raise Seen(f"a position that is not JSON ({error}): {position!r}") from None
+        raise RuleViolation(f"a position that is not JSON ({error}): {position!r}") from None

@@ -6,18 +6,18 @@ from urllib.parse import unquote
 
 from tocsin.errors import Broken, CredentialsRefused, Refused, TryLater
 from tocsin.testing.conformance.rules import (
-    described,
+    describe_error,
     does_not_apply,
     expect,
     expect_failure,
     rule,
 )
-from tocsin.testing.conformance.settings import secrets_of
-from tocsin.testing.conformance.stories import Story, StorySuite
+from tocsin.testing.conformance.settings import iter_secrets
+from tocsin.testing.conformance.stories import ChannelScenario, ScenarioSuite
 from tocsin.testing.faults import Fault
 
 
-class ReceiverRules(StorySuite):
+class ReceiverRules(ScenarioSuite):
     """What the receiver says."""
 
     @rule
@@ -26,15 +26,15 @@ class ReceiverRules(StorySuite):
 
         The delivery waits until someone has mended that, and its reason says so.
         """
-        for story in self.stories:
-            steps, _ = await self.steps_of(story)
+        for story in self.scenarios:
+            steps, _ = await self.count_steps(story)
             for step in range(steps):
                 await self._expect_refusals(story, step)
 
-    async def _expect_refusals(self, story: Story, step: int) -> None:
+    async def _expect_refusals(self, story: ChannelScenario, step: int) -> None:
         """Try out a step with one status, and where the next attempt is then with the other."""
         statuses = (Fault.UNAUTHORIZED, Fault.FORBIDDEN)
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             event = await story(lab)
             for status in statuses if step % 2 else reversed(statuses):
                 before = len(lab.simulator.requests)
@@ -46,7 +46,7 @@ class ReceiverRules(StorySuite):
                 is_over = error is None and len(lab.simulator.requests) <= before + step
                 where = f"{event.event_type}, request {step + 1}, {status}"
                 told = isinstance(error, CredentialsRefused) or is_over
-                expect(told, f"{where}: {described(error)}")
+                expect(told, f"{where}: {describe_error(error)}")
 
     @rule
     async def test_a_busy_receiver_is_told_later(self) -> None:
@@ -54,7 +54,7 @@ class ReceiverRules(StorySuite):
 
         Everything that goes there waits then, and not only this.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.simulator.fail(Fault.THROTTLED)
             error = await lab.failure(lab.attempt(lab.alert()))
             expect_failure(error, TryLater)
@@ -68,7 +68,7 @@ class ReceiverRules(StorySuite):
         A login page with status 200 is no receipt.
         """
         for fault in (Fault.ERROR, Fault.LOGIN_PAGE, Fault.TRUNCATED, Fault.CUT):
-            async with self.lab() as lab:
+            async with self.harness() as lab:
                 lab.simulator.fail(fault)
                 error = await lab.failure(lab.attempt(lab.alert()))
                 passing = isinstance(error, TryLater | Broken)
@@ -80,11 +80,11 @@ class ReceiverRules(StorySuite):
 
         Addresses are written into the logs of every proxy on the way, and into error messages.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.bring(lab.alert())
             await lab.channel.check()
             sent = " ".join(unquote(asked.path) for asked in lab.simulator.requests)
-            shown = [name for name, secret in secrets_of(lab.channel) if secret in sent]
+            shown = [name for name, secret in iter_secrets(lab.channel) if secret in sent]
             expect(not shown, f"the secret of `{', '.join(shown)}` in an address")
 
     @rule
@@ -93,7 +93,7 @@ class ReceiverRules(StorySuite):
 
         It is run again and again, on systems where people work.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             health = await lab.channel.check()
             expect(health.detail and not health.problems, f"{health!r:.300}")
             expect(not lab.objects, f"{lab.objects!r:.300}")
@@ -106,7 +106,7 @@ class ReceiverRules(StorySuite):
         """
         if not self.permissions:
             does_not_apply("its receiver does not say what may be done there")
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for lacking in (self.permissions, self.permissions[:1]):
                 lab.simulator.lacks = set(lacking)
                 problems = "\n".join((await lab.channel.check()).problems)
@@ -119,7 +119,7 @@ class ReceiverRules(StorySuite):
 
         Whoever sets it up learns of a wrong key at once, and not from deliveries that wait.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             for after in range(2):
                 lab.simulator.fail(Fault.UNAUTHORIZED, after=after)
             expect_failure(await lab.failure(lab.channel.check()), CredentialsRefused)

@@ -8,14 +8,14 @@ from typing import Any
 
 from tocsin.model import Entity, EntityKind, Incident, IncidentStatus, Json, Severity
 from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Lab
+from tocsin.testing.conformance.lab import Harness
 from tocsin.testing.conformance.rules import expect, rule
-from tocsin.testing.conformance.shapes import as_it_is, put_at, texts_of, value_at
+from tocsin.testing.conformance.shapes import iter_texts, put_at, unchanged, value_at
 
 PRECISION = timedelta(seconds=1)
 """Vendors may keep times this coarsely."""
-UNHEARD_OF = "x-unheard-of"
-UNHEARD_OF_NUMBER = 4711
+UNKNOWN_VALUE = "x-unheard-of"
+UNKNOWN_NUMBER = 4711
 
 
 class RecordRules(Conformance):
@@ -27,7 +27,7 @@ class RecordRules(Conformance):
 
         Who is alerted depends on it: one that is too low wakes nobody.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.differing("how bad an incident is", severity=Severity.LOW)
             cases = [lab.put(severity=severity) for severity in self.severities]
             await lab.arrive()
@@ -42,11 +42,11 @@ class RecordRules(Conformance):
 
         Vendors change that between versions, and mix it within one.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             places = lab.differing("how bad an incident is", severity=Severity.LOW)
             for change in (str.upper, str.lower, str.title):
-                lab.alter = put_at(places, _in_words(change))
-                found = await only(lab, severity=Severity.HIGH)
+                lab.alter = put_at(places, _describe(change))
+                found = await get_only_incident(lab, severity=Severity.HIGH)
                 seen = f"{found.severity} for {found.raw_severity!r}, which is High"
                 expect(found.severity == Severity.HIGH and not found.severity_assumed, seen)
 
@@ -56,10 +56,10 @@ class RecordRules(Conformance):
 
         A vendor's new word must neither lose the incident nor pass for harmless.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             places = lab.differing("how bad an incident is", severity=Severity.LOW)
-            lab.alter = put_at(places, _unheard_of)
-            found = await only(lab)
+            lab.alter = put_at(places, _replace_with_unknown)
+            found = await get_only_incident(lab)
             expect(found.severity == Severity.MEDIUM, f"{found.severity}")
             expect(found.severity_assumed, "severity_assumed is False")
 
@@ -69,12 +69,12 @@ class RecordRules(Conformance):
 
         Analysts compare it with the SIEM's console, and a guess is to be told from a fact.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             places = lab.differing("how bad an incident is", severity=Severity.LOW)
-            for alteration in (as_it_is, put_at(places, _unheard_of)):
+            for alteration in (unchanged, put_at(places, _replace_with_unknown)):
                 lab.alter = alteration
                 case = lab.put()
-                words = _spelt(*(value_at(lab.show(case), place) for place in places))
+                words = _change_case(*(value_at(lab.show(case), place) for place in places))
                 await lab.arrive()
                 raw = lab.incident(case).raw_severity
                 seen = f"raw_severity {raw!r}, where the record has {sorted(words)}"
@@ -86,7 +86,7 @@ class RecordRules(Conformance):
 
         What is closed at the SIEM would stay open here, or the other way round.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.differing("where an incident stands", status=IncidentStatus.CLOSED)
             cases = [lab.put(status=status) for status in self.statuses]
             await lab.arrive()
@@ -100,11 +100,11 @@ class RecordRules(Conformance):
 
         Vendors change that between versions, and mix it within one.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             places = lab.differing("where an incident stands", status=IncidentStatus.CLOSED)
             for change in (str.upper, str.lower, str.title):
-                lab.alter = put_at(places, _in_words(change))
-                found = await only(lab, status=IncidentStatus.CLOSED)
+                lab.alter = put_at(places, _describe(change))
+                found = await get_only_incident(lab, status=IncidentStatus.CLOSED)
                 seen = f"{found.status} for {found.raw_status}"
                 expect(found.status == IncidentStatus.CLOSED, seen)
 
@@ -114,11 +114,11 @@ class RecordRules(Conformance):
 
         Vendors let their customers name statuses of their own.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             places = lab.differing("where an incident stands", status=IncidentStatus.CLOSED)
-            lab.alter = put_at(places, _unheard_of)
-            found = await only(lab)
-            words = _spelt(UNHEARD_OF, UNHEARD_OF_NUMBER)
+            lab.alter = put_at(places, _replace_with_unknown)
+            found = await get_only_incident(lab)
+            words = _change_case(UNKNOWN_VALUE, UNKNOWN_NUMBER)
             expect(found.raw_status in words, f"raw_status {found.raw_status!r}")
 
     @rule
@@ -127,7 +127,7 @@ class RecordRules(Conformance):
 
         Otherwise it stays open for ever, and nobody finds where its story goes on.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.differing("what an incident was merged into", merged_into="9999")
             target = lab.put()
             case = lab.put(merged_into=target.id, status=IncidentStatus.CLOSED)
@@ -137,11 +137,11 @@ class RecordRules(Conformance):
 
     @rule
     async def test_when_it_happened_is_the_siems_own_time(self) -> None:
-        """`occurred_at` is when the SIEM says it began, with its zone.
+        """`parse_event_time` is when the SIEM says it began, with its zone.
 
         The time of reading it differs each time, and puts a burst of a week ago into today.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.differing("when an incident began", created_at=lab.clock.now() - timedelta(hours=1))
             case = lab.put(created_at=lab.clock.now() - timedelta(minutes=47, microseconds=250_000))
             await lab.arrive()
@@ -155,7 +155,7 @@ class RecordRules(Conformance):
 
         Investigations and correlations begin with them.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             address = Entity(EntityKind.IP, "198.51.100.77")
             lab.differing("what an incident is about", entities=(address,))
             case = lab.put(entities=(address,))
@@ -164,24 +164,24 @@ class RecordRules(Conformance):
             expect(address in found, f"{found}, where {address} was to be")
 
 
-async def only(lab: Lab, **parts: Any) -> Incident:
+async def get_only_incident(lab: Harness, **parts: Any) -> Incident:
     """Return the incident that a new case becomes."""
     case = lab.put(**parts)
     await lab.arrive()
     return lab.incident(case)
 
 
-def _in_words(change: Callable[[str], str]) -> Callable[[Json], Json]:
+def _describe(change: Callable[[str], str]) -> Callable[[Json], Json]:
     """Return what changes a value that is a word."""
     return lambda value: change(value) if isinstance(value, str) else value
 
 
-def _unheard_of(value: Json) -> Json:
-    return UNHEARD_OF if isinstance(value, str) else UNHEARD_OF_NUMBER
+def _replace_with_unknown(value: Json) -> Json:
+    return UNKNOWN_VALUE if isinstance(value, str) else UNKNOWN_NUMBER
 
 
-def _spelt(*values: Json) -> set[str]:
+def _change_case(*values: Json) -> set[str]:
     """Return how values may be spelt, without regard to case."""
-    words = {word for value in values for word in texts_of(value)}
+    words = {word for value in values for word in iter_texts(value)}
     numbers = {str(value) for value in values if isinstance(value, int)}
     return {word.casefold() for word in words | numbers}

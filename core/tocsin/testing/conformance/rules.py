@@ -16,7 +16,7 @@ _SHOWN = 500
 S = TypeVar("S")
 
 
-class Seen(AssertionError):  # noqa: N818 - an observation
+class RuleViolation(AssertionError):  # noqa: N818 - an observation
     """What was seen of a provider where a rule wants something else."""
 
 
@@ -26,35 +26,35 @@ class RuleBroken(AssertionError):  # noqa: N818 - a verdict
     def __init__(self, words: str, seen: str) -> None:
         sentence, _, reason = words.partition("\n\n")
         lines = (("Rule", sentence), ("Why", reason), ("Seen", seen))
-        super().__init__("\n".join(f"{name}: {_in_one_line(text)}" for name, text in lines))
+        super().__init__("\n".join(f"{name}: {_join_lines(text)}" for name, text in lines))
 
 
 def expect(kept: object, seen: str) -> None:
     """Return where a rule is kept; `seen` says what was seen where it is not."""
     __tracebackhide__ = True
     if not kept:
-        raise Seen(seen)
+        raise RuleViolation(seen)
 
 
 def expect_failure(error: BaseException | None, wanted: type[Exception]) -> None:
     """Return where a read failed as it should have."""
     __tracebackhide__ = True
-    seen = f"{described(error)}, where {wanted.__name__} was to be raised"
+    seen = f"{describe_error(error)}, where {wanted.__name__} was to be raised"
     expect(isinstance(error, wanted), seen)
 
 
-async def failure_of(doing: Awaitable[object]) -> Exception | None:
+async def catch_failure(doing: Awaitable[object]) -> Exception | None:
     """Return what is raised, None if it goes well; what a rule has seen is raised on."""
     try:
         await doing
-    except Seen:
+    except RuleViolation:
         raise
     except Exception as error:  # noqa: BLE001 - which one it is, is what the rules are about
         return error
     return None
 
 
-def described(error: BaseException | None) -> str:
+def describe_error(error: BaseException | None) -> str:
     """Return what was raised, in words."""
     return "nothing was raised" if error is None else f"{type(error).__name__}: {error}"
 
@@ -89,10 +89,10 @@ def rule(test: Callable[[S], Awaitable[None]]) -> Callable[[S], None]:
         __tracebackhide__ = True
         try:
             asyncio.run(_within_time(test(suite)))
-        except Seen as seen:
+        except RuleViolation as seen:
             raise RuleBroken(words, str(seen)) from seen.__cause__
         except Exception as error:
-            raise RuleBroken(words, described(error)) from error
+            raise RuleBroken(words, describe_error(error)) from error
 
     run.__name__, run.__qualname__ = test.__name__, test.__qualname__
     run.__doc__, run.__module__ = test.__doc__, test.__module__
@@ -106,9 +106,9 @@ async def _within_time(test: Awaitable[None]) -> None:
     except TimeoutError:
         if not limit.expired():
             raise
-        raise Seen(f"it did not come to an end within {LONGEST} seconds") from None
+        raise RuleViolation(f"it did not come to an end within {LONGEST} seconds") from None
 
 
-def _in_one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else line[:_SHOWN] + "..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.errors import CredentialsRefused, PluginFailure, TryLater
 from tocsin.model import Health
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
 from tocsin.testing.conformance.rules import does_not_apply, expect, expect_failure, rule
 from tocsin.testing.faults import Fault
 
@@ -21,7 +21,7 @@ class SessionRules(HttpConformance):
 
         Sessions end when the SIEM wants; nobody need be woken for it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             _has_sessions(lab)
             lab.put()
             await lab.arrive()
@@ -36,7 +36,7 @@ class SessionRules(HttpConformance):
 
         SIEMs count requests that they refuse, and lock out those that make many.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             _has_sessions(lab)
             await lab.arrive()
             for _ in range(3):
@@ -52,7 +52,7 @@ class SessionRules(HttpConformance):
 
         Operators would change credentials that are right.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             _has_sessions(lab)
             lab.put()
             lab.simulator.fail(Fault.UNAVAILABLE, where=lab.simulator.open_paths[0])
@@ -68,7 +68,7 @@ class SessionRules(HttpConformance):
 
         Tried again and again they lock the account, and nobody is told what is wrong.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.restart(**lab.wrong_settings())
             lab.settle()
             already = lab.http.count
@@ -82,7 +82,7 @@ class SessionRules(HttpConformance):
 
         An operator who is told of one looks for it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             health = await lab.provider.check()
             expect(not health.problems, f"problems: {health.problems}")
             expect(health.detail, "no detail")
@@ -93,7 +93,7 @@ class SessionRules(HttpConformance):
 
         It is what the operator runs before going home.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.restart(**lab.wrong_settings())
             await _expect_problem(lab)
 
@@ -103,7 +103,7 @@ class SessionRules(HttpConformance):
 
         Signing in is not all that is needed: `check` asks for what a read asks for.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.provider.check()
             lab.simulator.fail(Fault.FORBIDDEN, times=_FEW)
             await _expect_problem(lab)
@@ -114,7 +114,7 @@ class SessionRules(HttpConformance):
 
         It is the first thing that goes wrong: a name, a port, a firewall.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             await lab.hang_up()
             await _expect_problem(lab)
 
@@ -129,12 +129,12 @@ class SessionRules(HttpConformance):
         expect(self.provider.permissions, "`permissions` is empty")
 
 
-def _has_sessions(lab: HttpLab) -> None:
+def _has_sessions(lab: HttpHarness) -> None:
     if not lab.simulator.open_paths:
         does_not_apply("the simulator names no open path: there is no sign-in")
 
 
-async def _expect_problem(lab: HttpLab) -> None:
+async def _expect_problem(lab: HttpHarness) -> None:
     """Expect that `check` says what is wrong: as a problem, or by raising a `PluginFailure`."""
     try:
         health = await lab.provider.check()

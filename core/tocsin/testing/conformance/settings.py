@@ -37,8 +37,8 @@ class SettingsRules(Conformance):
 
         A misspelt setting that is passed over leaves the operator with what was not meant.
         """
-        async with self.lab() as lab:
-            with expected(ValidationError, "a setting `x_unheard_of` was taken"):
+        async with self.harness() as lab:
+            with expect_raised(ValidationError, "a setting `x_unheard_of` was taken"):
                 lab.checked_settings(x_unheard_of=1)
 
     @rule
@@ -63,8 +63,8 @@ class SettingsRules(Conformance):
 
         Tracebacks and debuggers print both, into logs that many may read.
         """
-        async with self.lab() as lab:
-            expect_nothing_shown(lab.provider)
+        async with self.harness() as lab:
+            expect_no_secret_shown(lab.provider)
 
     @rule
     async def test_nothing_is_done_before_the_start(self) -> None:
@@ -72,10 +72,10 @@ class SettingsRules(Conformance):
 
         Whoever only judges a configuration makes one, perhaps where nothing can be reached.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             settings, tools = lab.checked_settings(), lab.tools
             self.provider(settings, tools)  # which may import what it needs
-            with no_input_or_output():
+            with forbid_io():
                 self.provider(settings, tools)
             expect(not lab.http.count, "a request in the constructor")
 
@@ -85,7 +85,7 @@ class SettingsRules(Conformance):
 
         The position of each is kept under its name: one that changes begins anew.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             names, again = tuple(lab.provider.streams()), tuple((await lab.open()).streams())
             expect(len(set(names)) == len(names), f"the streams {names}")
             expect(names == again, f"{names} at one time, {again} at another")
@@ -106,14 +106,14 @@ def expect_secrets(kind: type[PluginSettings]) -> None:
     expect(not open_ones, f"plain text: {', '.join(open_ones)}")
 
 
-def expect_nothing_shown(made: Provider | Enricher | Channel) -> None:
+def expect_no_secret_shown(made: Provider | Enricher | Channel) -> None:
     """Return where no secret is printed with what has it."""
     printed = f"{made!r} {made!s} {made.settings!r}"
-    shown = [name for name, secret in secrets_of(made) if secret in printed]
+    shown = [name for name, secret in iter_secrets(made) if secret in printed]
     expect(not shown, f"the secret of `{', '.join(shown)}` in {printed}")
 
 
-def secrets_of(made: Provider | Enricher | Channel) -> Iterator[tuple[str, str]]:
+def iter_secrets(made: Provider | Enricher | Channel) -> Iterator[tuple[str, str]]:
     """Yield the names and values of the secrets in the settings of a provider or an enricher."""
     for name in sorted(made.settings.secret_fields()):
         match getattr(made.settings, name):
@@ -122,7 +122,7 @@ def secrets_of(made: Provider | Enricher | Channel) -> Iterator[tuple[str, str]]
 
 
 @contextmanager
-def expected(kind: type[Exception], otherwise: str) -> Iterator[None]:
+def expect_raised(kind: type[Exception], otherwise: str) -> Iterator[None]:
     """Expect an error of this kind; `otherwise` says what was seen where there is none."""
     try:
         yield
@@ -132,7 +132,7 @@ def expected(kind: type[Exception], otherwise: str) -> Iterator[None]:
 
 
 @contextmanager
-def no_input_or_output() -> Iterator[None]:
+def forbid_io() -> Iterator[None]:
     """Have files, names and connections refuse to be opened meanwhile."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:

@@ -15,7 +15,7 @@ Alteration = Callable[[dict[str, Any]], dict[str, Any]]
 _LONGEST_FRACTION = 6  # digits that a datetime holds
 
 
-def as_it_is(record: dict[str, Any]) -> dict[str, Any]:
+def unchanged(record: dict[str, Any]) -> dict[str, Any]:
     """Return the record."""
     return record
 
@@ -30,11 +30,13 @@ def differences(one: Json, other: Json, place: Path = ()) -> list[Path]:
         case _:
             return [] if one == other else [place]
     return [
-        path for key in keys for path in differences(_at(one, key), _at(other, key), (*place, key))
+        path
+        for key in keys
+        for path in differences(_get_member(one, key), _get_member(other, key), (*place, key))
     ]
 
 
-def _at(content: Json, key: str | int) -> Json:
+def _get_member(content: Json, key: str | int) -> Json:
     return content.get(key) if isinstance(content, dict) else content[key]
 
 
@@ -112,7 +114,7 @@ def with_strangers(record: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def paths_of(content: Json, place: Path = ()) -> Iterator[Path]:
+def iter_paths(content: Json, place: Path = ()) -> Iterator[Path]:
     """Yield the place of every member of a record's objects."""
     match content:
         case dict():
@@ -124,23 +126,23 @@ def paths_of(content: Json, place: Path = ()) -> Iterator[Path]:
     for key, value in members:
         if isinstance(key, str):
             yield (*place, key)
-        yield from paths_of(value, (*place, key))
+        yield from iter_paths(value, (*place, key))
 
 
-def texts_of(content: Json) -> Iterator[str]:
+def iter_texts(content: Json) -> Iterator[str]:
     """Yield every text of a record."""
     match content:
         case str():
             yield content
         case dict():
             for value in content.values():
-                yield from texts_of(value)
+                yield from iter_texts(value)
         case list():
             for value in content:
-                yield from texts_of(value)
+                yield from iter_texts(value)
 
 
-def moment_of(text: str) -> datetime | None:
+def parse_moment(text: str) -> datetime | None:
     """Return the time that a text gives in ISO 8601, None where it is none."""
     if len(text) < len("2026-01-01T00:00") or "T" not in text:
         return None
@@ -154,7 +156,7 @@ def with_digits(digits: int) -> Callable[[str], str]:
     """Return what writes the times of a record with so many digits of a second."""
 
     def change(text: str) -> str:
-        moment = moment_of(text)
+        moment = parse_moment(text)
         if moment is None:
             return text
         exact = moment.isoformat(timespec="microseconds")
@@ -168,7 +170,7 @@ def with_offset(offset: timedelta) -> Callable[[str], str]:
     """Return what writes the times of a record as it is done so far east of Greenwich."""
 
     def change(text: str) -> str:
-        moment = moment_of(text)
+        moment = parse_moment(text)
         return text if moment is None else moment.astimezone(timezone(offset)).isoformat()
 
     return change
@@ -176,5 +178,5 @@ def with_offset(offset: timedelta) -> Callable[[str], str]:
 
 def without_zone(text: str) -> str:
     """Return a time as it is written by those who leave out its zone."""
-    moment = moment_of(text)
+    moment = parse_moment(text)
     return text if moment is None else moment.replace(tzinfo=None).isoformat()

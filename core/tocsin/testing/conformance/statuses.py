@@ -7,13 +7,13 @@ from dataclasses import replace
 from tocsin.errors import Refused
 from tocsin.hookspecs import Capability
 from tocsin.model import IncidentStatus
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpLab
+from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
 from tocsin.testing.conformance.rules import (
-    Seen,
+    RuleViolation,
+    catch_failure,
     does_not_apply,
     expect,
     expect_failure,
-    failure_of,
     rule,
 )
 from tocsin.testing.siem import Case
@@ -28,7 +28,7 @@ class StatusRules(HttpConformance):
 
         Analysts sort their work by it, and what else stands there is theirs.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._sets()
             case, other = await _arrived(lab)
             await self._set(lab, case)
@@ -41,7 +41,7 @@ class StatusRules(HttpConformance):
 
         It is repeated after a crash, and each change is read as one, and tells people of it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._sets()
             case, _ = await _arrived(lab)
             await self._set(lab, case)
@@ -49,7 +49,7 @@ class StatusRules(HttpConformance):
             lab.clock.advance(minutes=1)
             await lab.restart()
             await self._set(lab, case)
-            seen = f"the incident changed again at {_shown(lab, case).changed_at}"
+            seen = f"the incident changed again at {_shown_record(lab, case).changed_at}"
             expect(lab.siem.get(case.id) == once, seen)
 
     @rule
@@ -58,32 +58,32 @@ class StatusRules(HttpConformance):
 
         It would be tried for ever, or be taken for set.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             self._sets()
-            expect_failure(await failure_of(self._set(lab, lab.case())), Refused)
+            expect_failure(await catch_failure(self._set(lab, lab.case())), Refused)
 
     def _sets(self) -> None:
         if Capability.STATUS not in self.provider.capabilities():
             does_not_apply(f"it does not offer {Capability.STATUS}")
 
-    async def _set(self, lab: HttpLab, case: Case) -> None:
+    async def _set(self, lab: HttpHarness, case: Case) -> None:
         await lab.provider.set_status(self.external_id(case), IncidentStatus.ACTIVE)
 
 
-async def _arrived(lab: HttpLab) -> tuple[Case, Case]:
+async def _arrived(lab: HttpHarness) -> tuple[Case, Case]:
     one, other = lab.put(), lab.put()
     await lab.arrive()
     return one, other
 
 
-def _expect_at(lab: HttpLab, wanted: Case) -> None:
+def _expect_at(lab: HttpHarness, wanted: Case) -> None:
     """Return where an incident is as wanted at the SIEM, whenever it came to be so."""
-    found = _shown(lab, wanted)
+    found = _shown_record(lab, wanted)
     same = replace(found, changed_at=wanted.changed_at)
     expect(same == wanted, f"{same}, where {wanted} was to be")
 
 
-def _shown(lab: HttpLab, case: Case) -> Case:
+def _shown_record(lab: HttpHarness, case: Case) -> Case:
     if (found := lab.siem.get(case.id)) is None:
-        raise Seen(f"incident {case.id} is gone")
+        raise RuleViolation(f"incident {case.id} is gone")
     return found

@@ -6,58 +6,58 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, TypeAlias
 
 from tocsin.model import Event
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab, ChannelSuite
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness, ChannelSuite
 from tocsin.testing.receiver import RemoteObject
 
-Story: TypeAlias = Callable[[ChannelLab], Awaitable[Event]]
+ChannelScenario: TypeAlias = Callable[[ChannelHarness], Awaitable[Event]]
 """Brings what happened before, and returns the event that is tried out."""
-Shape: TypeAlias = tuple[list[str], int, bool]
+ObjectShape: TypeAlias = tuple[list[str], int, bool]
 """An object's observables, how many notes it has, and whether it is open."""
-NEW: Shape = (sorted(ADDRESSES), 0, True)
+NEW_OBJECT: ObjectShape = (sorted(ADDRESSES), 0, True)
 
 
-async def _alert(lab: ChannelLab) -> Event:
+async def _alert(lab: ChannelHarness) -> Event:
     return lab.alert()
 
 
-async def _report(lab: ChannelLab) -> Event:
+async def _report(lab: ChannelHarness) -> Event:
     await lab.bring(lab.alert())
     return lab.completed("incident:7")
 
 
-async def _own_report(lab: ChannelLab) -> Event:
+async def _own_report(lab: ChannelHarness) -> Event:
     return lab.completed()
 
 
-async def _second_failure(lab: ChannelLab) -> Event:
+async def _second_failure(lab: ChannelHarness) -> Event:
     await lab.bring(lab.failed(1))
     return lab.failed(2)
 
 
-async def _closing_report(lab: ChannelLab) -> Event:
+async def _closing_report(lab: ChannelHarness) -> Event:
     lab.use(close_when="context.report.verdict == 'malicious'")
     await lab.bring(lab.alert())
     return lab.completed("incident:7")
 
 
-async def _recovery(lab: ChannelLab) -> Event:
+async def _recovery(lab: ChannelHarness) -> Event:
     lab.use(close_recovered=True)
     await lab.bring(lab.failed(1))
     return lab.completed()
 
 
-async def closed_failure(lab: ChannelLab) -> None:
+async def closed_failure(lab: ChannelHarness) -> None:
     """Leave one object, of a failure, which is closed."""
     lab.use(close_when="data.consecutive_failures == 1")
     await lab.bring(lab.failed(1))
 
 
-async def _failure_after_closing(lab: ChannelLab) -> Event:
+async def _failure_after_closing(lab: ChannelHarness) -> Event:
     await closed_failure(lab)
     return lab.failed(2)
 
 
-STORIES: Sequence[Story] = (
+SCENARIOS: Sequence[ChannelScenario] = (
     _alert,
     _report,
     _own_report,
@@ -68,35 +68,35 @@ STORIES: Sequence[Story] = (
 )
 
 
-class StorySuite(ChannelSuite):
+class ScenarioSuite(ChannelSuite):
     """What rules stand on that try out stories."""
 
-    stories: ClassVar[Sequence[Story]] = STORIES
+    scenarios: ClassVar[Sequence[ChannelScenario]] = SCENARIOS
     """What is tried out with every fault at every request; say fewer of a receiver that is slow."""
 
-    async def steps_of(self, story: Story) -> tuple[int, list[Shape]]:
+    async def count_steps(self, story: ChannelScenario) -> tuple[int, list[ObjectShape]]:
         """Return how many requests a story's event takes, and what is there in the end."""
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             event = await story(lab)
             before = len(lab.simulator.requests)
             await lab.bring(event)
-            return len(lab.simulator.requests) - before, shape_of(lab)
+            return len(lab.simulator.requests) - before, object_shapes(lab)
 
 
-def shape_of(lab: ChannelLab) -> list[Shape]:
+def object_shapes(lab: ChannelHarness) -> list[ObjectShape]:
     """Return what is at the receiver's."""
-    return [_of(it) for it in lab.objects]
+    return [_object_shape(it) for it in lab.objects]
 
 
-def note_counts(lab: ChannelLab) -> list[int]:
+def count_notes(lab: ChannelHarness) -> list[int]:
     """Return how many notes each object has."""
     return [len(it.notes) for it in lab.objects]
 
 
-def noted(event: Event, found: RemoteObject) -> int:
+def count_event_notes(event: Event, found: RemoteObject) -> int:
     """Return how many notes of an object name an event."""
     return sum(event.id in it for it in found.notes)
 
 
-def _of(found: RemoteObject) -> Shape:
+def _object_shape(found: RemoteObject) -> ObjectShape:
     return sorted(found.observables), len(found.notes), found.is_open

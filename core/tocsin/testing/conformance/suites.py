@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tocsin.testing.conformance.abilities import AbilityRules
+from tocsin.testing.conformance.abilities import CapabilityRules
 from tocsin.testing.conformance.channel_settings import ChannelSettingsRules
-from tocsin.testing.conformance.closings import ClosingRules
+from tocsin.testing.conformance.closings import ClosureRules
 from tocsin.testing.conformance.comments import CommentRules
-from tocsin.testing.conformance.contents import ContentRules
+from tocsin.testing.conformance.contents import EventContentRules
 from tocsin.testing.conformance.coverage import CoverageRules
 from tocsin.testing.conformance.deliveries import DeliveryRules
 from tocsin.testing.conformance.enricher_failures import EnricherFailureRules
@@ -16,10 +16,10 @@ from tocsin.testing.conformance.events import EventRules, HttpEventRules
 from tocsin.testing.conformance.failures import FailureRules
 from tocsin.testing.conformance.files import FileRules
 from tocsin.testing.conformance.identity import IdentityRules
-from tocsin.testing.conformance.manners import MannerRules
-from tocsin.testing.conformance.paging import PagingRules
+from tocsin.testing.conformance.manners import RateLimitRules
+from tocsin.testing.conformance.paging import PaginationRules
 from tocsin.testing.conformance.positions import PositionRules
-from tocsin.testing.conformance.pushes import PushRules
+from tocsin.testing.conformance.pushes import PushRequestRules
 from tocsin.testing.conformance.receivers import ReceiverRules
 from tocsin.testing.conformance.records import RecordRules
 from tocsin.testing.conformance.sessions import SessionRules
@@ -35,17 +35,17 @@ class SharedRules(SettingsRules, RecordRules, IdentityRules, TextRules, TimeRule
 
 class ProviderConformance(
     SharedRules,
-    PagingRules,
+    PaginationRules,
     PositionRules,
     FailureRules,
     SessionRules,
     CoverageRules,
-    AbilityRules,
+    CapabilityRules,
     EventRules,
     HttpEventRules,
     CommentRules,
     StatusRules,
-    MannerRules,
+    RateLimitRules,
 ):
     """The contract of a provider of an HTTP API.
 
@@ -73,7 +73,7 @@ class FileProviderConformance(SharedRules, FileRules, EventRules):
     """
 
 
-class PushProviderConformance(SharedRules, PushRules):
+class PushProviderConformance(SharedRules, PushRequestRules):
     """The contract of a provider that is sent to.
 
     ::
@@ -110,7 +110,7 @@ class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailur
 
 
 class ChannelConformance(
-    ChannelSettingsRules, DeliveryRules, ContentRules, ClosingRules, ReceiverRules
+    ChannelSettingsRules, DeliveryRules, EventContentRules, ClosureRules, ReceiverRules
 ):
     """The contract of a channel that keeps objects at its receiver, such as tickets or cases.
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from tocsin.model import Incident, IncidentStatus, Json, Severity
 from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Lab
-from tocsin.testing.conformance.records import only
+from tocsin.testing.conformance.lab import Harness
+from tocsin.testing.conformance.records import get_only_incident
 from tocsin.testing.conformance.rules import expect, rule
 from tocsin.testing.conformance.shapes import (
     Path,
     differences,
+    iter_paths,
     leave_out,
-    paths_of,
     put_at,
     with_strangers,
 )
@@ -40,7 +40,7 @@ class TextRules(Conformance):
 
         Attackers write titles: one that nobody can read would hide what they do.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             cases = [lab.put(title=title, description=title) for title in HOSTILE]
             await lab.arrive()
             for case in cases:
@@ -52,7 +52,7 @@ class TextRules(Conformance):
 
         Attackers write titles: one that is too long would hide what they do.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             case, after = lab.put(title=_LONGEST), lab.put()
             await lab.arrive()
             expect(lab.incident(case) is not lab.incident(after), "they are one")
@@ -63,7 +63,7 @@ class TextRules(Conformance):
 
         SIEMs cut texts anywhere. One that cannot be read itself is rejected or covered as lost.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.put()
             await lab.arrive()
             broken = lab.put(title="cut \ud83d")
@@ -80,9 +80,9 @@ class TextRules(Conformance):
 
         Vendors add some with every version, and do not announce it.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.alter = with_strangers
-            await only(lab)
+            await get_only_incident(lab)
 
     @rule
     async def test_missing_members_lose_nothing(self) -> None:
@@ -90,9 +90,9 @@ class TextRules(Conformance):
 
         SIEMs leave out what they do not know; the incident counts all the same.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.alter = leave_out(_optional(lab))
-            await only(lab)
+            await get_only_incident(lab)
 
     @rule
     async def test_empty_members_lose_nothing(self) -> None:
@@ -100,9 +100,9 @@ class TextRules(Conformance):
 
         SIEMs write null for what they do not know; the incident counts all the same.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             lab.alter = put_at(_optional(lab), lambda _: None)
-            await only(lab)
+            await get_only_incident(lab)
 
     @rule
     async def test_members_of_another_type_stop_nothing(self) -> None:
@@ -110,8 +110,8 @@ class TextRules(Conformance):
 
         One record out of the ordinary would hold up all that come after it.
         """
-        async with self.lab() as lab:
-            for place in paths_of(lab.render(lab.case())):
+        async with self.harness() as lab:
+            for place in iter_paths(lab.render(lab.case())):
                 for value in _ODD:
                     lab.altered[lab.put().id] = put_at([place], _always(value))
             after = lab.put()
@@ -126,7 +126,7 @@ class TextRules(Conformance):
 
         Dropped in silence it is an incident that nobody can account for; raised, it stops the feed.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             before, _, after = lab.put(), lab.put(malformed=True), lab.put()
             await lab.arrive()
             expect(lab.incident(before) is not lab.incident(after), "they are one")
@@ -135,7 +135,7 @@ class TextRules(Conformance):
             expect(kept[0].content and kept[0].reason and kept[0].location, f"{kept[0]}")
 
 
-def _optional(lab: Lab) -> list[Path]:
+def _optional(lab: Harness) -> list[Path]:
     """Return where a record says what it need not say."""
     case = lab.case(description="Seen on several hosts.")
     parts: dict[str, Any] = {

@@ -12,15 +12,15 @@ from unittest.mock import patch
 
 from tocsin.model import Json
 from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Lab
+from tocsin.testing.conformance.lab import Harness
 from tocsin.testing.conformance.records import PRECISION
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 from tocsin.testing.conformance.shapes import (
     Path,
     change_texts,
-    moment_of,
+    iter_texts,
+    parse_moment,
     put_at,
-    texts_of,
     value_at,
     with_digits,
     with_offset,
@@ -41,7 +41,7 @@ class TimeRules(Conformance):
 
         Vendors write 100 ns or 1 ns; what cannot read that loses the whole record.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             _has_times(lab)
             for digits in (7, 9):
                 lab.alter = change_texts(with_digits(digits))
@@ -53,7 +53,7 @@ class TimeRules(Conformance):
 
         Some SIEMs write their local time: without the offset all is off by hours.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             _has_times(lab)
             lab.alter = change_texts(with_offset(timedelta(hours=5, minutes=45)))
             await _expect_time(lab)
@@ -64,7 +64,7 @@ class TimeRules(Conformance):
 
         Vendors change from seconds to milliseconds, and write 0 or the largest number for never.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             places = _numbers(lab)
             for change in _CHANGES:
                 lab.alter = put_at(places, change)
@@ -80,7 +80,7 @@ class TimeRules(Conformance):
 
         Taken for local time, everything moves by hours, and twice a year by one more.
         """
-        async with self.lab() as lab:
+        async with self.harness() as lab:
             _has_times(lab)
             lab.alter = change_texts(without_zone)
             with _in_new_york():
@@ -92,12 +92,12 @@ class TimeRules(Conformance):
                 _expect_same(case, found.occurred_at)
 
 
-def _has_times(lab: Lab) -> None:
-    if not any(moment_of(text) for text in texts_of(lab.render(lab.case()))):
+def _has_times(lab: Harness) -> None:
+    if not any(parse_moment(text) for text in iter_texts(lab.render(lab.case()))):
         does_not_apply("its records have no times in ISO 8601")
 
 
-def _numbers(lab: Lab) -> list[Path]:
+def _numbers(lab: Harness) -> list[Path]:
     """Return where a record has times that are numbers; skip where it has none."""
     earlier = lab.clock.now() - timedelta(hours=1)
     places = lab.differing("when an incident began", created_at=earlier)
@@ -120,7 +120,7 @@ _CHANGES: tuple[Callable[[Json], Json], ...] = (
 )
 
 
-async def _expect_time(lab: Lab) -> None:
+async def _expect_time(lab: Harness) -> None:
     case = lab.put(created_at=lab.clock.now() - timedelta(minutes=7, microseconds=123_456))
     await lab.arrive()
     _expect_same(case, lab.incident(case).occurred_at)

@@ -14,38 +14,42 @@ from yarl import URL
 
 from tocsin.credentials import ConsoleRole
 from tocsin.errors import CallerError
-from tocsin.web.calls import Answer, Answering, Call, Services
-from tocsin.web.changing import Changing
+from tocsin.web.calls import ApiServices, AsyncHandler, RequestContext, Response
+from tocsin.web.changing import MutationHandler
 from tocsin.web.console.forms import Form, read_fields
-from tocsin.web.console.pages import Action, code_of
-from tocsin.web.console.reading import Reading, endpoint_of
-from tocsin.web.console.visitors import ONCE, Visitor, Visitors
-from tocsin.web.idempotency import Attempt, fingerprint
-from tocsin.web.parsing import invalid, mistakes_of
-from tocsin.web.problems import fault_of
+from tocsin.web.console.pages import ConsoleAction, message_key
+from tocsin.web.console.reading import PageRequest, find_endpoint
+from tocsin.web.console.visitors import ONCE, ConsoleSessions, SignedInUser
+from tocsin.web.idempotency import IdempotentRequest, compute_fingerprint
+from tocsin.web.parsing import invalid_request, list_field_errors
+from tocsin.web.problems import describe_error
 
 
-class Render(Protocol):
+class RenderPage(Protocol):
     """Returns the page that an action belongs to, told what came of it."""
 
     def __call__(
-        self, request: web.Request, visitor: Visitor, **told: Any
+        self, request: web.Request, visitor: SignedInUser, **told: Any
     ) -> Awaitable[web.Response]:
         """Return it."""
 
 
-class Performer:
+class ActionHandler:
     """Does what a form asks for."""
 
     def __init__(
-        self, action: Action, services: Services, visitors: Visitors, render: Render
+        self,
+        action: ConsoleAction,
+        services: ApiServices,
+        visitors: ConsoleSessions,
+        render: RenderPage,
     ) -> None:
         self._action = action
         self._services = services
         self._visitors = visitors
         self._render = render
-        self._endpoint = endpoint_of(action.handler)
-        self._changing = Changing(self._endpoint, services, visitors.confirm)
+        self._endpoint = find_endpoint(action.handler)
+        self._changing = MutationHandler(self._endpoint, services, visitors.confirm)
 
     async def perform(self, request: web.Request) -> web.StreamResponse:
         """Answer with where to look next, or with the page and what was wrong."""
@@ -55,39 +59,39 @@ class Performer:
         try:
             answer = await self._run(request, visitor, form)
         except CallerError as error:
-            fault = fault_of(request, error)
+            fault = describe_error(request, error)
             return await self._render(request, visitor, fault=fault, given=form)
         if self._action.keeps:
             said = self._action.said
             return await self._render(request, visitor, answer=answer.content, said=said)
         return self._lead_on(request, answer)
 
-    async def _run(self, request: web.Request, visitor: Visitor, form: Form) -> Answer:
-        reading = Reading(services=self._services, visitor=visitor, request=request)
+    async def _run(self, request: web.Request, visitor: SignedInUser, form: Form) -> Response:
+        reading = PageRequest(services=self._services, visitor=visitor, request=request)
         model = self._endpoint.body
         body = None if model is None else _parse(model, self._action.body(form))
         call = reading.call(self._endpoint, request.match_info, {}, body=body)
         if iscoroutinefunction(self._action.handler):
-            return await cast("Answering", self._action.handler)(call)
+            return await cast("AsyncHandler", self._action.handler)(call)
         attempt = self._attempt(call, form)
         if attempt is None:
             return await self._changing.change(call)
         return await self._changing.change_once(call, attempt)
 
-    def _attempt(self, call: Call, form: Form) -> Attempt | None:
+    def _attempt(self, call: RequestContext, form: Form) -> IdempotentRequest | None:
         """Return by what a form is known again that is sent twice; None where that does no harm."""
         once = form.get(ONCE)
         if not once or not self._endpoint.idempotent:
             return None
-        content = fingerprint(call.request, call.body)
+        content = compute_fingerprint(call.request, call.body)
         key = sha256(f"{once} {content}".encode()).hexdigest()
-        return Attempt(call.principal.id, f"form {key}", content)
+        return IdempotentRequest(call.principal.id, f"form {key}", content)
 
-    def _lead_on(self, request: web.Request, answer: Answer) -> web.Response:
+    def _lead_on(self, request: web.Request, answer: Response) -> web.Response:
         content = answer.content if isinstance(answer.content, Mapping) else {}
         names = {**content, **request.match_info}
         place = URL((self._action.after or self._action.page).format(**names))
-        place = place.update_query(said=code_of(self._action))
+        place = place.update_query(said=message_key(self._action))
         return web.Response(status=303, headers={"Location": str(place)})
 
 
@@ -97,4 +101,4 @@ def _parse(model: type[BaseModel], members: Mapping[str, Any]) -> BaseModel:
     except orjson.JSONEncodeError:
         raise CallerError(422, "A value in this form nests too deeply.") from None
     except ValidationError as error:
-        raise invalid("form", mistakes_of(error, model)) from None
+        raise invalid_request("form", list_field_errors(error, model)) from None

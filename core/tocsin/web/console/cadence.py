@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tocsin.fields import parse_iso_duration, short_duration
+from tocsin import fields
+from tocsin.fields import parse_iso_duration
 from tocsin.recurrence import ScheduleDefinition
 
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -17,20 +18,20 @@ _RANGE = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
 _MINUTES, _HOURS = 60, 24
 
 
-def cadence_of(schedule: Mapping[str, Any]) -> str | None:
+def describe_cadence(schedule: Mapping[str, Any]) -> str | None:
     """Return how often a schedule runs; None for a cron expression that is better read as it is."""
     if schedule["interval"] is not None:
-        return f"every {short(schedule['interval'])}"
-    words = cron_words(schedule["cron"])
+        return f"every {format_duration(schedule['interval'])}"
+    words = describe_cron(schedule["cron"])
     return words and f"{words} ({schedule['timezone']})"
 
 
-def short(duration: str | None) -> str:
+def format_duration(duration: str | None) -> str:
     """Return an ISO 8601 duration as one would type it: `15m`; empty for none."""
-    return "" if duration is None else short_duration(parse_iso_duration(duration))
+    return "" if duration is None else fields.format_duration(parse_iso_duration(duration))
 
 
-def cron_words(cron: str) -> str | None:
+def describe_cron(cron: str) -> str | None:
     """Return what a valid cron expression means; None where that takes more than a few words."""
     fields = ScheduleDefinition.model_construct(query="", cron=cron).cron_fields.lower()
     minute, hour, day, month, weekday = fields.split()

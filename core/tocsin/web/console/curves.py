@@ -18,7 +18,7 @@ BOX = _Size(184, 40)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BoxPosition:
     """Where a box stands: its upper left corner, and which of the columns it is in."""
 
     x: float
@@ -39,7 +39,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class EdgeCurve:
     """A cubic Bezier curve: its begin, its end, and how far to the right it leaves and arrives."""
 
     begin: tuple[float, float]
@@ -63,10 +63,10 @@ class Curve:
         return round(across, 1), round((begin + first) * y + (second + end) * to_y, 1)
 
 
-def curve_between(source: Place, target: Place) -> Curve:
+def curve_between(source: BoxPosition, target: BoxPosition) -> EdgeCurve:
     """Return a curve from the edges of two boxes that look at each other."""
     leaving, arriving = _edges(source, target), _edges(target, source)
-    return Curve(
+    return EdgeCurve(
         (source.edge(leaving), source.middle),
         (target.edge(arriving), target.middle),
         leaving * _BEND,
@@ -74,13 +74,13 @@ def curve_between(source: Place, target: Place) -> Curve:
     )
 
 
-def words_on(source: Place, target: Place) -> tuple[float, float]:
+def words_on(source: BoxPosition, target: BoxPosition) -> tuple[float, float]:
     """Return where a curve's words stand: nearer to the box that is further from the middle."""
     is_outwards = target.column >= source.column
     return curve_between(source, target).at(_WORDS_AT if is_outwards else 1 - _WORDS_AT)
 
 
-def _edges(one: Place, other: Place) -> int:
+def _edges(one: BoxPosition, other: BoxPosition) -> int:
     """Return at which edge of the one box a curve to the other begins: 1 right, -1 left."""
     if one.side == 0:
         return other.side

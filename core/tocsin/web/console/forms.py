@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from tocsin.errors import CallerError
-from tocsin.web.client_authentication import FORM
+from tocsin.web.client_authentication import FORM_MEDIA_TYPE
 from tocsin.web.parsing import read_body
 
 _MOST_FIELDS = 200
@@ -35,8 +35,8 @@ class Form(dict[str, str]):
 
 async def read_fields(request: web.Request) -> Form:
     """Return the form's fields; CallerError (400, 415) where there is none."""
-    if request.content_type != FORM:
-        raise CallerError(415, f"Send the form as {FORM}.")
+    if request.content_type != FORM_MEDIA_TYPE:
+        raise CallerError(415, f"Send the form as {FORM_MEDIA_TYPE}.")
     try:
         text = (await read_body(request)).decode()
         pairs = parse_qsl(

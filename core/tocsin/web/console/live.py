@@ -13,9 +13,9 @@ from aiohttp import web
 from tocsin.clock import Clock
 from tocsin.errors import CallerError
 from tocsin.web.console.visitors import NotSignedIn
-from tocsin.web.problems import fault_of
+from tocsin.web.problems import describe_error
 
-MOST = 64
+MAX_STREAMS = 64
 """So many pages are kept up to date at once on a node; each costs a few reads every two seconds."""
 _EVERY = timedelta(seconds=2)
 _REST = 3  # times as long as the last rendering took
@@ -23,12 +23,12 @@ _TURNS_BETWEEN_SIGNS = 7
 _MOST_TURNS = 300  # ten minutes, after which the browser asks anew
 
 
-def address_of(path: str) -> str:
+def live_path(path: str) -> str:
     """Return where the page of this path is kept up to date."""
     return f"/live{path}"
 
 
-class Streams:
+class LiveStreams:
     """The open streams of a node.
 
     They render one after the other, and between two of them rest for longer than that took: however
@@ -49,7 +49,7 @@ class Streams:
 
         CallerError (503) where too many are open.
         """
-        if self._taken >= MOST:
+        if self._taken >= MAX_STREAMS:
             raise CallerError(503, "Too many pages are open.", headers={"Retry-After": "30"})
         self._taken += 1
         try:
@@ -76,7 +76,7 @@ class Streams:
         except ConnectionError:
             pass  # whoever looked has gone
         except Exception as error:  # noqa: BLE001 - the answer has begun, and can only end
-            fault_of(request, error)  # which logs it; the browser asks anew
+            describe_error(request, error)  # which logs it; the browser asks anew
         return response
 
     async def _follow(

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from tocsin.web.console.curves import BOX, Place, curve_between, words_on
-from tocsin.web.console.rings import Beside, Columns, Node, node_of, sides_of
+from tocsin.web.console.curves import BOX, BoxPosition, curve_between, words_on
+from tocsin.web.console.rings import Adjacency, Columns, NodeKey, parse_node, split_sides
 
 MOST_NODES = 48
 MOST_EDGES = 150
@@ -23,10 +23,10 @@ _TYPES_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class NodeBox:
     """A node that is drawn."""
 
-    place: Place
+    place: BoxPosition
     kind: str
     value: str
 
@@ -37,7 +37,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EdgeLine:
     """All edges from one node to another."""
 
     path: str
@@ -50,15 +50,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class NeighborhoodDrawing:
     """All that is drawn."""
 
     width: float
     height: float
     columns: int
     """How many there are on the side that has more."""
-    boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    boxes: tuple[NodeBox, ...]
+    lines: tuple[EdgeLine, ...]
     nodes_left_out: int
     edges_left_out: int
 
@@ -73,25 +73,27 @@ class Drawing:
         return len(self.lines) <= _MOST_LABELLED
 
 
-def draw(found: Mapping[str, Any], steps: Mapping[Node, int], joined: Beside) -> Drawing:
+def draw_graph_around(
+    found: Mapping[str, Any], steps: Mapping[NodeKey, int], joined: Adjacency
+) -> NeighborhoodDrawing:
     """Return the drawing, of the nearest where there are many."""
-    middle = node_of(found["entity"])
-    nodes = [node_of(it) for it in found["nodes"]]
+    middle = parse_node(found["entity"])
+    nodes = [parse_node(it) for it in found["nodes"]]
     chosen = sorted(nodes, key=lambda it: steps.get(it, len(steps)))[:MOST_NODES]
-    sides = sides_of((it for it in chosen if it != middle), steps, joined)
+    sides = split_sides((it for it in chosen if it != middle), steps, joined)
     rows = max((len(column) for side in sides for column in side), default=1)
     height = max(rows, 3) * _ROW + 2 * _MARGIN
     to_right, to_left = map(_reach, sides)
-    center = Place(to_left, (height - BOX.height) / 2, 0)
+    center = BoxPosition(to_left, (height - BOX.height) / 2, 0)
     places = {middle: center}
     for side, sign in zip(sides, (1, -1), strict=True):
         places |= _placed(side, sign, center)
     lines, left_out = _lines(found["edges"], places)
-    return Drawing(
+    return NeighborhoodDrawing(
         width=to_left + BOX.width + to_right,
         height=height,
         columns=max(map(len, sides)),
-        boxes=tuple(Box(places[it], *it) for it in chosen),
+        boxes=tuple(NodeBox(places[it], *it) for it in chosen),
         lines=lines,
         nodes_left_out=len(nodes) - len(chosen),
         edges_left_out=left_out,
@@ -105,24 +107,24 @@ def _reach(side: Columns) -> float:
     return _MARGIN + (beyond if columns else 0)
 
 
-def _placed(side: Columns, sign: int, center: Place) -> Iterator[tuple[Node, Place]]:
+def _placed(side: Columns, sign: int, center: BoxPosition) -> Iterator[tuple[NodeKey, BoxPosition]]:
     for number, column in enumerate(side):
         out = BOX.width + _BEFORE + number * (BOX.width + _BETWEEN)
         for row, node in enumerate(column):
             up = row - (len(column) - 1) / 2
             bow = _BOW * sqrt(1 - (up / max(len(column) / 2, 1)) ** 2)
             x, y = center.x + sign * (out + bow), center.y + up * _ROW
-            yield node, Place(x, y, sign, number + 1)
+            yield node, BoxPosition(x, y, sign, number + 1)
 
 
 def _lines(
-    edges: Sequence[Mapping[str, Any]], places: Mapping[Node, Place]
-) -> tuple[tuple[Line, ...], int]:
+    edges: Sequence[Mapping[str, Any]], places: Mapping[NodeKey, BoxPosition]
+) -> tuple[tuple[EdgeLine, ...], int]:
     """Return a line for each pair of nodes that edges join, and how many edges have none."""
-    pairs: dict[tuple[Node, Node], list[str]] = {}
+    pairs: dict[tuple[NodeKey, NodeKey], list[str]] = {}
     left_out = 0
     for edge in edges:
-        pair = node_of(edge["source"]), node_of(edge["target"])
+        pair = parse_node(edge["source"]), parse_node(edge["target"])
         is_new = pair not in pairs
         if not _is_drawn(pair, places) or (is_new and len(pairs) == MOST_EDGES):
             left_out += 1
@@ -132,11 +134,13 @@ def _lines(
     return lines, left_out
 
 
-def _line(source: Node, target: Node, types: Sequence[str], places: Mapping[Node, Place]) -> Line:
+def _line(
+    source: NodeKey, target: NodeKey, types: Sequence[str], places: Mapping[NodeKey, BoxPosition]
+) -> EdgeLine:
     ends = places[source], places[target]
     more = f" +{len(types) - _TYPES_SHOWN}" if len(types) > _TYPES_SHOWN else ""
     x, y = words_on(*ends)
-    return Line(
+    return EdgeLine(
         path=curve_between(*ends).path,
         x=x,
         y=y,
@@ -146,5 +150,5 @@ def _line(source: Node, target: Node, types: Sequence[str], places: Mapping[Node
     )
 
 
-def _is_drawn(pair: tuple[Node, Node], places: Mapping[Node, Place]) -> bool:
+def _is_drawn(pair: tuple[NodeKey, NodeKey], places: Mapping[NodeKey, BoxPosition]) -> bool:
     return pair[0] != pair[1] and places.keys() >= set(pair)

@@ -5,7 +5,7 @@ from __future__ import annotations
 _MOST_DIGITS = 9
 
 
-def as_number(text: str) -> int | str:
+def to_number(text: str) -> int | str:
     """Return the number that stands in a field; what is none as it is, to be judged elsewhere."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
     return int(text) if is_number else text

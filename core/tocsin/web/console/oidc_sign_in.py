@@ -5,13 +5,13 @@ from __future__ import annotations
 import structlog
 from aiohttp import web
 
-from tocsin.credentials import Arrival, AuthenticationError, IssuerUnavailable, OidcSignIn
+from tocsin.credentials import AuthenticationError, IssuerUnavailable, OidcSignIn, SignInResult
 from tocsin.errors import CallerError
-from tocsin.web.calls import Services
-from tocsin.web.console.signing_in import SignIn, local_place
-from tocsin.web.problems import Fault
+from tocsin.web.calls import ApiServices
+from tocsin.web.console.signing_in import SignInRoutes, to_local_path
+from tocsin.web.problems import ErrorResponse
 
-LEAD = "/sign-in/oidc"
+OIDC_SIGN_IN = "/sign-in/oidc"
 _MINUTES = 10
 _AWAY = (
     "The OpenID Connect issuer cannot be asked for now; the log of Tocsin says why. Try again, or "
@@ -20,10 +20,10 @@ _AWAY = (
 _log = structlog.get_logger()
 
 
-class OidcDoor:
+class OidcSignInRoutes:
     """The door for those whom the issuer knows."""
 
-    def __init__(self, services: Services, sign_in: SignIn, oidc: OidcSignIn) -> None:
+    def __init__(self, services: ApiServices, sign_in: SignInRoutes, oidc: OidcSignIn) -> None:
         self._services = services
         self._sign_in = sign_in
         self._oidc = oidc
@@ -33,7 +33,7 @@ class OidcDoor:
 
     async def lead(self, request: web.Request) -> web.Response:
         """Send the browser to the issuer, with what it has to bring back."""
-        place = local_place(request.query.get("next", ""))
+        place = to_local_path(request.query.get("next", ""))
         try:
             address, sealed = await self._oidc.begin(place)
         except IssuerUnavailable as error:
@@ -56,14 +56,14 @@ class OidcDoor:
             arrival = await self._finish(request)
         except AuthenticationError as error:
             await self._sign_in.count_failure(request)
-            return self._sign_in.form("", Fault(401, str(error)))
+            return self._sign_in.form("", ErrorResponse(401, str(error)))
         except IssuerUnavailable as error:
             return self._away(error, "")
         except CallerError as error:
-            return self._sign_in.form("", Fault(error.status, error.detail, error.headers))
+            return self._sign_in.form("", ErrorResponse(error.status, error.detail, error.headers))
         return await self._sign_in.begin(request, arrival.session, arrival.place)
 
-    async def _finish(self, request: web.Request) -> Arrival:
+    async def _finish(self, request: web.Request) -> SignInResult:
         address = self._services.addresses.of(request)
         if self._services.throttle.is_failing(address):
             await self._services.throttle.count_failure(address)
@@ -73,7 +73,7 @@ class OidcDoor:
 
     def _away(self, error: IssuerUnavailable, place: str) -> web.Response:
         _log.warning("nobody can sign in at the OpenID Connect issuer", reason=str(error))
-        return self._sign_in.form(place, Fault(503, _AWAY, {"Retry-After": "10"}))
+        return self._sign_in.form(place, ErrorResponse(503, _AWAY, {"Retry-After": "10"}))
 
     def _keep(self, response: web.Response, sealed: str) -> None:
         response.set_cookie(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin.credentials import ConsoleRole
-from tocsin.web.calls import Answering, Serving
+from tocsin.web.calls import AsyncHandler, TransactionHandler
 from tocsin.web.console.forms import Form
-from tocsin.web.console.reading import Reading
+from tocsin.web.console.reading import PageRequest
 
-View = Callable[[Reading], Awaitable[Mapping[str, Any]]]
+View = Callable[[PageRequest], Awaitable[Mapping[str, Any]]]
 """Returns what the page's template is rendered with."""
 
 
@@ -20,7 +20,7 @@ def _nothing(_form: Form) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ConsolePage:
     """One page."""
 
     path: str
@@ -34,11 +34,11 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class ConsoleAction:
     """A form that calls an endpoint of the API, for admins."""
 
     path: str
-    handler: Serving | Answering
+    handler: TransactionHandler | AsyncHandler
     """The endpoint's; its path has names that the action's path has too."""
     page: str
     """The path of the page with the form, which shows what was wrong."""
@@ -52,6 +52,6 @@ class Action:
     """Whether the page shows the answer at once, as `answer`, since nothing else will have it."""
 
 
-def code_of(action: Action) -> str:
+def message_key(action: ConsoleAction) -> str:
     """Return the word by which the next page knows what was done."""
     return action.path.replace("{", "").replace("}", "").strip("/").replace("/", "-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
-def as_utc(text: str) -> str:
+def to_utc(text: str) -> str:
     """Return a moment with its zone, UTC where it has none; what is no moment as it is."""
     try:
         moment = datetime.fromisoformat(text)
@@ -15,6 +15,6 @@ def as_utc(text: str) -> str:
     return in_utc.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
-def as_field(text: str) -> str:
+def to_field(text: str) -> str:
     """Return a moment as a field has it: in UTC, without saying so (HTML, `datetime-local`)."""
-    return as_utc(text).removesuffix("Z")
+    return to_utc(text).removesuffix("Z")

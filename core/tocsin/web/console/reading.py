@@ -11,20 +11,20 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from tocsin.errors import CallerError
-from tocsin.web.calls import Answering, Call, Endpoint, Services, Serving
-from tocsin.web.console.visitors import Visitor
+from tocsin.web.calls import ApiServices, AsyncHandler, Endpoint, RequestContext, TransactionHandler
+from tocsin.web.console.visitors import SignedInUser
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.parsing import invalid, mistakes_of
+from tocsin.web.parsing import invalid_request, list_field_errors
 
 _BY_HANDLER = {endpoint.handler: endpoint for endpoint in ENDPOINTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PageRequest:
     """One request for a page, and what it may ask."""
 
-    services: Services
-    visitor: Visitor
+    services: ApiServices
+    visitor: SignedInUser
     request: web.Request
 
     @property
@@ -38,19 +38,23 @@ class Reading:
         return {name: value for name, value in self.request.query.items() if value}
 
     async def ask(
-        self, handler: Serving | Answering, path: Mapping[str, str] | None = None, /, **query: str
+        self,
+        handler: TransactionHandler | AsyncHandler,
+        path: Mapping[str, str] | None = None,
+        /,
+        **query: str,
     ) -> Any:
         """Return what the endpoint with this handler answers; CallerError (404, 422 and so on).
 
         `path` are the parts of the endpoint's path, those of the page's unless given; `query` its
         query parameters.
         """
-        endpoint = endpoint_of(handler)
+        endpoint = find_endpoint(handler)
         call = self.call(endpoint, self.path if path is None else path, query)
         if iscoroutinefunction(handler):
-            return (await cast("Answering", handler)(call)).content
+            return (await cast("AsyncHandler", handler)(call)).content
         read = self.services.database.lookup if endpoint.is_brief else self.services.database.read
-        return (await read(cast("Serving", handler), call)).content
+        return (await read(cast("TransactionHandler", handler), call)).content
 
     def call(
         self,
@@ -59,15 +63,15 @@ class Reading:
         query: Mapping[str, str],
         *,
         body: BaseModel | None = None,
-    ) -> Call:
+    ) -> RequestContext:
         """Return a call of the endpoint by whoever looks at the page; CallerError (404, 422)."""
         if not all(part.isprintable() for part in path.values()):
             raise CallerError(404, "There is nothing at this path.")
         try:
             parsed = endpoint.query.model_validate(query)
         except ValidationError as error:
-            raise invalid("filters", mistakes_of(error, endpoint.query)) from None
-        return Call(
+            raise invalid_request("filters", list_field_errors(error, endpoint.query)) from None
+        return RequestContext(
             services=self.services,
             principal=self.visitor.principal,
             request=self.request,
@@ -77,6 +81,6 @@ class Reading:
         )
 
 
-def endpoint_of(handler: Serving | Answering) -> Endpoint:
+def find_endpoint(handler: TransactionHandler | AsyncHandler) -> Endpoint:
     """Return the endpoint that has this handler."""
     return _BY_HANDLER[handler]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tocsin.web.console.rings import Node, node_of
+from tocsin.web.console.rings import NodeKey, parse_node
 
 AT_ONCE = 100
 _SHOWN_AT_ONCE = 3
 
 
-class Source(NamedTuple):
+class SourceLink(NamedTuple):
     """What an edge is known from."""
 
     words: str
@@ -19,31 +19,31 @@ class Source(NamedTuple):
     """Its page; None where there is none."""
 
 
-def rows_of(
-    edges: Sequence[Mapping[str, Any]], steps: Mapping[Node, int], skipped: int
+def build_rows(
+    edges: Sequence[Mapping[str, Any]], steps: Mapping[NodeKey, int], skipped: int
 ) -> list[dict[str, Any]]:
     """Return so many edges, the nearest and of these the latest first, each with its sources."""
     latest = sorted(edges, key=lambda edge: edge["last_seen"], reverse=True)
     nearest = sorted(latest, key=lambda edge: _distance(edge, steps))
-    return [with_sources(edge) for edge in nearest[skipped : skipped + AT_ONCE]]
+    return [add_sources(edge) for edge in nearest[skipped : skipped + AT_ONCE]]
 
 
-def with_sources(edge: Mapping[str, Any]) -> dict[str, Any]:
+def add_sources(edge: Mapping[str, Any]) -> dict[str, Any]:
     """Return an edge with what it is known from: what is shown at once, and the rest."""
-    sources = [source_of(each) for each in edge["known_from"]]
+    sources = [parse_source(each) for each in edge["known_from"]]
     return {**edge, "sources": sources[:_SHOWN_AT_ONCE], "more": sources[_SHOWN_AT_ONCE:]}
 
 
-def source_of(known_from: str) -> Source:
+def parse_source(known_from: str) -> SourceLink:
     """Return what one of `known_from` means."""
     kind, _, rest = known_from.partition(":")
     record, _, part = rest.partition("#")
     match kind:
         case "incident":
-            return Source(f"incident {record}", f"/incidents/{record}")
+            return SourceLink(f"incident {record}", f"/incidents/{record}")
         case "session":
-            return Source(_in_session(part), f"/investigations/{record}")
-    return Source(f"{kind} {rest}" if rest else kind, None)
+            return SourceLink(_in_session(part), f"/investigations/{record}")
+    return SourceLink(f"{kind} {rest}" if rest else kind, None)
 
 
 def _in_session(part: str) -> str:
@@ -52,7 +52,7 @@ def _in_session(part: str) -> str:
     return f"step {part} of an investigation" if part else "an investigation"
 
 
-def _distance(edge: Mapping[str, Any], steps: Mapping[Node, int]) -> tuple[int, int]:
-    ends = (steps.get(node_of(edge[end]), len(steps)) for end in ("source", "target"))
+def _distance(edge: Mapping[str, Any], steps: Mapping[NodeKey, int]) -> tuple[int, int]:
+    ends = (steps.get(parse_node(edge[end]), len(steps)) for end in ("source", "target"))
     near, far = sorted(ends)
     return near, far

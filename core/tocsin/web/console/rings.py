@@ -11,30 +11,30 @@ from tocsin.model import NodeKind
 _ROWS = 14  # in a column
 _LEFT = 0.5  # from this rank on a node stands on the left
 
-Node = tuple[str, str]
+NodeKey = tuple[str, str]
 """Kind and value."""
-Columns = list[list[Node]]
+Columns = list[list[NodeKey]]
 """The nodes of one side of a drawing, the innermost column first."""
-Beside = Mapping[Node, Sequence[Node]]
+Adjacency = Mapping[NodeKey, Sequence[NodeKey]]
 """What edges join each node with."""
 
 
-def node_of(shown: Mapping[str, str]) -> Node:
+def parse_node(shown: Mapping[str, str]) -> NodeKey:
     """Return a node out of an answer."""
     return shown["kind"], shown["value"]
 
 
-def beside(edges: Iterable[Mapping[str, Any]]) -> Beside:
+def build_adjacency(edges: Iterable[Mapping[str, Any]]) -> Adjacency:
     """Return what the edges of an answer join each node with."""
-    joined: dict[Node, list[Node]] = {}
+    joined: dict[NodeKey, list[NodeKey]] = {}
     for edge in edges:
-        source, target = node_of(edge["source"]), node_of(edge["target"])
+        source, target = parse_node(edge["source"]), parse_node(edge["target"])
         joined.setdefault(source, []).append(target)
         joined.setdefault(target, []).append(source)
     return joined
 
 
-def distances(middle: Node, joined: Beside) -> dict[Node, int]:
+def measure_distances(middle: NodeKey, joined: Adjacency) -> dict[NodeKey, int]:
     """Return how many steps away each node is that edges lead to.
 
     Sessions are not passed through, as in the graph's own answers.
@@ -49,8 +49,8 @@ def distances(middle: Node, joined: Beside) -> dict[Node, int]:
     return found
 
 
-def sides_of(
-    nodes: Iterable[Node], steps: Mapping[Node, int], joined: Beside
+def split_sides(
+    nodes: Iterable[NodeKey], steps: Mapping[NodeKey, int], joined: Adjacency
 ) -> tuple[Columns, Columns]:
     """Return what stands to the right and to the left; `nodes` are the nearest first.
 
@@ -58,7 +58,7 @@ def sides_of(
     known by, as far as that leaves no side bare.
     """
     right, left = Columns(), Columns()
-    ranks: dict[Node, float] = {}
+    ranks: dict[NodeKey, float] = {}
     for _, ring in groupby(nodes, key=lambda it: steps.get(it, len(steps))):
         inner = dict(ranks)
         ordered = sorted(ring, key=lambda it: (_rank(it, joined, inner), it[0]))
@@ -69,13 +69,13 @@ def sides_of(
     return right, left
 
 
-def _rank(node: Node, joined: Beside, ranks: Mapping[Node, float]) -> float:
+def _rank(node: NodeKey, joined: Adjacency, ranks: Mapping[NodeKey, float]) -> float:
     """Return about where those stand that a node is known by, from 0 (right) to 1 (left)."""
     known_by = [ranks[it] for it in joined.get(node, ()) if it in ranks]
     return sum(known_by) / len(known_by) if known_by else 0
 
 
-def _most(ring: Sequence[Node]) -> int:
+def _most(ring: Sequence[NodeKey]) -> int:
     return (len(ring) + 1) // 2
 
 
@@ -85,7 +85,7 @@ def _half(ranks: Sequence[float]) -> int:
     return min(max(near, least), len(ranks) - least)
 
 
-def _columns(nodes: Sequence[Node]) -> Iterator[list[Node]]:
+def _columns(nodes: Sequence[NodeKey]) -> Iterator[list[NodeKey]]:
     """Yield the nodes in columns that are about as high."""
     count = -(-len(nodes) // _ROWS)
     for number in range(count):

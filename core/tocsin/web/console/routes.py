@@ -14,24 +14,24 @@ from yarl import URL
 
 from tocsin.credentials import CALLBACK
 from tocsin.errors import CallerError
-from tocsin.web.calls import Services
+from tocsin.web.calls import ApiServices
 from tocsin.web.console import rendering
-from tocsin.web.console.acting import Performer
-from tocsin.web.console.live import Streams, address_of
-from tocsin.web.console.oidc_sign_in import LEAD, OidcDoor
-from tocsin.web.console.pages import Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.signing_in import SIGN_IN, SignIn
+from tocsin.web.console.acting import ActionHandler
+from tocsin.web.console.live import LiveStreams, live_path
+from tocsin.web.console.oidc_sign_in import OIDC_SIGN_IN, OidcSignInRoutes
+from tocsin.web.console.pages import ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.signing_in import SIGN_IN, SignInRoutes
 from tocsin.web.console.table import ACTIONS, PAGES, SAID
-from tocsin.web.console.visitors import ONCE, NotSignedIn, Visitor, Visitors
-from tocsin.web.gate import Gate
-from tocsin.web.problems import fault_of
+from tocsin.web.console.visitors import ONCE, ConsoleSessions, NotSignedIn, SignedInUser
+from tocsin.web.gate import AccessControl
+from tocsin.web.problems import describe_error
 
 _SIGNED_OUT = "You are not signed in any more; nothing was changed. Sign in and try again."
 _BY_PATH = {page.path: page for page in PAGES}
 
 
-def add_console(app: web.Application, services: Services, gate: Gate) -> None:
+def add_console(app: web.Application, services: ApiServices, gate: AccessControl) -> None:
     """Add the console's routes to the application."""
     console = _Console(services)
     get, post = app.router.add_get, app.router.add_post
@@ -41,18 +41,18 @@ def add_console(app: web.Application, services: Services, gate: Gate) -> None:
         if page.is_live:
             # an answer to HEAD has no body, which a stream would write all the same
             follow = console.guarded(partial(console.stream, page))
-            get(address_of(page.path), follow, allow_head=False)
+            get(live_path(page.path), follow, allow_head=False)
     for action in ACTIONS:
         render = partial(console.render, _BY_PATH[action.page])
-        performer = Performer(action, services, console.visitors, render)
+        performer = ActionHandler(action, services, console.visitors, render)
         post(action.path, console.guarded(performer.perform))
-    sign_in = SignIn(services, gate, console.visitors)
+    sign_in = SignInRoutes(services, gate, console.visitors)
     get(SIGN_IN, console.guarded(sign_in.show))
     post(SIGN_IN, console.guarded(sign_in.take))
     post("/sign-out", console.guarded(sign_in.leave))
     if services.oidc_sign_in is not None:
-        oidc = OidcDoor(services, sign_in, services.oidc_sign_in)
-        get(LEAD, console.guarded(oidc.lead), allow_head=False)
+        oidc = OidcSignInRoutes(services, sign_in, services.oidc_sign_in)
+        get(OIDC_SIGN_IN, console.guarded(oidc.lead), allow_head=False)
         get(CALLBACK, console.guarded(oidc.arrive), allow_head=False)
     app.middlewares.append(console.lost)
     app.on_shutdown.append(console.streams.close)
@@ -61,10 +61,10 @@ def add_console(app: web.Application, services: Services, gate: Gate) -> None:
 class _Console:
     """What every page goes through."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: ApiServices) -> None:
         self._services = services
-        self.visitors = Visitors(services)
-        self.streams = Streams(services.clock)
+        self.visitors = ConsoleSessions(services)
+        self.streams = LiveStreams(services.clock)
 
     def guarded(self, handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> Handler:
         """Return a handler whose errors are pages, and that leads to the sign-in if need be."""
@@ -97,13 +97,13 @@ class _Console:
 
         return lost
 
-    async def show(self, page: Page, request: web.Request) -> web.Response:
+    async def show(self, page: ConsolePage, request: web.Request) -> web.Response:
         """Answer a page."""
         visitor = await self.visitors.admit(request, page.role)
         return await self.render(page, request, visitor, said=SAID.get(request.query.get("said")))
 
     async def render(
-        self, page: Page, request: web.Request, visitor: Visitor, **told: Any
+        self, page: ConsolePage, request: web.Request, visitor: SignedInUser, **told: Any
     ) -> web.Response:
         """Return a page with what is `told` beside what it shows."""
         once = secrets.token_urlsafe(12)
@@ -113,7 +113,7 @@ class _Console:
             context["live"] = None
         return rendering.respond(page.template, context, status)
 
-    async def stream(self, page: Page, request: web.Request) -> web.StreamResponse:
+    async def stream(self, page: ConsolePage, request: web.Request) -> web.StreamResponse:
         """Answer what changes of a page, as it changes."""
 
         async def render() -> str:
@@ -126,10 +126,10 @@ class _Console:
         return await self.streams.answer(request, render)
 
     async def _context(
-        self, page: Page, request: web.Request, visitor: Visitor, once: str
+        self, page: ConsolePage, request: web.Request, visitor: SignedInUser, once: str
     ) -> Mapping[str, Any]:
-        reading = Reading(services=self._services, visitor=visitor, request=request)
-        live = address_of(str(request.rel_url.update_query({ONCE: once})))
+        reading = PageRequest(services=self._services, visitor=visitor, request=request)
+        live = live_path(str(request.rel_url.update_query({ONCE: once})))
         common = {
             **_TOLD,
             "visitor": visitor,
@@ -140,7 +140,7 @@ class _Console:
         return {**common, **await page.view(reading)}
 
     async def _show_error(self, request: web.Request, error: Exception) -> web.Response:
-        fault = fault_of(request, error)
+        fault = describe_error(request, error)
         context = {
             "visitor": await self._visitor_or_none(request),
             "section": "",
@@ -152,7 +152,7 @@ class _Console:
         response.headers.update(fault.headers)
         return response
 
-    async def _visitor_or_none(self, request: web.Request) -> Visitor | None:
+    async def _visitor_or_none(self, request: web.Request) -> SignedInUser | None:
         try:
             return await self._services.database.lookup(self.visitors.find, request)
         except Exception:  # noqa: BLE001 - there is an error to tell of already

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tocsin.registry.setting_shapes import Shape
+from tocsin.registry.setting_shapes import SettingShape
 from tocsin.web.console.forms import Form
 
 _SECRET = "secret-"  # noqa: S105 - what the names of such fields begin with
@@ -17,7 +17,7 @@ _WAS = "was."
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SettingField:
     """One field: what is asked, and what stands there already."""
 
     name: str
@@ -37,13 +37,13 @@ class Field:
     @property
     def was(self) -> tuple[str, str]:
         """The name and the value of what says how it stood when the form was shown."""
-        is_several = _shape_of(self.key) == Shape.CHOICES
+        is_several = _parse_shape(self.key) == SettingShape.CHOICES
         return _WAS + self.key, "\n".join(self.chosen) if is_several else self.text
 
 
-def fields_of(
+def build_fields(
     channel: Mapping[str, Any], written: Mapping[str, Any], secrets: Sequence[str] = ()
-) -> list[Field]:
+) -> list[SettingField]:
     """Return a field for each setting that may be set over HTTP, filled with what is `written`."""
     return [
         _field(setting, written.get(setting["name"]), setting["name"] in secrets)
@@ -52,9 +52,9 @@ def fields_of(
     ]
 
 
-def _field(setting: Mapping[str, Any], value: Any, is_set: bool) -> Field:
+def _field(setting: Mapping[str, Any], value: Any, is_set: bool) -> SettingField:
     prefix = _SECRET if setting["secret"] else ""
-    return Field(
+    return SettingField(
         name=setting["name"],
         key=f"{prefix}{setting['shape']}.{setting['name']}",
         setting=setting,
@@ -66,12 +66,12 @@ def _field(setting: Mapping[str, Any], value: Any, is_set: bool) -> Field:
 
 def _written(shape: str, value: Any) -> str:
     match value:
-        case list() if shape == Shape.LIST:
+        case list() if shape == SettingShape.LIST:
             return "\n".join(map(str, value))
-        case dict() if shape == Shape.TABLE:
+        case dict() if shape == SettingShape.TABLE:
             # in an order that does not depend on the database: PostgreSQL keeps none
             return "\n".join(f"{name}: {text}" for name, text in sorted(value.items()))
-        case str() if shape != Shape.ANYTHING or _as_json(value) == value:
+        case str() if shape != SettingShape.ANYTHING or _as_json(value) == value:
             return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
@@ -82,7 +82,7 @@ def mistakes_in(wrong: Iterable[Mapping[str, str]], name: str) -> list[Mapping[s
     return [it for it in wrong if it["path"] == place or it["path"].startswith(f"{place}.")]
 
 
-def settings_of(form: Form) -> dict[str, Any]:
+def read_settings(form: Form) -> dict[str, Any]:
     """Return the settings that a form holds; a field in which nothing stands is null.
 
     What stands as it stood is left out: it was not changed here, and may have been elsewhere. Of
@@ -107,7 +107,7 @@ def _stands_as_it_stood(form: Form, key: str) -> bool:
     return _WAS + key in form and form.text(_WAS + key) == now
 
 
-def _shape_of(key: str) -> str:
+def _parse_shape(key: str) -> str:
     return _shape(key.partition(".")[0])
 
 
@@ -116,8 +116,8 @@ def _shape(how: str) -> str:
 
 
 def _read(form: Form, key: str) -> Any:
-    shape = _shape_of(key)
-    if shape == Shape.CHOICES:
+    shape = _parse_shape(key)
+    if shape == SettingShape.CHOICES:
         return [text for text in form.several[key] if text] or None
     text = form.text(key)
     return _READERS[shape](text) if text else None
@@ -152,12 +152,12 @@ def _as_json(text: str) -> Any:
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
-    Shape.TEXT: str,
-    Shape.NUMBER: _as_number,
-    Shape.FLAG: _as_flag,
-    Shape.CHOICE: str,
-    Shape.CHOICES: str,
-    Shape.LIST: _as_lines,
-    Shape.TABLE: _as_table,
-    Shape.ANYTHING: _as_json,
+    SettingShape.TEXT: str,
+    SettingShape.NUMBER: _as_number,
+    SettingShape.FLAG: _as_flag,
+    SettingShape.CHOICE: str,
+    SettingShape.CHOICES: str,
+    SettingShape.LIST: _as_lines,
+    SettingShape.TABLE: _as_table,
+    SettingShape.ANYTHING: _as_json,
 }

@@ -15,24 +15,26 @@ from tocsin.credentials import (
     Principal,
     begin_session,
     end_session,
-    expiry_of,
+    read_expiry,
 )
-from tocsin.web.addresses import limited_as
-from tocsin.web.auditing import entry_of
-from tocsin.web.calls import Services
+from tocsin.web.addresses import address_key
+from tocsin.web.auditing import build_audit_entry
+from tocsin.web.calls import ApiServices
 from tocsin.web.console import rendering
 from tocsin.web.console.forms import Form, read_fields
-from tocsin.web.console.visitors import Visitors, require_own_site
-from tocsin.web.gate import Gate
-from tocsin.web.problems import Fault
+from tocsin.web.console.visitors import ConsoleSessions, require_own_site
+from tocsin.web.gate import AccessControl
+from tocsin.web.problems import ErrorResponse
 
 SIGN_IN = "/sign-in"
 
 
-class SignIn:
+class SignInRoutes:
     """The door of the console."""
 
-    def __init__(self, services: Services, gate: Gate, visitors: Visitors) -> None:
+    def __init__(
+        self, services: ApiServices, gate: AccessControl, visitors: ConsoleSessions
+    ) -> None:
         self._services = services
         self._gate = gate
         self._visitors = visitors
@@ -49,7 +51,7 @@ class SignIn:
             session = await self._session_of(request, form.text("token"))
         except AuthenticationError as error:
             await self.count_failure(request)
-            return self.form(form.get("next", ""), Fault(401, str(error)))
+            return self.form(form.get("next", ""), ErrorResponse(401, str(error)))
         return await self.begin(request, session, form.get("next", ""))
 
     async def begin(
@@ -58,14 +60,14 @@ class SignIn:
         """Begin the session, and lead to the page that was asked for."""
         now = self._services.clock.now()
         secret, expires_at = await self._services.database.write(self._begin, session, now, request)
-        response = web.Response(status=303, headers={"Location": local_place(place)})
+        response = web.Response(status=303, headers={"Location": to_local_path(place)})
         self._visitors.remember(response, secret, expires_at)
         return response
 
     async def count_failure(self, request: web.Request) -> None:
         """Count that somebody was not let in, also in the audit log; CallerError (429)."""
         address = self._services.addresses.of(request)
-        self._services.refusals.count(limited_as(address), "credential refused")
+        self._services.refusals.count(address_key(address), "credential refused")
         await self._services.throttle.count_failure(address)
 
     async def leave(self, request: web.Request) -> web.Response:
@@ -82,13 +84,13 @@ class SignIn:
         principal = await self._gate.authenticate(request, credential, _itself)
         if not principal.is_admin:
             raise AuthenticationError("This token is not an admin's.")
-        expires_at = expiry_of(token)
+        expires_at = read_expiry(token)
         return ConsoleSession(principal.id, principal.name, ConsoleRole.ADMIN, expires_at)
 
     def _begin(
         self, connection: Connection, session: ConsoleSession, now: datetime, request: web.Request
     ) -> tuple[str, datetime]:
-        entry = entry_of(
+        entry = build_audit_entry(
             self._services,
             request,
             now,
@@ -103,11 +105,11 @@ class SignIn:
             end_session(connection, before.secret)
         return begin_session(connection, session, now)
 
-    def form(self, place: str, fault: Fault | None = None) -> web.Response:
+    def form(self, place: str, fault: ErrorResponse | None = None) -> web.Response:
         """Return the page to sign in on, which then leads to `place`."""
         context = {
             "visitor": None,
-            "next": local_place(place),
+            "next": to_local_path(place),
             "fault": fault,
             "has_oidc": self._services.oidc_sign_in is not None,
         }
@@ -116,7 +118,7 @@ class SignIn:
         return response
 
 
-def local_place(place: str) -> str:
+def to_local_path(place: str) -> str:
     """Return a path of this console, the first page's for any other address."""
     is_ours = place.startswith("/") and not place.startswith(("//", "/\\"))
     return place if is_ours and place.isascii() and place.isprintable() else "/"

@@ -13,7 +13,7 @@ _LEAST = 3  # what is narrower cannot be seen
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CoverageSegment:
     """A part of a strip."""
 
     kind: str
@@ -24,42 +24,46 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class CoverageBar:
     """What was read of one stream."""
 
     provider: str
     stream: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[CoverageSegment, ...]
     is_whole: bool
     """Whether nothing is missing."""
 
 
-def strips_of(proof: Mapping[str, Any], providers: Iterable[Mapping[str, Any]]) -> list[Strip]:
+def build_coverage_bars(
+    proof: Mapping[str, Any], providers: Iterable[Mapping[str, Any]]
+) -> list[CoverageBar]:
     """Return a strip for each stream that is read by time; what has no times has none."""
     return [
         strip
         for provider in providers
         for stream in provider["streams"]
-        if (strip := _strip(proof, provider["name"], stream)) is not None
+        if (strip := _build_bar(proof, provider["name"], stream)) is not None
     ]
 
 
-def _strip(proof: Mapping[str, Any], provider: str, stream: Mapping[str, Any]) -> Strip | None:
+def _build_bar(
+    proof: Mapping[str, Any], provider: str, stream: Mapping[str, Any]
+) -> CoverageBar | None:
     if stream["covered_until"] is None:
         return None
-    period = _Period(_moment(proof["since"]), _moment(proof["until"]))
+    period = _BarScale(_moment(proof["since"]), _moment(proof["until"]))
     name = stream["name"]
     faults = [
-        *period.pieces("hole", _of(proof["holes"], provider, name)),
-        *period.pieces("lost", _of(proof["lost"], provider, name)),
+        *period.pieces("hole", _select_stream(proof["holes"], provider, name)),
+        *period.pieces("lost", _select_stream(proof["lost"], provider, name)),
     ]
-    begins = [_moment(it["from"]) for it in _of(proof["coverage"], provider, name)]
+    begins = [_moment(it["from"]) for it in _select_stream(proof["coverage"], provider, name)]
     until = _moment(stream["covered_until"])
     read = period.piece("read", min(begins, default=until), until, "")
-    return Strip(provider, name, (read, *faults), not faults)
+    return CoverageBar(provider, name, (read, *faults), not faults)
 
 
-def _of(
+def _select_stream(
     parts: Iterable[Mapping[str, Any]], provider: str, stream: str
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the parts of one stream that are told by time."""
@@ -69,18 +73,20 @@ def _of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Period:
+class _BarScale:
     since: datetime
     until: datetime
 
-    def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
+    def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[CoverageSegment]:
         for part in parts:
             words = f"{kind}: {part['from']} to {part['to']}. {part.get('reason', '')}"
             yield self.piece(kind, _moment(part["from"]), _moment(part["to"]), words.strip())
 
-    def piece(self, kind: str, begin: datetime, end: datetime, words: str) -> Piece:
+    def piece(self, kind: str, begin: datetime, end: datetime, words: str) -> CoverageSegment:
         first, last = self._place(begin), self._place(end)
-        return Piece(kind, first, max(last - first, 0 if kind == "read" else _LEAST), words)
+        return CoverageSegment(
+            kind, first, max(last - first, 0 if kind == "read" else _LEAST), words
+        )
 
     def _place(self, moment: datetime) -> float:
         part = (moment - self.since) / (self.until - self.since)

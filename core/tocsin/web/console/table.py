@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.web.console.pages import Action, Page, code_of
+from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
 from tocsin.web.console.views import (
     api_clients,
     api_keys,
@@ -37,7 +37,7 @@ _ROOMS = (
     audit,
 )
 
-PAGES: tuple[Page, ...] = tuple(page for room in _ROOMS for page in room.PAGES)
-ACTIONS: tuple[Action, ...] = tuple(action for room in _ROOMS for action in room.ACTIONS)
-SAID: dict[str | None, str] = {code_of(action): action.said for action in ACTIONS}
+PAGES: tuple[ConsolePage, ...] = tuple(page for room in _ROOMS for page in room.PAGES)
+ACTIONS: tuple[ConsoleAction, ...] = tuple(action for room in _ROOMS for action in room.ACTIONS)
+SAID: dict[str | None, str] = {message_key(action): action.said for action in ACTIONS}
 """What the next page tells of an action, by the word in its address."""

@@ -20,7 +20,7 @@ from tocsin.credentials import (
     is_form_token,
 )
 from tocsin.errors import CallerError, TocsinError
-from tocsin.web.calls import Services
+from tocsin.web.calls import ApiServices
 
 FORM_TOKEN = "form_token"  # noqa: S105 - its name
 """The field by which a form proves that it is one of our pages'."""
@@ -39,7 +39,7 @@ class NotSignedIn(TocsinError):  # noqa: N818 - a state, to which the answer is 
 
 
 @dataclass(frozen=True)
-class Visitor:
+class SignedInUser:
     """A person with a session, for the time of one request."""
 
     session: ConsoleSession
@@ -62,16 +62,16 @@ class Visitor:
         return form_token(self.secret)
 
 
-class Visitors:
+class ConsoleSessions:
     """Lets people in by their cookies."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: ApiServices) -> None:
         self._services = services
         self._is_secure = services.public_url.startswith("https://")
         # RFC 6265bis section 4.1.3.2: no other host and no page without TLS can set such a cookie
         self._cookie = "__Host-tocsin" if self._is_secure else "tocsin"
 
-    async def admit(self, request: web.Request, role: ConsoleRole) -> Visitor:
+    async def admit(self, request: web.Request, role: ConsoleRole) -> SignedInUser:
         """Return who is signed in; raises NotSignedIn, and CallerError (403) without the role."""
         visitor = await self._services.database.lookup(self.find, request)
         if visitor is None:
@@ -80,13 +80,13 @@ class Visitors:
             raise CallerError(403, f"This takes the role {role}; you are signed in as a viewer.")
         return visitor
 
-    def find(self, connection: Connection, request: web.Request) -> Visitor | None:
+    def find(self, connection: Connection, request: web.Request) -> SignedInUser | None:
         """Return who is signed in, None where nobody is."""
         secret = request.cookies.get(self._cookie, "")
         if not 0 < len(secret) <= _LONGEST_SECRET or not secret.isascii():
             return None
         session = find_session(connection, secret, self._services.clock.now())
-        return None if session is None else Visitor(session, secret)
+        return None if session is None else SignedInUser(session, secret)
 
     def confirm(self, connection: Connection, request: web.Request) -> None:
         """Return where an admin is still signed in; CallerError (401) elsewhere."""
@@ -95,7 +95,7 @@ class Visitors:
             raise CallerError(401, "Your session has ended meanwhile; nothing was changed.")
 
     def require_own_form(
-        self, request: web.Request, visitor: Visitor, form: Mapping[str, str]
+        self, request: web.Request, visitor: SignedInUser, form: Mapping[str, str]
     ) -> None:
         """Return where the form is one of our pages'; CallerError (403) elsewhere."""
         require_own_site(request)
@@ -115,7 +115,7 @@ class Visitors:
             samesite="Lax",  # a link in a message opens a page for whoever is signed in
         )
 
-    async def leave(self, response: web.StreamResponse, visitor: Visitor) -> None:
+    async def leave(self, response: web.StreamResponse, visitor: SignedInUser) -> None:
         """End the session, and have the browser forget it."""
         await self._services.database.write(end_session, visitor.secret)
         response.del_cookie(

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
-from tocsin.web.calls import Endpoint, Role
+from tocsin.web.calls import AccessRole, Endpoint
 
 Condition = Callable[[Endpoint], bool]
 
 
 def is_admins(endpoint: Endpoint) -> bool:
     """Return whether it is for admins."""
-    return endpoint.access is Role.ADMIN
+    return endpoint.access is AccessRole.ADMIN
 
 
 def is_scoped(endpoint: Endpoint) -> bool:
     """Return whether it asks for a scope."""
-    return not isinstance(endpoint.access, Role)
+    return not isinstance(endpoint.access, AccessRole)
 
 
 def is_pushed_to(endpoint: Endpoint) -> bool:
     """Return whether a provider judges who may call it."""
-    return endpoint.access is Role.SENDER
+    return endpoint.access is AccessRole.SENDER
 
 
 def is_guarded(endpoint: Endpoint) -> bool:
@@ -32,7 +32,7 @@ def is_guarded(endpoint: Endpoint) -> bool:
 
 def is_oauth(endpoint: Endpoint) -> bool:
     """Return whether it speaks OAuth 2.0."""
-    return endpoint.access is Role.CLIENT
+    return endpoint.access is AccessRole.CLIENT
 
 
 def is_ours(endpoint: Endpoint) -> bool:
@@ -82,7 +82,10 @@ def conflicts(endpoint: Endpoint) -> bool:
 
 def reads_store(endpoint: Endpoint) -> bool:
     """Return whether it needs the database, and answers errors as problem documents."""
-    needs = endpoint.access is not Role.PUBLIC or HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
+    needs = (
+        endpoint.access is not AccessRole.PUBLIC
+        or HTTPStatus.SERVICE_UNAVAILABLE in endpoint.errors
+    )
     return needs and is_ours(endpoint)
 
 

@@ -11,7 +11,7 @@ from tocsin.web.openapi.headers import HEADERS, PARAMETERS
 from tocsin.web.openapi.operations import describe
 from tocsin.web.openapi.schemas import component_schemas
 from tocsin.web.openapi.security import security_schemes
-from tocsin.web.openapi.tags import OAUTH, TAGS, tag_of
+from tocsin.web.openapi.tags import OAUTH, TAGS, find_tag
 from tocsin.web.openapi.webhooks import webhooks
 
 _DESCRIPTION = """\
@@ -66,6 +66,6 @@ def _paths(endpoints: Sequence[Endpoint], public_url: str, issuer_url: str) -> d
     for endpoint in endpoints:
         path = paths.setdefault(endpoint.path, {})
         path[endpoint.method.lower()] = describe(endpoint)
-        if tag_of(endpoint) is OAUTH and issuer_url != public_url:
+        if find_tag(endpoint) is OAUTH and issuer_url != public_url:
             path["servers"] = [{"url": issuer_url}]
     return paths

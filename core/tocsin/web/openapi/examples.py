@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from tocsin.accounting import OUTCOMES
+from tocsin.accounting import EVENT_OUTCOMES
 from tocsin.events import payloads
 from tocsin.model import Json
-from tocsin.web.openapi.schemas import OpenApi
+from tocsin.web.openapi.schemas import OpenApiDocument
 from tocsin.web.routes import (
     accounting,
     api_clients,
@@ -319,7 +319,7 @@ _edge: dict[str, Json] = {
     "known_from": ["incident:4711"],
 }
 _part: dict[str, Json] = {"nodes": [_address, _node], "edges": [_edge], "complete": True}
-_no_outcomes: dict[str, Json] = dict.fromkeys(OUTCOMES, 0)
+_no_outcomes: dict[str, Json] = dict.fromkeys(EVENT_OUTCOMES, 0)
 _methods: list[Json] = ["client_secret_basic", "client_secret_post"]
 _recurring: dict[str, Json] = {
     "name": "nightly-hunt",
@@ -629,7 +629,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "total_relation": "eq",
         "next_cursor": None,
     },
-    graph.GraphNeighbourhood: {"entity": _address, **_part},
+    graph.GraphNeighborhood: {"entity": _address, **_part},
     graph.GraphPath: _part,
     graph.StixBundle: {
         "type": "bundle",
@@ -643,7 +643,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
             }
         ],
     },
-    graph.GraphStats: {
+    graph.GraphStatistics: {
         "nodes": [{"name": "incident", "count": 48_213, "relation": "eq"}],
         "edges": [{"name": "involves", "count": 1_000, "relation": "gte"}],
     },
@@ -794,21 +794,21 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "not_arrived_total": 1,
         "unaccounted": [],
     },
-    push.Pushed: {
+    push.PushBody: {
         "external_id": "case-17",
         "title": "Many failed sign-ins, then one that succeeded",
         "severity": "High",
         "occurred_at": _CREATED,
         "entities": [{"kind": "ip", "value": "203.0.113.7"}],
     },
-    push.Taken: {"provider": PROVIDER, "received": 1, "new": 1, "changed": 0, "rejected": 0},
+    push.PushResult: {"provider": PROVIDER, "received": 1, "new": 1, "changed": 0, "rejected": 0},
     oauth.TokenRequest: {
         "grant_type": oauth.GRANT,
         "client_id": CLIENT_ID,
         "client_secret": _SECRET,
         "scope": "incidents:read",
     },
-    oauth.TokenAnswer: {
+    oauth.TokenResponse: {
         "access_token": _TOKEN,
         "expires_in": 1800,
         "token_type": "Bearer",
@@ -831,8 +831,8 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "iss": _URL,
         "jti": _ULID,
     },
-    oauth.Revoked: {},
-    oauth.KeySet: {
+    oauth.RevokedToken: {},
+    oauth.PublicKeySet: {
         "keys": [
             {
                 "kty": "EC",
@@ -845,7 +845,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
             }
         ]
     },
-    oauth.Metadata: {
+    oauth.AuthorizationServerMetadata: {
         "issuer": _URL,
         "token_endpoint": _URL + oauth.TOKEN_PATH,
         "jwks_uri": _URL + oauth.JWKS_PATH,
@@ -859,7 +859,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "revocation_endpoint_auth_methods_supported": _methods,
         "service_documentation": f"{_URL}/docs",
     },
-    incidents.Incident: _incident,
+    incidents.IncidentItem: _incident,
     incidents.IncidentList: {
         "incidents": [_incident],
         "total": 1,
@@ -867,14 +867,18 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "next_cursor": None,
         "resume_cursor": "YTU2",
     },
-    service.Health: {"status": "ok"},
+    service.Liveness: {"status": "ok"},
     service.Readiness: {
         "status": "ready",
         "database": True,
         "roles": dict.fromkeys(["api", "sync", "investigate", "schedule", "deliver"], True),
         "differing": [],
     },
-    OpenApi: {"openapi": "3.1.0", "info": {"title": "Tocsin", "version": "0.1.0"}, "paths": {}},
+    OpenApiDocument: {
+        "openapi": "3.1.0",
+        "info": {"title": "Tocsin", "version": "0.1.0"},
+        "paths": {},
+    },
     payloads.IncidentAlertEvent: _event(
         "incident-alert",
         {

@@ -5,16 +5,16 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from tocsin.web.calls import Endpoint, Role
+from tocsin.web.calls import AccessRole, Endpoint
 from tocsin.web.headers import REQUEST_ID
-from tocsin.web.idempotency import HEADER, REPLAYED
+from tocsin.web.idempotency import IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED
 
 _TEXT = {"type": "string"}
 _TAG = '"9c0e9a8f4b1d4f0c8a5b7e6d3c2f1a00"'
 
 PARAMETERS: dict[str, Any] = {
     "IdempotencyKey": {
-        "name": HEADER,
+        "name": IDEMPOTENCY_KEY,
         "in": "header",
         "description": "Makes it safe to send the request again: for 24 hours, one with the same "
         "key and body takes effect once.",
@@ -62,7 +62,7 @@ HEADERS: dict[str, Any] = {
     "Retry-After": _header("In how many seconds to try again.", 5, type="integer", minimum=1),
     "WWW-Authenticate": _header("How to authenticate here.", 'Bearer realm="tocsin"')
     | {"required": True},
-    REPLAYED: _header(
+    IDEMPOTENCY_REPLAYED: _header(
         "Says that this is the answer to an earlier request with the same key.",
         "true",
         const="true",
@@ -89,7 +89,7 @@ def response_headers(endpoint: Endpoint, status: int, *, refused: bool) -> dict[
         names += _of_success(endpoint, status)
     if status == HTTPStatus.UNAUTHORIZED:
         names.append("WWW-Authenticate")
-    if endpoint.access is not Role.PUBLIC and status not in _UNCOUNTED:
+    if endpoint.access is not AccessRole.PUBLIC and status not in _UNCOUNTED:
         names += ["RateLimit-Policy", "RateLimit"]
     if refused and status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
         names.append("Retry-After")
@@ -103,5 +103,5 @@ def _of_success(endpoint: Endpoint, status: int) -> list[str]:
     if "cursor" in endpoint.query.model_fields and status == endpoint.status:
         names.append("Link")
     if endpoint.idempotent and not endpoint.shows_secret:
-        names.append(REPLAYED)
+        names.append(IDEMPOTENCY_REPLAYED)
     return names

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tocsin.web.calls import Endpoint, Role
-from tocsin.web.client_authentication import FORM
+from tocsin.web.calls import AccessRole, Endpoint
+from tocsin.web.client_authentication import FORM_MEDIA_TYPE
 from tocsin.web.openapi.examples import (
     BACKFILL_ID,
     DELIVERY_ID,
@@ -22,10 +22,10 @@ from tocsin.web.openapi.examples import (
     SESSION_ID,
 )
 from tocsin.web.openapi.headers import request_headers, response_headers
-from tocsin.web.openapi.refusals import Refusal, refusals_of
+from tocsin.web.openapi.refusals import Refusal, list_refusals
 from tocsin.web.openapi.schemas import query_schema, reference
-from tocsin.web.openapi.security import security_of
-from tocsin.web.openapi.tags import tag_of
+from tocsin.web.openapi.security import security_requirements
+from tocsin.web.openapi.tags import find_tag
 
 JSON = "application/json"
 
@@ -102,10 +102,10 @@ def describe(endpoint: Endpoint) -> dict[str, Any]:
     """Return the endpoint as an OpenAPI operation."""
     operation = {
         "operationId": endpoint.handler.__name__,
-        "tags": [tag_of(endpoint).name],
+        "tags": [find_tag(endpoint).name],
         "summary": endpoint.summary,
         "description": getdoc(endpoint.handler),
-        "security": security_of(endpoint.access),
+        "security": security_requirements(endpoint.access),
         "parameters": [
             *_path_parameters(endpoint),
             *_query_parameters(endpoint),
@@ -136,7 +136,7 @@ def _query_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
 def _request_body(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.body is None:
         return {}
-    content_type = FORM if endpoint.access is Role.CLIENT else JSON
+    content_type = FORM_MEDIA_TYPE if endpoint.access is AccessRole.CLIENT else JSON
     content = {content_type: _content(endpoint.body)}
     return {"requestBody": {"required": endpoint.body_required, "content": content}}
 
@@ -153,7 +153,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     }
     if endpoint.method == "GET":
         responses[304] = _response(endpoint, 304, {})
-    for refusal in refusals_of(endpoint):
+    for refusal in list_refusals(endpoint):
         if refusal.status not in responses:
             responses[refusal.status] = _response(endpoint, refusal.status, {}, refused=True)
         _add_example(responses[refusal.status], refusal, endpoint)

@@ -44,12 +44,12 @@ from tocsin.web.openapi.examples import (
     SCHEDULE_ID,
     SESSION_ID,
 )
-from tocsin.web.problems import CONTENT_TYPE, Kind, OAuthProblem, Problem
+from tocsin.web.problems import CONTENT_TYPE, OAuthErrorDocument, ProblemDocument, ProblemType
 from tocsin.web.routes.destinations import NewDestination
 from tocsin.web.routes.oauth import REVOCATION_PATH, TOKEN_PATH
 from tocsin.web.routes.push import TOO_LARGE
 from tocsin.web.routes.schedules import NewSchedule
-from tocsin.web.senders import REFUSED
+from tocsin.web.senders import PUSH_REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ class Refusal:
     """One way to refuse, as a problem document."""
 
     content_type: ClassVar[str] = CONTENT_TYPE
-    model: ClassVar[type[BaseModel]] = Problem
+    model: ClassVar[type[BaseModel]] = ProblemDocument
 
     name: str
     status: int
     detail: str
     applies: Condition
-    kind: Kind | None = None
+    kind: ProblemType | None = None
     members: Mapping[str, Json] = field(default_factory=dict)
 
     def example(self, endpoint: Endpoint) -> dict[str, Json]:
@@ -106,7 +106,7 @@ class OAuthRefusal(Refusal):
     __slots__ = ()
 
     content_type = "application/json"
-    model = OAuthProblem
+    model = OAuthErrorDocument
 
     def example(self, endpoint: Endpoint) -> dict[str, Json]:  # noqa: ARG002 - one is as another
         """Return what the endpoint answers then."""
@@ -122,7 +122,7 @@ _IDS = {
 }
 
 
-def refusals_of(endpoint: Endpoint) -> Iterator[Refusal]:
+def list_refusals(endpoint: Endpoint) -> Iterator[Refusal]:
     """Yield every way in which the endpoint may refuse."""
     return (refusal for refusal in _REFUSALS if refusal.applies(endpoint))
 
@@ -144,7 +144,7 @@ _REFUSALS = (
         "There is no scope 'incidents:write'; valid are graph:read, incidents:read, "
         "investigations:read, investigations:write, search:read.",
         grants,
-        Kind.INVALID_SCOPE,
+        ProblemType.INVALID_SCOPE,
     ),
     Refusal(
         "idempotency-key",
@@ -165,14 +165,14 @@ _REFUSALS = (
     ),
     Refusal("wrong", 401, "The API key is not valid.", is_scoped),
     Refusal("wrong", 401, "The bearer token is not valid.", is_admins),
-    Refusal("wrong", 401, REFUSED, is_pushed_to),
+    Refusal("wrong", 401, PUSH_REFUSED, is_pushed_to),
     OAuthRefusal("invalid_client", 401, "The client id or secret is not valid.", is_oauth),
     Refusal(
         "missing-scope",
         403,
         "API key does not have the required scope: {scope}",
         is_scoped,
-        Kind.MISSING_SCOPE,
+        ProblemType.MISSING_SCOPE,
         {"required_scope": "{scope}"},
     ),
     Refusal("no-admin", 403, "This endpoint is for callers with the admin role.", is_admins),
@@ -201,42 +201,42 @@ _REFUSALS = (
         409,
         "The API key is disabled; only an active one can be rotated.",
         lambda endpoint: names("key_id")(endpoint) and conflicts(endpoint),
-        Kind.NOT_ACTIVE,
+        ProblemType.NOT_ACTIVE,
     ),
     Refusal(
         "not-active",
         409,
         "The API client is disabled for good; create a new one.",
         lambda endpoint: names("client_id")(endpoint) and conflicts(endpoint),
-        Kind.NOT_ACTIVE,
+        ProblemType.NOT_ACTIVE,
     ),
     Refusal(
         "name-taken",
         409,
         "There is a destination 'soar' already.",
         lambda endpoint: endpoint.body is NewDestination,
-        Kind.NAME_TAKEN,
+        ProblemType.NAME_TAKEN,
     ),
     Refusal(
         "name-taken",
         409,
         "There is a schedule 'nightly-hunt' already.",
         lambda endpoint: endpoint.body is NewSchedule,
-        Kind.NAME_TAKEN,
+        ProblemType.NAME_TAKEN,
     ),
     Refusal(
         "managed-by-file",
         409,
         "plugins.toml says what this destination is; change it there and apply it.",
         lambda endpoint: names("name")(endpoint) and conflicts(endpoint),
-        Kind.MANAGED_BY_FILE,
+        ProblemType.MANAGED_BY_FILE,
     ),
     Refusal(
         "managed-by-file",
         409,
         "plugins.toml says what this schedule is; change it there and apply it.",
         changes_schedule,
-        Kind.MANAGED_BY_FILE,
+        ProblemType.MANAGED_BY_FILE,
     ),
     Refusal(
         "deleted",
@@ -282,7 +282,7 @@ _REFUSALS = (
         409,
         "The first request with this Idempotency-Key is still under way; try again.",
         is_idempotent,
-        Kind.IDEMPOTENCY_KEY_IN_FLIGHT,
+        ProblemType.IDEMPOTENCY_KEY_IN_FLIGHT,
     ),
     Refusal(
         "secret-shown",
@@ -290,7 +290,7 @@ _REFUSALS = (
         "This request has taken effect before, for {record}; its answer held a secret, which is "
         "shown once.",
         shows_secret,
-        Kind.SECRET_SHOWN,
+        ProblemType.SECRET_SHOWN,
         {"record": "{record}"},
     ),
     Refusal("slow-body", 408, "The body did not come within 30 seconds.", takes_json),
@@ -304,7 +304,7 @@ _REFUSALS = (
         422,
         "1 mistake in the query parameters.",
         is_ours,
-        Kind.INVALID_REQUEST,
+        ProblemType.INVALID_REQUEST,
         {"errors": [{"path": "verbose", "detail": "unknown key; remove it"}]},
     ),
     Refusal(
@@ -324,21 +324,21 @@ _REFUSALS = (
         422,
         "This Idempotency-Key came with another request before; take a new one.",
         is_idempotent,
-        Kind.IDEMPOTENCY_KEY_REUSED,
+        ProblemType.IDEMPOTENCY_KEY_REUSED,
     ),
     Refusal(
         "too-many-requests",
         429,
         "Too many requests; try again in 5 s.",
         is_guarded,
-        Kind.TOO_MANY_REQUESTS,
+        ProblemType.TOO_MANY_REQUESTS,
     ),
     Refusal(
         "too-many-requests",
         429,
         "Too many failed authentications from this address; try again in 5 s.",
         is_pushed_to,
-        Kind.TOO_MANY_REQUESTS,
+        ProblemType.TOO_MANY_REQUESTS,
     ),
     OAuthRefusal("temporarily_unavailable", 429, "Too many requests; try again in 5 s.", is_oauth),
     Refusal("fault", 500, _FAULT, is_ours),

@@ -9,15 +9,15 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
 from tocsin.events.payloads import ENVELOPES
-from tocsin.web.calls import Endpoint, Role
-from tocsin.web.problems import OAuthProblem, Problem
+from tocsin.web.calls import AccessRole, Endpoint
+from tocsin.web.problems import OAuthErrorDocument, ProblemDocument
 
 _TEMPLATE = "#/components/schemas/{model}"
 
 Model = type[BaseModel]
 
 
-class OpenApi(BaseModel):
+class OpenApiDocument(BaseModel):
     """An OpenAPI 3.1 document."""
 
     model_config = ConfigDict(extra="allow")
@@ -52,7 +52,7 @@ def component_schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     schemas: dict[str, Any] = document["$defs"]
     for endpoint in endpoints:
         schemas.pop(endpoint.query.__name__, None)
-    forms = {e.body.__name__ for e in endpoints if e.body and e.access is Role.CLIENT}
+    forms = {e.body.__name__ for e in endpoints if e.body and e.access is AccessRole.CLIENT}
     bodies = {e.body.__name__ for e in endpoints if e.body} - forms
     shaped = {}
     for name, schema in sorted(schemas.items()):
@@ -64,7 +64,7 @@ def component_schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _models(endpoints: Sequence[Endpoint]) -> Iterator[tuple[Model, JsonSchemaMode]]:
-    always: list[Model] = [Problem, OAuthProblem, *ENVELOPES.values()]
+    always: list[Model] = [ProblemDocument, OAuthErrorDocument, *ENVELOPES.values()]
     for answered in always:
         yield answered, "serialization"
     for endpoint in endpoints:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin.credentials import Scope
-from tocsin.web.calls import Access, Role
-from tocsin.web.gate import API_KEY
+from tocsin.web.calls import Access, AccessRole
+from tocsin.web.gate import API_KEY_HEADER
 from tocsin.web.routes.oauth import TOKEN_PATH
 
 SCOPES = {
@@ -26,7 +26,7 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
         "apiKey": {
             "type": "apiKey",
             "in": "header",
-            "name": API_KEY,
+            "name": API_KEY_HEADER,
             "description": "An API key. It has scopes as an API client has.",
         },
         "oauth2": {
@@ -67,16 +67,16 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
     }
 
 
-def security_of(access: Access) -> list[dict[str, list[str]]]:
+def security_requirements(access: Access) -> list[dict[str, list[str]]]:
     """Return which of them an endpoint takes; nothing where anybody may call."""
     match access:
-        case Role.PUBLIC:
+        case AccessRole.PUBLIC:
             return []
-        case Role.ADMIN:
+        case AccessRole.ADMIN:
             return [{"adminToken": []}]
-        case Role.CLIENT:
+        case AccessRole.CLIENT:
             return [{"clientSecret": []}, {}]
-        case Role.SENDER:
+        case AccessRole.SENDER:
             return [{"pushToken": []}, {"pushPassword": []}, {"pushSignature": []}]
         case scope:
             return [{"apiKey": [scope.value]}, {"oauth2": [scope.value]}]

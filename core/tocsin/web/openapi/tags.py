@@ -8,7 +8,7 @@ from tocsin.web.calls import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
+class EndpointTag:
     """A group of endpoints, told by how their paths begin."""
 
     name: str
@@ -16,72 +16,74 @@ class Tag:
     prefixes: tuple[str, ...]
 
 
-OAUTH = Tag(
+OAUTH = EndpointTag(
     "OAuth 2.0",
     "Access tokens for API clients, by the client-credentials grant (RFC 6749 section 4.4).",
     ("/oauth/", "/.well-known/"),
 )
 TAGS = (
-    Tag(
+    EndpointTag(
         "Incidents",
         "What was synced from the SIEMs, normalised. Poll with `changed_after` to miss nothing.",
         ("/api/v1/incidents",),
     ),
-    Tag(
+    EndpointTag(
         "Investigations",
         "Finding out what is behind incidents and entities: start, poll, read, go on.",
         ("/api/v1/investigations", "/api/v1/sessions"),
     ),
-    Tag(
+    EndpointTag(
         "Schedules",
         "What is investigated again and again, administered by admins.",
         ("/api/admin/schedules",),
     ),
-    Tag(
+    EndpointTag(
         "Search",
         "The history of incidents and investigations, by words; entities, by value.",
         ("/api/v1/search",),
     ),
-    Tag(
+    EndpointTag(
         "Knowledge graph",
         "How entities, incidents and investigations belong together, and what says so.",
         ("/api/v1/graph",),
     ),
     OAUTH,
-    Tag(
+    EndpointTag(
         "API keys",
         "Long-lived keys for scripts and integrations, administered by admins.",
         ("/api/admin/api-keys",),
     ),
-    Tag(
+    EndpointTag(
         "API clients",
         "Clients that obtain short-lived access tokens, administered by admins.",
         ("/api/admin/api-clients",),
     ),
-    Tag("Push", "Where others send incidents by themselves.", ("/api/push/",)),
-    Tag(
+    EndpointTag("Push", "Where others send incidents by themselves.", ("/api/push/",)),
+    EndpointTag(
         "Accounting",
         "What became of one incident, and of everything in a period.",
         ("/api/admin/trace", "/api/admin/proof"),
     ),
-    Tag(
+    EndpointTag(
         "Providers",
         "How the SIEMs are read, and reading stretches of the past.",
         ("/api/admin/providers", "/api/admin/backfills"),
     ),
-    Tag(
+    EndpointTag(
         "Destinations",
         "Who is told of events, administered by admins.",
         ("/api/admin/destinations", "/api/admin/channels"),
     ),
-    Tag(
+    EndpointTag(
         "Deliveries",
         "What arrived where and, if not, why not; sending it again, one or many.",
         ("/api/admin/deliveries", "/api/admin/replays"),
     ),
-    Tag("Plugins", "What is installed, and what of it is used.", ("/api/admin/plugins",)),
-    Tag("Audit", "What admins did, and how often callers were refused.", ("/api/admin/audit",)),
-    Tag(
+    EndpointTag("Plugins", "What is installed, and what of it is used.", ("/api/admin/plugins",)),
+    EndpointTag(
+        "Audit", "What admins did, and how often callers were refused.", ("/api/admin/audit",)
+    ),
+    EndpointTag(
         "Service",
         "How the service is doing, and what it offers.",
         ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"),
@@ -89,7 +91,7 @@ TAGS = (
 )
 
 
-def tag_of(endpoint: Endpoint) -> Tag:
+def find_tag(endpoint: Endpoint) -> EndpointTag:
     """Return the group that the endpoint belongs to; LookupError where it has none."""
     for tag in TAGS:
         if endpoint.path.startswith(tag.prefixes):

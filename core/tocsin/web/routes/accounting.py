@@ -12,10 +12,10 @@ from tocsin import accounting
 from tocsin.errors import CallerError
 from tocsin.fields import parse_iso_duration
 from tocsin.model import EventType, SessionStatus, Severity, Verdict
-from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Query, Shown, parse_number
-from tocsin.web.routes.deliveries import TracedAttempt, Whereabouts
-from tocsin.web.routes.moments import Moment
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.parsing import QueryModel, ResponseModel, parse_number
+from tocsin.web.routes.deliveries import DeliveryStatusItem, TracedAttempt
+from tocsin.web.routes.moments import Timestamp
 from tocsin.web.routes.sessions import WriteBackOutcome
 
 _DAY = timedelta(days=1)
@@ -23,25 +23,25 @@ _DAY = timedelta(days=1)
 
 def _parse_timespan(text: str) -> timedelta:
     timespan = parse_iso_duration(text)
-    if timespan > accounting.LONGEST:
-        raise ValueError(f"give P{accounting.LONGEST.days}D at most")
+    if timespan > accounting.LONGEST_PERIOD:
+        raise ValueError(f"give P{accounting.LONGEST_PERIOD.days}D at most")
     return timespan
 
 
-class ProofQuery(Query):
+class ProofQuery(QueryModel):
     """Which period."""
 
     timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] = Field(
         default=_DAY,
         description="How long the period is: an ISO 8601 duration, by default `P1D`, at most "
-        f"`P{accounting.LONGEST.days}D`.",
+        f"`P{accounting.LONGEST_PERIOD.days}D`.",
     )
-    until: Moment | None = Field(
+    until: Timestamp | None = Field(
         default=None, description="When it ends, in ISO 8601 with a time zone; by default now."
     )
 
 
-class _Extent(Shown):
+class _SourceInterval(ResponseModel):
     provider: str
     stream: str = Field(description="One of the provider's own streams, such as `changed`.")
     source: str = Field(description="What was read: a file, or what the provider calls it.")
@@ -49,7 +49,7 @@ class _Extent(Shown):
     to: int | str = Field(description="Up to there, without it.")
 
 
-class Stretch(_Extent):
+class CoverageInterval(_SourceInterval):
     """The stretch of a source that brought an incident."""
 
     outcome: str = Field(description="`read`, or `lost` in part.")
@@ -58,7 +58,7 @@ class Stretch(_Extent):
     finished_at: datetime
 
 
-class TracedIncident(Shown):
+class TracedIncident(ResponseModel):
     """Which incident it is."""
 
     number: int
@@ -69,7 +69,7 @@ class TracedIncident(Shown):
     created_at: datetime
 
 
-class AlertOutcome(Shown):
+class AlertOutcome(ResponseModel):
     """What was said of an incident's alert."""
 
     outcome: str = Field(
@@ -78,13 +78,13 @@ class AlertOutcome(Shown):
     detail: str = Field(description="The same in words.")
 
 
-class TracedDelivery(Whereabouts):
+class TracedDelivery(DeliveryStatusItem):
     """One delivery, with every attempt at it."""
 
     attempts: list[TracedAttempt]
 
 
-class TracedEvent(Shown):
+class TracedEvent(ResponseModel):
     """One event about an incident."""
 
     id: str
@@ -92,7 +92,7 @@ class TracedEvent(Shown):
     timestamp: datetime
     outcome: str = Field(
         description="That of its worst delivery; `concerned-nobody` where there is none.",
-        json_schema_extra={"enum": [*accounting.OUTCOMES]},
+        json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
     deliveries: list[TracedDelivery]
 
@@ -103,7 +103,7 @@ class TracedWriteBack(WriteBackOutcome):
     created_at: datetime
 
 
-class TracedInvestigation(Shown):
+class TracedInvestigation(ResponseModel):
     """One investigation that has examined an incident."""
 
     id: str
@@ -121,20 +121,20 @@ class TracedInvestigation(Shown):
     write_backs: list[TracedWriteBack]
 
 
-class Trace(Shown):
+class Trace(ResponseModel):
     """The chain of one incident, from the stretch that brought it to each attempt."""
 
     incident: TracedIncident
-    coverage: Stretch
+    coverage: CoverageInterval
     alert: AlertOutcome
     events: list[TracedEvent]
     investigations: list[TracedInvestigation] = Field(
         description="Those that have examined it, the newest first, "
-        f"{accounting.MOST_INVESTIGATIONS} at most."
+        f"{accounting.MAX_INVESTIGATIONS} at most."
     )
 
 
-class CoveredSource(_Extent):
+class CoveredSource(_SourceInterval):
     """What was read of one source."""
 
     stretches: int
@@ -145,20 +145,20 @@ class CoveredSource(_Extent):
     read_at: datetime
 
 
-class Hole(_Extent):
+class CoverageGap(_SourceInterval):
     """What lies between stretches that were read, and was not."""
 
     found_at: datetime
 
 
-class Unread(_Extent):
+class UnreadInterval(_SourceInterval):
     """What was not read, and why."""
 
     reason: str
     found_at: datetime
 
 
-class StreamFailure(Shown):
+class StreamFailure(ResponseModel):
     """When a stream could not be read."""
 
     provider: str
@@ -170,7 +170,7 @@ class StreamFailure(Shown):
     read_since: bool
 
 
-class SilentStream(Shown):
+class SilentStream(ResponseModel):
     """A stream that was not read for long, without a failure that says why."""
 
     provider: str
@@ -178,7 +178,7 @@ class SilentStream(Shown):
     read_at: datetime
 
 
-class DestinationCounts(Shown):
+class DestinationCounts(ResponseModel):
     """How many deliveries of one destination are in each state."""
 
     destination: str
@@ -188,7 +188,7 @@ class DestinationCounts(Shown):
     dead: int
 
 
-class NotArrived(Whereabouts):
+class OutstandingDelivery(DeliveryStatusItem):
     """A delivery that is not there."""
 
     event_id: str
@@ -198,52 +198,56 @@ class NotArrived(Whereabouts):
     attempts: int
 
 
-class Unaccounted(Shown):
+class UnexplainedItem(ResponseModel):
     """Something that nothing explains."""
 
-    kind: str = Field(json_schema_extra={"enum": [*accounting.KINDS]})
+    kind: str = Field(json_schema_extra={"enum": [*accounting.ANOMALY_KINDS]})
     what: str
     since: datetime
     detail: str
 
 
-class Proof(Shown):
+class Proof(ResponseModel):
     """The account of a period."""
 
     since: datetime
     until: datetime
     coverage: list[CoveredSource]
-    holes: list[Hole]
-    lost: list[Unread] = Field(description="What could not be read, and has not been since.")
-    passed_over: list[Unread] = Field(description="What was not meant to be read.")
+    holes: list[CoverageGap]
+    lost: list[UnreadInterval] = Field(
+        description="What could not be read, and has not been since."
+    )
+    passed_over: list[UnreadInterval] = Field(description="What was not meant to be read.")
     failures: list[StreamFailure]
     silent: list[SilentStream]
     quarantined: int = Field(description="Records that could not be understood.")
     incidents: dict[str, int] = Field(description="How many were new, by their alert's outcome.")
     events: dict[str, int] = Field(description="How many there were, by outcome.")
     destinations: list[DestinationCounts]
-    not_arrived: list[NotArrived] = Field(
-        description=f"The oldest, {accounting.MOST} at most, as of `holes`, `lost` and `failures`."
+    not_arrived: list[OutstandingDelivery] = Field(
+        description=f"The oldest, {accounting.MAX_LISTED} at most, as of `holes`, `lost` and "
+        "`failures`."
     )
     not_arrived_total: int
-    unaccounted: list[Unaccounted] = Field(
-        description=f"Empty where everything is accounted for; {accounting.MOST} of a kind at most."
+    unaccounted: list[UnexplainedItem] = Field(
+        description="Empty where everything is accounted for; "
+        f"{accounting.MAX_LISTED} of a kind at most."
     )
 
 
-def get_trace(connection: Connection, call: Call) -> Answer:
+def get_incident_trace(connection: Connection, call: RequestContext) -> Response:
     """Answer the whole chain of one incident."""
     number = parse_number(call.path["number"])
-    found = accounting.trace(connection, number) if number else None
+    found = accounting.trace_incident(connection, number) if number else None
     if found is None:
         raise CallerError(404, "There is no incident of this number.")
-    return Answer(found)
+    return Response(found)
 
 
-def get_proof(connection: Connection, call: Call) -> Answer:
+def get_proof(connection: Connection, call: RequestContext) -> Response:
     """Answer the account of a period: what was read, where it arrived, what nothing explains."""
     query: ProofQuery = call.query
     now = call.services.clock.now()
     until = min(query.until or now, now)
     period = accounting.Period(until - query.timespan, until)
-    return Answer(accounting.prove(connection, period, now))
+    return Response(accounting.report_period(connection, period, now))

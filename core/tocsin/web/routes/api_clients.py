@@ -15,7 +15,6 @@ from tocsin.credentials import (
     ApiClient,
     ClientStatus,
     Scope,
-    client_of,
     disable_api_client,
     generate_client_id,
     generate_client_secret,
@@ -23,31 +22,32 @@ from tocsin.credentials import (
     load_api_client,
     regenerate_secret,
     revoke_tokens,
+    to_api_client,
 )
 from tocsin.credentials import create_api_client as store_api_client
 from tocsin.model import Json
-from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.parsing import Body, Query, Shown
+from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
 from tocsin.web.routes.oauth import TOKEN_PATH
 from tocsin.web.routes.records import (
-    SHOWN_ONCE,
+    NO_STORE,
     Limit,
     Name,
     Scopes,
     Search,
     Text,
-    answer_page,
-    known_scopes,
-    no_such,
-    place_of,
-    refusing,
+    cursor_field,
+    not_found,
+    parse_scopes,
+    record_page_response,
+    translate_record_errors,
 )
 
 LIST = "c"
 _NOT_REGENERATED = "The API client is {status} for good; create a new one."
 
 
-class NewApiClient(Body):
+class NewApiClient(BodyModel):
     """What an API client is to be."""
 
     name: Name
@@ -55,7 +55,7 @@ class NewApiClient(Body):
     description: Text = ""
 
 
-class CreatedApiClient(Shown):
+class CreatedApiClient(ResponseModel):
     """A new API client, with its secret."""
 
     id: str
@@ -66,7 +66,7 @@ class CreatedApiClient(Shown):
     token_endpoint: str = Field(description="Where it obtains access tokens.")
 
 
-class ApiClientQuery(Query):
+class ApiClientQuery(QueryModel):
     """Which clients, and how many at once."""
 
     search: Search = Field(
@@ -75,10 +75,10 @@ class ApiClientQuery(Query):
         "`client_id`, `created_by` or `scopes`.",
     )
     limit: Limit = 50
-    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
-class ApiClientItem(Shown):
+class ApiClientItem(ResponseModel):
     """An API client, without its secret."""
 
     id: str
@@ -92,7 +92,7 @@ class ApiClientItem(Shown):
     last_used_at: datetime | None = Field(description="To the minute or so.")
 
 
-class ApiClientList(Shown):
+class ApiClientList(ResponseModel):
     """One page of API clients."""
 
     clients: list[ApiClientItem]
@@ -100,7 +100,7 @@ class ApiClientList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class RegeneratedSecret(Shown):
+class RegeneratedSecret(ResponseModel):
     """An API client's new secret."""
 
     client_id: str
@@ -108,41 +108,41 @@ class RegeneratedSecret(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Minted:
+class MintedSecret:
     """A new secret, and what is stored of it."""
 
     text: str
     hash: str
 
 
-async def mint_client(call: Call) -> Minted:
+async def mint_client(call: RequestContext) -> MintedSecret:
     """Make a new client's secret."""
-    known_scopes(call.body.scopes)
-    return await _minted(call)
+    parse_scopes(call.body.scopes)
+    return await _mint(call)
 
 
-async def mint_secret(call: Call) -> Minted:
+async def mint_secret(call: RequestContext) -> MintedSecret:
     """Make a new secret for the client of the path."""
     await call.services.database.read(_find, call)
-    return await _minted(call)
+    return await _mint(call)
 
 
-async def _minted(call: Call) -> Minted:
+async def _mint(call: RequestContext) -> MintedSecret:
     secret = generate_client_secret()
-    return Minted(secret, await call.services.hasher.hash(secret))
+    return MintedSecret(secret, await call.services.hasher.hash(secret))
 
 
-def create_api_client(connection: Connection, call: Call) -> Answer:
+def create_api_client(connection: Connection, call: RequestContext) -> Response:
     """Create an API client, and answer its secret."""
     body: NewApiClient = call.body
-    minted: Minted = call.prepared
+    minted: MintedSecret = call.prepared
     now = call.services.clock.now()
     client = ApiClient(
         id=str(ULID.from_datetime(now)),
         client_id=generate_client_id(),
         name=body.name,
         description=body.description,
-        scopes=known_scopes(body.scopes),
+        scopes=parse_scopes(body.scopes),
         secret_hash=minted.hash,
         created_by=call.principal.name,
         created_at=now,
@@ -158,10 +158,10 @@ def create_api_client(connection: Connection, call: Call) -> Answer:
         "token_endpoint": call.services.issuer_url + TOKEN_PATH,
     }
     details = {name: content[name] for name in ("name", "scopes")}
-    return Answer(content, SHOWN_ONCE, change=_change(client, details))
+    return Response(content, NO_STORE, change=_change(client, details))
 
 
-def list_clients(connection: Connection, call: Call) -> Answer:
+def list_clients(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the clients, the newest first."""
     query: ApiClientQuery = call.query
     page = list_api_clients(
@@ -172,52 +172,52 @@ def list_clients(connection: Connection, call: Call) -> Answer:
     )
 
     def item(row: Row[Any]) -> Json:
-        return _represent(client_of(row))
+        return _represent(to_api_client(row))
 
-    return answer_page(call, page, name="clients", kind=LIST, item=item)
+    return record_page_response(call, page, name="clients", kind=LIST, item=item)
 
 
-def get_api_client(connection: Connection, call: Call) -> Answer:
+def get_api_client(connection: Connection, call: RequestContext) -> Response:
     """Answer one client, without its secret."""
-    return Answer(_represent(_find(connection, call)))
+    return Response(_represent(_find(connection, call)))
 
 
-def regenerate_client_secret(connection: Connection, call: Call) -> Answer:
+def regenerate_api_client_secret(connection: Connection, call: RequestContext) -> Response:
     """Give a client a new secret, and answer it; the old one is void at once."""
-    minted: Minted = call.prepared
-    with refusing("API client", not_active=_NOT_REGENERATED):
+    minted: MintedSecret = call.prepared
+    with translate_record_errors("API client", not_active=_NOT_REGENERATED):
         client = regenerate_secret(
             connection, call.path["client_id"], minted.hash, call.services.clock.now()
         )
     content = {"client_id": client.client_id, "client_secret": minted.text}
-    return Answer(content, SHOWN_ONCE, change=_change(client))
+    return Response(content, NO_STORE, change=_change(client))
 
 
-def revoke_client_tokens(connection: Connection, call: Call) -> Answer:
+def revoke_api_client_tokens(connection: Connection, call: RequestContext) -> Response:
     """Make every token that a client was issued void, and answer the client."""
-    with refusing("API client"):
+    with translate_record_errors("API client"):
         client = revoke_tokens(connection, call.path["client_id"], call.services.clock.now())
-    return Answer(_represent(client), change=_change(client))
+    return Response(_represent(client), change=_change(client))
 
 
-def disable_client(connection: Connection, call: Call) -> Answer:
+def disable_client(connection: Connection, call: RequestContext) -> Response:
     """Disable a client for good, and answer it."""
-    with refusing("API client"):
+    with translate_record_errors("API client"):
         client, changed = disable_api_client(
             connection, call.path["client_id"], call.services.clock.now()
         )
     change = _change(client, {"name": client.name}) if changed else None
-    return Answer(_represent(client), change=change)
+    return Response(_represent(client), change=change)
 
 
-def _change(client: ApiClient, details: dict[str, Json] | None = None) -> Change:
-    return Change(target=f"client:{client.client_id}", details=details or {})
+def _change(client: ApiClient, details: dict[str, Json] | None = None) -> AuditedChange:
+    return AuditedChange(target=f"client:{client.client_id}", details=details or {})
 
 
-def _find(connection: Connection, call: Call) -> ApiClient:
+def _find(connection: Connection, call: RequestContext) -> ApiClient:
     client = load_api_client(connection, call.path["client_id"])
     if client is None:
-        raise no_such("API client")
+        raise not_found("API client")
     return client
 
 

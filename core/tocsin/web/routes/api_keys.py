@@ -19,38 +19,38 @@ from tocsin.credentials import (
     disable_api_key,
     generate_key,
     generate_value,
-    key_of,
     list_api_keys,
     load_api_key,
     rotate_api_key,
+    to_api_key,
 )
 from tocsin.credentials import create_api_key as store_api_key
-from tocsin.fields import Whole
+from tocsin.fields import WholeNumber
 from tocsin.model import Json
-from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.gate import API_KEY
-from tocsin.web.parsing import Body, Query, Shown
+from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.gate import API_KEY_HEADER
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
 from tocsin.web.routes.records import (
-    SHOWN_ONCE,
+    NO_STORE,
     Limit,
     Name,
     Scopes,
     Search,
     Text,
-    answer_page,
-    known_scopes,
-    no_such,
-    place_of,
-    refusing,
+    cursor_field,
+    not_found,
+    parse_scopes,
+    record_page_response,
+    translate_record_errors,
 )
 
-Days = Annotated[int, Field(ge=1, le=3650), Whole]
+Days = Annotated[int, Field(ge=1, le=3650), WholeNumber]
 
 LIST = "k"
 _NOT_ROTATED = "The API key is {status}; only an active one can be rotated."
 
 
-class NewApiKey(Body):
+class NewApiKey(BodyModel):
     """What an API key is to be."""
 
     name: Name
@@ -59,7 +59,7 @@ class NewApiKey(Body):
     expires_in_days: Days = 365
 
 
-class CreatedApiKey(Shown):
+class CreatedApiKey(ResponseModel):
     """A new API key, with its value."""
 
     id: str
@@ -71,7 +71,7 @@ class CreatedApiKey(Shown):
     header_name: str = Field(description="The header that carries the key.")
 
 
-class ApiKeyQuery(Query):
+class ApiKeyQuery(QueryModel):
     """Which keys, and how many at once."""
 
     search: Search = Field(
@@ -80,10 +80,10 @@ class ApiKeyQuery(Query):
         "`created_by` or `scopes`.",
     )
     limit: Limit = 50
-    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
-class ApiKeyItem(Shown):
+class ApiKeyItem(ResponseModel):
     """An API key, without its value."""
 
     id: str
@@ -104,7 +104,7 @@ class ApiKeyItem(Shown):
     )
 
 
-class ApiKeyList(Shown):
+class ApiKeyList(ResponseModel):
     """One page of API keys."""
 
     api_keys: list[ApiKeyItem]
@@ -112,10 +112,10 @@ class ApiKeyList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class Rotation(Body):
+class Rotation(BodyModel):
     """How an API key is to be rotated."""
 
-    grace_period_days: Annotated[int, Field(ge=0, le=365), Whole] = Field(
+    grace_period_days: Annotated[int, Field(ge=0, le=365), WholeNumber] = Field(
         default=7,
         description="How long the value before is accepted; 0 ends it at once.",
     )
@@ -124,7 +124,7 @@ class Rotation(Body):
     )
 
 
-class RotatedApiKey(Shown):
+class RotatedApiKey(ResponseModel):
     """An API key's new value."""
 
     key_id: str
@@ -136,7 +136,7 @@ class RotatedApiKey(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Minted:
+class MintedKey:
     """A new value of a key, and what is stored of it."""
 
     value: KeyValue
@@ -144,26 +144,26 @@ class Minted:
     secret_hash: str
 
 
-async def mint_key(call: Call) -> Minted:
+async def mint_key(call: RequestContext) -> MintedKey:
     """Make a new key's value."""
-    known_scopes(call.body.scopes)
-    return await _minted(call, *generate_key(call.services.key_prefix))
+    parse_scopes(call.body.scopes)
+    return await _mint(call, *generate_key(call.services.key_prefix))
 
 
-async def mint_value(call: Call) -> Minted:
+async def mint_value(call: RequestContext) -> MintedKey:
     """Make a new value of the key of the path."""
     key = await call.services.database.read(_find, call)
-    return await _minted(call, *generate_value(key.prefix, key.key_id))
+    return await _mint(call, *generate_value(key.prefix, key.key_id))
 
 
-async def _minted(call: Call, value: KeyValue, text: str) -> Minted:
-    return Minted(value, text, await call.services.hasher.hash(value.secret))
+async def _mint(call: RequestContext, value: KeyValue, text: str) -> MintedKey:
+    return MintedKey(value, text, await call.services.hasher.hash(value.secret))
 
 
-def create_api_key(connection: Connection, call: Call) -> Answer:
+def create_api_key(connection: Connection, call: RequestContext) -> Response:
     """Create an API key, and answer its value."""
     body: NewApiKey = call.body
-    minted: Minted = call.prepared
+    minted: MintedKey = call.prepared
     now = call.services.clock.now()
     key = ApiKey(
         id=str(ULID.from_datetime(now)),
@@ -171,7 +171,7 @@ def create_api_key(connection: Connection, call: Call) -> Answer:
         prefix=minted.value.prefix,
         name=body.name,
         description=body.description,
-        scopes=known_scopes(body.scopes),
+        scopes=parse_scopes(body.scopes),
         secret_hash=minted.secret_hash,
         created_by=call.principal.name,
         created_at=now,
@@ -186,14 +186,14 @@ def create_api_key(connection: Connection, call: Call) -> Answer:
         "name": key.name,
         "scopes": list(key.scopes),
         "expires_at": isoformat(key.expires_at),
-        "header_name": API_KEY,
+        "header_name": API_KEY_HEADER,
     }
     details = {name: content[name] for name in ("name", "scopes", "expires_at")}
-    change = Change(target=f"key:{key.key_id}", details=details)
-    return Answer(content, SHOWN_ONCE, change=change)
+    change = AuditedChange(target=f"key:{key.key_id}", details=details)
+    return Response(content, NO_STORE, change=change)
 
 
-def list_keys(connection: Connection, call: Call) -> Answer:
+def list_keys(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the keys, the newest first."""
     query: ApiKeyQuery = call.query
     page = list_api_keys(
@@ -204,22 +204,22 @@ def list_keys(connection: Connection, call: Call) -> Answer:
     )
 
     def item(row: Row[Any]) -> Json:
-        return _represent(key_of(row), call)
+        return _represent(to_api_key(row), call)
 
-    return answer_page(call, page, name="api_keys", kind=LIST, item=item)
+    return record_page_response(call, page, name="api_keys", kind=LIST, item=item)
 
 
-def get_api_key(connection: Connection, call: Call) -> Answer:
+def get_api_key(connection: Connection, call: RequestContext) -> Response:
     """Answer one key, without its value."""
-    return Answer(_represent(_find(connection, call), call))
+    return Response(_represent(_find(connection, call), call))
 
 
-def rotate_key(connection: Connection, call: Call) -> Answer:
+def rotate_key(connection: Connection, call: RequestContext) -> Response:
     """Give a key a new value, and answer it."""
     body: Rotation = call.body
-    minted: Minted = call.prepared
+    minted: MintedKey = call.prepared
     now = call.services.clock.now()
-    with refusing("API key", not_active=_NOT_ROTATED):
+    with translate_record_errors("API key", not_active=_NOT_ROTATED):
         key = rotate_api_key(
             connection,
             call.path["key_id"],
@@ -233,25 +233,29 @@ def rotate_key(connection: Connection, call: Call) -> Answer:
         "previous_key_expires_at": isoformat_or_none(key.previous_expires_at),
     }
     content = {"key_id": key.key_id, "api_key": minted.text, **dates}
-    return Answer(content, SHOWN_ONCE, change=Change(target=f"key:{key.key_id}", details=dates))
+    return Response(
+        content, NO_STORE, change=AuditedChange(target=f"key:{key.key_id}", details=dates)
+    )
 
 
-def disable_key(connection: Connection, call: Call) -> Answer:
+def disable_key(connection: Connection, call: RequestContext) -> Response:
     """Disable a key for good, and answer it."""
-    with refusing("API key"):
+    with translate_record_errors("API key"):
         key, changed = disable_api_key(connection, call.path["key_id"], call.services.clock.now())
-    change = Change(target=f"key:{key.key_id}", details={"name": key.name}) if changed else None
-    return Answer(_represent(key, call), change=change)
+    change = (
+        AuditedChange(target=f"key:{key.key_id}", details={"name": key.name}) if changed else None
+    )
+    return Response(_represent(key, call), change=change)
 
 
-def _find(connection: Connection, call: Call) -> ApiKey:
+def _find(connection: Connection, call: RequestContext) -> ApiKey:
     key = load_api_key(connection, call.path["key_id"])
     if key is None:
-        raise no_such("API key")
+        raise not_found("API key")
     return key
 
 
-def _represent(key: ApiKey, call: Call) -> dict[str, Json]:
+def _represent(key: ApiKey, call: RequestContext) -> dict[str, Json]:
     now = call.services.clock.now()
     return {
         "id": key.id,

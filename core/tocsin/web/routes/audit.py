@@ -9,11 +9,17 @@ from pydantic import Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import audit
-from tocsin.web.calls import Answer, Call
-from tocsin.web.cursor import Place
-from tocsin.web.parsing import Query, Shown
-from tocsin.web.routes.moments import Moment
-from tocsin.web.routes.records import Limit, TotalRelation, place_of, total_of, with_next
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.cursor import PageCursor
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.routes.moments import Timestamp
+from tocsin.web.routes.records import (
+    Limit,
+    TotalRelation,
+    cursor_field,
+    page_response,
+    total_fields,
+)
 
 LIST = "u"
 
@@ -21,19 +27,19 @@ LIST = "u"
 _Exact = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00]*$")]
 
 
-class AuditQuery(Query):
+class AuditQuery(QueryModel):
     """Which entries, and how many at once."""
 
     action: _Exact | None = Field(default=None, description="Only this action.")
     actor: _Exact | None = Field(default=None, description="Only this actor, such as `admin:ana`.")
     target: _Exact | None = Field(default=None, description="Only what was done to this.")
-    since: Moment | None = Field(default=None, description="Only what was done from here on.")
-    until: Moment | None = Field(default=None, description="Only what was done before.")
+    since: Timestamp | None = Field(default=None, description="Only what was done from here on.")
+    until: Timestamp | None = Field(default=None, description="Only what was done before.")
     limit: Limit = 50
-    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
-class AuditEntry(Shown):
+class AuditEntry(ResponseModel):
     """Something that was done, or a count of what was refused."""
 
     id: int
@@ -51,7 +57,7 @@ class AuditEntry(Shown):
     seal: str | None = Field(description="A keyed hash over it and the seal before.")
 
 
-class AuditList(Shown):
+class AuditList(ResponseModel):
     """One page of the audit log."""
 
     entries: list[AuditEntry]
@@ -60,7 +66,7 @@ class AuditList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-def list_audit(connection: Connection, call: Call) -> Answer:
+def list_audit_entries(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the audit log, the newest entry first."""
     query: AuditQuery = call.query
     page = audit.list_entries(
@@ -75,6 +81,6 @@ def list_audit(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "entries": page.entries,
-        **total_of(page),
+        **total_fields(page),
     }
-    return with_next(call, content, Place(LIST, str(page.next)) if page.next else None)
+    return page_response(call, content, PageCursor(LIST, str(page.next)) if page.next else None)

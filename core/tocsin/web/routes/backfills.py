@@ -12,26 +12,26 @@ from tocsin import incidents
 from tocsin.clock import isoformat
 from tocsin.errors import CallerError
 from tocsin.hookspecs import Capability
-from tocsin.incidents import BackfillState, Origin
+from tocsin.incidents import BackfillOrigin, BackfillState
 from tocsin.model import Window
-from tocsin.validation import nearest
-from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query, Shown
-from tocsin.web.routes.moments import Moment
-from tocsin.web.routes.records import Limit, no_such, place_of, with_next
+from tocsin.validation import suggest_nearest
+from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.cursor import PageCursor
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
+from tocsin.web.routes.moments import Timestamp
+from tocsin.web.routes.records import Limit, cursor_field, not_found, page_response
 
 LIST = "b"
 _PREFIX = "bkf_"
 ProviderName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class NewBackfill(Body):
+class NewBackfill(BodyModel):
     """What to read."""
 
     provider: ProviderName = Field(description="The provider's name in `plugins.toml`.")
-    from_: Moment = Field(alias="from", description="Its beginning.")
-    to: Moment = Field(
+    from_: Timestamp = Field(alias="from", description="Its beginning.")
+    to: Timestamp = Field(
         description="Its end, which has passed; what changed at that very moment is not read."
     )
     alert: bool = Field(default=False, description="Send alerts for what is new.")
@@ -43,12 +43,12 @@ class NewBackfill(Body):
         return self
 
 
-class BackfillItem(Shown):
+class BackfillItem(ResponseModel):
     """A stretch of the past that is read, and how far that has come."""
 
     id: str
     provider: str
-    origin: Origin = Field(description="`lost`: it could not be read when its time came.")
+    origin: BackfillOrigin = Field(description="`lost`: it could not be read when its time came.")
     alert: bool
     state: BackfillState
     pages: int
@@ -69,15 +69,15 @@ class BackfillItem(Shown):
     reached: datetime | None = Field(description="Up to when everything was read.")
 
 
-class BackfillQuery(Query):
+class BackfillQuery(QueryModel):
     """Which, and how many at once."""
 
     provider: ProviderName | None = Field(default=None, description="Only those of this provider.")
     limit: Limit = 50
-    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
-class BackfillList(Shown):
+class BackfillList(ResponseModel):
     """One page of backfills."""
 
     backfills: list[BackfillItem]
@@ -85,7 +85,7 @@ class BackfillList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-def create_backfill(connection: Connection, call: Call) -> Answer:
+def create_backfill(connection: Connection, call: RequestContext) -> Response:
     """Have a stretch of the past read, and answer the backfill."""
     body: NewBackfill = call.body
     _require_able(call, body.provider)
@@ -97,25 +97,25 @@ def create_backfill(connection: Connection, call: Call) -> Answer:
         body.provider,
         Window(body.from_, body.to),
         alert=body.alert,
-        origin=Origin.OPERATOR,
+        origin=BackfillOrigin.OPERATOR,
         by=call.principal.name,
         now=now,
     )
     details = {name: made[name] for name in ("provider", "from", "to", "alert")}
-    return Answer(made, change=Change(target=f"backfill:{made['id']}", details=details))
+    return Response(made, change=AuditedChange(target=f"backfill:{made['id']}", details=details))
 
 
-def _require_able(call: Call, name: str) -> None:
+def _require_able(call: RequestContext, name: str) -> None:
     """Raise CallerError (422) where there is no such provider, or it cannot read the past."""
     known = {facts.name: facts for facts in call.services.providers}
     if name not in known:
-        words = f"There is no provider {name!r}{nearest(name, sorted(known))}."
+        words = f"There is no provider {name!r}{suggest_nearest(name, sorted(known))}."
         raise CallerError(422, words)
     if Capability.BACKFILL not in known[name].capabilities:
         raise CallerError(422, f"The plugin {known[name].plugin!r} cannot read the past.")
 
 
-def list_backfills(connection: Connection, call: Call) -> Answer:
+def list_backfills(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the backfills, the newest first."""
     query: BackfillQuery = call.query
     before = _PREFIX + query.cursor.before if query.cursor else None
@@ -123,26 +123,26 @@ def list_backfills(connection: Connection, call: Call) -> Answer:
         connection, limit=query.limit, provider=query.provider, before=before
     )
     content = {"backfills": page.backfills, "total": page.total}
-    following = Place(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
-    return with_next(call, content, following)
+    following = PageCursor(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
+    return page_response(call, content, following)
 
 
-def get_backfill(connection: Connection, call: Call) -> Answer:
+def get_backfill(connection: Connection, call: RequestContext) -> Response:
     """Answer one backfill, with how far it has come."""
-    return Answer(_find(connection, call))
+    return Response(_find(connection, call))
 
 
-def cancel_backfill(connection: Connection, call: Call) -> Answer:
+def cancel_backfill(connection: Connection, call: RequestContext) -> Response:
     """End a backfill where it is, and answer it; one that has ended stays as it is."""
     id_, now = call.path["backfill_id"], call.services.clock.now()
     cancelled = incidents.end_backfill(connection, id_, BackfillState.CANCELLED, now)
     found = _find(connection, call)
-    change = Change(target=f"backfill:{id_}", details={"records": found["records"]})
-    return Answer(found, change=change if cancelled else None)
+    change = AuditedChange(target=f"backfill:{id_}", details={"records": found["records"]})
+    return Response(found, change=change if cancelled else None)
 
 
-def _find(connection: Connection, call: Call) -> dict[str, Any]:
+def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
     found = incidents.load_backfill(connection, call.path["backfill_id"])
     if found is None:
-        raise no_such("backfill")
+        raise not_found("backfill")
     return found

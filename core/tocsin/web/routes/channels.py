@@ -7,18 +7,18 @@ from typing import Any
 from pydantic import Field
 from sqlalchemy import Connection
 
-from tocsin.delivery import Offer
-from tocsin.registry.setting_shapes import Shape
-from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Shown
+from tocsin.delivery import ChannelOffer
+from tocsin.registry.setting_shapes import SettingShape
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.parsing import ResponseModel
 
 
-class ChannelSetting(Shown):
+class ChannelSetting(ResponseModel):
     """What a destination of this kind can be told."""
 
     name: str
     type: str = Field(description="What `plugins.toml` takes, in words.")
-    shape: Shape = Field(
+    shape: SettingShape = Field(
         description="What a form would ask for; `table` is texts by their names, `anything` what "
         "JSON can hold."
     )
@@ -31,7 +31,7 @@ class ChannelSetting(Shown):
     description: str
 
 
-class ChannelItem(Shown):
+class ChannelItem(ResponseModel):
     """A kind of channel, by the plugin that offers it."""
 
     plugin: str
@@ -39,20 +39,20 @@ class ChannelItem(Shown):
     settings: list[ChannelSetting] = Field(description="Its own before the common ones.")
 
 
-class ChannelList(Shown):
+class ChannelList(ResponseModel):
     """Every kind of channel that is enabled."""
 
     channels: list[ChannelItem]
     total: int
 
 
-def list_channels(_connection: Connection, call: Call) -> Answer:
+def list_channels(_connection: Connection, call: RequestContext) -> Response:
     """Answer the kinds of channel that this node has, by name, and what each can be told."""
     offers = call.services.registrar.offered()
-    return Answer({"channels": [_represent(it) for it in offers], "total": len(offers)})
+    return Response({"channels": [_represent(it) for it in offers], "total": len(offers)})
 
 
-def _represent(offer: Offer) -> dict[str, Any]:
+def _represent(offer: ChannelOffer) -> dict[str, Any]:
     settings = [
         {
             "name": it.setting.name,

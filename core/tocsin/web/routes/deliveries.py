@@ -13,11 +13,18 @@ from tocsin.delivery import DeliveryState, NoSuchDeliveryError, NotReplayableErr
 from tocsin.errors import CallerError
 from tocsin.fields import any_case
 from tocsin.model import EventType
-from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.cursor import Place
-from tocsin.web.parsing import Query, Shown
-from tocsin.web.routes.moments import Moment
-from tocsin.web.routes.records import Limit, TotalRelation, no_such, place_of, total_of, with_next
+from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.cursor import PageCursor
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.routes.moments import Timestamp
+from tocsin.web.routes.records import (
+    Limit,
+    TotalRelation,
+    cursor_field,
+    not_found,
+    page_response,
+    total_fields,
+)
 
 LIST = "v"
 _PREFIX = "dlv_"
@@ -27,7 +34,7 @@ AnyEventType = Annotated[EventType, any_case(EventType)]
 Subject = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
 
 
-class DeliveryQuery(Query):
+class DeliveryQuery(QueryModel):
     """Which deliveries, and how many at once."""
 
     state: Annotated[DeliveryState, any_case(DeliveryState)] | None = Field(
@@ -44,17 +51,17 @@ class DeliveryQuery(Query):
     subject: Subject | None = Field(
         default=None, description="Only those about this, such as `incident:4711`."
     )
-    since: Moment | None = Field(
+    since: Timestamp | None = Field(
         default=None, description="Only those whose event happened then or later."
     )
-    until: Moment | None = Field(
+    until: Timestamp | None = Field(
         default=None, description="Only those whose event happened before."
     )
     limit: Limit = 50
-    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
-class TracedAttempt(Shown):
+class TracedAttempt(ResponseModel):
     """One attempt at a delivery."""
 
     number: int
@@ -65,7 +72,7 @@ class TracedAttempt(Shown):
     reason: str | None
 
 
-class Whereabouts(Shown):
+class DeliveryStatusItem(ResponseModel):
     """Where a delivery is, and why."""
 
     id: str
@@ -81,7 +88,7 @@ class Whereabouts(Shown):
     finished_at: datetime | None
 
 
-class _Delivery(Whereabouts):
+class _DeliveryBase(DeliveryStatusItem):
     """What every delivery tells of itself."""
 
     event_id: str = Field(description="The same in every attempt and replay.")
@@ -91,7 +98,7 @@ class _Delivery(Whereabouts):
     created_at: datetime
 
 
-class DeliveryItem(_Delivery):
+class DeliveryItem(_DeliveryBase):
     """An event on its way to a destination."""
 
     attempts: int = Field(description="How many there were.")
@@ -103,7 +110,7 @@ class DeliveryAttempt(TracedAttempt):
     response: str = Field(description="What the receiver answered, 16 KiB of it at most.")
 
 
-class Envelope(Shown):
+class DeliveredEvent(ResponseModel):
     """An event as receivers get it."""
 
     event_type: EventType
@@ -111,14 +118,14 @@ class Envelope(Shown):
     data: dict[str, Any]
 
 
-class DeliveryDetail(_Delivery):
+class DeliveryDetail(_DeliveryBase):
     """An event on its way to a destination, with every attempt to bring it there."""
 
-    event: Envelope
+    event: DeliveredEvent
     attempts: list[DeliveryAttempt]
 
 
-class DeliveryList(Shown):
+class DeliveryList(ResponseModel):
     """One page of deliveries."""
 
     deliveries: list[DeliveryItem]
@@ -127,12 +134,12 @@ class DeliveryList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-def list_deliveries(connection: Connection, call: Call) -> Answer:
+def list_deliveries(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of deliveries, the newest first."""
     query: DeliveryQuery = call.query
     page = delivery.list_deliveries(
         connection,
-        delivery.Filter(
+        delivery.DeliveryFilter(
             destination=query.destination,
             event_type=query.event_type,
             subject=query.subject,
@@ -145,18 +152,18 @@ def list_deliveries(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "deliveries": page.deliveries,
-        **total_of(page),
+        **total_fields(page),
     }
-    following = Place(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
-    return with_next(call, content, following)
+    following = PageCursor(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
+    return page_response(call, content, following)
 
 
-def get_delivery(connection: Connection, call: Call) -> Answer:
+def get_delivery(connection: Connection, call: RequestContext) -> Response:
     """Answer one delivery, with its event and every attempt."""
-    return Answer(_find(connection, call))
+    return Response(_find(connection, call))
 
 
-def replay_delivery(connection: Connection, call: Call) -> Answer:
+def replay_delivery(connection: Connection, call: RequestContext) -> Response:
     """Make a delivery due now, at the beginning of its schedule, and answer it.
 
     Whatever its state; one that waits for its next attempt waits no longer. The event keeps its id.
@@ -166,16 +173,16 @@ def replay_delivery(connection: Connection, call: Call) -> Answer:
     try:
         delivery.replay_delivery(connection, before["id"], now)
     except NoSuchDeliveryError:
-        raise no_such("delivery") from None
+        raise not_found("delivery") from None
     except NotReplayableError as error:
         raise CallerError(409, f"The delivery cannot be replayed: {error}.") from None
     details = {name: before[name] for name in ("destination", "event_id", "state")}
-    change = Change(target=f"delivery:{before['id']}", details=details)
-    return Answer(_find(connection, call), change=change)
+    change = AuditedChange(target=f"delivery:{before['id']}", details=details)
+    return Response(_find(connection, call), change=change)
 
 
-def _find(connection: Connection, call: Call) -> dict[str, Any]:
+def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
     found = delivery.load_delivery(connection, call.path["delivery_id"])
     if found is None:
-        raise no_such("delivery")
+        raise not_found("delivery")
     return found

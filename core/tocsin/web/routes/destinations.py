@@ -24,27 +24,27 @@ from tocsin import delivery
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import (
     Destination,
-    Reason,
-    Sent,
-    State,
-    Written,
-    WrongDestinationError,
+    DestinationSpec,
+    DestinationState,
+    InvalidDestinationError,
+    SampleResult,
+    StopReason,
     load_destination,
 )
 from tocsin.errors import CallerError, NameTakenError
 from tocsin.fields import any_case
 from tocsin.model import EventType, Json
 from tocsin.registry import NAME_PATTERN, ManagedBy
-from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query, Shown, invalid
-from tocsin.web.problems import Kind, refusal
-from tocsin.web.routes.records import Limit, no_such, place_of, with_next
+from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.cursor import PageCursor
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request
+from tocsin.web.problems import ProblemType, refusal
+from tocsin.web.routes.records import Limit, cursor_field, not_found, page_response
 
 LIST = "d"
 
 
-def _storable(settings: dict[str, Any]) -> dict[str, Any]:
+def _require_storable(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings; ValueError where they hold what neither database nor answer can."""
     try:
         orjson.dumps(settings)
@@ -56,17 +56,17 @@ def _storable(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _state(text: str) -> State:
+def _parse_state(text: str) -> DestinationState:
     try:
-        return State(text.lower())
+        return DestinationState(text.lower())
     except ValueError:
-        raise ValueError(f"give one of: {', '.join(State)}") from None
+        raise ValueError(f"give one of: {', '.join(DestinationState)}") from None
 
 
-_Settings = Annotated[dict[str, Any], AfterValidator(_storable)]
+_Settings = Annotated[dict[str, Any], AfterValidator(_require_storable)]
 
 
-class NewDestination(Body):
+class NewDestination(BodyModel):
     """What a destination is to be."""
 
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
@@ -79,7 +79,7 @@ class NewDestination(Body):
     )
 
 
-class DestinationChange(Body):
+class DestinationChange(BodyModel):
     """What is to be different about a destination."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
@@ -98,7 +98,7 @@ class DestinationChange(Body):
         return self
 
 
-class SampleRequest(Body):
+class SampleRequest(BodyModel):
     """What a test is to look like."""
 
     event_type: Annotated[EventType, any_case(EventType)] = Field(
@@ -106,25 +106,25 @@ class SampleRequest(Body):
     )
 
 
-class DestinationQuery(Query):
+class DestinationQuery(QueryModel):
     """Which destinations, and how many at once."""
 
-    state: Annotated[State, BeforeValidator(_state)] | None = Field(
+    state: Annotated[DestinationState, BeforeValidator(_parse_state)] | None = Field(
         default=None,
         description="Only those in this state, in any case; by default all that were not deleted.",
     )
     limit: Limit = 50
-    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
-class DestinationItem(Shown):
+class DestinationItem(ResponseModel):
     """A destination, without its secrets."""
 
     name: str
     plugin: str
     managed_by: ManagedBy = Field(description="Where it can be changed.")
-    state: State
-    reason: Reason | None = Field(description="Why it is not active.")
+    state: DestinationState
+    reason: StopReason | None = Field(description="Why it is not active.")
     detail: str | None = Field(description="What its receiver said last before it was stopped.")
     settings: dict[str, Any] = Field(description="As they were written, without the secrets.")
     secrets: list[str] = Field(description="The names of the secrets that are set.")
@@ -144,7 +144,7 @@ class DestinationDetail(DestinationItem):
     dead: int = Field(description="Deliveries that will not be attempted again by themselves.")
 
 
-class DestinationList(Shown):
+class DestinationList(ResponseModel):
     """One page of destinations."""
 
     destinations: list[DestinationItem]
@@ -152,7 +152,7 @@ class DestinationList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class SampleOutcome(Shown):
+class SampleOutcome(ResponseModel):
     """What became of a test."""
 
     event_id: str
@@ -168,32 +168,32 @@ class SampleOutcome(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ValidatedChange:
     """What a destination's settings are to be, and the revision that they were made from."""
 
-    written: Written
+    written: DestinationSpec
     revision: int
 
 
-async def judge_new(call: Call) -> Written:
+async def validate_new(call: RequestContext) -> DestinationSpec:
     """Return the destination as it can be stored; CallerError (422)."""
     body: NewDestination = call.body
-    with _judging():
+    with _translate_setting_errors():
         return await call.services.registrar.judge(body.name, body.plugin, body.settings)
 
 
-async def judge_change(call: Call) -> Judged | None:
+async def validate_change(call: RequestContext) -> ValidatedChange | None:
     """Return the settings as they can be stored, None where they stay; CallerError (422)."""
     destination = await call.services.database.read(_find_changeable, call)
     body: DestinationChange = call.body
     if not body.settings:
         return None
-    with _judging():
+    with _translate_setting_errors():
         written = await call.services.registrar.amend(destination, body.settings)
-    return Judged(written, destination.revision)
+    return ValidatedChange(written, destination.revision)
 
 
-async def send_sample(call: Call) -> Sent:
+async def send_sample(call: RequestContext) -> SampleResult:
     """Send a sample, and return what became of it."""
     destination = await call.services.database.read(_find_living, call)
     body: SampleRequest = call.body
@@ -201,26 +201,26 @@ async def send_sample(call: Call) -> Sent:
 
 
 @contextmanager
-def _judging() -> Iterator[None]:
+def _translate_setting_errors() -> Iterator[None]:
     try:
         yield
-    except WrongDestinationError as error:
-        raise invalid("body", [asdict(wrong) for wrong in error.wrong]) from None
+    except InvalidDestinationError as error:
+        raise invalid_request("body", [asdict(wrong) for wrong in error.wrong]) from None
 
 
-def create_destination(connection: Connection, call: Call) -> Answer:
+def create_destination(connection: Connection, call: RequestContext) -> Response:
     """Create a destination, and answer it. Its secrets are kept encrypted."""
-    written: Written = call.prepared
+    written: DestinationSpec = call.prepared
     now = call.services.clock.now()
     try:
-        made = delivery.create(connection, written, call.principal.name, now)
+        made = delivery.create_destination(connection, written, call.principal.name, now)
     except NameTakenError:
         detail = f"There is a destination {written.name!r} already."
-        raise refusal(Kind.NAME_TAKEN, 409, detail) from None
-    return _answer(call, made, {"plugin": made.plugin, "settings": sorted(call.body.settings)})
+        raise refusal(ProblemType.NAME_TAKEN, 409, detail) from None
+    return _respond(call, made, {"plugin": made.plugin, "settings": sorted(call.body.settings)})
 
 
-def list_destinations(connection: Connection, call: Call) -> Answer:
+def list_destinations(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the destinations, by name."""
     query: DestinationQuery = call.query
     page = delivery.list_destinations(
@@ -231,70 +231,70 @@ def list_destinations(connection: Connection, call: Call) -> Answer:
     )
     items = [_represent(it, call) for it in page.destinations]
     content = {"destinations": items, "total": page.total}
-    return with_next(call, content, Place.at_name(LIST, page.next) if page.next else None)
+    return page_response(call, content, PageCursor.at_name(LIST, page.next) if page.next else None)
 
 
-def get_destination(connection: Connection, call: Call) -> Answer:
+def get_destination(connection: Connection, call: RequestContext) -> Response:
     """Answer one destination, and how much rests for it; also one that was deleted."""
     destination = _find(connection, call)
     counts = delivery.count_waiting(connection, destination.name)
-    return Answer(_represent(destination, call) | counts)
+    return Response(_represent(destination, call) | counts)
 
 
-def change_destination(connection: Connection, call: Call) -> Answer:
+def update_destination(connection: Connection, call: RequestContext) -> Response:
     """Change a destination's settings, stop it or let it go on, and answer it.
 
     New settings end a stop that came by itself.
     """
     body: DestinationChange = call.body
-    judged: Judged | None = call.prepared
+    judged: ValidatedChange | None = call.prepared
     destination = _find_changeable(connection, call, lock=True)
     if judged is not None and judged.revision != destination.revision:
         raise CallerError(409, "The destination was changed meanwhile; try again.")
     if judged is None and body.enabled is None:
-        return Answer(_represent(destination, call))
+        return Response(_represent(destination, call))
     written = None if judged is None else judged.written
     now = call.services.clock.now()
-    changed = delivery.amend(connection, destination, written, body.enabled, now)
+    changed = delivery.update_destination(connection, destination, written, body.enabled, now)
     if changed is destination:
-        return Answer(_represent(destination, call))
+        return Response(_represent(destination, call))
     action = {True: "destination.enable", False: "destination.disable", None: None}[body.enabled]
     if judged is None:
-        return _answer(call, changed, {}, action)
+        return _respond(call, changed, {}, action)
     enabled = {} if body.enabled is None else {"enabled": body.enabled}
-    return _answer(call, changed, {"settings": sorted(body.settings or ()), **enabled})
+    return _respond(call, changed, {"settings": sorted(body.settings or ()), **enabled})
 
 
-def delete_destination(connection: Connection, call: Call) -> Answer:
+def delete_destination(connection: Connection, call: RequestContext) -> Response:
     """Delete a destination, and answer it; what waits for it is dead, with that as the reason."""
     destination = _find(connection, call, lock=True)
-    if destination.state is State.DELETED:
-        return Answer(_represent(destination, call))
+    if destination.state is DestinationState.DELETED:
+        return Response(_represent(destination, call))
     # What plugins.toml names no more can be changed nowhere else
-    if destination.reason is not Reason.REMOVED:
-        _require_ours(destination)
-    deleted = delivery.delete(connection, destination, call.services.clock.now())
-    return _answer(call, deleted, {})
+    if destination.reason is not StopReason.REMOVED:
+        _require_managed_here(destination)
+    deleted = delivery.delete_destination(connection, destination, call.services.clock.now())
+    return _respond(call, deleted, {})
 
 
-def resume_destination(connection: Connection, call: Call) -> Answer:
+def resume_destination(connection: Connection, call: RequestContext) -> Response:
     """End a stop that came by itself, and answer the destination; what is parked is sent."""
     destination = _find_living(connection, call, lock=True)
-    if destination.state is State.ACTIVE:
-        return Answer(_represent(destination, call))
+    if destination.state is DestinationState.ACTIVE:
+        return Response(_represent(destination, call))
     if destination.reason in _NOT_RESUMED:
         raise CallerError(409, _NOT_RESUMED[destination.reason])
-    resumed = delivery.resume(connection, destination, call.services.clock.now())
-    return _answer(call, resumed, {"reason": destination.reason})
+    resumed = delivery.resume_destination(connection, destination, call.services.clock.now())
+    return _respond(call, resumed, {"reason": destination.reason})
 
 
-def try_destination(_connection: Connection, call: Call) -> Answer:
+def send_test_event(_connection: Connection, call: RequestContext) -> Response:
     """Answer what became of a clearly marked event that was sent there now, once.
 
     Nothing of it is stored. It is sent in whatever state the destination is, and its filters do
     not matter.
     """
-    sent: Sent = call.prepared
+    sent: SampleResult = call.prepared
     details: dict[str, Json] = {"event_type": call.body.event_type, "outcome": sent.outcome}
     content: dict[str, Json] = {
         "event_id": sent.event_id,
@@ -306,12 +306,14 @@ def try_destination(_connection: Connection, call: Call) -> Answer:
         "remote_id": sent.remote_id,
         "remote_url": sent.remote_url,
     }
-    return Answer(content, change=Change(target=_target(call.path["name"]), details=details))
+    return Response(
+        content, change=AuditedChange(target=_target(call.path["name"]), details=details)
+    )
 
 
 _NOT_RESUMED = {
-    Reason.MANUAL: "The destination was disabled by someone; change it to `enabled`.",
-    Reason.REMOVED: "plugins.toml does not name the destination any more; apply one that does.",
+    StopReason.MANUAL: "The destination was disabled by someone; change it to `enabled`.",
+    StopReason.REMOVED: "plugins.toml does not name the destination any more; apply one that does.",
 }
 _MANAGED = {
     ManagedBy.FILE: "plugins.toml says what this destination is; change it there and apply it.",
@@ -319,43 +321,50 @@ _MANAGED = {
 }
 
 
-def _find(connection: Connection, call: Call, *, lock: bool = False) -> Destination:
+def _find(connection: Connection, call: RequestContext, *, lock: bool = False) -> Destination:
     destination = load_destination(connection, call.path["name"], lock=lock)
     if destination is None:
-        raise no_such("destination")
+        raise not_found("destination")
     return destination
 
 
-def _find_living(connection: Connection, call: Call, *, lock: bool = False) -> Destination:
+def _find_living(
+    connection: Connection, call: RequestContext, *, lock: bool = False
+) -> Destination:
     destination = _find(connection, call, lock=lock)
-    if destination.state is State.DELETED:
+    if destination.state is DestinationState.DELETED:
         raise CallerError(409, "The destination was deleted; create it anew.")
     return destination
 
 
-def _find_changeable(connection: Connection, call: Call, *, lock: bool = False) -> Destination:
+def _find_changeable(
+    connection: Connection, call: RequestContext, *, lock: bool = False
+) -> Destination:
     destination = _find_living(connection, call, lock=lock)
-    _require_ours(destination)
+    _require_managed_here(destination)
     return destination
 
 
-def _require_ours(destination: Destination) -> None:
+def _require_managed_here(destination: Destination) -> None:
     if destination.managed_by is not ManagedBy.API:
-        raise refusal(Kind.MANAGED_BY_FILE, 409, _MANAGED[destination.managed_by])
+        raise refusal(ProblemType.MANAGED_BY_FILE, 409, _MANAGED[destination.managed_by])
 
 
-def _answer(
-    call: Call, destination: Destination, details: dict[str, Json], action: str | None = None
-) -> Answer:
-    change = Change(target=_target(destination.name), details=details, action=action)
-    return Answer(_represent(destination, call), change=change)
+def _respond(
+    call: RequestContext,
+    destination: Destination,
+    details: dict[str, Json],
+    action: str | None = None,
+) -> Response:
+    change = AuditedChange(target=_target(destination.name), details=details, action=action)
+    return Response(_represent(destination, call), change=change)
 
 
 def _target(name: str) -> str:
     return f"destination:{name}"
 
 
-def _represent(destination: Destination, call: Call) -> dict[str, Json]:
+def _represent(destination: Destination, call: RequestContext) -> dict[str, Json]:
     settings, secrets = call.services.registrar.shown(destination)
     standing = destination.standing
     return {

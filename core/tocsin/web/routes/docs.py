@@ -13,8 +13,8 @@ import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tocsin.web.calls import Answer
-from tocsin.web.routes.docs_page import Page, Schema
+from tocsin.web.calls import Response
+from tocsin.web.routes.docs_page import ApiDocsPage, Schema
 
 _HERE = Path(__file__).parent
 _BOUNDS = (
@@ -24,7 +24,7 @@ _BOUNDS = (
 )
 
 
-def make_page(document: Mapping[str, Any]) -> Answer:
+def make_page(document: Mapping[str, Any]) -> Response:
     """Return the page, which loads nothing and runs nothing."""
     style = (_HERE / "docs.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -33,8 +33,8 @@ def make_page(document: Mapping[str, Any]) -> Answer:
         "frame-ancestors 'none'"
     )
     template = _environment().get_template("docs.html.j2")
-    html = template.render(page=Page(document), style=Markup(style))  # noqa: S704 - our own file
-    return Answer(html.encode(), {"Content-Security-Policy": policy})
+    html = template.render(page=ApiDocsPage(document), style=Markup(style))  # noqa: S704 - our own file
+    return Response(html.encode(), {"Content-Security-Policy": policy})
 
 
 def _environment() -> Environment:
@@ -45,38 +45,43 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"prose": _prose, "pretty": _pretty, "type": _type, "limits": _limits}
+    environment.filters |= {
+        "prose": _format_prose,
+        "pretty": _format_json,
+        "type": _describe_type,
+        "limits": _describe_limits,
+    }
     return environment
 
 
-def _pretty(value: object) -> str:
+def _format_json(value: object) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
-def _prose(text: str) -> Markup:
+def _format_prose(text: str) -> Markup:
     """Return text in which what stands between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
-def _type(schema: Schema) -> Markup:
+def _describe_type(schema: Schema) -> Markup:
     """Return what kind of value the schema describes."""
     match schema:
         case {"$ref": str(reference)}:
             name = reference.rpartition("/")[2]
             return Markup('<a href="#schema-{0}">{0}</a>').format(name)
         case {"anyOf": options}:
-            return Markup(" or ").join(map(_type, options))
+            return Markup(" or ").join(map(_describe_type, options))
         case {"const": value}:
-            return _type({"enum": [value]})
+            return _describe_type({"enum": [value]})
         case {"enum": values}:
             return Markup(", ").join(Markup("<code>{}</code>").format(value) for value in values)
         case {"type": "array", "items": items}:
-            return Markup("array of {}").format(_type(items))
+            return Markup("array of {}").format(_describe_type(items))
     words = schema.get("type", "anything"), schema.get("format")
     return escape(", ".join(filter(None, words)))
 
 
-def _limits(schema: Schema) -> str:
+def _describe_limits(schema: Schema) -> str:
     """Return the bounds and the default of a value, nothing where it has none."""
     parts = []
     for low, high, unit in _BOUNDS:

@@ -20,7 +20,7 @@ Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class DocumentedOperation:
     """One method of one path, or one event."""
 
     method: str
@@ -74,31 +74,31 @@ class Operation:
                     yield status, response["description"], kind, words
 
 
-class Page:
+class ApiDocsPage:
     """What the template asks for."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
 
     @cached_property
-    def operations(self) -> list[Operation]:
+    def operations(self) -> list[DocumentedOperation]:
         """Every operation, in the order of the document."""
         return [
-            Operation(method.upper(), path, content)
+            DocumentedOperation(method.upper(), path, content)
             for path, item in self.document["paths"].items()
             for method, content in item.items()
             if method != "servers"
         ]
 
-    def operations_of(self, tag: str) -> list[Operation]:
+    def operations_of(self, tag: str) -> list[DocumentedOperation]:
         """Return the operations of a group."""
         return [operation for operation in self.operations if tag in operation.content["tags"]]
 
     @cached_property
-    def events(self) -> list[Operation]:
+    def events(self) -> list[DocumentedOperation]:
         """Every event that is posted to others."""
         webhooks = self.document["webhooks"].items()
-        return [Operation("POST", name, item["post"]) for name, item in webhooks]
+        return [DocumentedOperation("POST", name, item["post"]) for name, item in webhooks]
 
     def resolve(self, schema: Schema) -> Schema:
         """Return what a reference leads to; the schema itself where it is none."""
@@ -109,7 +109,7 @@ class Page:
             found = found[key]
         return dict(found)
 
-    def curl(self, operation: Operation) -> str:
+    def curl(self, operation: DocumentedOperation) -> str:
         """Return the command that calls the operation."""
         parameters = [self.resolve(parameter) for parameter in operation.content["parameters"]]
         values = {p["name"]: p["example"] for p in parameters if p["in"] == "path"}
@@ -122,12 +122,12 @@ class Page:
         return " \\\n  ".join(lines)
 
 
-def _credentials(operation: Operation) -> Iterator[str]:
+def _credentials(operation: DocumentedOperation) -> Iterator[str]:
     for scheme in operation.content["security"][:1]:
         yield from (_CREDENTIALS[name] for name in scheme)
 
 
-def _sent(operation: Operation) -> Iterator[str]:
+def _sent(operation: DocumentedOperation) -> Iterator[str]:
     if operation.body is None:
         return
     media_type, content = operation.body

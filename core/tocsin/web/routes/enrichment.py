@@ -8,20 +8,25 @@ from typing import Any
 from pydantic import Field
 
 from tocsin import audit
-from tocsin.enrichment import Change, Changes, Difference, Unanswered
+from tocsin.enrichment import (
+    EnrichmentChanges,
+    EnrichmentDifference,
+    EntityEnrichmentChange,
+    UnansweredEntity,
+)
 from tocsin.errors import CallerError
-from tocsin.model import Disposition, Enrichment, Outcome
-from tocsin.web.auditing import entry_of
-from tocsin.web.calls import ENRICHED_AT_ONCE, Answer, Call, Services
-from tocsin.web.parsing import Shown, parse_number
-from tocsin.web.routes.incidents import Entity
+from tocsin.model import Disposition, Enrichment, QueryOutcome
+from tocsin.web.auditing import build_audit_entry
+from tocsin.web.calls import MAX_CONCURRENT_ENRICHMENTS, ApiServices, RequestContext, Response
+from tocsin.web.parsing import ResponseModel, parse_number
+from tocsin.web.routes.incidents import EntityItem
 
 ACTION = "incident.enrich"
 LONGEST = 60
 """Seconds that enriching an incident may take in all."""
 
 
-class EntityEnrichment(Shown):
+class EntityEnrichment(ResponseModel):
     """What one enricher knows of an entity."""
 
     summary: str
@@ -33,25 +38,25 @@ class EntityEnrichment(Shown):
     link: str | None
 
 
-class EnrichmentChange(Shown):
+class EnrichmentChange(ResponseModel):
     """What one enricher says of one entity, held against what it said before."""
 
-    entity: Entity
+    entity: EntityItem
     enricher: str
-    difference: Difference
+    difference: EnrichmentDifference
     enrichment: EntityEnrichment | None = Field(description="Null where nothing is known any more.")
 
 
-class NotEnriched(Shown):
+class NotEnriched(ResponseModel):
     """That an enricher said nothing of an entity, and why."""
 
-    entity: Entity
+    entity: EntityItem
     enricher: str
-    outcome: Outcome
+    outcome: QueryOutcome
     reason: str
 
 
-class IncidentEnrichment(Shown):
+class IncidentEnrichment(ResponseModel):
     """What enriching an incident came to."""
 
     incident_number: int
@@ -62,16 +67,16 @@ class IncidentEnrichment(Shown):
     passed_over: int = Field(description="How many entities there are beyond those enriched.")
 
 
-async def enrich_incident(call: Call) -> Answer:
+async def enrich_incident(call: RequestContext) -> Response:
     """Ask every enricher for the incident's entities, and answer what is known and what changed."""
     number = parse_number(call.path["number"])
     found = await _enrich(call.services, number) if number else None
     if found is None:
         raise CallerError(404, "There is no incident of this number.")
     changes = [_change(change) for change in found.changes]
-    changed = sum(change["difference"] != Difference.SAME for change in changes)
+    changed = sum(change["difference"] != EnrichmentDifference.SAME for change in changes)
     await call.services.database.write(audit.record, _entry(call, changed))
-    return Answer(
+    return Response(
         {
             "incident_number": found.number,
             "changed": changed,
@@ -83,24 +88,26 @@ async def enrich_incident(call: Call) -> Answer:
     )
 
 
-async def _enrich(services: Services, number: int) -> Changes | None:
+async def _enrich(services: ApiServices, number: int) -> EnrichmentChanges | None:
     """Return what enriching came to; CallerError (503) where there is no room, or no end."""
     if services.enrichments.locked():
-        raise _later(f"{ENRICHED_AT_ONCE} incidents are being enriched already; try again later.")
+        raise _unavailable(
+            f"{MAX_CONCURRENT_ENRICHMENTS} incidents are being enriched already; try again later."
+        )
     async with services.enrichments:
         try:
             async with asyncio.timeout(LONGEST):
                 return await services.enriching().enrich(number)
         except TimeoutError:
-            raise _later(f"It took longer than {LONGEST} s, and was given up.") from None
+            raise _unavailable(f"It took longer than {LONGEST} s, and was given up.") from None
 
 
-def _later(words: str) -> CallerError:
+def _unavailable(words: str) -> CallerError:
     return CallerError(503, words, headers={"Retry-After": "10"})
 
 
-def _entry(call: Call, changed: int) -> audit.Entry:
-    return entry_of(
+def _entry(call: RequestContext, changed: int) -> audit.AuditRecord:
+    return build_audit_entry(
         call.services,
         call.request,
         call.services.clock.now(),
@@ -111,7 +118,7 @@ def _entry(call: Call, changed: int) -> audit.Entry:
     )
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: EntityEnrichmentChange) -> dict[str, Any]:
     return {
         "entity": _entity(change.entity),
         "enricher": change.enricher,
@@ -132,7 +139,7 @@ def _enrichment(enrichment: Enrichment) -> dict[str, Any]:
     }
 
 
-def _unanswered(unanswered: Unanswered) -> dict[str, Any]:
+def _unanswered(unanswered: UnansweredEntity) -> dict[str, Any]:
     return {
         "entity": _entity(unanswered.entity),
         "enricher": unanswered.enricher,

@@ -20,12 +20,12 @@ from sqlalchemy import Connection
 from tocsin import knowledge
 from tocsin.clock import isoformat
 from tocsin.errors import CallerError
-from tocsin.knowledge import Count
-from tocsin.model import Edge, EntityKind, Neighbourhood, Node, NodeKind, RelationType
+from tocsin.knowledge import BoundedCount
+from tocsin.model import Edge, EntityKind, Neighborhood, Node, NodeKind, RelationType
 from tocsin.observables import find_observables
-from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Query, Shown
-from tocsin.web.routes.moments import Moment
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.routes.moments import Timestamp
 
 STIX = "application/stix+json"
 """The media type of STIX 2.1 (section 10 of its specification)."""
@@ -42,27 +42,27 @@ def _kind(text: str) -> str:
     raise ValueError(f"give one of: {', '.join(KINDS)}")
 
 
-def _parts(text: object) -> object:
+def _split(text: object) -> object:
     return tuple(text.split(",")) if isinstance(text, str) else text
 
 
-def _some_of(words: Iterable[str]) -> WithJsonSchema:
+def _comma_separated(words: Iterable[str]) -> WithJsonSchema:
     one = f"({'|'.join(words)})"
     return WithJsonSchema({"type": "string", "pattern": f"^{one}(,{one})*$"})
 
 
 NodeKindName = Annotated[str, BeforeValidator(_kind)]
-Kinds = Annotated[tuple[NodeKindName, ...], BeforeValidator(_parts), _some_of(KINDS)]
+Kinds = Annotated[tuple[NodeKindName, ...], BeforeValidator(_split), _comma_separated(KINDS)]
 Types = Annotated[
     tuple[Annotated[RelationType, BeforeValidator(RelationType.parse)], ...],
-    BeforeValidator(_parts),
-    _some_of(RelationType),
+    BeforeValidator(_split),
+    _comma_separated(RelationType),
 ]
 _OF_TYPES = f"Only edges of these types, with commas between them: {', '.join(RelationType)}."
 _OF_KINDS = "An entity's kind, `incident`, `session` or `technique`"
 
 
-class _Narrowed(Query):
+class _GraphQuery(QueryModel):
     """What of the graph is looked at."""
 
     kind: NodeKindName | None = Field(
@@ -70,21 +70,21 @@ class _Narrowed(Query):
         description=f"{_OF_KINDS}; by default the first of which the value is known.",
         json_schema_extra={"enum": list(KINDS)},
     )
-    depth: int = Field(default=1, ge=1, le=knowledge.DEEPEST, description="How many steps to go.")
+    depth: int = Field(default=1, ge=1, le=knowledge.MAX_DEPTH, description="How many steps to go.")
     limit: int = Field(default=200, ge=1, le=1000, description="How many nodes at most.")
     types: Types | None = Field(default=None, description=_OF_TYPES)
     kinds: Kinds | None = Field(
         default=None, description="Only nodes of these kinds, with commas between them."
     )
-    since: Moment | None = Field(default=None, description="Only what was seen then or later.")
-    until: Moment | None = Field(default=None, description="Only what was seen before.")
+    since: Timestamp | None = Field(default=None, description="Only what was seen then or later.")
+    until: Timestamp | None = Field(default=None, description="Only what was seen before.")
 
 
-class GraphEntityQuery(_Narrowed):
+class GraphEntityQuery(_GraphQuery):
     """How far to look, and at what."""
 
 
-class GraphExportQuery(_Narrowed):
+class GraphExportQuery(_GraphQuery):
     """What to export."""
 
     value: Value | None = Field(
@@ -101,7 +101,7 @@ class GraphExportQuery(_Narrowed):
         return self
 
 
-class GraphPathQuery(Query):
+class GraphPathQuery(QueryModel):
     """Where from and where to."""
 
     from_: Value = Field(alias="from", description="The value of the one end.")
@@ -115,14 +115,14 @@ class GraphPathQuery(Query):
     types: Types | None = Field(default=None, description=_OF_TYPES)
 
 
-class GraphNode(Shown):
+class GraphNode(ResponseModel):
     """A node: an entity, an incident by its number, a session by its id, a technique by its id."""
 
     kind: str = Field(json_schema_extra={"enum": list(KINDS)})
     value: str
 
 
-class GraphEdge(Shown):
+class GraphEdge(ResponseModel):
     """An edge, with what it is known from."""
 
     source: GraphNode
@@ -137,7 +137,7 @@ class GraphEdge(Shown):
     )
 
 
-class GraphNeighbourhood(Shown):
+class GraphNeighborhood(ResponseModel):
     """The graph around a node."""
 
     entity: GraphNode
@@ -146,7 +146,7 @@ class GraphNeighbourhood(Shown):
     complete: bool = Field(description="False where there is more than was asked for.")
 
 
-class GraphPath(Shown):
+class GraphPath(ResponseModel):
     """A shortest path between two nodes."""
 
     nodes: list[GraphNode] = Field(description="From the one end to the other; empty for none.")
@@ -156,7 +156,7 @@ class GraphPath(Shown):
     )
 
 
-class GraphCount(Shown):
+class GraphCount(ResponseModel):
     """How many there are of something."""
 
     name: str
@@ -167,7 +167,7 @@ class GraphCount(Shown):
     )
 
 
-class GraphStats(Shown):
+class GraphStatistics(ResponseModel):
     """How large the graph is."""
 
     nodes: list[GraphCount] = Field(description="By kind.")
@@ -184,14 +184,14 @@ class StixBundle(BaseModel):
     objects: list[dict[str, Any]]
 
 
-def get_graph_entity(connection: Connection, call: Call) -> Answer:
+def get_graph_entity(connection: Connection, call: RequestContext) -> Response:
     """Answer what is known around an entity, each edge with what it is known from."""
     value = call.path["value"]
     if len(value) > LONGEST:
-        raise _unknown(value)
+        raise _unknown_node(value)
     node = _find(connection, value, call.query.kind)
-    found = _around(connection, node, call.query)
-    return Answer(
+    found = _load_neighborhood(connection, node, call.query)
+    return Response(
         {
             "entity": _node(found.nodes[0]),
             "nodes": [_node(it) for it in found.nodes],
@@ -201,7 +201,7 @@ def get_graph_entity(connection: Connection, call: Call) -> Answer:
     )
 
 
-def get_graph_path(connection: Connection, call: Call) -> Answer:
+def get_graph_path(connection: Connection, call: RequestContext) -> Response:
     """Answer a shortest path between two nodes, of six edges at most."""
     query: GraphPathQuery = call.query
     start = _find(connection, query.from_, query.from_kind)
@@ -209,7 +209,7 @@ def get_graph_path(connection: Connection, call: Call) -> Answer:
     path = knowledge.find_path(connection, start, end, types=query.types)
     if path is None:  # a read is not one snapshot
         raise CallerError(404, "One of the two is not known any more.")
-    return Answer(
+    return Response(
         {
             "nodes": [_node(it) for it in path.nodes],
             "edges": [_edge(it) for it in path.edges],
@@ -218,31 +218,31 @@ def get_graph_path(connection: Connection, call: Call) -> Answer:
     )
 
 
-def get_graph_stats(connection: Connection, _call: Call) -> Answer:
+def get_graph_statistics(connection: Connection, _call: RequestContext) -> Response:
     """Answer how many nodes and edges there are."""
-    stats = knowledge.graph_stats(connection)
-    return Answer({"nodes": _counts(stats.nodes), "edges": _counts(stats.edges)})
+    stats = knowledge.count_graph(connection)
+    return Response({"nodes": _counts(stats.nodes), "edges": _counts(stats.edges)})
 
 
-def export_graph(connection: Connection, call: Call) -> Answer:
+def export_graph(connection: Connection, call: RequestContext) -> Response:
     """Answer a part of the graph as a bundle of STIX 2.1: around a node, or what came last."""
     found, services = _part(connection, call.query), call.services
     bundle = knowledge.export_stix(
         connection, found, services.markings, public_url=services.public_url
     )
-    return Answer(bundle)
+    return Response(bundle)
 
 
-def _part(connection: Connection, query: GraphExportQuery) -> Neighbourhood:
+def _part(connection: Connection, query: GraphExportQuery) -> Neighborhood:
     if query.value is not None:
-        return _around(connection, _find(connection, query.value, query.kind), query)
-    return knowledge.latest_incidents(
+        return _load_neighborhood(connection, _find(connection, query.value, query.kind), query)
+    return knowledge.find_latest_incidents(
         connection, since=query.since, until=query.until, limit=query.limit
     )
 
 
-def _around(connection: Connection, node: Node, query: _Narrowed) -> Neighbourhood:
-    found = knowledge.neighbourhood(
+def _load_neighborhood(connection: Connection, node: Node, query: _GraphQuery) -> Neighborhood:
+    found = knowledge.find_neighborhood(
         connection,
         node,
         depth=query.depth,
@@ -253,17 +253,17 @@ def _around(connection: Connection, node: Node, query: _Narrowed) -> Neighbourho
         until=query.until,
     )
     if found is None:
-        raise _unknown(node.value)
+        raise _unknown_node(node.value)
     return found
 
 
 def _find(connection: Connection, value: str, kind: str | None) -> Node:
     """Return the node that a caller means; CallerError (404) where nothing is known of it."""
     for candidate in [kind] if kind else _likely_kinds(value):
-        node = knowledge.canonical(Node(candidate, value))
-        if knowledge.is_known(connection, node):
+        node = knowledge.normalize_node(Node(candidate, value))
+        if knowledge.is_known_node(connection, node):
             return node
-    raise _unknown(value)
+    raise _unknown_node(value)
 
 
 def _likely_kinds(value: str) -> Iterable[str]:
@@ -272,7 +272,7 @@ def _likely_kinds(value: str) -> Iterable[str]:
     return dict.fromkeys((*looks_like, *KINDS))
 
 
-def _unknown(value: str) -> CallerError:
+def _unknown_node(value: str) -> CallerError:
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
     return CallerError(404, f"Nothing is known of {shown!r}.")
 
@@ -280,7 +280,7 @@ def _unknown(value: str) -> CallerError:
 _SHOWN = 80
 
 
-def _counts(counts: Mapping[str, Count]) -> list[dict[str, Any]]:
+def _counts(counts: Mapping[str, BoundedCount]) -> list[dict[str, Any]]:
     return [
         {"name": name, "count": count.value, "relation": "eq" if count.exact else "gte"}
         for name, count in sorted(counts.items())

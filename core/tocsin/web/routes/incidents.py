@@ -12,10 +12,10 @@ from tocsin import incidents
 from tocsin.errors import CallerError
 from tocsin.fields import any_case, parse_iso_duration
 from tocsin.model import EntityKind, IncidentStatus, Severity
-from tocsin.web.calls import Answer, Call
-from tocsin.web.cursor import Cursor
-from tocsin.web.parsing import Query, Shown, parse_number
-from tocsin.web.routes.records import TotalRelation, total_of
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.cursor import ChangeCursor
+from tocsin.web.parsing import QueryModel, ResponseModel, parse_number
+from tocsin.web.routes.records import TotalRelation, total_fields
 
 LONGEST_TIMESPAN = timedelta(days=3650)
 
@@ -27,13 +27,15 @@ def _parse_timespan(text: str) -> timedelta:
     return timespan
 
 
-CursorField = Annotated[Cursor, BeforeValidator(Cursor.decode), WithJsonSchema({"type": "string"})]
+CursorField = Annotated[
+    ChangeCursor, BeforeValidator(ChangeCursor.decode), WithJsonSchema({"type": "string"})
+]
 ResumeField = Annotated[
-    Cursor, BeforeValidator(Cursor.decode_resume), WithJsonSchema({"type": "string"})
+    ChangeCursor, BeforeValidator(ChangeCursor.decode_resume), WithJsonSchema({"type": "string"})
 ]
 
 
-class IncidentQuery(Query):
+class IncidentQuery(QueryModel):
     """Which incidents, and how many at once."""
 
     severity: Annotated[Severity, any_case(Severity)] | None = Field(
@@ -64,14 +66,14 @@ class IncidentQuery(Query):
         return self
 
 
-class Entity(Shown):
+class EntityItem(ResponseModel):
     """A typed value that an incident is about."""
 
     kind: EntityKind
     value: str
 
 
-class Incident(Shown):
+class IncidentItem(ResponseModel):
     """An incident of a provider, normalised."""
 
     number: int = Field(description="Tocsin's own number.")
@@ -94,30 +96,30 @@ class Incident(Shown):
     url: str = Field(description="Its page in Tocsin's console.")
     source_url: str | None = Field(description="Its page at the SIEM.")
     alert_count: int
-    entities: list[Entity]
+    entities: list[EntityItem]
     techniques: list[str] = Field(description="ATT&CK technique ids.")
 
 
-class IncidentList(Shown):
+class IncidentList(ResponseModel):
     """One page of incidents."""
 
-    incidents: list[Incident]
+    incidents: list[IncidentItem]
     total: int = Field(description="How many match, counted up to 10,000.")
     total_relation: TotalRelation
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
     resume_cursor: str = Field(description="For `changed_after`.")
 
 
-def get_incident(connection: Connection, call: Call) -> Answer:
+def get_incident(connection: Connection, call: RequestContext) -> Response:
     """Answer one incident."""
     number, url = parse_number(call.path["number"]), call.services.public_url
     found = incidents.get_incident(connection, number, public_url=url) if number else None
     if found is None:
         raise CallerError(404, "There is no incident of this number.")
-    return Answer(found)
+    return Response(found)
 
 
-def list_incidents(connection: Connection, call: Call) -> Answer:
+def list_incidents(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of incidents."""
     query: IncidentQuery = call.query
     start = query.changed_after or query.cursor
@@ -136,11 +138,11 @@ def list_incidents(connection: Connection, call: Call) -> Answer:
     resume = start.resume if start and start.resume is not None else page.resume
     content = {
         "incidents": page.incidents,
-        **total_of(page),
+        **total_fields(page),
         "next_cursor": None,
-        "resume_cursor": Cursor(resume).encode(),
+        "resume_cursor": ChangeCursor(resume).encode(),
     }
     if page.next is None:
-        return Answer(content)
-    following = Cursor(page.next, None if ascending else resume).encode()
-    return Answer(content | {"next_cursor": following}, {"Link": call.next_link(following)})
+        return Response(content)
+    following = ChangeCursor(page.next, None if ascending else resume).encode()
+    return Response(content | {"next_cursor": following}, {"Link": call.next_link(following)})

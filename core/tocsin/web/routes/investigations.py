@@ -13,11 +13,18 @@ from sqlalchemy import Connection
 from tocsin import investigations, reports
 from tocsin.errors import CallerError
 from tocsin.fields import any_case
-from tocsin.model import Outcome, Persona, Phase, Report, SessionStatus
-from tocsin.web.calls import Answer, Call
-from tocsin.web.cursor import Place
-from tocsin.web.parsing import Query, Shown
-from tocsin.web.routes.records import Limit, TotalRelation, no_such, place_of, total_of, with_next
+from tocsin.model import Persona, Phase, QueryOutcome, Report, SessionStatus
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.cursor import PageCursor
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.routes.records import (
+    Limit,
+    TotalRelation,
+    cursor_field,
+    not_found,
+    page_response,
+    total_fields,
+)
 from tocsin.web.routes.sessions import SessionSummary
 
 LIST = "s"
@@ -28,7 +35,7 @@ _PREFIX = "ses_"
 _Text = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]+$")]
 
 
-class InvestigationQuery(Query):
+class InvestigationQuery(QueryModel):
     """Which investigations, and how many at once."""
 
     status: Annotated[SessionStatus, any_case(SessionStatus)] | None = Field(
@@ -42,20 +49,20 @@ class InvestigationQuery(Query):
         default=None, description="Only the runs of the schedule of this id."
     )
     limit: Limit = 50
-    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
-class StepQuery(Query):
+class StepQuery(QueryModel):
     """Which steps, and how many at once."""
 
     run: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
         default=None, description="Only those of this run."
     )
     limit: Limit = 50
-    cursor: place_of(STEPS) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(STEPS) | None = None  # type: ignore[valid-type]
 
 
-class InvestigationList(Shown):
+class InvestigationList(ResponseModel):
     """One page of investigations."""
 
     investigations: list[SessionSummary]
@@ -78,28 +85,28 @@ class InvestigationReport(BaseModel):
     entities: list[Any]
 
 
-class InvestigationFindings(Shown):
+class InvestigationFindings(ResponseModel):
     """What was found out."""
 
     findings: list[dict[str, Any]] = Field(description="As in the report.")
     total: int
 
 
-class InvestigationEntities(Shown):
+class InvestigationEntities(ResponseModel):
     """The entities that it met, and what they are taken for."""
 
     entities: list[dict[str, Any]] = Field(description="As in the report.")
     total: int
 
 
-class InvestigationTimeline(Shown):
+class InvestigationTimeline(ResponseModel):
     """What happened when."""
 
     timeline: list[dict[str, Any]] = Field(description="As in the report.")
     total: int
 
 
-class SessionStep(Shown):
+class SessionStep(ResponseModel):
     """A step of the ledger: a question and what came of it, or a conclusion."""
 
     number: int = Field(description="What evidence cites: `step:12`.")
@@ -108,7 +115,7 @@ class SessionStep(Shown):
     kind: str = Field(description="The kind of question, or `conclusion`.")
     asked_of: str | None = Field(description="Who was asked, such as `provider:edge`.")
     question: dict[str, Any] | None
-    outcome: Outcome | None
+    outcome: QueryOutcome | None
     reason: str | None = Field(description="Why it was not answered, or not in full.")
     conclusion: str | None
     evidence: list[str] | None = Field(description="What a conclusion rests on.")
@@ -122,7 +129,7 @@ class SessionStepDetail(SessionStep):
     answer: Any = Field(description="Null where it was not answered.")
 
 
-class SessionSteps(Shown):
+class SessionSteps(ResponseModel):
     """One page of the ledger."""
 
     steps: list[SessionStep]
@@ -130,7 +137,7 @@ class SessionSteps(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-def list_investigations(connection: Connection, call: Call) -> Answer:
+def list_investigations(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of investigations, the newest first."""
     query: InvestigationQuery = call.query
     page = investigations.list_sessions(
@@ -145,74 +152,76 @@ def list_investigations(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "investigations": page.sessions,
-        **total_of(page),
+        **total_fields(page),
     }
-    following = Place(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
-    return with_next(call, content, following)
+    following = PageCursor(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
+    return page_response(call, content, following)
 
 
-def get_investigation(connection: Connection, call: Call) -> Answer:
+def get_investigation(connection: Connection, call: RequestContext) -> Response:
     """Answer an investigation, without its messages and its report."""
-    return Answer(_find(connection, call))
+    return Response(_find(connection, call))
 
 
-def _find(connection: Connection, call: Call) -> dict[str, Any]:
+def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
     found = investigations.find_session(
         connection, call.path["session_id"], public_url=call.services.public_url
     )
     if found is None:
-        raise no_such("session")
+        raise not_found("session")
     return found
 
 
-async def get_report_markdown(call: Call) -> Answer:
+async def get_investigation_report_markdown(call: RequestContext) -> Response:
     """Answer the report as Markdown."""
-    return await _rendered(call, reports.to_markdown)
+    return await _render(call, reports.to_markdown)
 
 
-async def get_report_html(call: Call) -> Answer:
+async def get_investigation_report_html(call: RequestContext) -> Response:
     """Answer the report as a page that needs nothing else."""
-    answer = await _rendered(call, reports.to_html)
-    return Answer(answer.content, {"Content-Security-Policy": _POLICY})
+    answer = await _render(call, reports.to_html)
+    return Response(answer.content, {"Content-Security-Policy": _POLICY})
 
 
 # A page cannot say of itself that it is not to be framed
 _POLICY = f"{reports.CONTENT_SECURITY_POLICY}; frame-ancestors 'none'"
 
 
-async def _rendered(call: Call, render: Callable[[Report, Mapping[str, str]], str]) -> Answer:
-    report, session_id = await _report(call), call.path["session_id"]
-    meanings = await call.services.database.read(investigations.step_meanings, session_id)
+async def _render(
+    call: RequestContext, render: Callable[[Report, Mapping[str, str]], str]
+) -> Response:
+    report, session_id = await _load_report(call), call.path["session_id"]
+    meanings = await call.services.database.read(investigations.describe_steps, session_id)
     text = await asyncio.to_thread(render, report, meanings)
-    return Answer(text.encode())
+    return Response(text.encode())
 
 
-async def get_report(call: Call) -> Answer:
+async def get_investigation_report(call: RequestContext) -> Response:
     """Answer the report as JSON."""
-    return Answer(reports.to_json(await _report(call)))
+    return Response(reports.to_json(await _load_report(call)))
 
 
-async def get_findings(call: Call) -> Answer:
+async def list_investigation_findings(call: RequestContext) -> Response:
     """Answer what was found out."""
-    return await _part(call, "findings")
+    return await _respond_part(call, "findings")
 
 
-async def get_assessed_entities(call: Call) -> Answer:
+async def list_investigation_entities(call: RequestContext) -> Response:
     """Answer the entities that it met."""
-    return await _part(call, "entities")
+    return await _respond_part(call, "entities")
 
 
-async def get_timeline(call: Call) -> Answer:
+async def get_investigation_timeline(call: RequestContext) -> Response:
     """Answer what happened when."""
-    return await _part(call, "timeline")
+    return await _respond_part(call, "timeline")
 
 
-async def _part(call: Call, name: str) -> Answer:
-    part = reports.to_json(await _report(call))[name]
-    return Answer({name: part, "total": len(part)})
+async def _respond_part(call: RequestContext, name: str) -> Response:
+    part = reports.to_json(await _load_report(call))[name]
+    return Response({name: part, "total": len(part)})
 
 
-async def _report(call: Call) -> Report:
+async def _load_report(call: RequestContext) -> Report:
     """Return the last report; CallerError (404) where there is none."""
     session_id = call.path["session_id"]
     report = await call.services.database.read(investigations.load_report, session_id)
@@ -221,7 +230,7 @@ async def _report(call: Call) -> Report:
     return report
 
 
-def list_steps(connection: Connection, call: Call) -> Answer:
+def list_investigation_steps(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the ledger: what was asked of whom, what came of it, what follows."""
     query: StepQuery = call.query
     session_id = _find(connection, call)["id"]
@@ -229,19 +238,19 @@ def list_steps(connection: Connection, call: Call) -> Answer:
     page = investigations.list_steps(
         connection, session_id, limit=query.limit, after=after, run=query.run
     )
-    following = Place(STEPS, str(page.next)) if page.next else None
-    return with_next(call, {"steps": page.steps, "total": page.total}, following)
+    following = PageCursor(STEPS, str(page.next)) if page.next else None
+    return page_response(call, {"steps": page.steps, "total": page.total}, following)
 
 
-def get_step(connection: Connection, call: Call) -> Answer:
+def get_investigation_step(connection: Connection, call: RequestContext) -> Response:
     """Answer one step of the ledger, with what was answered to it."""
     number = call.path["step"]
     found = None
     if number.isascii() and number.isdigit() and len(number) < _LONGEST_NUMBER:
         found = investigations.load_step(connection, call.path["session_id"], int(number))
     if found is None:
-        raise no_such("step")
-    return Answer(found)
+        raise not_found("step")
+    return Response(found)
 
 
 _LONGEST_NUMBER = 10

@@ -9,14 +9,14 @@ from aiohttp import hdrs, web
 
 from tocsin.errors import CallerError, OperatorError
 from tocsin.settings import Settings
-from tocsin.web.addresses import FORWARDED, UNKNOWN
-from tocsin.web.calls import Answer, Call
+from tocsin.web.addresses import FORWARDED, UNKNOWN_ADDRESS
+from tocsin.web.calls import RequestContext, Response
 
 _PASSED_ON = (FORWARDED, hdrs.FORWARDED, hdrs.VIA, "X-Real-IP")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tocsin"'}
 
 
-async def get_metrics(call: Call) -> Answer:
+async def get_metrics(call: RequestContext) -> Response:
     """Answer what the node counts and measures, in the text format of Prometheus.
 
     With `TOCSIN_METRICS_TOKEN` set, `Authorization: Bearer` must hold it (401); a failure counts as
@@ -31,10 +31,10 @@ async def get_metrics(call: Call) -> Answer:
             "Metrics are for callers on the same machine; for others, set TOCSIN_METRICS_TOKEN and "
             "send that as Authorization: Bearer.",
         )
-    return Answer(await call.services.metrics.expose())
+    return Response(await call.services.metrics.expose())
 
 
-async def _require(token: str, call: Call) -> None:
+async def _require(token: str, call: RequestContext) -> None:
     if not _bears(call.request, token):
         services = call.services
         await services.throttle.count_failure(services.addresses.of(call.request))
@@ -48,12 +48,12 @@ def _bears(request: web.Request, token: str) -> bool:
     return is_same and scheme.casefold() == "bearer"
 
 
-def _is_local(call: Call) -> bool:
+def _is_local(call: RequestContext) -> bool:
     """Return whether the caller is on this machine; not a proxy that passes on what others ask."""
     if any(name in call.request.headers for name in _PASSED_ON):
         return False
     address = call.services.addresses.of(call.request)
-    return address != UNKNOWN and ip_address(address).is_loopback
+    return address != UNKNOWN_ADDRESS and ip_address(address).is_loopback
 
 
 def read_token(settings: Settings) -> str | None:

@@ -12,7 +12,7 @@ from tocsin.store.tables import EPOCH
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def _parse(value: object) -> datetime:
+def _parse_timestamp(value: object) -> datetime:
     try:
         moment = datetime.fromisoformat(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -22,9 +22,9 @@ def _parse(value: object) -> datetime:
     return min(max(moment, EPOCH), _LATEST)
 
 
-Moment = Annotated[
+Timestamp = Annotated[
     datetime,
-    BeforeValidator(_parse),
+    BeforeValidator(_parse_timestamp),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 """A moment in ISO 8601, with its time zone; none lies before 1970 or after 9998."""

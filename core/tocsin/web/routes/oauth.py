@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field
 from sqlalchemy import Connection
 
 from tocsin.credentials import AccessToken, Scope, TokenError, revoke_token
-from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Body, Shown
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.parsing import BodyModel, ResponseModel
 from tocsin.web.problems import OAuthError
 
 TOKEN_PATH = "/oauth/token"  # noqa: S105 - an address
@@ -26,7 +26,7 @@ _PUBLIC = {"Cache-Control": "public, max-age=900"}
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
 
 
-class ClientForm(Body):
+class ClientForm(BodyModel):
     """The fields by which a client proves itself, unless it does so by HTTP Basic."""
 
     # RFC 6749 section 3.2: parameters that are not known are ignored
@@ -56,7 +56,7 @@ class PresentedToken(ClientForm):
     token_type_hint: str | None = Field(default=None, description="Ignored: there is one type.")
 
 
-class TokenAnswer(Shown):
+class TokenResponse(ResponseModel):
     """An access token (RFC 6749 section 5.1)."""
 
     access_token: str
@@ -65,7 +65,7 @@ class TokenAnswer(Shown):
     scope: str = Field(description="The granted scopes, separated by single spaces.")
 
 
-class Introspection(Shown):
+class Introspection(ResponseModel):
     """What a token is worth (RFC 7662); a token that is not valid has `active` alone."""
 
     active: bool
@@ -80,17 +80,17 @@ class Introspection(Shown):
     jti: str | None = None
 
 
-class Revoked(Shown):
+class RevokedToken(ResponseModel):
     """Nothing: the token is void, whatever it was."""
 
 
-class KeySet(Shown):
+class PublicKeySet(ResponseModel):
     """The keys that verify access tokens (RFC 7517)."""
 
     keys: list[dict[str, Any]]
 
 
-class Metadata(Shown):
+class AuthorizationServerMetadata(ResponseModel):
     """What a client has to know of the token endpoint (RFC 8414)."""
 
     issuer: str
@@ -107,7 +107,7 @@ class Metadata(Shown):
     service_documentation: str
 
 
-async def judge_token_request(call: Call) -> None:
+async def validate_token_request(call: RequestContext) -> None:
     """Return where the request has its shape; OAuthError before any credential is looked at."""
     form = call.body
     if "grant_type" not in form:
@@ -118,13 +118,13 @@ async def judge_token_request(call: Call) -> None:
         raise OAuthError("invalid_scope", "scope takes scopes separated by single spaces.")
 
 
-async def judge_token(call: Call) -> None:
+async def validate_token_form(call: RequestContext) -> None:
     """Return where the request names a token; OAuthError."""
     if "token" not in call.body:
         raise OAuthError("invalid_request", "token is missing.")
 
 
-def issue_token(connection: Connection, call: Call) -> Answer:
+def issue_token(connection: Connection, call: RequestContext) -> Response:
     """Issue an access token."""
     scopes = _granted(call)
     tokens = call.services.access_tokens
@@ -134,33 +134,33 @@ def issue_token(connection: Connection, call: Call) -> Answer:
         "token_type": "Bearer",
         "scope": " ".join(scopes),
     }
-    return Answer(content, _NOT_STORED)
+    return Response(content, _NOT_STORED)
 
 
-def introspect_token(connection: Connection, call: Call) -> Answer:
+def introspect_token(connection: Connection, call: RequestContext) -> Response:
     """Say what one of the client's own tokens is worth."""
     token = _own(connection, call)
     described = {"active": False} if token is None else call.services.access_tokens.describe(token)
-    return Answer(described, _NOT_STORED)
+    return Response(described, _NOT_STORED)
 
 
-def revoke_presented_token(connection: Connection, call: Call) -> Answer:
+def revoke_presented_token(connection: Connection, call: RequestContext) -> Response:
     """Make one of the client's own tokens void; a token that is not valid is void already."""
     token = _verified(connection, call)
     if token is not None and token.client_id != _client_id(call):
         raise OAuthError("invalid_grant", "The token was issued to another client.")
     if token is not None:
         revoke_token(connection, token)
-    return Answer({}, _NOT_STORED)
+    return Response({}, _NOT_STORED)
 
 
-async def get_key_set(call: Call) -> Answer:
+async def get_key_set(call: RequestContext) -> Response:
     """Answer the keys that verify access tokens."""
     keys = await call.services.database.read(call.services.access_tokens.published_keys)
-    return Answer({"keys": keys}, _PUBLIC)
+    return Response({"keys": keys}, _PUBLIC)
 
 
-async def get_metadata(call: Call) -> Answer:
+async def get_authorization_server_metadata(call: RequestContext) -> Response:
     """Answer what a client has to know of the token endpoint."""
     issuer = call.services.issuer_url
     methods = ["client_secret_basic", "client_secret_post"]
@@ -178,10 +178,10 @@ async def get_metadata(call: Call) -> Answer:
         "revocation_endpoint_auth_methods_supported": methods,
         "service_documentation": f"{call.services.public_url}/docs",
     }
-    return Answer(content, _PUBLIC)
+    return Response(content, _PUBLIC)
 
 
-def _granted(call: Call) -> tuple[str, ...]:
+def _granted(call: RequestContext) -> tuple[str, ...]:
     """Return the scopes that are asked for, or all of the client's; OAuthError."""
     own = call.principal.scopes
     wanted = set(call.body["scope"].split(" ")) if "scope" in call.body else set(own)
@@ -191,17 +191,17 @@ def _granted(call: Call) -> tuple[str, ...]:
     return tuple(sorted(wanted))
 
 
-def _client_id(call: Call) -> str:
+def _client_id(call: RequestContext) -> str:
     return call.principal.id.removeprefix("client:")
 
 
-def _verified(connection: Connection, call: Call) -> AccessToken | None:
+def _verified(connection: Connection, call: RequestContext) -> AccessToken | None:
     try:
         return call.services.access_tokens.verify(connection, call.body["token"])
     except TokenError:
         return None
 
 
-def _own(connection: Connection, call: Call) -> AccessToken | None:
+def _own(connection: Connection, call: RequestContext) -> AccessToken | None:
     token = _verified(connection, call)
     return token if token is not None and token.client_id == _client_id(call) else None

@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import Field
 
-from tocsin.registry import Description, Kind
-from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Shown
-from tocsin.web.routes.records import no_such
+from tocsin.registry import OfferedKind, PluginDescription
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.parsing import ResponseModel
+from tocsin.web.routes.records import not_found
 
 
 class PluginState(StrEnum):
@@ -25,14 +25,14 @@ class PluginState(StrEnum):
     NOT_ENABLED = "not-enabled"
 
 
-class PluginUse(Shown):
+class PluginUse(ResponseModel):
     """A table of `plugins.toml` that uses a plugin."""
 
     table: str = Field(description="Such as `providers.edge`.")
     absent: str | None = Field(description="Why this node does without it; null if it does not.")
 
 
-class PluginItem(Shown):
+class PluginItem(ResponseModel):
     """An installed plugin."""
 
     name: str
@@ -46,14 +46,14 @@ class PluginItem(Shown):
     used_by: list[PluginUse]
 
 
-class PluginList(Shown):
+class PluginList(ResponseModel):
     """Every installed plugin."""
 
     plugins: list[PluginItem]
     total: int
 
 
-class PluginSetting(Shown):
+class PluginSetting(ResponseModel):
     """What a table of `plugins.toml` can say; never what it says."""
 
     name: str
@@ -65,7 +65,7 @@ class PluginSetting(Shown):
     description: str
 
 
-class PluginKind(Shown):
+class PluginKind(ResponseModel):
     """A kind of provider, channel, enricher or investigator."""
 
     section: str = Field(description="Which tables of `plugins.toml` may use it.")
@@ -84,35 +84,35 @@ class PluginDetail(PluginItem):
     kinds: list[PluginKind]
 
 
-async def list_plugins(call: Call) -> Answer:
+async def list_plugins(call: RequestContext) -> Response:
     """Answer every plugin that is installed, by name, and what this node has of each."""
-    found = await _described(call)
-    left_out = _left_out(call)
+    found = await _describe_plugins(call)
+    left_out = _list_absences(call)
     items = [_represent(it, left_out) for it in found.values()]
-    return Answer({"plugins": items, "total": len(items)})
+    return Response({"plugins": items, "total": len(items)})
 
 
-async def get_plugin(call: Call) -> Answer:
+async def get_plugin(call: RequestContext) -> Response:
     """Answer what one plugin offers and takes; of one that is not loaded, what is known."""
-    found = (await _described(call)).get(call.path["plugin"])
+    found = (await _describe_plugins(call)).get(call.path["plugin"])
     if found is None:
-        raise no_such("plugin")
+        raise not_found("plugin")
     kinds = [_kind(kind) for kind in found.kinds]
     detail = {"hooks": list(found.hooks), "kinds": kinds}
-    return Answer(_represent(found, _left_out(call)) | detail)
+    return Response(_represent(found, _list_absences(call)) | detail)
 
 
-async def _described(call: Call) -> Mapping[str, Description]:
+async def _describe_plugins(call: RequestContext) -> Mapping[str, PluginDescription]:
     # at first a schema is made of all settings of every plugin, which takes a while
     plugins = await asyncio.to_thread(lambda: call.services.inventory.plugins)
     return {plugin.name: plugin for plugin in plugins}
 
 
-def _left_out(call: Call) -> Mapping[str, str]:
+def _list_absences(call: RequestContext) -> Mapping[str, str]:
     return {absent.name: absent.reason for absent in call.services.left_out()}
 
 
-def _represent(found: Description, left_out: Mapping[str, str]) -> dict[str, Any]:
+def _represent(found: PluginDescription, left_out: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": found.name,
         "distribution": found.distribution,
@@ -124,13 +124,13 @@ def _represent(found: Description, left_out: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _state(found: Description) -> PluginState:
+def _state(found: PluginDescription) -> PluginState:
     if not found.enabled:
         return PluginState.NOT_ENABLED
     return PluginState.ABSENT if found.absent else PluginState.LOADED
 
 
-def _kind(kind: Kind) -> dict[str, Any]:
+def _kind(kind: OfferedKind) -> dict[str, Any]:
     return {
         "section": kind.section,
         "name": kind.name,

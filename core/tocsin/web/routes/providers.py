@@ -8,11 +8,11 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from tocsin import incidents
-from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Shown
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.parsing import ResponseModel
 
 
-class StreamStanding(Shown):
+class StreamProgress(ResponseModel):
     """What a provider reads separately, and how far it has come."""
 
     name: str
@@ -22,7 +22,7 @@ class StreamStanding(Shown):
     )
 
 
-class ProviderItem(Shown):
+class ProviderItem(ResponseModel):
     """One provider, and how it does."""
 
     name: str
@@ -31,7 +31,7 @@ class ProviderItem(Shown):
         description="`waiting`: no node reads it at present. `pushed`: it is sent to, not read. "
         "`absent`: left out, with the reason. `removed`: this node's `plugins.toml` does not have "
         "it any more.",
-        json_schema_extra={"enum": [*incidents.STATES]},
+        json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
     outcome: str | None = Field(description="How the last read ended, in the ledger's words.")
     reason: str | None = Field(description="The last error, while it lasts.")
@@ -47,18 +47,18 @@ class ProviderItem(Shown):
     capabilities: list[str] = Field(
         description="What it can do beside reading on: `reread`, `backfill`, `push`."
     )
-    streams: list[StreamStanding]
+    streams: list[StreamProgress]
 
 
-class ProviderList(Shown):
+class ProviderList(ResponseModel):
     """Every provider."""
 
     providers: list[ProviderItem]
     total: int
 
 
-def list_providers(connection: Connection, call: Call) -> Answer:
+def list_providers(connection: Connection, call: RequestContext) -> Response:
     """Answer every provider, and how it does."""
     services = call.services
     found = incidents.list_providers(connection, services.providers, services.clock.now())
-    return Answer({"providers": found, "total": len(found)})
+    return Response({"providers": found, "total": len(found)})

@@ -7,23 +7,23 @@ from pydantic import ConfigDict, Field
 
 from tocsin.errors import CallerError, CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
-from tocsin.incidents.coverage.ledger import Counts
-from tocsin.web.calls import Answer, Call
-from tocsin.web.gate import FIELDS
-from tocsin.web.parsing import Body, Shown, read_body, require_json
+from tocsin.incidents.coverage.ledger import ReadCounts
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.gate import RATE_LIMIT_FIELDS
+from tocsin.web.parsing import BodyModel, ResponseModel, read_body, require_json
 
-LIMIT = 1024 * 1024
+MAX_BODY = 1024 * 1024
 """The longest body, in bytes."""
-TOO_LARGE = f"What is pushed holds {LIMIT} bytes at most."
+TOO_LARGE = f"What is pushed holds {MAX_BODY} bytes at most."
 
 
-class Pushed(Body):
+class PushBody(BodyModel):
     """What is pushed, in the shape that the provider's settings name."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"type": ["object", "array"]})
 
 
-class Taken(Shown):
+class PushResult(ResponseModel):
     """What a push came to, once all of it is stored."""
 
     provider: str
@@ -36,7 +36,7 @@ class Taken(Shown):
     )
 
 
-async def push(call: Call) -> Answer:
+async def push_incidents(call: RequestContext) -> Response:
     """Take incidents that others send.
 
     They are stored once this is answered 200. The same again changes nothing, so it is safe to send
@@ -49,10 +49,10 @@ async def push(call: Call) -> Answer:
     await call.services.senders.judge(request, name)
     require_json(request)
     body = await _read(request)
-    request[FIELDS] = call.services.throttle.count_push(name)
+    request[RATE_LIMIT_FIELDS] = call.services.throttle.count_push(name)
     counts = await _take(call, name, PushRequest(headers=request.headers, body=body))
     call.services.senders.let_in(request, name)
-    return Answer(
+    return Response(
         {
             "provider": name,
             "received": counts.records,
@@ -65,17 +65,17 @@ async def push(call: Call) -> Answer:
 
 async def _read(request: web.Request) -> bytes:
     try:
-        return await read_body(request.clone(client_max_size=LIMIT))
+        return await read_body(request.clone(client_max_size=MAX_BODY))
     except web.HTTPRequestEntityTooLarge:
         raise CallerError(413, TOO_LARGE) from None
 
 
-async def _take(call: Call, name: str, request: PushRequest) -> Counts:
+async def _take(call: RequestContext, name: str, request: PushRequest) -> ReadCounts:
     try:
         return await call.services.inbox().take(name, request)
     except CredentialsRefused:
         call.services.throttle.give_back_push(name)
-        del call.request[FIELDS]
+        del call.request[RATE_LIMIT_FIELDS]
         raise await call.services.senders.refuse(call.request) from None
     except Refused as error:
         call.services.senders.let_in(call.request, name)

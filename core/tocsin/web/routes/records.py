@@ -13,11 +13,11 @@ from sqlalchemy import Row
 from tocsin.credentials import NoSuchRecordError, NotActiveError, RecordPage, Scope
 from tocsin.errors import CallerError
 from tocsin.model import Json
-from tocsin.web.calls import Answer, Call
-from tocsin.web.cursor import Place, Spot
-from tocsin.web.problems import Kind, refusal
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.cursor import CompositeCursor, PageCursor
+from tocsin.web.problems import ProblemType, refusal
 
-SHOWN_ONCE = {"Cache-Control": "no-store"}
+NO_STORE = {"Cache-Control": "no-store"}
 """The header of an answer with a secret."""
 SCOPES = sorted(Scope)
 
@@ -48,34 +48,36 @@ Search = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")
 Limit = Annotated[int, Field(ge=1, le=200, description="How many at most.")]
 
 
-def place_of(kind: str) -> Any:
+def cursor_field(kind: str) -> Any:
     """Return the type of a `cursor` parameter for the list of this kind."""
     description = "The `next_cursor` of the page before."
     schema = {"type": "string", "description": description}
-    return Annotated[Place, BeforeValidator(partial(Place.decode, kind)), WithJsonSchema(schema)]
+    return Annotated[
+        PageCursor, BeforeValidator(partial(PageCursor.decode, kind)), WithJsonSchema(schema)
+    ]
 
 
-def spot_of(kind: str, *wanted: type[str] | range) -> Any:
+def composite_cursor_field(kind: str, *wanted: type[str] | range) -> Any:
     """Return the type of a `cursor` parameter for the list of this kind, with parts as wanted."""
     description = "The `next_cursor` of the page before."
     schema = {"type": "string", "description": description}
-    decode = partial(Spot.decode, kind, wanted)
-    return Annotated[Spot, BeforeValidator(decode), WithJsonSchema(schema)]
+    decode = partial(CompositeCursor.decode, kind, wanted)
+    return Annotated[CompositeCursor, BeforeValidator(decode), WithJsonSchema(schema)]
 
 
-def known_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
+def parse_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     """Return the scopes, each once and in order; CallerError (400) where there is no such scope."""
     unknown = sorted(set(scopes).difference(SCOPES))
     if unknown:
         raise refusal(
-            Kind.INVALID_SCOPE,
+            ProblemType.INVALID_SCOPE,
             400,
             f"There is no scope {', '.join(map(repr, unknown))}; valid are {', '.join(SCOPES)}.",
         )
     return tuple(sorted(set(scopes)))
 
 
-class Counted(Protocol):
+class CountedPage(Protocol):
     """A page of a list that is counted so far and no further."""
 
     @property
@@ -87,39 +89,48 @@ class Counted(Protocol):
         """False where there are more."""
 
 
-def total_of(page: Counted) -> dict[str, Json]:
+def total_fields(page: CountedPage) -> dict[str, Json]:
     """Return what a page says of how many there are."""
     return {"total": page.total, "total_relation": "eq" if page.exact else "gte"}
 
 
-def answer_page(
-    call: Call, page: RecordPage, *, name: str, kind: str, item: Callable[[Row[Any]], Json]
-) -> Answer:
+def record_page_response(
+    call: RequestContext,
+    page: RecordPage,
+    *,
+    name: str,
+    kind: str,
+    item: Callable[[Row[Any]], Json],
+) -> Response:
     """Return one page of a list, the array under `name`."""
     content = {name: [item(row) for row in page.rows], "total": page.total}
-    return with_next(call, content, Place(kind, page.next) if page.next is not None else None)
+    return page_response(
+        call, content, PageCursor(kind, page.next) if page.next is not None else None
+    )
 
 
-def with_next(call: Call, content: dict[str, Any], following: Place | Spot | None) -> Answer:
+def page_response(
+    call: RequestContext, content: dict[str, Any], following: PageCursor | CompositeCursor | None
+) -> Response:
     """Return the page with the way to the next one: `next_cursor`, and `Link` (RFC 8288)."""
     if following is None:
-        return Answer(content | {"next_cursor": None})
+        return Response(content | {"next_cursor": None})
     cursor = following.encode()
-    return Answer(content | {"next_cursor": cursor}, {"Link": call.next_link(cursor)})
+    return Response(content | {"next_cursor": cursor}, {"Link": call.next_link(cursor)})
 
 
 @contextmanager
-def refusing(what: str, *, not_active: str = "") -> Iterator[None]:
+def translate_record_errors(what: str, *, not_active: str = "") -> Iterator[None]:
     """Turn what a record refuses into problems: CallerError (404, or 409 in these words)."""
     try:
         yield
     except NoSuchRecordError:
-        raise no_such(what) from None
+        raise not_found(what) from None
     except NotActiveError as error:
         detail = not_active.format(status=error.status)
-        raise refusal(Kind.NOT_ACTIVE, 409, detail) from None
+        raise refusal(ProblemType.NOT_ACTIVE, 409, detail) from None
 
 
-def no_such(what: str) -> CallerError:
+def not_found(what: str) -> CallerError:
     """Return the error for an identifier that leads to nothing."""
     return CallerError(404, f"There is no {what} of this identifier.")

@@ -8,16 +8,16 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from tocsin import delivery
-from tocsin.delivery import Destination, Preview, State, load_destination
+from tocsin.delivery import Destination, DestinationState, Preview, load_destination
 from tocsin.model import Event
-from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Shown
-from tocsin.web.routes.records import no_such
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.parsing import ResponseModel
+from tocsin.web.routes.records import not_found
 
-_GONE = "its destination was deleted"
+_DESTINATION_DELETED = "its destination was deleted"
 
 
-class RenderedPart(Shown):
+class RenderedPart(ResponseModel):
     """A part of what is sent, such as the subject of a mail."""
 
     name: str
@@ -25,7 +25,7 @@ class RenderedPart(Shown):
     reason: str | None = Field(description="Why it cannot be rendered.")
 
 
-class DeliveryBody(Shown):
+class DeliveryBody(ResponseModel):
     """What a receiver would be sent for a delivery."""
 
     id: str
@@ -39,14 +39,14 @@ class DeliveryBody(Shown):
     reason: str | None = Field(description="Why nothing is rendered.")
 
 
-async def get_delivery_body(call: Call) -> Answer:
+async def get_delivery_body(call: RequestContext) -> Response:
     """Answer what the destination's templates make of the event now.
 
     Both may have changed since an attempt.
     """
-    name, event, destination = await call.services.database.read(_find, call)
-    if destination is None or destination.state is State.DELETED:
-        shown = Preview(reason=_GONE)
+    name, event, destination = await call.services.database.read(_load_for_preview, call)
+    if destination is None or destination.state is DestinationState.DELETED:
+        shown = Preview(reason=_DESTINATION_DELETED)
     else:
         shown = call.services.samples.preview(destination, event)
     content = {
@@ -57,13 +57,15 @@ async def get_delivery_body(call: Call) -> Answer:
         "breaches": list(shown.breaches),
         "reason": shown.reason,
     }
-    return Answer(content)
+    return Response(content)
 
 
-def _find(connection: Connection, call: Call) -> tuple[str, Event, Destination | None]:
+def _load_for_preview(
+    connection: Connection, call: RequestContext
+) -> tuple[str, Event, Destination | None]:
     found = delivery.load_delivery(connection, call.path["delivery_id"])
     event = delivery.load_event(connection, call.path["delivery_id"])
     if found is None or event is None:
-        raise no_such("delivery")
+        raise not_found("delivery")
     name: str = found["destination"]
     return name, event, load_destination(connection, name)

@@ -9,25 +9,25 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from tocsin import delivery
-from tocsin.delivery import Extent, ReplayState, Resting
+from tocsin.delivery import ReplayableState, ReplayExtent, ReplayState
 from tocsin.fields import any_case
 from tocsin.model import EventType
-from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.cursor import Place
-from tocsin.web.parsing import Body, Query, Shown, invalid
+from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.cursor import PageCursor
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request
 from tocsin.web.routes.deliveries import DestinationName
-from tocsin.web.routes.moments import Moment
-from tocsin.web.routes.records import Limit, no_such, place_of, with_next
+from tocsin.web.routes.moments import Timestamp
+from tocsin.web.routes.records import Limit, cursor_field, not_found, page_response
 
 LIST = "r"
 _PREFIX = "rpl_"
 
 
-class NewReplay(Body):
+class NewReplay(BodyModel):
     """Which deliveries to send again."""
 
-    state: Annotated[Resting, any_case(Resting)] = Field(
-        default=Resting.DEAD,
+    state: Annotated[ReplayableState, any_case(ReplayableState)] = Field(
+        default=ReplayableState.DEAD,
         description="Only those that rest in this state. `parked` are those that wait for the "
         "configuration to be mended, not those whose destination is not active.",
     )
@@ -37,10 +37,10 @@ class NewReplay(Body):
     event_type: Annotated[EventType, any_case(EventType)] | None = Field(
         default=None, description="Only those of this kind of event."
     )
-    since: Moment | None = Field(
+    since: Timestamp | None = Field(
         default=None, description="Only those whose event happened then or later."
     )
-    until: Moment | None = Field(
+    until: Timestamp | None = Field(
         default=None, description="Only those whose event happened before."
     )
 
@@ -50,14 +50,14 @@ class ReplayFilter(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    state: Resting
+    state: ReplayableState
     destination: str | None
     event_type: EventType | None
     since: datetime | None
     until: datetime | None
 
 
-class Replay(Shown):
+class Replay(ResponseModel):
     """Many deliveries that are sent again, and how far that has come."""
 
     id: str
@@ -71,14 +71,14 @@ class Replay(Shown):
     finished_at: datetime | None
 
 
-class ReplayQuery(Query):
+class ReplayQuery(QueryModel):
     """How many at once."""
 
     limit: Limit = 50
-    cursor: place_of(LIST) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
-class ReplayList(Shown):
+class ReplayList(ResponseModel):
     """One page of replays."""
 
     replays: list[Replay]
@@ -86,10 +86,10 @@ class ReplayList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-async def measure(call: Call) -> Extent:
+async def measure_replay(call: RequestContext) -> ReplayExtent:
     """Return what the replay is of; counting may take long, and holds up nobody so."""
     body: NewReplay = call.body
-    wanted = delivery.Filter(
+    wanted = delivery.DeliveryFilter(
         destination=body.destination,
         event_type=body.event_type,
         since=body.since,
@@ -98,43 +98,43 @@ async def measure(call: Call) -> Extent:
     try:
         return await call.services.database.read(delivery.measure_replay, body.state, wanted)
     except delivery.NoSuchDestinationError as error:
-        raise invalid("body", [{"path": "destination", "detail": str(error)}]) from None
+        raise invalid_request("body", [{"path": "destination", "detail": str(error)}]) from None
 
 
-def create_replay(connection: Connection, call: Call) -> Answer:
+def create_replay(connection: Connection, call: RequestContext) -> Response:
     """Have all deliveries sent again that match now, in the background, and answer the replay."""
     now = call.services.clock.now()
     made = delivery.create_replay(connection, call.prepared, call.principal.name, now)
     details = {**made["filter"], "total": made["total"]}
-    return Answer(made, change=Change(target=f"replay:{made['id']}", details=details))
+    return Response(made, change=AuditedChange(target=f"replay:{made['id']}", details=details))
 
 
-def list_replays(connection: Connection, call: Call) -> Answer:
+def list_replays(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the replays, the newest first."""
     query: ReplayQuery = call.query
     before = _PREFIX + query.cursor.before if query.cursor else None
     page = delivery.list_replays(connection, limit=query.limit, before=before)
     content = {"replays": page.replays, "total": page.total}
-    following = Place(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
-    return with_next(call, content, following)
+    following = PageCursor(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
+    return page_response(call, content, following)
 
 
-def get_replay(connection: Connection, call: Call) -> Answer:
+def get_replay(connection: Connection, call: RequestContext) -> Response:
     """Answer one replay, with how far it has come."""
-    return Answer(_find(connection, call))
+    return Response(_find(connection, call))
 
 
-def cancel_replay(connection: Connection, call: Call) -> Answer:
+def cancel_replay(connection: Connection, call: RequestContext) -> Response:
     """End a replay where it is, and answer it; one that has ended stays as it is."""
     id_, now = call.path["replay_id"], call.services.clock.now()
     cancelled = delivery.cancel_replay(connection, id_, now)
     found = _find(connection, call)
-    change = Change(target=f"replay:{id_}", details={"replayed": found["replayed"]})
-    return Answer(found, change=change if cancelled else None)
+    change = AuditedChange(target=f"replay:{id_}", details={"replayed": found["replayed"]})
+    return Response(found, change=change if cancelled else None)
 
 
-def _find(connection: Connection, call: Call) -> dict[str, Any]:
+def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
     found = delivery.load_replay(connection, call.path["replay_id"])
     if found is None:
-        raise no_such("replay")
+        raise not_found("replay")
     return found

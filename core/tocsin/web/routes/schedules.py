@@ -29,23 +29,23 @@ from tocsin.schedules import (
     Schedule,
     ScheduleStatus,
     Trigger,
+    list_next_runs,
     load_schedule,
     represent_run,
     represent_schedule,
-    upcoming_of,
 )
-from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.cursor import Place, Spot
-from tocsin.web.parsing import Body, Query, Shown, invalid, validate
-from tocsin.web.problems import Kind, refusal
+from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.cursor import CompositeCursor, PageCursor
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request, validate
+from tocsin.web.problems import ProblemType, refusal
 from tocsin.web.routes.records import (
     Limit,
     TotalRelation,
-    no_such,
-    place_of,
-    spot_of,
-    total_of,
-    with_next,
+    composite_cursor_field,
+    cursor_field,
+    not_found,
+    page_response,
+    total_fields,
 )
 from tocsin.web.routes.sessions import require_investigator, require_provider
 
@@ -55,19 +55,19 @@ _PREFIX = "run_"
 _FURTHEST = timedelta(days=366)
 
 
-def _not_too_far(value: timedelta) -> timedelta:
+def _require_near(value: timedelta) -> timedelta:
     if value > _FURTHEST:
         raise ValueError("give 366d at most")
     return value
 
 
-class NewSchedule(Body, ScheduleDefinition):
+class NewSchedule(BodyModel, ScheduleDefinition):
     """What to investigate again and again, and when."""
 
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 
-def _changeable() -> dict[str, Any]:
+def _optional_fields() -> dict[str, Any]:
     """Return the members of a definition, each of which may be left out."""
     fields = ScheduleDefinition.model_fields.items()
     return {
@@ -76,7 +76,7 @@ def _changeable() -> dict[str, Any]:
     }
 
 
-class _Change(Body):
+class _ScheduleChangeBase(BodyModel):
     """What is to be different; what is null returns to its default."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
@@ -89,14 +89,17 @@ class _Change(Body):
 
 
 if TYPE_CHECKING:
-    ScheduleChange = _Change
+    ScheduleChange = _ScheduleChangeBase
 else:
     ScheduleChange = create_model(
-        "ScheduleChange", __base__=_Change, __doc__=_Change.__doc__, **_changeable()
+        "ScheduleChange",
+        __base__=_ScheduleChangeBase,
+        __doc__=_ScheduleChangeBase.__doc__,
+        **_optional_fields(),
     )
 
 
-class ScheduleQuery(Query):
+class ScheduleQuery(QueryModel):
     """Which schedules, and how many at once."""
 
     status: Annotated[ScheduleStatus, any_case(ScheduleStatus)] | None = Field(
@@ -106,29 +109,29 @@ class ScheduleQuery(Query):
         default=None, description="Only those that have this tag."
     )
     limit: Limit = 50
-    cursor: spot_of(LIST, str, str) | None = None  # type: ignore[valid-type]
+    cursor: composite_cursor_field(LIST, str, str) | None = None  # type: ignore[valid-type]
 
 
-class RunQuery(Query):
+class RunQuery(QueryModel):
     """Which runs, and how many at once."""
 
     state: Annotated[RunState, any_case(RunState)] | None = Field(
         default=None, description="Only this state, in any case."
     )
     limit: Limit = 50
-    cursor: place_of(RUNS) | None = None  # type: ignore[valid-type]
+    cursor: cursor_field(RUNS) | None = None  # type: ignore[valid-type]
 
 
-class UpcomingQuery(Query):
+class UpcomingQuery(QueryModel):
     """How far ahead to look."""
 
-    within: Annotated[Duration, AfterValidator(_not_too_far)] = Field(
+    within: Annotated[Duration, AfterValidator(_require_near)] = Field(
         default=timedelta(days=1), description="How far ahead: an ISO 8601 duration, P366D at most."
     )
     limit: Limit = 50
 
 
-class ScheduleItem(Shown):
+class ScheduleItem(ResponseModel):
     """A schedule."""
 
     id: str
@@ -168,7 +171,7 @@ class ScheduleDetail(ScheduleItem):
     upcoming: list[datetime] = Field(description="The next three times; none unless it is active.")
 
 
-class ScheduleList(Shown):
+class ScheduleList(ResponseModel):
     """One page of schedules."""
 
     schedules: list[ScheduleItem]
@@ -176,7 +179,7 @@ class ScheduleList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class ScheduleRun(Shown):
+class ScheduleRun(ResponseModel):
     """What became of a fire time, or of several that were missed; or a run by hand."""
 
     id: str
@@ -196,7 +199,7 @@ class ScheduleRun(Shown):
     created_by: str
 
 
-class RunList(Shown):
+class RunList(ResponseModel):
     """One page of runs."""
 
     runs: list[ScheduleRun]
@@ -205,7 +208,7 @@ class RunList(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class UpcomingRun(Shown):
+class UpcomingRun(ResponseModel):
     """A run that is to come."""
 
     due_at: datetime
@@ -213,7 +216,7 @@ class UpcomingRun(Shown):
     schedule_name: str
 
 
-class UpcomingList(Shown):
+class UpcomingList(ResponseModel):
     """What is due, the next first."""
 
     upcoming: list[UpcomingRun]
@@ -221,7 +224,7 @@ class UpcomingList(Shown):
     truncated: bool = Field(description="Whether there are more than `limit` within the time.")
 
 
-def create_schedule(connection: Connection, call: Call) -> Answer:
+def create_schedule(connection: Connection, call: RequestContext) -> Response:
     """Create a schedule, and answer it with its next fire times."""
     body: NewSchedule = call.body
     _require_future(call, body)
@@ -233,11 +236,11 @@ def create_schedule(connection: Connection, call: Call) -> Answer:
         )
     except NameTakenError:
         detail = f"There is a schedule {body.name!r} already."
-        raise refusal(Kind.NAME_TAKEN, 409, detail) from None
-    return _answer(call, made, {"name": made.name, **_given(body)})
+        raise refusal(ProblemType.NAME_TAKEN, 409, detail) from None
+    return _respond(call, made, {"name": made.name, **_list_members(body)})
 
 
-def list_schedules(connection: Connection, call: Call) -> Answer:
+def list_schedules(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the schedules, by name."""
     query: ScheduleQuery = call.query
     page = schedules.list_schedules(
@@ -249,10 +252,10 @@ def list_schedules(connection: Connection, call: Call) -> Answer:
     )
     items = [represent_schedule(it, call.services.public_url) for it in page.schedules]
     content = {"schedules": items, "total": page.total}
-    return with_next(call, content, Spot(LIST, page.next) if page.next else None)
+    return page_response(call, content, CompositeCursor(LIST, page.next) if page.next else None)
 
 
-def list_upcoming(connection: Connection, call: Call) -> Answer:
+def list_upcoming_runs(connection: Connection, call: RequestContext) -> Response:
     """Answer what is due next."""
     query: UpcomingQuery = call.query
     until = call.services.clock.now() + query.within
@@ -264,27 +267,27 @@ def list_upcoming(connection: Connection, call: Call) -> Answer:
     ]
     until = shown[-1][0] if truncated else until
     content = {"upcoming": upcoming, "until": isoformat(until), "truncated": truncated}
-    return Answer(content)
+    return Response(content)
 
 
-def get_schedule(connection: Connection, call: Call) -> Answer:
+def get_schedule(connection: Connection, call: RequestContext) -> Response:
     """Answer one schedule; also one that was deleted."""
-    return Answer(_represent(call, _find(connection, call)))
+    return Response(_represent(call, _find(connection, call)))
 
 
-def change_schedule(connection: Connection, call: Call) -> Answer:
+def update_schedule(connection: Connection, call: RequestContext) -> Response:
     """Change what a schedule is defined by, and answer it. Whether it is enabled stays."""
     body: ScheduleChange = call.body
-    schedule = _find_ours(connection, call)
+    schedule = _find_changeable(connection, call)
     given = {name: getattr(body, name) for name in body.model_fields_set}
-    definition = validate(_merged(schedule.document, given), ScheduleDefinition)
+    definition = validate(_merge(schedule.document, given), ScheduleDefinition)
     _require_future(call, definition)
     require_provider(call, definition.provider)
     changed = schedules.change_schedule(connection, schedule, definition, call.services.clock.now())
-    return _answer(call, changed, _given(body), has_changed=changed is not schedule)
+    return _respond(call, changed, _list_members(body), has_changed=changed is not schedule)
 
 
-def _merged(document: Any, given: dict[str, Any]) -> dict[str, Any]:
+def _merge(document: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Return a definition with what is given; an interval takes the place of a cron expression."""
     for one, other in (("cron", "interval"), ("interval", "cron")):
         if given.get(one) is not None and other not in given:
@@ -292,27 +295,29 @@ def _merged(document: Any, given: dict[str, Any]) -> dict[str, Any]:
     return {name: it for name, it in {**document, **given}.items() if it is not None}
 
 
-def delete_schedule(connection: Connection, call: Call) -> Answer:
+def delete_schedule(connection: Connection, call: RequestContext) -> Response:
     """Delete a schedule, and answer it; a run under way ends as it does."""
     schedule = _find(connection, call, lock=True)
     if schedule.status is ScheduleStatus.DELETED:
-        return Answer(_represent(call, schedule))
+        return Response(_represent(call, schedule))
     if not schedule.is_removed:  # what plugins.toml names no more can be changed nowhere else
-        _require_ours(schedule, "remove")
+        _require_managed_here(schedule, "remove")
     deleted = schedules.delete_schedule(connection, schedule, call.services.clock.now())
-    return _answer(call, deleted, {"name": deleted.name})
+    return _respond(call, deleted, {"name": deleted.name})
 
 
-def run_schedule(connection: Connection, call: Call) -> Answer:
+def run_schedule(connection: Connection, call: RequestContext) -> Response:
     """Run a schedule now, and answer the run; it counts as any other."""
     require_investigator(call)
     schedule = _find(connection, call, lock=True)
     row = schedules.run_now(connection, schedule, call.principal.name, call.services.clock.now())
-    change = Change(target=_target(schedule), details={"run": row["id"], "state": row["state"]})
-    return Answer(represent_run(row), change=change)
+    change = AuditedChange(
+        target=_target(schedule), details={"run": row["id"], "state": row["state"]}
+    )
+    return Response(represent_run(row), change=change)
 
 
-def enable_schedule(connection: Connection, call: Call) -> Answer:
+def enable_schedule(connection: Connection, call: RequestContext) -> Response:
     """Have a schedule run from now on, and answer it; its failures count from 0."""
     schedule = _find_living(connection, call)
     if schedule.is_removed:
@@ -320,20 +325,20 @@ def enable_schedule(connection: Connection, call: Call) -> Answer:
         raise CallerError(409, words)
     enabled = schedules.enable_schedule(connection, schedule, call.services.clock.now())
     details: dict[str, Json] = {"reason": schedule.disabled_reason}
-    return _answer(call, enabled, details, has_changed=enabled is not schedule)
+    return _respond(call, enabled, details, has_changed=enabled is not schedule)
 
 
-def disable_schedule(connection: Connection, call: Call) -> Answer:
+def disable_schedule(connection: Connection, call: RequestContext) -> Response:
     """Have a schedule run no more, and answer it; a run under way ends as it does."""
     schedule = _find_living(connection, call)
     if not schedule.is_active:
-        return Answer(_represent(call, schedule))
+        return Response(_represent(call, schedule))
     now = call.services.clock.now()
     disabled = schedules.disable_schedule(connection, schedule, DisabledReason.MANUAL, now)
-    return _answer(call, disabled, {})
+    return _respond(call, disabled, {})
 
 
-def list_runs(connection: Connection, call: Call) -> Answer:
+def list_schedule_runs(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of a schedule's runs, the newest first."""
     query: RunQuery = call.query
     schedule = _find(connection, call)
@@ -346,53 +351,53 @@ def list_runs(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "runs": [represent_run(row) for row in page.runs],
-        **total_of(page),
+        **total_fields(page),
     }
-    following = Place(RUNS, page.next.removeprefix(_PREFIX)) if page.next else None
-    return with_next(call, content, following)
+    following = PageCursor(RUNS, page.next.removeprefix(_PREFIX)) if page.next else None
+    return page_response(call, content, following)
 
 
-def _find(connection: Connection, call: Call, *, lock: bool = False) -> Schedule:
+def _find(connection: Connection, call: RequestContext, *, lock: bool = False) -> Schedule:
     schedule = load_schedule(connection, call.path["schedule_id"], lock=lock)
     if schedule is None:
-        raise no_such("schedule")
+        raise not_found("schedule")
     return schedule
 
 
-def _find_living(connection: Connection, call: Call) -> Schedule:
+def _find_living(connection: Connection, call: RequestContext) -> Schedule:
     schedule = _find(connection, call, lock=True)
     if schedule.status is ScheduleStatus.DELETED:
         raise CallerError(409, "The schedule was deleted; create it anew.")
     return schedule
 
 
-def _find_ours(connection: Connection, call: Call) -> Schedule:
+def _find_changeable(connection: Connection, call: RequestContext) -> Schedule:
     schedule = _find_living(connection, call)
-    _require_ours(schedule)
+    _require_managed_here(schedule)
     return schedule
 
 
-def _require_future(call: Call, definition: ScheduleDefinition) -> None:
+def _require_future(call: RequestContext, definition: ScheduleDefinition) -> None:
     """Raise CallerError (422) for a schedule that would never run."""
     if definition.ends_at is not None and definition.ends_at <= call.services.clock.now():
         mistake = {"path": "ends_at", "detail": "it has passed; give a moment that is to come"}
-        raise invalid("body", [mistake])
+        raise invalid_request("body", [mistake])
 
 
-def _require_ours(schedule: Schedule, what: str = "change") -> None:
+def _require_managed_here(schedule: Schedule, what: str = "change") -> None:
     if schedule.managed_by is not ManagedBy.API:
         words = f"plugins.toml says what this schedule is; {what} it there and apply it."
-        raise refusal(Kind.MANAGED_BY_FILE, 409, words)
+        raise refusal(ProblemType.MANAGED_BY_FILE, 409, words)
 
 
-def _answer(
-    call: Call, schedule: Schedule, details: dict[str, Json], *, has_changed: bool = True
-) -> Answer:
-    change = Change(target=_target(schedule), details=details)
-    return Answer(_represent(call, schedule), change=change if has_changed else None)
+def _respond(
+    call: RequestContext, schedule: Schedule, details: dict[str, Json], *, has_changed: bool = True
+) -> Response:
+    change = AuditedChange(target=_target(schedule), details=details)
+    return Response(_represent(call, schedule), change=change if has_changed else None)
 
 
-def _given(body: Body) -> dict[str, Json]:
+def _list_members(body: BodyModel) -> dict[str, Json]:
     """Return what of a body the audit log keeps: which members were given."""
     return {"members": sorted(body.model_fields_set - {"name"})}
 
@@ -401,6 +406,6 @@ def _target(schedule: Schedule) -> str:
     return f"schedule:{schedule.id}"
 
 
-def _represent(call: Call, schedule: Schedule) -> dict[str, Json]:
-    upcoming = [isoformat(moment) for moment in upcoming_of(schedule)]
+def _represent(call: RequestContext, schedule: Schedule) -> dict[str, Json]:
+    upcoming = [isoformat(moment) for moment in list_next_runs(schedule)]
     return represent_schedule(schedule, call.services.public_url) | {"upcoming": upcoming}

@@ -11,12 +11,18 @@ from sqlalchemy import Connection
 from tocsin import knowledge
 from tocsin.clock import isoformat
 from tocsin.fields import any_case
-from tocsin.knowledge import EntityPosition, Found, FoundEntity, Position
+from tocsin.knowledge import DocumentHit, EntityPosition, FoundEntity, SearchPosition
 from tocsin.model import EntityKind
-from tocsin.web.calls import Answer, Call
-from tocsin.web.cursor import Spot
-from tocsin.web.parsing import Query, Shown
-from tocsin.web.routes.records import Limit, TotalRelation, spot_of, total_of, with_next
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.cursor import CompositeCursor
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.routes.records import (
+    Limit,
+    TotalRelation,
+    composite_cursor_field,
+    page_response,
+    total_fields,
+)
 
 RESULTS = "q"
 ENTITIES = "e"
@@ -24,17 +30,17 @@ _NUMBER = range(10**18)
 Words = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[^\x00]*$")]
 
 
-class SearchQuery(Query):
+class SearchQuery(QueryModel):
     """What to look for."""
 
     q: Words = Field(
         description='Words, `"phrases"`, `prefix*`, `field:value` and `-not`; all must fit.'
     )
     limit: Limit = 50
-    cursor: spot_of(RESULTS, _NUMBER, _NUMBER, _NUMBER) | None = None  # type: ignore[valid-type]
+    cursor: composite_cursor_field(RESULTS, _NUMBER, _NUMBER, _NUMBER) | None = None  # type: ignore[valid-type]
 
 
-class EntitySearchQuery(Query):
+class EntitySearchQuery(QueryModel):
     """What to look up."""
 
     q: Words = Field(description="A value, the beginning of one, or of one of its parts.")
@@ -42,10 +48,10 @@ class EntitySearchQuery(Query):
         default=None, description="Only entities of this kind, in any case."
     )
     limit: Limit = 50
-    cursor: spot_of(ENTITIES, str, range(2), str, str, _NUMBER) | None = None  # type: ignore[valid-type]
+    cursor: composite_cursor_field(ENTITIES, str, range(2), str, str, _NUMBER) | None = None  # type: ignore[valid-type]
 
 
-class SearchResult(Shown):
+class SearchResult(ResponseModel):
     """An incident or a session that fits."""
 
     kind: str = Field(json_schema_extra={"enum": ["incident", "session"]})
@@ -59,7 +65,7 @@ class SearchResult(Shown):
     url: str = Field(description="Its page in Tocsin's console.")
 
 
-class SearchResults(Shown):
+class SearchResults(ResponseModel):
     """One page of what fits, the best of the latest first."""
 
     results: list[SearchResult]
@@ -68,7 +74,7 @@ class SearchResults(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-class KnownEntity(Shown):
+class KnownEntity(ResponseModel):
     """An entity that incidents have."""
 
     kind: EntityKind
@@ -78,7 +84,7 @@ class KnownEntity(Shown):
     last_seen: datetime
 
 
-class EntitySearchResults(Shown):
+class EntitySearchResults(ResponseModel):
     """One page of entities, those that are called so first."""
 
     entities: list[KnownEntity]
@@ -87,21 +93,21 @@ class EntitySearchResults(Shown):
     next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
-def search(connection: Connection, call: Call) -> Answer:
+def search(connection: Connection, call: RequestContext) -> Response:
     """Answer incidents and sessions that fit the words, the best of the latest first."""
     query: SearchQuery = call.query
-    after = Position(*query.cursor.parts) if query.cursor else None
-    page = knowledge.search(connection, query.q, limit=query.limit, after=after)
+    after = SearchPosition(*query.cursor.parts) if query.cursor else None
+    page = knowledge.search_documents(connection, query.q, limit=query.limit, after=after)
     content = {
         "results": [_result(found, call.services.public_url) for found in page.results],
-        **total_of(page),
+        **total_fields(page),
     }
     at = page.next
-    following = Spot(RESULTS, (at.newest, at.top, at.shown)) if at else None
-    return with_next(call, content, following)
+    following = CompositeCursor(RESULTS, (at.newest, at.top, at.shown)) if at else None
+    return page_response(call, content, following)
 
 
-def search_entities(connection: Connection, call: Call) -> Answer:
+def search_entities(connection: Connection, call: RequestContext) -> Response:
     """Answer entities that are called so, that begin so, or of which a part does."""
     query: EntitySearchQuery = call.query
     page = knowledge.search_entities(
@@ -113,22 +119,24 @@ def search_entities(connection: Connection, call: Call) -> Answer:
     )
     content = {
         "entities": [_entity(found) for found in page.entities],
-        **total_of(page),
+        **total_fields(page),
     }
     at = page.next
-    following = Spot(ENTITIES, (at.name, at.part, at.kind, at.value, at.shown)) if at else None
-    return with_next(call, content, following)
+    following = (
+        CompositeCursor(ENTITIES, (at.name, at.part, at.kind, at.value, at.shown)) if at else None
+    )
+    return page_response(call, content, following)
 
 
 _PAGES = {"incident": "incidents", "session": "investigations"}
 
 
-def _result(found: Found, public_url: str) -> dict[str, Any]:
+def _result(found: DocumentHit, public_url: str) -> dict[str, Any]:
     return {
         "kind": found.kind,
         "id": found.id,
         "title": found.title,
-        "snippet": knowledge.as_html(found.snippet),
+        "snippet": knowledge.render_snippet(found.snippet),
         "score": found.score,
         "at": isoformat(found.at),
         "url": f"{public_url}/{_PAGES[found.kind]}/{found.id}",

@@ -10,21 +10,21 @@ from pydantic import Field
 
 from tocsin.errors import OperatorError
 from tocsin.store import Database, check_schema
-from tocsin.web.calls import Answer, Call
-from tocsin.web.parsing import Shown
+from tocsin.web.calls import RequestContext, Response
+from tocsin.web.parsing import ResponseModel
 
-_PATIENCE = 5
+_DATABASE_TIMEOUT = 5
 
 _log = structlog.get_logger()
 
 
-class Health(Shown):
+class Liveness(ResponseModel):
     """The process answers."""
 
     status: Literal["ok"]
 
 
-class Readiness(Shown):
+class Readiness(ResponseModel):
     """Whether this node can do its work; never a provider's or destination's state."""
 
     status: Literal["ready", "not ready"]
@@ -36,12 +36,12 @@ class Readiness(Shown):
     )
 
 
-async def get_health(_call: Call) -> Answer:
+async def get_health(_call: RequestContext) -> Response:
     """Answer that the process is alive."""
-    return Answer({"status": "ok"})
+    return Response({"status": "ok"})
 
 
-async def get_readiness(call: Call) -> Answer:
+async def get_readiness(call: RequestContext) -> Response:
     """Answer whether the node is ready, 503 where it is not."""
     database = await _is_current(call.services.database)
     roles = dict(call.services.roles())
@@ -52,12 +52,12 @@ async def get_readiness(call: Call) -> Answer:
         "roles": roles,
         "differing": list(call.services.differing()),
     }
-    return Answer(content, status=200 if ready else 503)
+    return Response(content, status=200 if ready else 503)
 
 
 async def _is_current(database: Database) -> bool:
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_DATABASE_TIMEOUT):
             await check_schema(database)
     except (OperatorError, TimeoutError) as error:
         # The reason may name hosts, and anyone may ask

@@ -14,17 +14,17 @@ from tocsin.errors import CallerError
 from tocsin.fields import QueryText, any_case
 from tocsin.investigations.write_backs import WriteBackState
 from tocsin.model import Confidence, Persona, Phase, SessionStatus, Verdict
-from tocsin.validation import nearest
-from tocsin.web.calls import Answer, Call, Change
-from tocsin.web.parsing import Body, Shown, invalid
-from tocsin.web.routes.records import no_such
+from tocsin.validation import suggest_nearest
+from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.parsing import BodyModel, ResponseModel, invalid_request
+from tocsin.web.routes.records import not_found
 
-MOST_WAITING = 1_000
+MAX_QUEUED_SESSIONS = 1_000
 """So many sessions may wait to be investigated; then no more are taken."""
 _TRY_AGAIN = "60"
 
 
-class NewInvestigation(Body):
+class NewInvestigation(BodyModel):
     """What to investigate."""
 
     query: QueryText = Field(
@@ -39,13 +39,13 @@ class NewInvestigation(Body):
     )
 
 
-class NewMessage(Body):
+class NewMessage(BodyModel):
     """A follow-up."""
 
     message: QueryText = Field(description="What else to find out.")
 
 
-class StartedSession(Shown):
+class StartedSession(ResponseModel):
     """A session that was taken up."""
 
     session_id: str
@@ -53,7 +53,7 @@ class StartedSession(Shown):
     url: str = Field(description="Its page in Tocsin's console.")
 
 
-class SessionProgress(Shown):
+class SessionProgress(ResponseModel):
     """How far a session under way has come."""
 
     phase: Phase | None = Field(description="What it is doing; null before it has begun.")
@@ -61,7 +61,7 @@ class SessionProgress(Shown):
     asked: int = Field(description="How many of them asked someone.")
 
 
-class SessionMessage(Shown):
+class SessionMessage(ResponseModel):
     """Something that was said in a session."""
 
     role: str = Field(json_schema_extra={"enum": ["user", "investigator"]})
@@ -71,7 +71,7 @@ class SessionMessage(Shown):
     created_at: datetime
 
 
-class SessionSummary(Shown):
+class SessionSummary(ResponseModel):
     """A session, as lists have it."""
 
     id: str
@@ -96,7 +96,7 @@ class SessionSummary(Shown):
     url: str = Field(description="Its page in Tocsin's console.")
 
 
-class WriteBackOutcome(Shown):
+class WriteBackOutcome(ResponseModel):
     """What became of a comment to an incident's SIEM."""
 
     run: int
@@ -125,7 +125,7 @@ class Session(SessionSummary):
     )
 
 
-def start_investigation(connection: Connection, call: Call) -> Answer:
+def start_investigation(connection: Connection, call: RequestContext) -> Response:
     """Have something investigated, and answer the session; poll it until it is completed."""
     body: NewInvestigation = call.body
     _require_room(connection, call)
@@ -139,72 +139,76 @@ def start_investigation(connection: Connection, call: Call) -> Answer:
         now=call.services.clock.now(),
     )
     details = {"persona": body.persona, "provider": body.provider}
-    return _started(connection, call, session_id, details)
+    return _respond_started(connection, call, session_id, details)
 
 
-def send_message(connection: Connection, call: Call) -> Answer:
+def send_session_message(connection: Connection, call: RequestContext) -> Response:
     """Have a session go on with a follow-up, and answer it; its report can be read meanwhile."""
     body: NewMessage = call.body
     _require_room(connection, call)
     session_id, now = call.path["session_id"], call.services.clock.now()
     investigations.add_message(connection, session_id, body.message, call.principal.name, now)
-    return _started(connection, call, session_id, {})
+    return _respond_started(connection, call, session_id, {})
 
 
-def _started(
-    connection: Connection, call: Call, session_id: str, details: dict[str, Any]
-) -> Answer:
+def _respond_started(
+    connection: Connection, call: RequestContext, session_id: str, details: dict[str, Any]
+) -> Response:
     url = call.services.public_url
     session = investigations.find_session(connection, session_id, public_url=url)
     assert session is not None  # noqa: S101 - it was made or changed a moment ago
     content = {"session_id": session_id, "status": session["status"], "url": session["url"]}
-    change = Change(target=f"session:{session_id}", details=details | {"run": session["run"]})
-    return Answer(content, change=change)
+    change = AuditedChange(
+        target=f"session:{session_id}", details=details | {"run": session["run"]}
+    )
+    return Response(content, change=change)
 
 
-def cancel_session(connection: Connection, call: Call) -> Answer:
+def cancel_session(connection: Connection, call: RequestContext) -> Response:
     """End a session that is under way, and answer it; one that has ended stays as it is."""
     session_id, now = call.path["session_id"], call.services.clock.now()
     url = call.services.public_url
     before = investigations.find_session(connection, session_id, public_url=url)
     investigations.cancel_session(connection, session_id, now)
     session = investigations.render_session(_load(connection, call))
-    change = Change(target=f"session:{session_id}", details={"run": session["run"]})
+    change = AuditedChange(target=f"session:{session_id}", details={"run": session["run"]})
     has_changed = before is not None and session["status"] != before["status"]
-    return Answer(session, change=change if has_changed else None)
+    return Response(session, change=change if has_changed else None)
 
 
-async def get_session(call: Call) -> Answer:
+async def get_session(call: RequestContext) -> Response:
     """Answer a session, with its report once it is completed."""
     loaded = await call.services.database.read(_load, call)
-    return Answer(await asyncio.to_thread(investigations.render_session, loaded))
+    return Response(await asyncio.to_thread(investigations.render_session, loaded))
 
 
-def _load(connection: Connection, call: Call) -> investigations.LoadedSession:
+def _load(connection: Connection, call: RequestContext) -> investigations.LoadedSession:
     session_id, url = call.path["session_id"], call.services.public_url
     found = investigations.load_session(connection, session_id, public_url=url)
     if found is None:
-        raise no_such("session")
+        raise not_found("session")
     return found
 
 
-def _require_room(connection: Connection, call: Call) -> None:
+def _require_room(connection: Connection, call: RequestContext) -> None:
     """Raise CallerError (503) where nobody investigates, or too much waits already."""
     require_investigator(call)
-    if investigations.count_waiting(connection, MOST_WAITING) == MOST_WAITING:
-        words = f"{MOST_WAITING:,} sessions wait to be investigated; try again later."
+    if investigations.count_waiting(connection, MAX_QUEUED_SESSIONS) == MAX_QUEUED_SESSIONS:
+        words = f"{MAX_QUEUED_SESSIONS:,} sessions wait to be investigated; try again later."
         raise CallerError(503, words, headers={"Retry-After": _TRY_AGAIN})
 
 
-def require_investigator(call: Call) -> None:
+def require_investigator(call: RequestContext) -> None:
     """Return where there is somebody who investigates; CallerError (503) elsewhere."""
     if reason := call.services.no_investigator:
         raise CallerError(503, f"This service investigates nothing: {reason}.")
 
 
-def require_provider(call: Call, name: str | None) -> None:
+def require_provider(call: RequestContext, name: str | None) -> None:
     """Return where there is a provider of this name, or none is named; CallerError (422)."""
     known = sorted(facts.name for facts in call.services.providers)
     if name is not None and name not in known:
         detail = f"there is no provider {name!r}; name one of: {', '.join(known) or 'none yet'}"
-        raise invalid("body", [{"path": "provider", "detail": detail + nearest(name, known)}])
+        raise invalid_request(
+            "body", [{"path": "provider", "detail": detail + suggest_nearest(name, known)}]
+        )

@@ -8,48 +8,48 @@ from types import MappingProxyType
 
 from tocsin import Finding
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.correlating.agreement import agreements, disagreements
-from tocsin_plugins.investigator.correlating.callbacks import callbacks
+from tocsin_plugins.investigator.correlating.agreement import find_agreements, find_disagreements
+from tocsin_plugins.investigator.correlating.callbacks import find_callbacks
 from tocsin_plugins.investigator.correlating.explanations import (
-    background_noise,
-    benign_explanations,
-    internal_only,
+    find_background_noise,
+    find_benign_explanations,
+    find_internal_only,
 )
-from tocsin_plugins.investigator.correlating.found import Found
-from tocsin_plugins.investigator.correlating.incidents import incidents
-from tocsin_plugins.investigator.correlating.lateral import lateral_movement
-from tocsin_plugins.investigator.correlating.logons import success_after_failures
-from tocsin_plugins.investigator.correlating.nearness import Focus
-from tocsin_plugins.investigator.correlating.novelty import first_seen, rare_entities
-from tocsin_plugins.investigator.correlating.reputation import bad_reputation
-from tocsin_plugins.investigator.correlating.rhythm import bursts, recurrences
-from tocsin_plugins.investigator.correlating.sequences import attack_sequences
-from tocsin_plugins.investigator.correlating.sharing import shared_entities
-from tocsin_plugins.investigator.correlating.vulnerabilities import exploited_cves
-from tocsin_plugins.investigator.seen import order
+from tocsin_plugins.investigator.correlating.found import FindingDraft
+from tocsin_plugins.investigator.correlating.incidents import describe_incidents
+from tocsin_plugins.investigator.correlating.lateral import find_lateral_movement
+from tocsin_plugins.investigator.correlating.logons import find_success_after_failures
+from tocsin_plugins.investigator.correlating.nearness import CaseFocus
+from tocsin_plugins.investigator.correlating.novelty import find_first_seen, find_rare_entities
+from tocsin_plugins.investigator.correlating.reputation import find_bad_reputation
+from tocsin_plugins.investigator.correlating.rhythm import find_bursts, find_recurrences
+from tocsin_plugins.investigator.correlating.sequences import find_attack_sequences
+from tocsin_plugins.investigator.correlating.sharing import find_shared_entities
+from tocsin_plugins.investigator.correlating.vulnerabilities import find_exploited_cves
+from tocsin_plugins.investigator.seen import entity_sort_key
 from tocsin_plugins.investigator.wording import counted, say, sentence
 
-__all__ = ["RULES", "Weighed", "correlate"]
+__all__ = ["RULES", "WeightedFinding", "correlate"]
 
-RULES: Mapping[str, Callable[[Case], Iterable[Found]]] = MappingProxyType(
+RULES: Mapping[str, Callable[[Case], Iterable[FindingDraft]]] = MappingProxyType(
     {
-        "incident": incidents,
-        "success-after-failures": success_after_failures,
-        "attack-sequence": attack_sequences,
-        "callback": callbacks,
-        "lateral-movement": lateral_movement,
-        "exploited-cve": exploited_cves,
-        "reputation": bad_reputation,
-        "agreement": agreements,
-        "disagreement": disagreements,
-        "shared-entity": shared_entities,
-        "recurrence": recurrences,
-        "burst": bursts,
-        "first-seen": first_seen,
-        "rare-entity": rare_entities,
-        "benign-explanation": benign_explanations,
-        "background-noise": background_noise,
-        "internal-only": internal_only,
+        "incident": describe_incidents,
+        "success-after-failures": find_success_after_failures,
+        "attack-sequence": find_attack_sequences,
+        "callback": find_callbacks,
+        "lateral-movement": find_lateral_movement,
+        "exploited-cve": find_exploited_cves,
+        "reputation": find_bad_reputation,
+        "agreement": find_agreements,
+        "disagreement": find_disagreements,
+        "shared-entity": find_shared_entities,
+        "recurrence": find_recurrences,
+        "burst": find_bursts,
+        "first-seen": find_first_seen,
+        "rare-entity": find_rare_entities,
+        "benign-explanation": find_benign_explanations,
+        "background-noise": find_background_noise,
+        "internal-only": find_internal_only,
     }
 )
 """Every rule by the kind of finding that it makes, the most telling first."""
@@ -57,7 +57,7 @@ _MOST_OF_A_KIND = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeightedFinding:
     """A finding, and how much of its rule's weight it counts for."""
 
     finding: Finding
@@ -66,34 +66,43 @@ class Weighed:
     """Whether it is not about what was asked, but about what was found near it."""
 
 
-def correlate(case: Case) -> list[Weighed]:
+def correlate(case: Case) -> list[WeightedFinding]:
     """Return what the rules find, what was asked about and the worst first.
 
     What is too much of a kind is noted as a gap. Where only what was named is wanted, what was
     found near it is left out.
     """
-    focus = Focus.of(case)
+    focus = CaseFocus.of(case)
     drafts = []
     for place, (kind, rule) in enumerate(RULES.items()):
         wanted = (it for it in rule(case) if not (case.scope.narrowed and focus.is_near(it)))
-        found = sorted(wanted, key=lambda it: (focus.is_near(it), *_order(it)))
+        found = sorted(wanted, key=lambda it: (focus.is_near(it), *_draft_sort_key(it)))
         drafts += [(place, kind, draft) for draft in found[:_MOST_OF_A_KIND]]
         if left := found[_MOST_OF_A_KIND:]:
             number = counted(len(left), "more finding")
             text = f"not listed of the kind {kind}: {number}"
             case.gaps.append(say(text, *left[0].statements[0].evidence))
-    drafts.sort(key=lambda it: (focus.is_near(it[2]), -it[2].severity.rank, it[0], _order(it[2])))
+    drafts.sort(
+        key=lambda it: (focus.is_near(it[2]), -it[2].severity.rank, it[0], _draft_sort_key(it[2]))
+    )
     return [
-        Weighed(_finding(f"F{number}", kind, draft), draft.strength, focus.is_near(draft))
+        WeightedFinding(
+            _build_finding(f"F{number}", kind, draft), draft.strength, focus.is_near(draft)
+        )
         for number, (_, kind, draft) in enumerate(drafts, 1)
     ]
 
 
-def _order(draft: Found) -> tuple[object, ...]:
-    return -draft.severity.rank, -draft.strength, draft.title, tuple(map(order, draft.entities))
+def _draft_sort_key(draft: FindingDraft) -> tuple[object, ...]:
+    return (
+        -draft.severity.rank,
+        -draft.strength,
+        draft.title,
+        tuple(map(entity_sort_key, draft.entities)),
+    )
 
 
-def _finding(identifier: str, kind: str, draft: Found) -> Finding:
+def _build_finding(identifier: str, kind: str, draft: FindingDraft) -> Finding:
     return Finding(
         id=identifier,
         kind=kind,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from tocsin import Disposition, Entity, RelationType, Severity
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.correlating.found import Found, graded
-from tocsin_plugins.investigator.seen import SeenRelation, of_steps, order
-from tocsin_plugins.investigator.signs import Sign
+from tocsin_plugins.investigator.correlating.found import FindingDraft, grade_strength
+from tocsin_plugins.investigator.seen import SeenRelation, cite_steps, entity_sort_key
+from tocsin_plugins.investigator.signs import AttackSign
 from tocsin_plugins.investigator.wording import counted, listed, named, say
 
 _CONTACTS = frozenset(
@@ -21,20 +21,20 @@ _CONTACTS = frozenset(
         RelationType.STARTED,
     }
 )
-_STRENGTHS = {1: 0.8, 2: 1.0}
+_CALLBACK_STRENGTHS = {1: 0.8, 2: 1.0}
 
 
-def callbacks(case: Case) -> Iterator[Found]:
+def find_callbacks(case: Case) -> Iterator[FindingDraft]:
     """Yield each malicious entity that hosts or addresses of ours went to."""
     for target in case.entities:
-        if case.disposition_of(target) is not Disposition.MALICIOUS or case.is_ours(target):
+        if case.find_disposition(target) is not Disposition.MALICIOUS or case.is_ours(target):
             continue
         contacts = _contacts(case, target)
-        if strength := graded(len(contacts), _STRENGTHS):
-            ours = sorted(contacts, key=order)
+        if strength := grade_strength(len(contacts), _CALLBACK_STRENGTHS):
+            ours = sorted(contacts, key=entity_sort_key)
             evidence = sorted({step for steps in contacts.values() for step in steps})
             who = listed([named(entity) for entity in ours])
-            yield Found(
+            yield FindingDraft(
                 title=f"{counted(len(ours), 'entity', 'entities')} of ours contacted "
                 f"{named(target)}, which is called malicious",
                 severity=Severity.HIGH,
@@ -50,9 +50,9 @@ def _contacts(case: Case, target: Entity) -> dict[Entity, list[str]]:
     contacts: defaultdict[Entity, list[str]] = defaultdict(list)
     for seen in case.relations_to(target):
         if _is_contact(case, seen):
-            contacts[seen.relation.source] += of_steps([seen])
+            contacts[seen.relation.source] += cite_steps([seen])
     for event in case.events_with(target):
-        if Sign.CALLBACK in event.signs:
+        if AttackSign.CALLBACK in event.signs:
             for entity in event.event.entities:
                 if case.is_ours(entity):
                     contacts[entity].append(event.step)

@@ -5,41 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import Disposition, Entity, EntityKind, Severity
-from tocsin_plugins.investigator.case import BAD, Case, of_incidents
-from tocsin_plugins.investigator.correlating.found import Found
-from tocsin_plugins.investigator.correlating.reputation import said
-from tocsin_plugins.investigator.seen import Opinion, order
+from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, Case, cite_incidents
+from tocsin_plugins.investigator.correlating.found import FindingDraft
+from tocsin_plugins.investigator.correlating.reputation import state_opinion
+from tocsin_plugins.investigator.seen import Opinion, entity_sort_key
 from tocsin_plugins.investigator.wording import named, say, shown, together
 
 _PLACES = frozenset({EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL})
 _NOISE = frozenset({"noise", "scanner", "mass-scanner", "internet-scanner", "background-noise"})
 
 
-def benign_explanations(case: Case) -> Iterator[Found]:
+def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
     """Yield each entity that sources call benign, where none calls it bad.
 
     It counts by as much of the incidents asked about as it is part of.
     """
     for entity in _asked(case):
-        opinions = case.opinions_of(entity)
+        opinions = case.find_opinions(entity)
         benign = [it for it in opinions if it.enrichment.disposition is Disposition.BENIGN]
-        if benign and case.disposition_of(entity) not in BAD:
-            yield Found(
+        if benign and case.find_disposition(entity) not in BAD_DISPOSITIONS:
+            yield FindingDraft(
                 title=f"{named(entity)} is explained",
                 severity=Severity.INFORMATIONAL,
                 strength=_share(case, entity),
-                statements=tuple(map(said, benign)),
+                statements=tuple(map(state_opinion, benign)),
                 entities=(entity,),
                 incidents=tuple(record.number for record in case.incidents_with(entity)),
             )
 
 
-def background_noise(case: Case) -> Iterator[Found]:
+def find_background_noise(case: Case) -> Iterator[FindingDraft]:
     """Yield each address that a source knows to knock at every door of the Internet."""
     for entity in _asked(case):
-        noisy = [it for it in case.opinions_of(entity) if _NOISE & _tags(it)]
+        noisy = [it for it in case.find_opinions(entity) if _NOISE & _tags(it)]
         if noisy:
-            yield Found(
+            yield FindingDraft(
                 title=f"{named(entity)} is noise of the Internet",
                 severity=Severity.INFORMATIONAL,
                 strength=_share(case, entity),
@@ -56,7 +56,7 @@ def background_noise(case: Case) -> Iterator[Found]:
             )
 
 
-def internal_only(case: Case) -> Iterator[Found]:
+def find_internal_only(case: Case) -> Iterator[FindingDraft]:
     """Yield that nothing from outside has a part in the incidents, where nothing is called bad.
 
     Every incident must name an address, and every address must be ours: what names none says
@@ -64,17 +64,17 @@ def internal_only(case: Case) -> Iterator[Found]:
     """
     ignored = case.scope.ignored_entities
     involved = [set(record.entities) - ignored for record in case.records]
-    every = sorted(set[Entity]().union(*involved), key=order)
+    every = sorted(set[Entity]().union(*involved), key=entity_sort_key)
     if not involved or not all(any(it.kind in _PLACES for it in some) for some in involved):
         return
     if any(_is_foreign(case, entity) for entity in every):
         return
     names = together(every)
-    yield Found(
+    yield FindingDraft(
         title="nothing from outside has a part in it",
         severity=Severity.INFORMATIONAL,
         strength=1.0,
-        statements=(say(f"the incidents involve only {names}", *of_incidents(case.records)),),
+        statements=(say(f"the incidents involve only {names}", *cite_incidents(case.records)),),
         incidents=tuple(sorted(case.incidents)),
     )
 
@@ -82,7 +82,9 @@ def internal_only(case: Case) -> Iterator[Found]:
 def _is_foreign(case: Case, entity: Entity) -> bool:
     """Return whether an entity is bad, or not ours though it comes from somewhere."""
     is_elsewhere = entity.kind in _PLACES and not case.is_ours(entity)
-    return is_elsewhere or case.is_outside(entity) or case.disposition_of(entity) in BAD
+    return (
+        is_elsewhere or case.is_outside(entity) or case.find_disposition(entity) in BAD_DISPOSITIONS
+    )
 
 
 def _asked(case: Case) -> list[Entity]:

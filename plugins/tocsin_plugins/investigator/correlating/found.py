@@ -9,7 +9,7 @@ from tocsin import Entity, Severity, Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FindingDraft:
     """Something that a rule found; `strength`, from 0 to 1, is how much of its weight counts."""
 
     title: str
@@ -21,6 +21,6 @@ class Found:
     techniques: tuple[str, ...] = ()
 
 
-def graded(value: int, steps: Mapping[int, float]) -> float:
+def grade_strength(value: int, steps: Mapping[int, float]) -> float:
     """Return the strength of the highest step that `value` reaches, 0 below the first."""
     return max((strength for least, strength in steps.items() if value >= least), default=0.0)

@@ -6,33 +6,33 @@ from collections.abc import Iterator
 
 from tocsin import Entity, EntityKind, RelationType, Severity
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.correlating.found import Found, graded
-from tocsin_plugins.investigator.seen import SeenRelation, of_steps, order
+from tocsin_plugins.investigator.correlating.found import FindingDraft, grade_strength
+from tocsin_plugins.investigator.seen import SeenRelation, cite_steps, entity_sort_key
 from tocsin_plugins.investigator.wording import counted, listed, named, say
 
 _ORIGINS = frozenset({EntityKind.IP, EntityKind.USER, EntityKind.HOST})
 _REACHED = frozenset({EntityKind.IP, EntityKind.HOST})
-_STRENGTHS = {3: 0.6, 5: 1.0}
+_HOST_STRENGTHS = {3: 0.6, 5: 1.0}
 _BY_LOGON = frozenset({RelationType.LOGGED_ON_TO, RelationType.EXECUTED_ON})
 _CONNECTED = 0.5
 """What merely connected counts for half of what logged on or ran something."""
 
 
-def lateral_movement(case: Case) -> Iterator[Found]:
+def find_lateral_movement(case: Case) -> Iterator[FindingDraft]:
     """Yield each address, user or host that logged on to, or ran something on, 3 hosts of ours.
 
     One from outside that merely connected to as many counts for half.
     """
     for origin in case.entities:
-        if origin.kind not in _ORIGINS or case.sighting_of(origin).well_known:
+        if origin.kind not in _ORIGINS or case.find_sighting(origin).well_known:
             continue
         reached = _reached(case, origin, _BY_LOGON)
-        strength = graded(len(reached), _STRENGTHS)
+        strength = grade_strength(len(reached), _HOST_STRENGTHS)
         if not strength and case.is_outside(origin):
             reached = _reached(case, origin, frozenset({RelationType.CONNECTED_TO}))
-            strength = graded(len(reached), _STRENGTHS) * _CONNECTED
+            strength = grade_strength(len(reached), _HOST_STRENGTHS) * _CONNECTED
         if strength:
-            yield _found(origin, reached, strength)
+            yield _draft_movement(origin, reached, strength)
 
 
 def _reached(
@@ -47,11 +47,13 @@ def _reached(
     }
 
 
-def _found(origin: Entity, reached: dict[Entity, SeenRelation], strength: float) -> Found:
-    hosts = sorted(reached, key=order)
+def _draft_movement(
+    origin: Entity, reached: dict[Entity, SeenRelation], strength: float
+) -> FindingDraft:
+    hosts = sorted(reached, key=entity_sort_key)
     names = listed([named(host) for host in hosts])
-    steps = of_steps(reached.values())
-    return Found(
+    steps = cite_steps(reached.values())
+    return FindingDraft(
         title=f"{named(origin)} reached {counted(len(hosts), 'host')} of ours",
         severity=Severity.HIGH if strength > _CONNECTED else Severity.MEDIUM,
         strength=strength,

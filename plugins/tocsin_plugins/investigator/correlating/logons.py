@@ -8,20 +8,20 @@ from datetime import datetime, timedelta
 
 from tocsin import Entity, EntityKind, Severity
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.correlating.found import Found, graded
-from tocsin_plugins.investigator.seen import order
-from tocsin_plugins.investigator.signs import Sign, signs_of_incident
+from tocsin_plugins.investigator.correlating.found import FindingDraft, grade_strength
+from tocsin_plugins.investigator.seen import entity_sort_key
+from tocsin_plugins.investigator.signs import AttackSign, find_incident_signs
 from tocsin_plugins.investigator.wording import at, counted, listed, named, say
 
 _WITHIN = timedelta(hours=1)
 _STRENGTHS = {3: 0.7, 5: 0.9, 10: 1.0}
 _OF_INCIDENT = 0.9
-_LOGONS = frozenset({Sign.LOGON, Sign.FAILED_LOGON})
+_LOGONS = frozenset({AttackSign.LOGON, AttackSign.FAILED_LOGON})
 _ORIGINS = (EntityKind.IP, EntityKind.USER)
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _LogonAttempt:
     at: datetime
     succeeded: bool
     reference: str
@@ -29,38 +29,38 @@ class _Attempt:
     incident: int | None = None
 
 
-_Run = tuple[tuple[_Attempt, ...], _Attempt]
+_Run = tuple[tuple[_LogonAttempt, ...], _LogonAttempt]
 
 
-def success_after_failures(case: Case) -> Iterator[Found]:
+def find_success_after_failures(case: Case) -> Iterator[FindingDraft]:
     """Yield each run of 3 failed logons or more, or an incident of such, with a success within the
     hour, by the addresses and users whose logons they were.
     """
     runs: dict[_Run, list[Entity]] = {}
     for entity in case.entities:
-        if entity.kind not in _ORIGINS or case.sighting_of(entity).well_known:
+        if entity.kind not in _ORIGINS or case.find_sighting(entity).well_known:
             continue
-        if run := _run_of(_attempts(case, entity)):
+        if run := _find_run(_attempts(case, entity)):
             runs.setdefault(run, []).append(entity)
     for (before, success), entities in runs.items():
-        yield _found(entities, before, success)
+        yield _build_draft(entities, before, success)
 
 
-def _attempts(case: Case, entity: Entity) -> list[_Attempt]:
+def _attempts(case: Case, entity: Entity) -> list[_LogonAttempt]:
     found = []
     for seen in case.events_with(entity):
-        if (signs := seen.signs & _LOGONS) and Sign.BRUTE_FORCE not in seen.signs:
+        if (signs := seen.signs & _LOGONS) and AttackSign.BRUTE_FORCE not in seen.signs:
             moment, involved = seen.event.occurred_at, seen.event.entities
-            found.append(_Attempt(moment, Sign.LOGON in signs, seen.step, involved))
+            found.append(_LogonAttempt(moment, AttackSign.LOGON in signs, seen.step, involved))
     for record in case.incidents_with(entity):
-        if signs := signs_of_incident(record) & _LOGONS:
+        if signs := find_incident_signs(record) & _LOGONS:
             reference = f"incident:{record.number}"
-            attempt = (record.occurred_at, Sign.LOGON in signs, reference, record.entities)
-            found.append(_Attempt(*attempt, record.number))
+            attempt = (record.occurred_at, AttackSign.LOGON in signs, reference, record.entities)
+            found.append(_LogonAttempt(*attempt, record.number))
     return sorted(found, key=lambda it: (it.at, it.succeeded, it.reference))
 
 
-def _run_of(attempts: Sequence[_Attempt]) -> _Run | None:
+def _find_run(attempts: Sequence[_LogonAttempt]) -> _Run | None:
     """Return the first success with enough failures in the hour before it, and those."""
     for position, success in enumerate(attempts):
         if success.succeeded:
@@ -71,16 +71,18 @@ def _run_of(attempts: Sequence[_Attempt]) -> _Run | None:
     return None
 
 
-def _strength(before: Sequence[_Attempt]) -> float:
+def _strength(before: Sequence[_LogonAttempt]) -> float:
     events = sum(it.incident is None for it in before)
     by_incident = _OF_INCIDENT if events < len(before) else 0.0
-    return max(graded(events, _STRENGTHS), by_incident)
+    return max(grade_strength(events, _STRENGTHS), by_incident)
 
 
-def _found(entities: Sequence[Entity], before: Sequence[_Attempt], success: _Attempt) -> Found:
+def _build_draft(
+    entities: Sequence[Entity], before: Sequence[_LogonAttempt], success: _LogonAttempt
+) -> FindingDraft:
     whose = listed([named(entity) for entity in entities])
     incidents = sorted({it.incident for it in (*before, success) if it.incident is not None})
-    return Found(
+    return FindingDraft(
         title=f"a logon of {whose} succeeded after {_failures(before)}",
         severity=Severity.HIGH,
         strength=_strength(before),
@@ -91,12 +93,12 @@ def _found(entities: Sequence[Entity], before: Sequence[_Attempt], success: _Att
             ),
             say(f"at {at(success.at)} a logon succeeded", success.reference),
         ),
-        entities=tuple(dict.fromkeys((*entities, *sorted(success.involved, key=order)))),
+        entities=tuple(dict.fromkeys((*entities, *sorted(success.involved, key=entity_sort_key)))),
         incidents=tuple(incidents),
     )
 
 
-def _failures(before: Sequence[_Attempt]) -> str:
+def _failures(before: Sequence[_LogonAttempt]) -> str:
     """Return what failed, in words: what an incident says is not counted."""
     events = sum(it.incident is None for it in before)
     numbers = sorted({it.incident for it in before if it.incident is not None})
@@ -104,7 +106,7 @@ def _failures(before: Sequence[_Attempt]) -> str:
     return listed([*([counted(events, "failed logon")] if events else []), *words])
 
 
-def _were(before: Sequence[_Attempt]) -> str:
+def _were(before: Sequence[_LogonAttempt]) -> str:
     events = sum(it.incident is None for it in before)
     incidents = {it.incident for it in before if it.incident is not None}
     return "was" if events + len(incidents) == 1 else "were"

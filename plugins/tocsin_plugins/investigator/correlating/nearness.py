@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from tocsin import Entity
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.correlating.found import Found
+from tocsin_plugins.investigator.correlating.found import FindingDraft
 
 
 @dataclass(frozen=True, slots=True)
-class Focus:
+class CaseFocus:
     """What was asked about; all there is, where nothing was named."""
 
     is_everything: bool
@@ -18,12 +18,12 @@ class Focus:
     subjects: frozenset[Entity]
 
     @classmethod
-    def of(cls, case: Case) -> Focus:
+    def of(cls, case: Case) -> CaseFocus:
         """Return what a case is about."""
         numbers = frozenset(record.number for record in case.in_focus)
         return cls(not case.scope.is_specific, numbers, case.subjects)
 
-    def is_near(self, found: Found) -> bool:
+    def is_near(self, found: FindingDraft) -> bool:
         """Return whether a finding is not about what was asked, but about what was found near it.
 
         It is about what was asked where it involves an incident asked about, an entity that is

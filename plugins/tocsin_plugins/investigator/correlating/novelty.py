@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tocsin import Entity, EntityKind, Severity, Sighting
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.correlating.found import Found
+from tocsin_plugins.investigator.correlating.found import FindingDraft
 from tocsin_plugins.investigator.wording import at, counted, named, say
 
 _SELDOM = 2
@@ -14,7 +14,7 @@ _NEAREST = 1
 _TELLING = frozenset(EntityKind) - {EntityKind.CVE, EntityKind.USER}
 
 
-def first_seen(case: Case) -> Iterator[Found]:
+def find_first_seen(case: Case) -> Iterator[FindingDraft]:
     """Yield each entity from outside that was first seen within the time looked at.
 
     In how many incidents it has been since makes no difference.
@@ -22,17 +22,17 @@ def first_seen(case: Case) -> Iterator[Found]:
     for entity, sighting, step in _met(case):
         if sighting.first_seen and sighting.first_seen in case.window and case.is_outside(entity):
             text = f"{named(entity)} was first seen at {at(sighting.first_seen)}"
-            yield _found(case, entity, f"{named(entity)} was never seen before", text, step)
+            yield _draft_novelty(case, entity, f"{named(entity)} was never seen before", text, step)
 
 
-def rare_entities(case: Case) -> Iterator[Found]:
+def find_rare_entities(case: Case) -> Iterator[FindingDraft]:
     """Yield each entity that was known before, and is in no more than two incidents of all."""
     for entity, sighting, step in _met(case):
         known_before = sighting.first_seen and sighting.first_seen < case.window.start
         if known_before and sighting.first_seen and sighting.incident_count <= _SELDOM:
             number = counted(sighting.incident_count, "incident")
             text = f"{named(entity)} is in {number} since {at(sighting.first_seen)}"
-            yield _found(case, entity, f"{named(entity)} is seldom seen", text, step)
+            yield _draft_novelty(case, entity, f"{named(entity)} is seldom seen", text, step)
 
 
 def _met(case: Case) -> Iterator[tuple[Entity, Sighting, str]]:
@@ -44,8 +44,8 @@ def _met(case: Case) -> Iterator[tuple[Entity, Sighting, str]]:
             yield entity, sighting, step
 
 
-def _found(case: Case, entity: Entity, title: str, text: str, step: str) -> Found:
-    return Found(
+def _draft_novelty(case: Case, entity: Entity, title: str, text: str, step: str) -> FindingDraft:
+    return FindingDraft(
         title=title,
         severity=Severity.INFORMATIONAL,
         strength=1.0,

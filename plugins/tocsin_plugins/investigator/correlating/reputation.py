@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import Disposition, EntityKind, Severity, Statement
-from tocsin_plugins.investigator.case import BAD, Case
-from tocsin_plugins.investigator.correlating.found import Found
+from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, Case
+from tocsin_plugins.investigator.correlating.found import FindingDraft
 from tocsin_plugins.investigator.seen import Opinion
 from tocsin_plugins.investigator.wording import named, say, shown
 
@@ -16,30 +16,32 @@ _CONTRADICTED = 0.6
 _SECOND = 0.2
 
 
-def bad_reputation(case: Case) -> Iterator[Found]:
+def find_bad_reputation(case: Case) -> Iterator[FindingDraft]:
     """Yield each entity that a source calls malicious or suspicious.
 
     One source that says malicious counts for 0.8, suspicious for 0.4, each scaled by the source's
     own score where it gives one; a second source adds 0.2, and one that says benign takes a part.
     """
     for entity in case.entities:
-        opinions = case.opinions_of(entity)
-        bad = [opinion for opinion in opinions if opinion.enrichment.disposition in BAD]
-        has_a_name = entity.kind is not EntityKind.CVE and not case.sighting_of(entity).well_known
+        opinions = case.find_opinions(entity)
+        bad = [
+            opinion for opinion in opinions if opinion.enrichment.disposition in BAD_DISPOSITIONS
+        ]
+        has_a_name = entity.kind is not EntityKind.CVE and not case.find_sighting(entity).well_known
         if not bad or not has_a_name:
             continue
-        worst = case.disposition_of(entity)
-        yield Found(
+        worst = case.find_disposition(entity)
+        yield FindingDraft(
             title=f"{named(entity)} has a bad reputation",
             severity=_SEVERITIES[worst],
-            strength=_strength(opinions, bad),
-            statements=tuple(said(opinion) for opinion in bad),
+            strength=_reputation_strength(opinions, bad),
+            statements=tuple(state_opinion(opinion) for opinion in bad),
             entities=(entity,),
             incidents=tuple(record.number for record in case.incidents_with(entity)),
         )
 
 
-def said(opinion: Opinion) -> Statement:
+def state_opinion(opinion: Opinion) -> Statement:
     """Return what an enricher says, as a statement."""
     enrichment = opinion.enrichment
     about = f"{named(enrichment.entity)} is {enrichment.disposition.value}"
@@ -47,7 +49,7 @@ def said(opinion: Opinion) -> Statement:
     return say(text, opinion.step)
 
 
-def _strength(opinions: list[Opinion], bad: list[Opinion]) -> float:
+def _reputation_strength(opinions: list[Opinion], bad: list[Opinion]) -> float:
     strength = max(_weight(opinion) for opinion in bad)
     if len({opinion.source for opinion in bad}) > 1:
         strength += _SECOND

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from tocsin import Entity, Severity
-from tocsin_plugins.investigator.case import Case, of_incidents
-from tocsin_plugins.investigator.correlating.found import Found, graded
+from tocsin_plugins.investigator.case import Case, cite_incidents
+from tocsin_plugins.investigator.correlating.found import FindingDraft, grade_strength
 from tocsin_plugins.investigator.wording import at, counted, listed, named, say
 
 _AT_ONCE = timedelta(minutes=5)
@@ -17,39 +17,39 @@ _DAYS = {3: 0.6, 5: 1.0}
 _Moment = tuple[datetime, str]
 
 
-def bursts(case: Case) -> Iterator[Found]:
+def find_bursts(case: Case) -> Iterator[FindingDraft]:
     """Yield each stretch of five minutes with 10 events and incidents or more, and whose it is."""
     stretches: dict[tuple[_Moment, ...], list[Entity]] = {}
     for entity in case.entities:
         densest = tuple(_densest(_moments(case, entity)))
-        if graded(len(densest), _BURSTS) and not case.sighting_of(entity).well_known:
+        if grade_strength(len(densest), _BURSTS) and not case.find_sighting(entity).well_known:
             stretches.setdefault(densest, []).append(entity)
     for moments, entities in stretches.items():
         number, whose = counted(len(moments), "record"), listed([named(it) for it in entities])
         text = f"from {at(moments[0][0])} to {at(moments[-1][0])} there are {number} of {whose}"
-        yield Found(
+        yield FindingDraft(
             title=f"{number} of {whose} within five minutes",
             severity=Severity.LOW,
-            strength=graded(len(moments), _BURSTS),
+            strength=grade_strength(len(moments), _BURSTS),
             statements=(say(text, *(reference for _, reference in moments)),),
             entities=tuple(entities),
         )
 
 
-def recurrences(case: Case) -> Iterator[Found]:
+def find_recurrences(case: Case) -> Iterator[FindingDraft]:
     """Yield each entity from outside that is in incidents of 3 days or more."""
     for entity in case.entities:
         records = case.incidents_with(entity)
         days = sorted({record.occurred_at.astimezone(UTC).date() for record in records})
-        strength = graded(len(days), _DAYS)
+        strength = grade_strength(len(days), _DAYS)
         if strength and case.is_outside(entity):
             number, span = counted(len(days), "day"), f"from {days[0]} to {days[-1]}"
             text = f"{named(entity)} is in {counted(len(records), 'incident')} on {number}, {span}"
-            yield Found(
+            yield FindingDraft(
                 title=f"{named(entity)} came back on {number}",
                 severity=Severity.LOW,
                 strength=strength,
-                statements=(say(text, *of_incidents(records)),),
+                statements=(say(text, *cite_incidents(records)),),
                 entities=(entity,),
                 incidents=tuple(sorted(record.number for record in records)),
             )

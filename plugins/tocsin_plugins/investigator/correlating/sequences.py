@@ -19,23 +19,23 @@ from tocsin import (
 )
 from tocsin_plugins.attack import TACTICS
 from tocsin_plugins.investigator.case import ORIGINS, Case
-from tocsin_plugins.investigator.correlating.callbacks import callbacks
-from tocsin_plugins.investigator.correlating.found import Found, graded
-from tocsin_plugins.investigator.correlating.lateral import lateral_movement
-from tocsin_plugins.investigator.correlating.logons import success_after_failures
-from tocsin_plugins.investigator.signs import Sign, signs_of_incident, tactics_shown
-from tocsin_plugins.investigator.telling import origins
+from tocsin_plugins.investigator.correlating.callbacks import find_callbacks
+from tocsin_plugins.investigator.correlating.found import FindingDraft, grade_strength
+from tocsin_plugins.investigator.correlating.lateral import find_lateral_movement
+from tocsin_plugins.investigator.correlating.logons import find_success_after_failures
+from tocsin_plugins.investigator.signs import AttackSign, find_incident_signs, find_shown_tactics
+from tocsin_plugins.investigator.telling import find_origins
 from tocsin_plugins.investigator.wording import at, counted, listed, named, say, shown
 
 _STRENGTHS = {2: 0.4, 3: 0.7, 4: 1.0}
 _PLACES = {tactic: place for place, tactic in enumerate(TACTICS)}
 _SERIOUS = 3
 _HELD = frozenset({EntityKind.HOST, EntityKind.USER, EntityKind.MAILBOX, EntityKind.IP})
-_TAKES_A_HOST = frozenset({Sign.MALWARE, Sign.CALLBACK})
+_TAKES_A_HOST = frozenset({AttackSign.MALWARE, AttackSign.CALLBACK})
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class _AttackStage:
     at: datetime
     places: tuple[int, ...]
     teller: str
@@ -45,10 +45,10 @@ class _Stage:
     techniques: tuple[str, ...] = ()
 
 
-_Chain = tuple[tuple[int, _Stage], ...]
+_Chain = tuple[tuple[int, _AttackStage], ...]
 
 
-def attack_sequences(case: Case) -> Iterator[Found]:
+def find_attack_sequences(case: Case) -> Iterator[FindingDraft]:
     """Yield the longest run of tactics in order, each soon after the one before, of each entity.
 
     What connects them is somebody from outside, or a host or user of ours that was taken over:
@@ -61,10 +61,10 @@ def attack_sequences(case: Case) -> Iterator[Found]:
         if case.connects(entity) and (case.is_outside(entity) or entity in taken):
             by = taken.get(entity, frozenset())
             chain = _longest(_stages(case, entity, by), case.between_steps)
-            if graded(len(chain), _STRENGTHS):
+            if grade_strength(len(chain), _STRENGTHS):
                 runs.setdefault(chain, []).append(entity)
     for chain, entities in runs.items():
-        yield _found(chain, entities)
+        yield _build_draft(chain, entities)
 
 
 def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
@@ -73,13 +73,18 @@ def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
     A logon succeeded there after failures, it contacted what is malicious, logged on to many hosts,
     or an incident from High on finds malware on it.
     """
-    intrusions = [*success_after_failures(case), *callbacks(case)]
+    intrusions = [*find_success_after_failures(case), *find_callbacks(case)]
     involved = [it.entities for it in intrusions]
-    involved += [it.entities[:1] for it in lateral_movement(case) if it.severity is Severity.HIGH]
+    involved += [
+        it.entities[:1] for it in find_lateral_movement(case) if it.severity is Severity.HIGH
+    ]
     for record in case.records:
-        if record.severity.rank >= Severity.HIGH.rank and signs_of_incident(record) & _TAKES_A_HOST:
+        if (
+            record.severity.rank >= Severity.HIGH.rank
+            and find_incident_signs(record) & _TAKES_A_HOST
+        ):
             hosts = (it for it in record.entities if it.kind is EntityKind.HOST)
-            involved.append((*hosts, *origins(case, record)))
+            involved.append((*hosts, *find_origins(case, record)))
     taken: dict[Entity, frozenset[Entity]] = {}
     for entities in involved:
         by = {it for it in entities if case.is_outside(it)}
@@ -88,14 +93,14 @@ def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
     return taken
 
 
-def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_Stage]:
+def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_AttackStage]:
     """Return what happened with an entity; without what others did than those who have it."""
     records = (it for it in case.incidents_with(entity) if _counts(case, it))
     records = (it for it in records if _is_theirs(case, it.entities, by))
     stages = [
-        _Stage(
+        _AttackStage(
             at=record.occurred_at,
-            places=_places(signs_of_incident(record), record.techniques),
+            places=_places(find_incident_signs(record), record.techniques),
             teller=f"incident {record.number}",
             words=record.title,
             reference=f"incident:{record.number}",
@@ -108,7 +113,7 @@ def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_Stage]
         if seen.signs and _is_theirs(case, seen.event.entities, by):
             places, teller = _places(seen.signs), f"an event of {seen.provider}"
             stage = (seen.event.occurred_at, places, teller, seen.event.summary, seen.step)
-            stages.append(_Stage(*stage))
+            stages.append(_AttackStage(*stage))
     with_places = (stage for stage in stages if stage.places)
     return sorted(with_places, key=lambda it: (it.at, it.reference, it.words))
 
@@ -124,15 +129,17 @@ def _counts(case: Case, record: IncidentRecord) -> bool:
     """
     if record.status is IncidentStatus.CLOSED and record.number not in case.scope.incidents:
         return False
-    by = origins(case, record)
-    return not by or any(case.disposition_of(it) is not Disposition.BENIGN for it in by)
+    by = find_origins(case, record)
+    return not by or any(case.find_disposition(it) is not Disposition.BENIGN for it in by)
 
 
-def _places(signs: frozenset[Sign], techniques: tuple[str, ...] = ()) -> tuple[int, ...]:
-    return tuple(sorted(_PLACES[it] for it in tactics_shown(signs, techniques) if it in _PLACES))
+def _places(signs: frozenset[AttackSign], techniques: tuple[str, ...] = ()) -> tuple[int, ...]:
+    return tuple(
+        sorted(_PLACES[it] for it in find_shown_tactics(signs, techniques) if it in _PLACES)
+    )
 
 
-def _longest(stages: Sequence[_Stage], within: timedelta) -> _Chain:
+def _longest(stages: Sequence[_AttackStage], within: timedelta) -> _Chain:
     """Return the longest chain of stages with ever later tactics at ever later times.
 
     Of each length, the chain that ends latest in each tactic is enough to extend; of equally long
@@ -162,17 +169,17 @@ def _before(ends: Mapping[tuple[int, int], _Chain], place: int, since: datetime)
     return max(fitting, key=len, default=())
 
 
-def _found(chain: _Chain, entities: Sequence[Entity]) -> Found:
+def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
     tactics = [TACTICS[place] for place, _ in chain]
     stages = [stage for _, stage in chain]
     techniques = {technique for stage in stages for technique in stage.techniques}
     incidents = {stage.incident for stage in stages if stage.incident is not None}
     whose = listed([named(entity) for entity in entities], 3)
-    return Found(
+    return FindingDraft(
         title=f"{counted(len(chain), 'step')} of an attack follow one another with {whose}: "
         + ", ".join(tactics),
         severity=Severity.HIGH if len(chain) >= _SERIOUS else Severity.MEDIUM,
-        strength=graded(len(chain), _STRENGTHS),
+        strength=grade_strength(len(chain), _STRENGTHS),
         statements=tuple(_statement(place, stage) for place, stage in chain),
         entities=tuple(entities),
         incidents=tuple(sorted(incidents)),
@@ -180,6 +187,6 @@ def _found(chain: _Chain, entities: Sequence[Entity]) -> Found:
     )
 
 
-def _statement(place: int, stage: _Stage) -> Statement:
+def _statement(place: int, stage: _AttackStage) -> Statement:
     told = f"{stage.teller} ({shown(stage.words)})"
     return say(f"at {at(stage.at)} {told} shows {TACTICS[place]}", stage.reference)

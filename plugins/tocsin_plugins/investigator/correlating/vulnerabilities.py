@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 from tocsin import EntityKind, Severity
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.correlating.found import Found
+from tocsin_plugins.investigator.correlating.found import FindingDraft
 from tocsin_plugins.investigator.wording import say, shown
 
 _TAGS = frozenset({"known-exploited", "exploited", "kev"})
 
 
-def exploited_cves(case: Case) -> Iterator[Found]:
+def find_exploited_cves(case: Case) -> Iterator[FindingDraft]:
     """Yield each CVE of which a source says that it is exploited."""
     for entity in case.entities:
         if entity.kind is not EntityKind.CVE:
             continue
-        telling = [it for it in case.opinions_of(entity) if _TAGS & set(it.enrichment.tags)]
+        telling = [it for it in case.find_opinions(entity) if _TAGS & set(it.enrichment.tags)]
         if telling:
-            yield Found(
+            yield FindingDraft(
                 title=f"{shown(entity.value)} is known to be exploited",
                 severity=Severity.HIGH,
                 strength=1.0,

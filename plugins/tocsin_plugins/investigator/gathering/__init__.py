@@ -4,42 +4,49 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tocsin import Answered, Inquiry, InvestigationFailed, Sources
+from tocsin import Inquiry, InvestigationFailed, QueryResult, Sources
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.gathering.asking import Asking
-from tocsin_plugins.investigator.gathering.incidents import add_found, named_incidents
-from tocsin_plugins.investigator.gathering.lacking import logons_unknown, note_what_is_not_known
-from tocsin_plugins.investigator.gathering.pivoting import begin, follow
-from tocsin_plugins.investigator.gathering.rounds import Examiner
+from tocsin_plugins.investigator.gathering.asking import BoundedQueryClient
+from tocsin_plugins.investigator.gathering.incidents import (
+    add_matching_incidents,
+    load_named_incidents,
+)
+from tocsin_plugins.investigator.gathering.lacking import find_unknown_logons, note_gaps
+from tocsin_plugins.investigator.gathering.pivoting import examine_named, follow_pivots
+from tocsin_plugins.investigator.gathering.rounds import EntityExaminer
 from tocsin_plugins.investigator.gathering.spellings import suggest_spellings
-from tocsin_plugins.investigator.gathering.windows import window_for
+from tocsin_plugins.investigator.gathering.windows import choose_window
 from tocsin_plugins.investigator.settings import Settings
-from tocsin_plugins.investigator.understanding import Scope
+from tocsin_plugins.investigator.understanding import InvestigationScope
 from tocsin_plugins.investigator.wording import at, say, shown
 
 _BEHIND = timedelta(minutes=15)  # reading is always a little behind
 __all__ = [
-    "Asking",
-    "Examiner",
+    "BoundedQueryClient",
+    "EntityExaminer",
     "check_availability",
-    "follow",
+    "find_unknown_logons",
+    "follow_pivots",
     "gather",
-    "logons_unknown",
     "needed_sources",
-    "note_what_is_not_known",
+    "note_gaps",
     "silent_sources",
 ]
 
 
 async def gather(
-    asking: Asking, inquiry: Inquiry, scope: Scope, settings: Settings, sources: Answered[Sources]
-) -> Examiner:
+    asking: BoundedQueryClient,
+    inquiry: Inquiry,
+    scope: InvestigationScope,
+    settings: Settings,
+    sources: QueryResult[Sources],
+) -> EntityExaminer:
     """Return the case with all that is known of what was asked about.
 
     Raises InvestigationFailed where an incident that is named does not exist.
     """
-    named = await named_incidents(asking, scope)
-    window = window_for(named.scope, named.records, inquiry.asked_at, settings)
+    named = await load_named_incidents(asking, scope)
+    window = choose_window(named.scope, named.records, inquiry.asked_at, settings)
     case = Case(named.scope, window, settings.everywhere, settings.between_steps)
     case.gaps += named.gaps
     for record in named.records:
@@ -47,15 +54,15 @@ async def gather(
     provider = inquiry.provider or scope.provider
     there = sources.content or Sources(providers=(), enrichers=())
     if not case.scope.is_specific and not case.scope.is_empty:
-        await add_found(asking, case, provider, inquiry.session_id)
-    examiner = Examiner(asking, case, there, settings, provider, sources.step)
-    await begin(examiner)
+        await add_matching_incidents(asking, case, provider, inquiry.session_id)
+    examiner = EntityExaminer(asking, case, there, settings, provider, sources.step)
+    await examine_named(examiner)
     await suggest_spellings(examiner)
     _note_providers(examiner, sources.step)
     return examiner
 
 
-def check_availability(examiner: Examiner) -> None:
+def check_availability(examiner: EntityExaminer) -> None:
     """Raise InvestigationFailed where all providers that are needed are away."""
     asked = [it for it in examiner.meant if it.answers_events or it.reason]
     silent = examiner.asking.away()
@@ -65,13 +72,13 @@ def check_availability(examiner: Examiner) -> None:
         raise InvestigationFailed(f"every provider that is needed is unavailable ({each})")
 
 
-def silent_sources(examiner: Examiner) -> frozenset[str]:
+def silent_sources(examiner: EntityExaminer) -> frozenset[str]:
     """Return who did not answer, be it once, or is not there at all."""
     absent = {f"provider:{it.name}" for it in examiner.meant if it.reason}
     return frozenset(absent | examiner.asking.unavailable().keys())
 
 
-def needed_sources(examiner: Examiner) -> frozenset[str]:
+def needed_sources(examiner: EntityExaminer) -> frozenset[str]:
     """Return the providers that cannot be done without.
 
     They are the one that is named, else those of the incidents asked about, else all.
@@ -81,7 +88,7 @@ def needed_sources(examiner: Examiner) -> frozenset[str]:
     return frozenset(f"provider:{name}" for name in names)
 
 
-def _note_providers(examiner: Examiner, step: str) -> None:
+def _note_providers(examiner: EntityExaminer, step: str) -> None:
     """Note as gaps which providers are not there, and which cannot be asked for events."""
     meant = examiner.meant
     gaps = examiner.case.gaps

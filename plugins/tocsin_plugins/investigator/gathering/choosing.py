@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from tocsin import Disposition, Entity
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.seen import order
+from tocsin_plugins.investigator.seen import entity_sort_key
 
 _RANKS = {disposition: rank for rank, disposition in enumerate(Disposition)}
 
 
-def by_priority(case: Case, entities: Iterable[Entity]) -> list[Entity]:
+def sort_by_priority(case: Case, entities: Iterable[Entity]) -> list[Entity]:
     """Return entities, the most telling first.
 
     What sources call bad comes first, then what several incidents have in common, what is seldom
@@ -21,17 +21,17 @@ def by_priority(case: Case, entities: Iterable[Entity]) -> list[Entity]:
 
 
 def _priority(case: Case, entity: Entity) -> tuple[object, ...]:
-    sighting = case.sighting_of(entity)
+    sighting = case.find_sighting(entity)
     return (
-        _RANKS[case.disposition_of(entity)],
+        _RANKS[case.find_disposition(entity)],
         -len(case.incidents_with(entity)),
         sighting.incident_count,
         sighting.internal,
-        order(entity),
+        entity_sort_key(entity),
     )
 
 
-def is_followed(case: Case, entity: Entity) -> bool:
+def is_pivot(case: Case, entity: Entity) -> bool:
     """Return whether what has to do with an entity is looked for.
 
     What is well known is not followed, nor what is internal and in very many incidents, unless it

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tocsin import (
+    GetIncidents,
     IncidentRecord,
-    IncidentsNumbered,
-    IncidentsWithin,
     InvestigationFailed,
+    ListIncidents,
     Match,
-    Matching,
-    Outcome,
+    QueryOutcome,
+    SearchHistory,
     Severity,
     Statement,
 )
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.gathering.asking import Asking
-from tocsin_plugins.investigator.understanding import Scope
+from tocsin_plugins.investigator.gathering.asking import BoundedQueryClient
+from tocsin_plugins.investigator.understanding import InvestigationScope
 from tocsin_plugins.investigator.wording import counted, listed, say
 
 _Told = tuple[IncidentRecord, str]
@@ -28,14 +28,16 @@ _Told = tuple[IncidentRecord, str]
 class NamedIncidents:
     """The incidents that the messages name."""
 
-    scope: Scope
+    scope: InvestigationScope
     """The scope without those that are not to be had."""
     records: tuple[IncidentRecord, ...] = ()
     gaps: tuple[Statement, ...] = ()
     """Which those are."""
 
 
-async def named_incidents(asking: Asking, scope: Scope) -> NamedIncidents:
+async def load_named_incidents(
+    asking: BoundedQueryClient, scope: InvestigationScope
+) -> NamedIncidents:
     """Return the incidents that the messages name, as many as may be examined.
 
     One that only an earlier message or a range names may be missing. Raises InvestigationFailed
@@ -45,13 +47,13 @@ async def named_incidents(asking: Asking, scope: Scope) -> NamedIncidents:
         return NamedIncidents(scope)
     most = asking.bounds.incidents
     numbers, beyond = scope.incidents[:most], scope.incidents[most:]
-    answer = await asking.ask(IncidentsNumbered(numbers=numbers))
-    if answer.outcome is not Outcome.ANSWERED:
+    answer = await asking.ask(GetIncidents(numbers=numbers))
+    if answer.outcome is not QueryOutcome.ANSWERED:
         raise InvestigationFailed(f"the incidents could not be read: {answer.reason}")
     records = answer.content or ()
     missing = sorted({*numbers} - {record.number for record in records})
     _refuse(scope, missing, records)
-    gaps = [say(f"{_called(missing)} not exist", answer.step)] if missing else []
+    gaps = [say(f"{_name_missing(missing)} not exist", answer.step)] if missing else []
     if beyond:
         text = f"{counted(len(beyond), 'incident')} more that {_ARE[len(beyond) == 1]} named"
         text = f"{text}, from {beyond[0]} to {beyond[-1]}, {_WERE[len(beyond) == 1]} not examined"
@@ -60,19 +62,23 @@ async def named_incidents(asking: Asking, scope: Scope) -> NamedIncidents:
     return NamedIncidents(kept, tuple(records), tuple(gaps))
 
 
-def _refuse(scope: Scope, missing: Sequence[int], records: Sequence[IncidentRecord]) -> None:
+def _refuse(
+    scope: InvestigationScope, missing: Sequence[int], records: Sequence[IncidentRecord]
+) -> None:
     """Raise InvestigationFailed where the last message names what does not exist."""
     wanted = [it for it in missing if it in scope.latest]
     if refused := [it for it in wanted if it not in scope.within or not records]:
-        raise InvestigationFailed(f"{_called(refused)} not exist")
+        raise InvestigationFailed(f"{_name_missing(refused)} not exist")
 
 
-def _called(numbers: Sequence[int]) -> str:
+def _name_missing(numbers: Sequence[int]) -> str:
     names = listed([f"incident {number}" for number in numbers], 10)
     return f"{names} {'does' if len(numbers) == 1 else 'do'}"
 
 
-async def add_found(asking: Asking, case: Case, provider: str | None, session_id: str) -> None:
+async def add_matching_incidents(
+    asking: BoundedQueryClient, case: Case, provider: str | None, session_id: str
+) -> None:
     """Add the incidents that fit the words of the messages; without words, those within the time.
 
     Where words fit nothing, nothing takes their place. The session that asks fits its own words,
@@ -84,17 +90,17 @@ async def add_found(asking: Asking, case: Case, provider: str | None, session_id
     case.matches = [it for it in case.matches if (it[0].kind, it[0].id) != ("session", session_id)]
     if scope.words or scope.techniques:
         return
-    question = IncidentsWithin(
+    question = ListIncidents(
         window=case.window,
         provider=provider,
         min_severity=scope.severity or Severity.INFORMATIONAL,
         limit=asking.bounds.incidents + 1,
     )
     answer = await asking.ask(question)
-    add_within_bounds(asking, case, [(record, answer.step) for record in answer.content or ()])
+    add_bounded_incidents(asking, case, [(record, answer.step) for record in answer.content or ()])
 
 
-def add_within_bounds(asking: Asking, case: Case, found: Sequence[_Told]) -> None:
+def add_bounded_incidents(asking: BoundedQueryClient, case: Case, found: Sequence[_Told]) -> None:
     """Add incidents, the newest first, as many as may be examined; say what was left out."""
     newest = sorted(found, key=lambda it: (it[0].occurred_at, it[0].number), reverse=True)
     fresh = {
@@ -116,7 +122,7 @@ _ARE = {True: "is", False: "are"}
 _WERE = {True: "was", False: "were"}
 
 
-async def _add_matching(asking: Asking, case: Case, provider: str | None) -> None:
+async def _add_matching(asking: BoundedQueryClient, case: Case, provider: str | None) -> None:
     """Add what fits all words; where nothing does, what fits most of them."""
     scope = case.scope
     texts = [*([" ".join(scope.words)] if scope.words else []), *scope.techniques]
@@ -129,19 +135,19 @@ async def _add_matching(asking: Asking, case: Case, provider: str | None) -> Non
     numbers = [int(id_) for id_ in found if id_.isdecimal()][: asking.bounds.incidents]
     if not numbers:
         return
-    answer = await asking.ask(IncidentsNumbered(numbers=tuple(numbers)))
+    answer = await asking.ask(GetIncidents(numbers=tuple(numbers)))
     fitting = [
         (record, answer.step)
         for record in answer.content or ()
         if _is_meant(case, record, provider)
     ]
-    add_within_bounds(asking, case, fitting)
+    add_bounded_incidents(asking, case, fitting)
 
 
-async def _matches(asking: Asking, case: Case, texts: Sequence[str]) -> list[str]:
+async def _matches(asking: BoundedQueryClient, case: Case, texts: Sequence[str]) -> list[str]:
     """Return the ids of the incidents that fit, those that fit most texts first."""
     times: dict[str, int] = {}
-    for answer in await asking.ask_all([Matching(text=text) for text in texts]):
+    for answer in await asking.ask_all([SearchHistory(text=text) for text in texts]):
         for match in answer.content or ():
             _remember(case, match, answer.step)
             if match.kind == "incident":

@@ -5,49 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tocsin import Entity, EntityKind, IncidentRecord, Statement
-from tocsin_plugins.investigator.case import Case, of_incidents
-from tocsin_plugins.investigator.gathering.choosing import is_followed
-from tocsin_plugins.investigator.gathering.rounds import Examiner, tells_events_of
-from tocsin_plugins.investigator.signs import Sign, attacks_in
+from tocsin_plugins.investigator.case import Case, cite_incidents
+from tocsin_plugins.investigator.gathering.choosing import is_pivot
+from tocsin_plugins.investigator.gathering.rounds import EntityExaminer, has_events_for
+from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 from tocsin_plugins.investigator.wording import asked_called, listed, say, together
 
-_GUESSING = frozenset({Sign.FAILED_LOGON, Sign.BRUTE_FORCE})
+_GUESSING = frozenset({AttackSign.FAILED_LOGON, AttackSign.BRUTE_FORCE})
 _LOGGED = frozenset(EntityKind) - {EntityKind.CVE}
 """What events name; of a vulnerability none is expected."""
 
 
-def note_what_is_not_known(examiner: Examiner) -> None:
+def note_gaps(examiner: EntityExaminer) -> None:
     """Note as gaps what the report would be surer with."""
     case = examiner.case
     case.gaps[:0] = [*_outcomes(case), *_unrated(examiner), *_not_asked(examiner)]
 
 
-def logons_unknown(case: Case) -> list[IncidentRecord]:
+def find_unknown_logons(case: Case) -> list[IncidentRecord]:
     """Return the incidents asked about that tell of failed logons, where no event tells of others.
 
     Events of failures alone say nothing of that: many a SIEM keeps no other.
     """
-    return [it for it in case.in_focus if attacks_in(it) & _GUESSING and not _succeeded(case, it)]
+    return [it for it in case.in_focus if find_attacks(it) & _GUESSING and not _succeeded(case, it)]
 
 
 def _succeeded(case: Case, record: IncidentRecord) -> bool:
     events = (seen for entity in record.entities for seen in case.events_with(entity))
-    return any(Sign.LOGON in seen.signs for seen in events)
+    return any(AttackSign.LOGON in seen.signs for seen in events)
 
 
 def _outcomes(case: Case) -> Iterator[Statement]:
-    if records := logons_unknown(case):
+    if records := find_unknown_logons(case):
         which = listed([f"incident {record.number}" for record in records])
         text = f"whether a logon succeeded in {which} is not known: no event tells of one"
-        yield say(text, *of_incidents(records))
+        yield say(text, *cite_incidents(records))
 
 
-def _unrated(examiner: Examiner) -> Iterator[Statement]:
+def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
     """Yield of which entities from outside no source of reputation could be asked."""
     case = examiner.case
     online = [it for it in examiner.sources.enrichers if it.online]
     rated = {kind for enricher in online for kind in enricher.kinds}
-    outside = [it for it in _asked(case) if case.is_outside(it) and it.kind not in rated]
+    outside = [it for it in _list_asked(case) if case.is_outside(it) and it.kind not in rated]
     if outside:
         why = "no enabled online enricher knows their kinds" if online else _NONE_ENABLED
         text = f"no source of reputation was asked about {together(outside)}: {why}"
@@ -57,10 +57,10 @@ def _unrated(examiner: Examiner) -> Iterator[Statement]:
 _NONE_ENABLED = "no online enricher is enabled"
 
 
-def _not_asked(examiner: Examiner) -> Iterator[Statement]:
+def _not_asked(examiner: EntityExaminer) -> Iterator[Statement]:
     """Yield of which entities none of the providers that answer can be asked for events."""
     asked = [it for it in examiner.meant if it.answers_events and not it.reason]
-    followed = [it for it in _asked(examiner.case) if is_followed(examiner.case, it)]
+    followed = [it for it in _list_asked(examiner.case) if is_pivot(examiner.case, it)]
     left = _without_events(examiner, followed)
     if asked and left:
         who = listed([asked_called(f"provider:{it.name}") for it in asked])
@@ -68,14 +68,14 @@ def _not_asked(examiner: Examiner) -> Iterator[Statement]:
         yield say(text, examiner.sources_step)
 
 
-def _without_events(examiner: Examiner, entities: Iterable[Entity]) -> list[Entity]:
+def _without_events(examiner: EntityExaminer, entities: Iterable[Entity]) -> list[Entity]:
     return [
         entity
         for entity in entities
         if entity.kind in _LOGGED
-        and not any(tells_events_of(provider, entity) for provider in examiner.meant)
+        and not any(has_events_for(provider, entity) for provider in examiner.meant)
     ]
 
 
-def _asked(case: Case) -> Sequence[Entity]:
+def _list_asked(case: Case) -> Sequence[Entity]:
     return [entity for entity in case.entities if case.depths[entity] == 0]

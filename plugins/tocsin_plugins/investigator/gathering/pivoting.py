@@ -6,25 +6,25 @@ from collections.abc import Sequence
 
 from tocsin import Entity
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.gathering.choosing import by_priority
-from tocsin_plugins.investigator.gathering.rounds import Examiner
-from tocsin_plugins.investigator.seen import order
+from tocsin_plugins.investigator.gathering.choosing import sort_by_priority
+from tocsin_plugins.investigator.gathering.rounds import EntityExaminer
+from tocsin_plugins.investigator.seen import entity_sort_key
 from tocsin_plugins.investigator.wording import counted, say
 
 _SIGHTED_PER_EXAMINED = 4
 """How many candidates are held against one another for each that can still be examined."""
 
 
-async def begin(examiner: Examiner) -> None:
+async def examine_named(examiner: EntityExaminer) -> None:
     """Examine what was asked about: what the messages name, and what the incidents involve."""
     case = examiner.case
     involved = {entity for record in case.incidents.values() for entity in record.entities}
     involved -= case.scope.ignored_entities
     named = list(case.scope.entities)
-    await _examine(examiner, [*named, *sorted(involved - set(named), key=order)], depth=0)
+    await _examine(examiner, [*named, *sorted(involved - set(named), key=entity_sort_key)], depth=0)
 
 
-async def follow(examiner: Examiner) -> None:
+async def follow_pivots(examiner: EntityExaminer) -> None:
     """Go on from what was found, one step deeper each time; not where only that is wanted."""
     if examiner.case.scope.narrowed:
         return
@@ -33,17 +33,17 @@ async def follow(examiner: Examiner) -> None:
         if not candidates or examiner.asking.is_out_of_time:
             break
         await _examine(examiner, candidates, depth)
-    _say_what_is_left(examiner)
+    _note_unexamined(examiner)
 
 
-async def _examine(examiner: Examiner, candidates: Sequence[Entity], depth: int) -> None:
+async def _examine(examiner: EntityExaminer, candidates: Sequence[Entity], depth: int) -> None:
     """Examine the most telling of the candidates, as many as the bound leaves room for."""
     case, bounds = examiner.case, examiner.asking.bounds
     room = max(bounds.entities - len(case.depths), 0)
-    considered = by_priority(case, candidates) if depth else list(candidates)
+    considered = sort_by_priority(case, candidates) if depth else list(candidates)
     await examiner.sight(considered[: room * _SIGHTED_PER_EXAMINED])
     named = set(case.scope.entities)
-    ranked = by_priority(case, considered)
+    ranked = sort_by_priority(case, considered)
     ranked.sort(key=lambda entity: (entity not in named, entity not in case.sightings))
     chosen = ranked[:room]
     case.depths |= dict.fromkeys(chosen, depth)
@@ -58,7 +58,7 @@ def _candidates(case: Case) -> list[Entity]:
     ]
 
 
-def _say_what_is_left(examiner: Examiner) -> None:
+def _note_unexamined(examiner: EntityExaminer) -> None:
     case, asking = examiner.case, examiner.asking
     if asking.is_out_of_time:
         bound = counted(asking.bounds.seconds, "second")

@@ -10,25 +10,25 @@ from typing import TypeVar
 from tocsin import (
     Edge,
     EnricherSource,
-    EnrichmentsOf,
     Entity,
     EntityKind,
-    EventsFound,
-    EventsOf,
+    FindEvents,
+    FindIncidents,
+    FindNeighbors,
+    FoundEvents,
+    GetEnrichments,
+    GetSightings,
     IncidentRecord,
-    IncidentsAbout,
     Marking,
-    NeighboursOf,
     Node,
     ProviderSource,
     Relation,
-    SightingsOf,
     Sources,
 )
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.gathering.asking import Asking
-from tocsin_plugins.investigator.gathering.choosing import by_priority, is_followed
-from tocsin_plugins.investigator.gathering.incidents import add_within_bounds
+from tocsin_plugins.investigator.gathering.asking import BoundedQueryClient
+from tocsin_plugins.investigator.gathering.choosing import is_pivot, sort_by_priority
+from tocsin_plugins.investigator.gathering.incidents import add_bounded_incidents
 from tocsin_plugins.investigator.settings import Settings
 from tocsin_plugins.investigator.wording import counted, say
 
@@ -41,10 +41,10 @@ _KINDS = frozenset(kind.value for kind in EntityKind)
 
 
 @dataclass(slots=True)
-class Examiner:
+class EntityExaminer:
     """Examines the entities of a case, one round after the other."""
 
-    asking: Asking
+    asking: BoundedQueryClient
     case: Case
     sources: Sources
     settings: Settings
@@ -62,17 +62,17 @@ class Examiner:
         """Learn what is known here of entities."""
         new = [entity for entity in entities if entity not in self.case.sightings]
         chunks = _chunks(new, _SIGHTINGS_AT_ONCE)
-        questions = [SightingsOf(entities=chunk) for chunk in chunks]
+        questions = [GetSightings(entities=chunk) for chunk in chunks]
         for answer in await self.asking.ask_all(questions):
             for sighting in answer.content or ():
                 self.case.sightings[sighting.entity] = (sighting, answer.step)
 
     async def examine(self, entities: Sequence[Entity]) -> None:
         """Ask everybody about entities that have been sighted."""
-        followed = [it for it in entities if is_followed(self.case, it)]
+        followed = [it for it in entities if is_pivot(self.case, it)]
         await self._incidents_about(followed)
         await self._enrich(entities)
-        followed = by_priority(self.case, followed)
+        followed = sort_by_priority(self.case, followed)
         await self._neighbours(followed)
         await self._events(followed)
 
@@ -87,8 +87,8 @@ class Examiner:
             question
             for chunk in _chunks(entities, _ABOUT_AT_ONCE)
             for question in (
-                IncidentsAbout(entities=chunk, window=window, provider=self.provider, limit=limit),
-                IncidentsAbout(entities=chunk, limit=limit),
+                FindIncidents(entities=chunk, window=window, provider=self.provider, limit=limit),
+                FindIncidents(entities=chunk, limit=limit),
             )
         ]
         found: dict[int, tuple[IncidentRecord, str]] = {}
@@ -97,7 +97,7 @@ class Examiner:
                 self.case.mark(record)
                 if self._is_wanted(record):
                     found.setdefault(record.number, (record, answer.step))
-        add_within_bounds(self.asking, self.case, list(found.values()))
+        add_bounded_incidents(self.asking, self.case, list(found.values()))
 
     def _is_wanted(self, record: IncidentRecord) -> bool:
         """Return whether an incident that came up is to be examined."""
@@ -119,21 +119,21 @@ class Examiner:
 
     def _questions_to(
         self, enricher: EnricherSource, entities: Sequence[Entity]
-    ) -> Iterator[EnrichmentsOf]:
+    ) -> Iterator[GetEnrichments]:
         """Yield questions of which each is about entities that are marked alike."""
         alike: defaultdict[Marking, list[Entity]] = defaultdict(list)
         for entity in entities:
-            sighting = self.case.sighting_of(entity)
+            sighting = self.case.find_sighting(entity)
             says_much = not sighting.well_known or entity in self.case.scope.entities
             may_go = not (enricher.online and self.case.is_ours(entity))
             if entity.kind in enricher.kinds and says_much and may_go:
                 alike[self.case.marking_of(entity)].append(entity)
         for marking in sorted(alike, key=lambda it: (it.tlp.rank, it.pap.rank)):
             for chunk in _chunks(alike[marking], _ENRICHMENTS_AT_ONCE):
-                yield EnrichmentsOf(enricher=enricher.name, entities=chunk, marking=marking)
+                yield GetEnrichments(enricher=enricher.name, entities=chunk, marking=marking)
 
     async def _neighbours(self, entities: Sequence[Entity]) -> None:
-        questions = [NeighboursOf(entity=entity) for entity in entities]
+        questions = [FindNeighbors(entity=entity) for entity in entities]
         for question, answer in zip(questions, await self.asking.ask_all(questions), strict=False):
             if answer.content is None:
                 continue
@@ -157,16 +157,16 @@ class Examiner:
                 if answer.content is not None:
                     self._take_events(question, answer.content, answer.step)
 
-    def _questions_for_events(self, entities: Sequence[Entity]) -> list[EventsOf]:
+    def _questions_for_events(self, entities: Sequence[Entity]) -> list[FindEvents]:
         limit, window = self.settings.events_per_question, self.case.window
         return [
-            EventsOf(provider=provider.name, entity=entity, window=window, limit=limit)
+            FindEvents(provider=provider.name, entity=entity, window=window, limit=limit)
             for entity in entities
             for provider in self.meant
-            if tells_events_of(provider, entity)
+            if has_events_for(provider, entity)
         ]
 
-    def _take_events(self, question: EventsOf, found: EventsFound, step: str) -> None:
+    def _take_events(self, question: FindEvents, found: FoundEvents, step: str) -> None:
         provider = next(it for it in self.meant if it.name == question.provider)
         for event in found.events:
             self.case.add_event(provider, event, step, question.entity)
@@ -186,7 +186,7 @@ class Examiner:
         self.case.truncated.setdefault(asked_of, []).append((entity, step))
 
 
-def tells_events_of(provider: ProviderSource, entity: Entity) -> bool:
+def has_events_for(provider: ProviderSource, entity: Entity) -> bool:
     """Return whether a provider can be asked for events of an entity."""
     is_there = provider.answers_events and not provider.reason
     return is_there and entity.kind in provider.event_kinds

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 from tocsin import IncidentRecord, Window
 from tocsin_plugins.investigator.settings import Settings
-from tocsin_plugins.investigator.understanding import Scope
+from tocsin_plugins.investigator.understanding import InvestigationScope
 
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
 
 
-def window_for(
-    scope: Scope, named: Sequence[IncidentRecord], now: datetime, settings: Settings
+def choose_window(
+    scope: InvestigationScope, named: Sequence[IncidentRecord], now: datetime, settings: Settings
 ) -> Window:
     """Return the time that the messages give; else that around the incidents; else the latest."""
     if scope.window:

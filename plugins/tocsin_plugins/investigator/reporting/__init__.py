@@ -5,49 +5,49 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tocsin import Report
-from tocsin_plugins.attack import TACTICS, tactics_of
+from tocsin_plugins.attack import TACTICS, find_tactics
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.reporting.actions import actions
-from tocsin_plugins.investigator.reporting.entities import assessments, relations
-from tocsin_plugins.investigator.reporting.reply import reply
+from tocsin_plugins.investigator.reporting.actions import build_actions
+from tocsin_plugins.investigator.reporting.entities import build_assessments, build_relations
+from tocsin_plugins.investigator.reporting.reply import build_reply
 from tocsin_plugins.investigator.reporting.sections import SECTIONS
-from tocsin_plugins.investigator.reporting.summary import summary, title
-from tocsin_plugins.investigator.reporting.timeline import timeline
+from tocsin_plugins.investigator.reporting.summary import build_summary, build_title
+from tocsin_plugins.investigator.reporting.timeline import build_timeline
 from tocsin_plugins.investigator.wording import counted, say
 
-__all__ = ["compose"]
+__all__ = ["build_report"]
 
 
-def compose(conclusion: Conclusion) -> Report:
+def build_report(conclusion: Conclusion) -> Report:
     """Return the report of what an investigation came to."""
     case, inquiry = conclusion.case, conclusion.inquiry
-    lines, left = timeline(case, conclusion.bounds.timeline)
+    lines, left = build_timeline(case, conclusion.bounds.timeline)
     if left:
         gap = say(f"the timeline leaves out {counted(left, 'line')}", conclusion.scored)
         conclusion = replace(conclusion, gaps=(*conclusion.gaps, gap))
     report = Report(
-        title=title(conclusion),
+        title=build_title(conclusion),
         query=inquiry.messages[0] if inquiry.messages else "",
         persona=inquiry.persona,
         window=case.window,
         verdict=conclusion.verdict,
         confidence=conclusion.confidence,
         risk_score=conclusion.score,
-        summary=summary(conclusion),
+        summary=build_summary(conclusion),
         contributions=conclusion.contributions,
         timeline=lines,
         findings=conclusion.findings,
-        entities=assessments(case),
-        relations=relations(case),
+        entities=build_assessments(case),
+        relations=build_relations(case),
         incidents=tuple(sorted(case.incidents)),
         about=tuple(it for it in case.scope.incidents if it in case.incidents),
         techniques=_techniques(case),
         gaps=conclusion.gaps,
-        actions=actions(conclusion),
+        actions=build_actions(conclusion),
         sections=SECTIONS[inquiry.persona],
     )
-    return replace(report, reply=reply(conclusion, report))
+    return replace(report, reply=build_reply(conclusion, report))
 
 
 def _techniques(case: Case) -> tuple[str, ...]:
@@ -58,5 +58,5 @@ def _techniques(case: Case) -> tuple[str, ...]:
 
 
 def _place(technique: str) -> int:
-    tactics = tactics_of(technique)
+    tactics = find_tactics(technique)
     return TACTICS.index(tactics[0]) if tactics else len(TACTICS)

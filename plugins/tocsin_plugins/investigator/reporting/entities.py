@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tocsin import Disposition, Entity, EntityAssessment, Relation, Sighting, Statement
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.seen import Opinion, of_steps
+from tocsin_plugins.investigator.seen import Opinion, cite_steps
 from tocsin_plugins.investigator.wording import at, counted, named, say, shown
 
 _MOST_RELATIONS = 300
@@ -18,12 +18,12 @@ _OF_OUR_OWN = (  # the facts of the enrichers of the history and of the graph
 )
 
 
-def assessments(case: Case) -> tuple[EntityAssessment, ...]:
+def build_assessments(case: Case) -> tuple[EntityAssessment, ...]:
     """Return what each entity is taken for, the nearest first."""
     return tuple(_assessment(case, entity) for entity in case.entities)
 
 
-def relations(case: Case) -> tuple[Relation, ...]:
+def build_relations(case: Case) -> tuple[Relation, ...]:
     """Return how the examined entities hang together: each kind of tie once, at its earliest."""
     ties: dict[tuple[Entity, str, Entity], Relation] = {}
     for seen in case.relations:
@@ -41,10 +41,10 @@ def _earlier(known: Relation | None, other: Relation) -> Relation:
 
 
 def _assessment(case: Case, entity: Entity) -> EntityAssessment:
-    sighting = case.sighting_of(entity)
+    sighting = case.find_sighting(entity)
     return EntityAssessment(
         entity=entity,
-        disposition=case.disposition_of(entity),
+        disposition=case.find_disposition(entity),
         internal=sighting.internal,
         well_known=sighting.well_known,
         depth=case.depths[entity],
@@ -56,8 +56,8 @@ def _assessment(case: Case, entity: Entity) -> EntityAssessment:
 
 
 def _statements(case: Case, entity: Entity) -> Iterator[Statement]:
-    yield from seen_here(case, entity, with_times=False)  # they stand beside it
-    for opinion in case.opinions_of(entity):
+    yield from describe_sighting(case, entity, with_times=False)  # they stand beside it
+    for opinion in case.find_opinions(entity):
         if not _is_said_already(opinion):
             text = f"{opinion.called}: {shown(opinion.enrichment.summary, 300)}"
             yield say(text, opinion.step)
@@ -71,7 +71,9 @@ def _is_said_already(opinion: Opinion) -> bool:
     return bool(facts) and not judges and any(facts <= known for known in _OF_OUR_OWN)
 
 
-def seen_here(case: Case, entity: Entity, *, with_times: bool = True) -> Iterator[Statement]:
+def describe_sighting(
+    case: Case, entity: Entity, *, with_times: bool = True
+) -> Iterator[Statement]:
     """Yield in a sentence where an entity was seen here, where that is known."""
     sighting, step = case.sightings.get(entity, (None, ""))
     if sighting is None:
@@ -80,7 +82,7 @@ def seen_here(case: Case, entity: Entity, *, with_times: bool = True) -> Iterato
     told = _since(sighting) if with_times else ""
     told += f"; events with it: {len(events):,}" if events else ""
     latest = [it for it in sighting.recent[:_LATEST] if it in case.incidents]
-    evidence = [step, *(f"incident:{number}" for number in latest), *of_steps(events)]
+    evidence = [step, *(f"incident:{number}" for number in latest), *cite_steps(events)]
     yield say(f"{named(entity)} is in {_incidents(sighting)}{told}", *evidence)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tocsin import Report, Statement
 from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.reporting.summary import answers, judgement
-from tocsin_plugins.investigator.understanding import Wish
+from tocsin_plugins.investigator.reporting.summary import answer_intents, state_verdict
+from tocsin_plugins.investigator.understanding import FollowUp
 from tocsin_plugins.investigator.wording import at, counted, listed, named, say
 
 _TIMELINE_LINES = 20
@@ -15,31 +15,31 @@ _MOST = 5
 _MOST_FINDINGS = 10
 
 
-def reply(conclusion: Conclusion, report: Report) -> tuple[Statement, ...]:
+def build_reply(conclusion: Conclusion, report: Report) -> tuple[Statement, ...]:
     """Return what was wished for, and what is different; nothing where nothing was continued."""
     if len(conclusion.inquiry.messages) <= 1:
         return ()
     wishes = conclusion.case.scope.wishes
     return (
         *_understood(conclusion),
-        *(_explained(conclusion) if Wish.EXPLAIN_SCORE in wishes else ()),
-        *(_told(conclusion, report) if Wish.SHOW_TIMELINE in wishes else ()),
-        *answers(conclusion),
-        *changes(conclusion, report),
+        *(_explained(conclusion) if FollowUp.EXPLAIN_SCORE in wishes else ()),
+        *(_timeline_lines(conclusion, report) if FollowUp.SHOW_TIMELINE in wishes else ()),
+        *answer_intents(conclusion),
+        *describe_changes(conclusion, report),
     )
 
 
-def changes(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
+def describe_changes(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
     """Yield what is different from the report before; that nothing is, where nothing is."""
     previous = conclusion.inquiry.previous
     if previous is None:
-        yield judgement(conclusion)
+        yield state_verdict(conclusion)
         return
     found = [
-        *_of_judgement(conclusion, previous),
-        *_of_incidents(conclusion, previous),
-        *_of_entities(conclusion, report, previous),
-        *_of_findings(conclusion, previous),
+        *_judgement_changes(conclusion, previous),
+        *_incident_changes(conclusion, previous),
+        *_entity_changes(conclusion, report, previous),
+        *_finding_changes(conclusion, previous),
     ]
     yield from found or [say("nothing is different from the report before", conclusion.scored)]
 
@@ -70,7 +70,7 @@ def _explained(conclusion: Conclusion) -> Iterator[Statement]:
         yield Statement(text, part.statement.evidence)
 
 
-def _told(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
+def _timeline_lines(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
     lines = report.timeline[:_TIMELINE_LINES]
     if not lines:
         yield say("there is nothing to put on a timeline", conclusion.scored)
@@ -80,7 +80,7 @@ def _told(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
         yield say(f"the timeline has {counted(left, 'more line')}", conclusion.scored)
 
 
-def _of_judgement(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+def _judgement_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     if conclusion.score != previous.risk_score:
         way = "rose" if conclusion.score > previous.risk_score else "fell"
         text = f"the risk score {way} from {previous.risk_score:g} to {conclusion.score:g}"
@@ -93,7 +93,7 @@ def _of_judgement(conclusion: Conclusion, previous: Report) -> Iterator[Statemen
         yield say(f"the confidence was {was} and is {now}", conclusion.scored)
 
 
-def _of_incidents(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+def _incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     now = set(conclusion.case.incidents)
     if new := sorted(now - set(previous.incidents)):
         names = listed([f"incident {number}" for number in new])
@@ -104,7 +104,9 @@ def _of_incidents(conclusion: Conclusion, previous: Report) -> Iterator[Statemen
         yield say(f"{names} {_IS[len(gone) == 1]} no longer looked at", conclusion.scored)
 
 
-def _of_entities(conclusion: Conclusion, report: Report, previous: Report) -> Iterator[Statement]:
+def _entity_changes(
+    conclusion: Conclusion, report: Report, previous: Report
+) -> Iterator[Statement]:
     before = {assessment.entity for assessment in previous.entities}
     new = [it for it in report.entities if it.entity not in before]
     if new:
@@ -118,7 +120,7 @@ def _of_entities(conclusion: Conclusion, report: Report, previous: Report) -> It
         yield say(f"{names} {_IS[len(gone) == 1]} no longer looked at", conclusion.scored)
 
 
-def _of_findings(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     before = {(finding.kind, finding.title) for finding in previous.findings}
     new = [it for it in conclusion.findings if (it.kind, it.title) not in before]
     for finding in new[:_MOST_FINDINGS]:

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import Contribution, Entity, EntityKind, Severity, Statement, Verdict
-from tocsin_plugins.investigator.case import Case, of_incidents
+from tocsin_plugins.investigator.case import Case, cite_incidents
 from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.correlating.reputation import said
-from tocsin_plugins.investigator.reporting.actions import actions
-from tocsin_plugins.investigator.reporting.entities import seen_here
-from tocsin_plugins.investigator.telling import happened, let_pass, reactions, techniques_told
-from tocsin_plugins.investigator.understanding import Intent, words_in
+from tocsin_plugins.investigator.correlating.reputation import state_opinion
+from tocsin_plugins.investigator.reporting.actions import build_actions
+from tocsin_plugins.investigator.reporting.entities import describe_sighting
+from tocsin_plugins.investigator.telling import (
+    describe_incident,
+    describe_pass,
+    describe_reactions,
+    describe_techniques,
+)
+from tocsin_plugins.investigator.understanding import QueryIntent, find_words
 from tocsin_plugins.investigator.wording import at, counted, listed, named, say, shown
 
 _TOP = 3
 _MOST = 5
 
 
-def summary(conclusion: Conclusion) -> tuple[Statement, ...]:
+def build_summary(conclusion: Conclusion) -> tuple[Statement, ...]:
     """Return the sentences that say it all, each with its evidence."""
     case = conclusion.case
     if case.scope.is_empty:
@@ -28,17 +33,17 @@ def summary(conclusion: Conclusion) -> tuple[Statement, ...]:
     return (
         *_what_happened(case),
         *_nothing_found(conclusion),
-        judgement(conclusion),
+        state_verdict(conclusion),
         *_main_findings(conclusion),
         *_found_near(conclusion),
-        *answers(conclusion),
+        *answer_intents(conclusion),
         _looked_at(conclusion),
         *_sessions(conclusion),
         *_incomplete(conclusion),
     )
 
 
-def title(conclusion: Conclusion) -> str:
+def build_title(conclusion: Conclusion) -> str:
     """Return what the report is called."""
     case = conclusion.case
     if case.scope.incidents and case.in_focus:
@@ -51,7 +56,7 @@ def title(conclusion: Conclusion) -> str:
     return f"Investigation: {shown(conclusion.inquiry.messages[0], 80)}"
 
 
-def judgement(conclusion: Conclusion) -> Statement:
+def state_verdict(conclusion: Conclusion) -> Statement:
     """Return the verdict, its confidence and the score in a sentence."""
     verdict, confidence = conclusion.verdict.value, conclusion.confidence.value
     text = f"it is {verdict}, with {confidence} confidence; the risk score is {conclusion.score:g}"
@@ -61,18 +66,18 @@ def judgement(conclusion: Conclusion) -> Statement:
     return say(f"{text} of 100, {why}", conclusion.scored, *main.statement.evidence)
 
 
-def answers(conclusion: Conclusion) -> Iterator[Statement]:
+def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield what answers the intents of the last message."""
     intents, case = conclusion.case.scope.intents, conclusion.case
     latest = tuple(it for it in case.scope.entities if it in case.scope.latest)
     asked = latest or case.scope.entities or tuple(case.entities)
-    if Intent.FIRST_SEEN in intents or (Intent.WHO_IS in intents and latest):
+    if QueryIntent.FIRST_SEEN in intents or (QueryIntent.WHO_IS in intents and latest):
         for entity in asked[:_MOST]:
-            yield from seen_here(case, entity)
-            yield from map(said, case.opinions_of(entity)[:_MOST])
-    if Intent.WHAT_TO_DO in intents:
+            yield from describe_sighting(case, entity)
+            yield from map(state_opinion, case.find_opinions(entity)[:_MOST])
+    if QueryIntent.WHAT_TO_DO in intents:
         yield from _to_be_done(conclusion)
-    if Intent.WHO_ELSE in intents:
+    if QueryIntent.WHO_ELSE in intents:
         yield from _others(conclusion)
 
 
@@ -80,17 +85,19 @@ def _what_happened(case: Case) -> Iterator[Statement]:
     """Yield what the worst of the incidents asked about are, and how many there are besides."""
     records = sorted(case.in_focus, key=lambda it: (-it.severity.rank, it.occurred_at, it.number))
     for record in records[:_TOP]:
-        yield happened(case, record)
+        yield describe_incident(case, record)
         if len(records) == 1:
-            yield from techniques_told(record)
-        yield from let_pass(case, record)
-        yield from reactions(case, record)
+            yield from describe_techniques(record)
+        yield from describe_pass(case, record)
+        yield from describe_reactions(case, record)
     if left := records[_TOP:]:
-        yield say(f"{counted(len(left), 'more incident')} fit what was asked", *of_incidents(left))
+        yield say(
+            f"{counted(len(left), 'more incident')} fit what was asked", *cite_incidents(left)
+        )
 
 
 def _to_be_done(conclusion: Conclusion) -> Iterator[Statement]:
-    every = actions(conclusion)
+    every = build_actions(conclusion)
     for action in every[:_MOST]:
         yield say(f"to do: {action.text} {action.reason.text}", *action.reason.evidence)
     if not every:
@@ -177,18 +184,18 @@ def _others(conclusion: Conclusion) -> Iterator[Statement]:
 
 
 def _known_from(case: Case, entity: Entity) -> list[str]:
-    incidents = of_incidents(case.incidents_with(entity))
+    incidents = cite_incidents(case.incidents_with(entity))
     return incidents or [seen.step for seen in case.events_with(entity)][:_MOST]
 
 
 def _sessions(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield the earlier sessions that fit, without those that ask no more than this one does."""
     case = conclusion.case
-    asked = {word for message in conclusion.inquiry.messages for word in words_in(message)}
+    asked = {word for message in conclusion.inquiry.messages for word in find_words(message)}
     sessions = [
         (match, step)
         for match, step in case.matches
-        if match.kind == "session" and not set(words_in(match.title)) <= asked | {"investigation"}
+        if match.kind == "session" and not set(find_words(match.title)) <= asked | {"investigation"}
     ]
     for match, step in sessions[:_TOP]:
         yield say(f"an earlier session, {shown(match.id)}, fits: “{shown(match.title)}”", step)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from tocsin import Entity, Moment, Statement
+from tocsin import Entity, Statement, TimelineEntry
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.seen import SeenEvent, order
-from tocsin_plugins.investigator.telling import severity_of
+from tocsin_plugins.investigator.seen import SeenEvent, entity_sort_key
+from tocsin_plugins.investigator.telling import describe_severity
 from tocsin_plugins.investigator.wording import at, cited, say, shown, together
 
 _ACCOUNTS = 3
 """So many of the events that are an incident itself are told in its line."""
-_Ranked = tuple[int, Moment]
+_Ranked = tuple[int, TimelineEntry]
 
 
-def timeline(case: Case, most: int) -> tuple[tuple[Moment, ...], int]:
+def build_timeline(case: Case, most: int) -> tuple[tuple[TimelineEntry, ...], int]:
     """Return the lines, the earliest first, and how many were left out.
 
     Incidents stay before alerts, those before events that show something, and those before others.
@@ -30,13 +30,15 @@ def timeline(case: Case, most: int) -> tuple[tuple[Moment, ...], int]:
 
 def _incidents(case: Case) -> Iterator[_Ranked]:
     for record in case.records:
-        text = f"incident {record.number} ({severity_of(record)}) began: {shown(record.title)}"
-        accounts = case.accounts_of(record)
+        text = (
+            f"incident {record.number} ({describe_severity(record)}) began: {shown(record.title)}"
+        )
+        accounts = case.find_own_events(record)
         told = dict.fromkeys(shown(seen.event.summary, 200) for seen in accounts)
         words = "".join(f"; “{words}”" for words in [*told][:_ACCOUNTS] if words)
         yield (
             0,
-            Moment(
+            TimelineEntry(
                 at=record.occurred_at,
                 statement=say(
                     f"{text}{words}", f"incident:{record.number}", *(it.step for it in accounts)
@@ -55,7 +57,7 @@ def _alerts(case: Case) -> Iterator[_Ranked]:
             text = f"alert of incident {record.number}: {shown(alert.title)}"
             yield (
                 1,
-                Moment(
+                TimelineEntry(
                     at=alert.occurred_at,
                     statement=say(text, f"incident:{record.number}"),
                     severity=alert.severity,
@@ -70,12 +72,14 @@ def _events(case: Case) -> Iterator[_Ranked]:
         same = list(run)
         text = shown(summary, 200) or "an event without words"
         untold = [
-            it for it in sorted(entities, key=order) if it.value.lower() not in summary.lower()
+            it
+            for it in sorted(entities, key=entity_sort_key)
+            if it.value.lower() not in summary.lower()
         ]
         text = f"{text} (with {together(untold)})" if untold else text
         if len(same) > 1:
             text = f"{text} ({len(same)} times, until {at(same[-1].event.occurred_at)})"
-        line = Moment(
+        line = TimelineEntry(
             at=same[0].event.occurred_at,
             statement=Statement(text, tuple(cited(it.step for it in same))),
             source=f"provider:{provider}",
@@ -87,5 +91,5 @@ def _sameness(seen: SeenEvent) -> tuple[str, str, frozenset[Entity]]:
     return seen.provider, seen.event.summary, frozenset(seen.event.entities)
 
 
-def _order(moment: Moment) -> tuple[object, ...]:
+def _order(moment: TimelineEntry) -> tuple[object, ...]:
     return moment.at, moment.source, moment.statement.text, moment.statement.evidence

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from tocsin import Confidence, Disposition, Verdict
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.correlating import Weighed
+from tocsin_plugins.investigator.correlating import WeightedFinding
 
 _MALICIOUS = 70
 _SUSPICIOUS = 20
@@ -16,7 +16,7 @@ _ENOUGH_SOURCES = 2
 _LEVELS = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
 
 
-def verdict_of(score: float, findings: Sequence[Weighed]) -> Verdict:
+def judge_verdict(score: float, findings: Sequence[WeightedFinding]) -> Verdict:
     """Return malicious from 70 on, suspicious from 20 on.
 
     Below that it is benign where something explains it and no sources disagree, and inconclusive
@@ -31,10 +31,10 @@ def verdict_of(score: float, findings: Sequence[Weighed]) -> Verdict:
     return Verdict.BENIGN if is_explained else Verdict.INCONCLUSIVE
 
 
-def confidence_in(
+def judge_confidence(
     verdict: Verdict,
     case: Case,
-    findings: Sequence[Weighed],
+    findings: Sequence[WeightedFinding],
     *,
     silent: AbstractSet[str],
     needed: AbstractSet[str],

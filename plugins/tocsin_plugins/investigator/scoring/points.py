@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin import Contribution, Finding, Statement
-from tocsin_plugins.investigator.correlating import RULES, Weighed
+from tocsin_plugins.investigator.correlating import RULES, WeightedFinding
 from tocsin_plugins.investigator.settings import Settings
 from tocsin_plugins.investigator.wording import say
 
@@ -13,7 +13,9 @@ _NAMES = {"incident": "severity"}  # what an incident counts by
 _WORST = 100.0
 
 
-def contributions(findings: Sequence[Weighed], settings: Settings) -> tuple[Contribution, ...]:
+def score_findings(
+    findings: Sequence[WeightedFinding], settings: Settings
+) -> tuple[Contribution, ...]:
     """Return the parts of the score, those that add most first.
 
     Each kind of finding counts once, by its strongest; incidents that were asked about are one
@@ -35,7 +37,7 @@ def contributions(findings: Sequence[Weighed], settings: Settings) -> tuple[Cont
     return tuple(sorted((part for part in parts if part.points), key=lambda it: -it.points))
 
 
-def _explains_all(weighed: Weighed) -> bool:
+def _explains_all(weighed: WeightedFinding) -> bool:
     return (
         weighed.finding.kind == "benign-explanation"
         and not weighed.is_near
@@ -43,12 +45,12 @@ def _explains_all(weighed: Weighed) -> bool:
     )
 
 
-def total(parts: Sequence[Contribution]) -> float:
+def total_score(parts: Sequence[Contribution]) -> float:
     """Return the sum, from 0 to 100."""
     return round(min(max(sum(part.points for part in parts), 0.0), _WORST), 1)
 
 
-def _of_finding(weighed: Weighed, strength: float, settings: Settings) -> Contribution:
+def _of_finding(weighed: WeightedFinding, strength: float, settings: Settings) -> Contribution:
     finding = weighed.finding
     name = _NAMES.get(finding.kind, finding.kind)
     weight, strength = settings.weights.of(name), min(max(strength, 0.0), 1.0)

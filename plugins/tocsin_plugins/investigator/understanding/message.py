@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tocsin import Entity, EntityKind, Severity, find_observables
-from tocsin_plugins.investigator.understanding.times import Range, find_range
+from tocsin_plugins.investigator.understanding.times import TimeRange, find_range
 from tocsin_plugins.investigator.understanding.words import (
-    MOST_OF_A_RANGE,
-    Intent,
-    Wish,
+    MAX_RANGE,
+    FollowUp,
+    QueryIntent,
     browses,
-    intents_in,
-    named_in,
-    numbers_in,
-    score_in,
-    severity_in,
-    who_in,
-    wishes_in,
-    words_in,
+    find_asked_name,
+    find_intents,
+    find_named_values,
+    find_numbers,
+    find_score,
+    find_severity,
+    find_wishes,
+    find_words,
 )
 
 _LONGEST = 20_000
@@ -30,7 +30,7 @@ _MOST = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class MessageClause:
     """What a part of a message names, and what is to be done with that."""
 
     incidents: tuple[int, ...]
@@ -38,17 +38,17 @@ class Clause:
     """The incidents that only a range names."""
     entities: tuple[Entity, ...]
     techniques: tuple[str, ...]
-    wishes: frozenset[Wish]
+    wishes: frozenset[FollowUp]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ParsedMessage:
     """What a message says, as far as it was understood."""
 
-    clauses: tuple[Clause, ...]
-    range: Range | None
+    clauses: tuple[MessageClause, ...]
+    range: TimeRange | None
     severity: Severity | None
-    intents: tuple[Intent, ...]
+    intents: tuple[QueryIntent, ...]
     browses: bool
     words: tuple[str, ...]
     provider: str | None
@@ -59,9 +59,9 @@ class Message:
     text: str
 
     @property
-    def wishes(self) -> frozenset[Wish]:
+    def wishes(self) -> frozenset[FollowUp]:
         """What is to be done."""
-        return frozenset[Wish]().union(*(clause.wishes for clause in self.clauses))
+        return frozenset[FollowUp]().union(*(clause.wishes for clause in self.clauses))
 
     @property
     def names(self) -> frozenset[int | Entity]:
@@ -77,28 +77,28 @@ class Message:
         return any(it.incidents or it.entities or it.techniques for it in self.clauses)
 
 
-def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> Message:
+def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> ParsedMessage:
     """Return what a message says; of a very long one, what its beginning says."""
     text = " ".join(text[:_LONGEST].split())
     span = find_range(text, now)
     rest = text.replace(span.text, " ") if span else text
-    provider, rest = provider_in(rest, providers)
-    numbers = numbers_in(rest)
-    return Message(
+    provider, rest = find_provider(rest, providers)
+    numbers = find_numbers(rest)
+    return ParsedMessage(
         clauses=tuple(_clause(part) for part in _CLAUSES.split(rest) if part.strip()),
         range=span,
-        severity=severity_in(rest),
-        intents=intents_in(rest),
+        severity=find_severity(rest),
+        intents=find_intents(rest),
         browses=browses(rest),
-        words=words_in(numbers.rest),
+        words=find_words(numbers.rest),
         provider=provider,
-        score=score_in(rest),
+        score=find_score(rest),
         cut=numbers.cut,
         text=text,
     )
 
 
-def provider_in(text: str, providers: Sequence[str]) -> tuple[str | None, str]:
+def find_provider(text: str, providers: Sequence[str]) -> tuple[str | None, str]:
     """Return the provider that a text names, and the text without it."""
     for name in sorted(providers):
         called = re.escape(name)
@@ -109,22 +109,22 @@ def provider_in(text: str, providers: Sequence[str]) -> tuple[str | None, str]:
     return None, text
 
 
-def _clause(text: str) -> Clause:
-    numbers = numbers_in(text)
+def _clause(text: str) -> MessageClause:
+    numbers = find_numbers(text)
     found = find_observables(numbers.rest)
     entities = {*found.entities, *_named(numbers.rest)}
-    return Clause(
-        incidents=numbers.named[:MOST_OF_A_RANGE],
+    return MessageClause(
+        incidents=numbers.named[:MAX_RANGE],
         within=numbers.within,
-        entities=tuple(sorted(entities or set(_asked_of(text)), key=_order))[:_MOST],
+        entities=tuple(sorted(entities or set(_find_asked_user(text)), key=_order))[:_MOST],
         techniques=tuple(sorted(set(found.techniques)))[:_MOST],
-        wishes=wishes_in(text),
+        wishes=find_wishes(text),
     )
 
 
-def _asked_of(text: str) -> Iterator[Entity]:
+def _find_asked_user(text: str) -> Iterator[Entity]:
     """Yield who it is asked of who that is."""
-    if (value := who_in(text)) and not value.isdecimal():
+    if (value := find_asked_name(text)) and not value.isdecimal():
         yield Entity(EntityKind.USER, value)
 
 
@@ -133,6 +133,6 @@ def _order(entity: Entity) -> tuple[str, str]:
 
 
 def _named(text: str) -> Iterator[Entity]:
-    for kind, value in named_in(text):
+    for kind, value in find_named_values(text):
         if "@" not in value and not value.replace(".", "").isdecimal():
             yield Entity(EntityKind(kind), value)

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tocsin import Entity, Severity, Window
-from tocsin_plugins.investigator.understanding.words import Intent, Wish
+from tocsin_plugins.investigator.understanding.words import FollowUp, QueryIntent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class InvestigationScope:
     """What is to be looked at."""
 
     incidents: tuple[int, ...] = ()
@@ -25,8 +25,8 @@ class Scope:
     browses: bool = False
     """Whether incidents in general are asked for."""
     deeper: int = 0
-    intents: tuple[Intent, ...] = ()
-    wishes: frozenset[Wish] = frozenset()
+    intents: tuple[QueryIntent, ...] = ()
+    wishes: frozenset[FollowUp] = frozenset()
     """What the last message wants done."""
     nothing_left: bool = False
     """Whether all that was named was left out again."""
@@ -62,6 +62,6 @@ class Scope:
         finds = self.is_specific or self.techniques or self.words
         return self.nothing_left or not (finds or narrows)
 
-    def without_incidents(self, numbers: Collection[int]) -> Scope:
+    def without_incidents(self, numbers: Collection[int]) -> InvestigationScope:
         """Return the scope without some of its incidents."""
         return replace(self, incidents=tuple(it for it in self.incidents if it not in numbers))

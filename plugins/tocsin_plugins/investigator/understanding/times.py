@@ -51,21 +51,21 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class TimeRange:
     """A time range that was found: `window` is None where it makes no sense."""
 
     window: Window | None
     text: str
 
 
-def find_range(text: str, now: datetime) -> Range | None:
+def find_range(text: str, now: datetime) -> TimeRange | None:
     """Return the first time range in the text by the most exact pattern; None where none is."""
     for pattern, read in _PATTERNS:
         if match := pattern.search(text):
             window = None
             with suppress(ValueError, OverflowError):  # such as 31 February
                 window = _sensible(*read(match, now), now)
-            return Range(window, match[0])
+            return TimeRange(window, match[0])
     return None
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from tocsin import Severity
 
 
-class Intent(StrEnum):
+class QueryIntent(StrEnum):
     """What someone wants to know."""
 
     WHAT_HAPPENED = "what happened"
@@ -21,7 +21,7 @@ class Intent(StrEnum):
     WHAT_TO_DO = "what is to be done"
 
 
-class Wish(StrEnum):
+class FollowUp(StrEnum):
     """What a follow-up wants done."""
 
     DEEPER = "go deeper"
@@ -38,42 +38,48 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 _INTENTS = {
-    Intent.WHAT_HAPPENED: _pattern(r"\bwhat (?:has )?happened\b|\bwhat is going on\b|\bexplain\b"),
-    Intent.IS_MALICIOUS: _pattern(
+    QueryIntent.WHAT_HAPPENED: _pattern(
+        r"\bwhat (?:has )?happened\b|\bwhat is going on\b|\bexplain\b"
+    ),
+    QueryIntent.IS_MALICIOUS: _pattern(
         r"\bmalicious\b|\bbenign\b|\bfalse positives?\b|\b(?:dangerous|harmful|legit(?:imate)?)\b"
     ),
-    Intent.WHO_ELSE: _pattern(
+    QueryIntent.WHO_ELSE: _pattern(
         r"\b(?:who|what|which|where) else\b"
         r"|\b(?:other|more|which) (?:users?|hosts?|machines?|victims?)\b"
         r"|\balso (?:seen|hit|affected)\b|\baffected\b"
     ),
-    Intent.FIRST_SEEN: _pattern(r"\bfirst (?:seen|time|appear\w*)\b|\bwhen did\b|\bsince when\b"),
-    Intent.HUNT: _pattern(
+    QueryIntent.FIRST_SEEN: _pattern(
+        r"\bfirst (?:seen|time|appear\w*)\b|\bwhen did\b|\bsince when\b"
+    ),
+    QueryIntent.HUNT: _pattern(
         r"\bhunt(?:ing)?\b|\blook for\b|\bsearch for\b|\bany(?:thing)? similar\b"
     ),
-    Intent.WHO_IS: _pattern(r"\b(?:who|what) (?:is|was|are)\b|\btell me (?:more )?about\b"),
-    Intent.WHAT_TO_DO: _pattern(
+    QueryIntent.WHO_IS: _pattern(r"\b(?:who|what) (?:is|was|are)\b|\btell me (?:more )?about\b"),
+    QueryIntent.WHAT_TO_DO: _pattern(
         r"\bwhat (?:should|can|must|do|shall|could) (?:i|we)\b|\bwhat to do\b|\bnext steps?\b"
         r"|\brecommend\w*\b|\bhow (?:do|should|can) (?:i|we) respond\b"
     ),
 }
 _WISHES = {
-    Wish.DEEPER: _pattern(r"\b(?:go|dig|look) (?:\w+ )?deeper\b|\bdig in\b|\bpivot (?:on|more)\b"),
-    Wish.ONLY: _pattern(r"\b(?:only|just|focus on|restrict(?:ed)? to|limit(?:ed)? to)\b"),
-    Wish.IGNORE: _pattern(
+    FollowUp.DEEPER: _pattern(
+        r"\b(?:go|dig|look) (?:\w+ )?deeper\b|\bdig in\b|\bpivot (?:on|more)\b"
+    ),
+    FollowUp.ONLY: _pattern(r"\b(?:only|just|focus on|restrict(?:ed)? to|limit(?:ed)? to)\b"),
+    FollowUp.IGNORE: _pattern(
         r"\b(?:ignore|exclude|without|except|leave out|skip|disregard|drop|not about)\b"
     ),
-    Wish.EXPLAIN_SCORE: _pattern(
+    FollowUp.EXPLAIN_SCORE: _pattern(
         r"\bwhy\b.*\b(?:score|risk|verdict|rated)\b|\bexplain\b.*\b(?:score|risk|verdict)\b"
         r"|\bhow\b.*\bscore\b|^\W*(?:but )?why\W*$"
     ),
-    Wish.SHOW_TIMELINE: _pattern(r"\btime ?line\b|\bchronolog\w+\b|\bin what order\b"),
-    Wish.START_OVER: _pattern(
+    FollowUp.SHOW_TIMELINE: _pattern(r"\btime ?line\b|\bchronolog\w+\b|\bin what order\b"),
+    FollowUp.START_OVER: _pattern(
         r"\b(?:start|begin)(?:ing)? (?:over|again|afresh)\b|\bfrom scratch\b"
         r"|^\W*(?:please )?reset\W*$|\breset (?:everything|all|the (?:session|scope|search))\b"
         r"|\bforget (?:about )?(?:everything|all|the rest)\b"
     ),
-    Wish.LOOK_AGAIN: _pattern(
+    FollowUp.LOOK_AGAIN: _pattern(
         r"\b(?:now|again|once more|new|news|changed?|different|updates?|refresh|re-?run)\b"
     ),
 }
@@ -105,7 +111,7 @@ _NUMBERS = (
     _pattern(r"\bINC-?(?P<numbers>[0-9]{1,18})(?![\w-])"),
 )
 _RANGE = re.compile(rf"({_NUMBER})\s*(?:-|\u2013|to|through|until)\s*({_NUMBER})", re.IGNORECASE)
-MOST_OF_A_RANGE = 1_000
+MAX_RANGE = 1_000
 """More incidents than that no investigation examines."""
 _NAMED = _pattern(
     r"\b(?P<kind>user(?:name)?|account|host(?:name)?|machine|server|workstation)\s+"
@@ -140,17 +146,17 @@ _GENERAL = frozenset({"attacker", "attackers", "behind", "concerned", "responsib
 _MOST_WORDS = 8
 
 
-def intents_in(text: str) -> tuple[Intent, ...]:
+def find_intents(text: str) -> tuple[QueryIntent, ...]:
     """Return what is wanted to be known, in their own order."""
     return tuple(intent for intent, pattern in _INTENTS.items() if pattern.search(text))
 
 
-def wishes_in(text: str) -> frozenset[Wish]:
+def find_wishes(text: str) -> frozenset[FollowUp]:
     """Return what is wanted to be done."""
     return frozenset(wish for wish, pattern in _WISHES.items() if pattern.search(text))
 
 
-def severity_in(text: str) -> Severity | None:
+def find_severity(text: str) -> Severity | None:
     """Return the least severity that is meant, None where none is."""
     for pattern in _SEVERITIES:
         if match := pattern.search(text):
@@ -164,7 +170,7 @@ def browses(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class IncidentNumbers:
     """The incident numbers in a text."""
 
     named: tuple[int, ...]
@@ -177,7 +183,7 @@ class Numbers:
     """The text without them."""
 
 
-def numbers_in(text: str) -> Numbers:
+def find_numbers(text: str) -> IncidentNumbers:
     """Return the incident numbers in a text; of a long range the first."""
     single: set[int] = set()
     within: set[int] = set()
@@ -187,27 +193,27 @@ def numbers_in(text: str) -> Numbers:
             listed = match["numbers"]
             for span in _RANGE.finditer(listed):
                 first, last = sorted(int(end.lstrip("#")) for end in span.groups())
-                cut = span[0] if last - first >= MOST_OF_A_RANGE else cut
-                within |= set(range(first, min(last + 1, first + MOST_OF_A_RANGE)))
+                cut = span[0] if last - first >= MAX_RANGE else cut
+                within |= set(range(first, min(last + 1, first + MAX_RANGE)))
             single |= {int(it) for it in re.findall("[0-9]+", _RANGE.sub(" ", listed))}
         text = pattern.sub(" ", text)
-    return Numbers(tuple(sorted(single | within)), frozenset(within - single), cut, text)
+    return IncidentNumbers(tuple(sorted(single | within)), frozenset(within - single), cut, text)
 
 
-def score_in(text: str) -> float | None:
+def find_score(text: str) -> float | None:
     """Return the score that a text speaks of, None where it gives none."""
     match = _SCORE.search(text)
     return float(match["number"]) if match else None
 
 
-def who_in(text: str) -> str | None:
+def find_asked_name(text: str) -> str | None:
     """Return of whom it is asked who that is; None where nobody is named."""
     match = _WHO_IS.search(text)
     value = match["value"].rstrip(".-") if match else ""
-    return value if value and not set(words_in(value)) <= _GENERAL else None
+    return value if value and not set(find_words(value)) <= _GENERAL else None
 
 
-def named_in(text: str) -> tuple[tuple[str, str], ...]:
+def find_named_values(text: str) -> tuple[tuple[str, str], ...]:
     """Return what is called a user or a host in plain words: (`user`, `alice`)."""
     return tuple(
         ("user" if match["kind"].lower().startswith(("user", "acc")) else "host", value)
@@ -216,7 +222,7 @@ def named_in(text: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def words_in(text: str) -> tuple[str, ...]:
+def find_words(text: str) -> tuple[str, ...]:
     """Return the words that can be searched for, each once, in order."""
     found = dict.fromkeys(
         word.lower() for word in _WORD.findall(text) if not word.isdecimal() and len(word) > 1

@@ -10,7 +10,7 @@ from tocsin import TicketSettings
 _PLANNER = 15  # the first role that may label: https://docs.gitlab.com/user/permissions/
 
 
-def problems_of(
+def find_problems(
     project: Mapping[str, Any], settings: TicketSettings, *, is_assignable: bool
 ) -> Iterator[str]:
     """Yield what is wrong with a project, or with what the token may do there."""
@@ -21,7 +21,7 @@ def problems_of(
         yield f"{name} has its issues turned off"
     if project.get("archived"):
         yield f"{name} is archived"
-    if _role(project) < _PLANNER:
+    if _highest_role(project) < _PLANNER:
         yield f"the token may not label issues of {name}: it needs the role Planner or Reporter"
     if not is_assignable:
         yield f"assignee: {settings.assignee} is no member of {name}"
@@ -29,7 +29,7 @@ def problems_of(
         yield "labels, priorities: GitLab takes no comma in a label"
 
 
-def _role(project: Mapping[str, Any]) -> int:
+def _highest_role(project: Mapping[str, Any]) -> int:
     """Return the highest role that the token has, by its number; 0 where it is no member."""
     given = project.get("permissions") or {}
     found = [given.get("project_access"), given.get("group_access")]

@@ -13,7 +13,7 @@ _CODE = re.compile(r"((?<!\\)`+[^`]*`+)")  # within it a backslash means nothing
 _REFERENCE = re.compile(r"(?<!\\)(?=[!%][\w\"])")  # those that mean something in GitLab alone
 
 
-def harmless(markdown: str) -> str:
+def escape_markdown(markdown: str) -> str:
     """Return Markdown in which no line is a quick action and no word names a merge request.
 
     GitLab looks at lines after it has dropped every CR, and so do we.

@@ -11,15 +11,15 @@ from pydantic import Field
 
 from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
 from tocsin_plugins.ticketing.answers import (
-    ExplainingTracker,
-    identifier_of,
-    mark_of,
-    record,
-    records,
+    HttpTracker,
+    expect_identifier,
+    expect_object,
+    expect_objects,
+    hash_key,
 )
-from tocsin_plugins.ticketing.gitlab.checking import problems_of
-from tocsin_plugins.ticketing.gitlab.texts import harmless
-from tocsin_plugins.ticketing.markup import printable
+from tocsin_plugins.ticketing.gitlab.checking import find_problems
+from tocsin_plugins.ticketing.gitlab.texts import escape_markdown
+from tocsin_plugins.ticketing.markup import replace_unprintable
 
 _MOST = 100
 _MOST_PAGES = 20
@@ -27,13 +27,13 @@ _LATELY = timedelta(days=1)  # far longer than a search may lag, or two clocks d
 _SCOPE = "severity::"
 
 
-class GitLab(ExplainingTracker):
+class GitLab(HttpTracker):
     """Issues of one project; the key of each is the last word of its description.
 
     No comment of HTML: those are not indexed, since GitLab's search is that of PostgreSQL.
     """
 
-    class Options(ExplainingTracker.Options):
+    class Options(HttpTracker.Options):
         """What only GitLab can be told."""
 
         confidential: bool = Field(
@@ -55,10 +55,10 @@ class GitLab(ExplainingTracker):
 
     async def check(self) -> Health:
         """Return whether the project takes issues with labels of this token, for this assignee."""
-        project = record(await self.ask("GET", self._project))
+        project = expect_object(await self.ask("GET", self._project))
         name, assignee = self.settings.project, self.settings.assignee
         is_assignable = assignee is None or await self._member(assignee) is not None
-        found = problems_of(project, self.settings, is_assignable=is_assignable)
+        found = find_problems(project, self.settings, is_assignable=is_assignable)
         return Health(detail=f"{name} answers, and takes issues", problems=tuple(found))
 
     async def find(self, key: str) -> str | None:
@@ -66,21 +66,23 @@ class GitLab(ExplainingTracker):
 
         What was made lately is looked for in the list: the search may learn of it later.
         """
-        mark, since = mark_of(key), self.tools.clock.now() - _LATELY
+        mark, since = hash_key(key), self.tools.clock.now() - _LATELY
         shared: dict[str, Json] = {"scope": "all", "order_by": "created_at", "per_page": _MOST}
         latest = shared | {"created_after": since.isoformat(timespec="seconds")}
         for query in (latest, shared | {"search": mark, "in": "description"}):
-            for issue in records(await self.ask("GET", f"{self._project}/issues", query=query)):
+            for issue in expect_objects(
+                await self.ask("GET", f"{self._project}/issues", query=query)
+            ):
                 if mark in str(issue.get("description")) and not _is_moved(issue):
-                    return identifier_of(issue, "iid")
+                    return expect_identifier(issue, "iid")
         return None
 
     async def create(self, ticket: Ticket) -> str:
         """Make an issue."""
-        text = harmless(ticket.body["description"])
+        text = escape_markdown(ticket.body["description"])
         issue: dict[str, Json] = {
             **ticket.body,
-            "description": f"{text}\n\nTocsin `{mark_of(ticket.key)}`",
+            "description": f"{text}\n\nTocsin `{hash_key(ticket.key)}`",
             "labels": ",".join(self._labels(ticket)),
             "confidential": self.options.confidential,
         }
@@ -88,8 +90,10 @@ class GitLab(ExplainingTracker):
             issue["issue_type"] = self.settings.issue_type
         if self.settings.assignee:
             issue["assignee_ids"] = [await self._assignee(self.settings.assignee)]
-        wanted = printable({**issue, **ticket.fields})
-        return identifier_of(await self.ask("POST", f"{self._project}/issues", json=wanted), "iid")
+        wanted = replace_unprintable({**issue, **ticket.fields})
+        return expect_identifier(
+            await self.ask("POST", f"{self._project}/issues", json=wanted), "iid"
+        )
 
     async def comments(self, identifier: str) -> Sequence[str]:
         """Return the comments, the latest first; a page may have fewer than there are."""
@@ -97,7 +101,7 @@ class GitLab(ExplainingTracker):
         for _ in range(_MOST_PAGES):
             query = {"activity_filter": "only_comments", "per_page": _MOST, "page": page}
             answer = await self.answer("GET", path, query=query)
-            texts += [str(it.get("body")) for it in records(answer.json)]
+            texts += [str(it.get("body")) for it in expect_objects(answer.json)]
             page = answer.headers.get("X-Next-Page", "")
             if not page:
                 break
@@ -105,12 +109,12 @@ class GitLab(ExplainingTracker):
 
     async def comment(self, identifier: str, text: str) -> None:
         """Comment on an issue."""
-        note = printable({"body": harmless(text)})
+        note = replace_unprintable({"body": escape_markdown(text)})
         await self.ask("POST", f"{self._issue(identifier)}/notes", json=note)
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Put the label of the severity in the place of the one before, and set the fields."""
-        labels = record(await self.ask("GET", self._issue(identifier))).get("labels") or []
+        labels = expect_object(await self.ask("GET", self._issue(identifier))).get("labels") or []
         ours = {*self.settings.priorities.values(), *(it for it in labels if _is_severity(it))}
         wanted = self._labels(ticket)
         changes: dict[str, Json] = dict(ticket.fields)
@@ -119,12 +123,12 @@ class GitLab(ExplainingTracker):
         if old := [it for it in labels if it in ours and it not in wanted]:
             changes["remove_labels"] = ",".join(old)
         if changes:
-            await self.ask("PUT", self._issue(identifier), json=printable(changes))
+            await self.ask("PUT", self._issue(identifier), json=replace_unprintable(changes))
 
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether an issue is open; one that was moved to another project is none."""
         try:
-            issue = record(await self.ask("GET", self._issue(identifier)))
+            issue = expect_object(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
             if refused.is_missing:
                 return None
@@ -162,9 +166,9 @@ class GitLab(ExplainingTracker):
     async def _member(self, name: str) -> int | None:
         """Return the number of the member of this user name, None where there is none."""
         query = {"query": name, "per_page": _MOST}
-        found = records(await self.ask("GET", f"{self._project}/members/all", query=query))
+        found = expect_objects(await self.ask("GET", f"{self._project}/members/all", query=query))
         named = (it for it in found if str(it.get("username")).lower() == name.lower())
-        return next((int(identifier_of(it)) for it in named), None)
+        return next((int(expect_identifier(it)) for it in named), None)
 
 
 def _is_severity(label: str) -> bool:

@@ -10,16 +10,16 @@ from tocsin import Broken, Refused, parse_json
 _SHOWN = 1_000
 
 
-def in_words(refused: Refused) -> Refused:
+def explain_refusal(refused: Refused) -> Refused:
     """Return the same refusal, with Jira's reasons in place of the beginning of its answer."""
-    reasons = "; ".join(_reasons(refused.response))[:_SHOWN]
+    reasons = "; ".join(_refusal_reasons(refused.response))[:_SHOWN]
     if not reasons:
         return refused
     words = f"{str(refused).partition(': ')[0]}: {reasons}"
     return Refused(words, status=refused.status, response=refused.response)
 
 
-def key_of(issue: dict[str, Any]) -> str:
+def issue_key(issue: dict[str, Any]) -> str:
     """Return what an issue is called, such as SEC-7."""
     key = issue.get("key")
     if isinstance(key, str) and key:
@@ -27,7 +27,7 @@ def key_of(issue: dict[str, Any]) -> str:
     raise Broken("Jira answered an issue without its key")
 
 
-def _reasons(body: bytes) -> Iterator[str]:
+def _refusal_reasons(body: bytes) -> Iterator[str]:
     try:
         said = parse_json(body)
     except ValueError:

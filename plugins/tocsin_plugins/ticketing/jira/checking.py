@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tocsin import CredentialsRefused, Health, Refused, Severity
-from tocsin_plugins.ticketing.answers import record
+from tocsin_plugins.ticketing.answers import expect_object
 
 if TYPE_CHECKING:
     from tocsin_plugins.ticketing.jira.tracker import Jira
@@ -34,11 +34,11 @@ _OURS = ("summary", "description", "labels")
 _RESERVED = ("project", "issuetype", "labels")
 
 
-async def examine(jira: Jira) -> Health:
+async def find_problems(jira: Jira) -> Health:
     """Return who asks, and all that keeps issues from being made; raises `CredentialsRefused`."""
     problems = [*_settings(jira)]
     try:
-        me = record(await jira.ask("GET", "/myself"))
+        me = expect_object(await jira.ask("GET", "/myself"))
     except CredentialsRefused as refused:
         if not problems:
             raise
@@ -58,7 +58,7 @@ def _settings(jira: Jira) -> Iterator[str]:
     for name in _RESERVED:
         if name in jira.settings.fields:
             yield f"fields.{name}: it has no effect; set `project`, `issue_type` and `labels`"
-    yield from jira.own_problems()
+    yield from jira.cloud_problems()
 
 
 async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
@@ -74,7 +74,7 @@ async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
     for permission in missing:
         yield f"the account has not the permission {permission} in {project}"
     if "CREATE_ISSUES" not in missing:
-        async for problem in _problems_of_type(jira, kind):
+        async for problem in _issue_type_problems(jira, kind):
             yield problem
     if jira.settings.assignee and not await _may_be_assigned(jira, jira.settings.assignee):
         yield f"assignee: {jira.settings.assignee} cannot be given issues of {project}"
@@ -83,7 +83,9 @@ async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
 async def _missing_permissions(jira: Jira) -> list[str]:
     wanted = _permissions(jira)
     query = {"projectKey": jira.settings.project, "permissions": ",".join(wanted)}
-    given = record(await jira.ask("GET", "/mypermissions", query=query)).get("permissions") or {}
+    given = (
+        expect_object(await jira.ask("GET", "/mypermissions", query=query)).get("permissions") or {}
+    )
     return [it for it in wanted if not (given.get(it) or {}).get("havePermission")]
 
 
@@ -94,7 +96,7 @@ def _permissions(jira: Jira) -> list[str]:
     return [*PERMISSIONS, *assigning, *resolving]
 
 
-async def _problems_of_type(jira: Jira, kind: str) -> AsyncIterator[str]:
+async def _issue_type_problems(jira: Jira, kind: str) -> AsyncIterator[str]:
     path = f"/issue/createmeta/{quote(jira.settings.project, safe='')}/issuetypes"
     types = [it async for it in jira.pages(path, "issueTypes", "values")]
     found = next((it for it in types if it.get("name") == kind), None)
@@ -105,21 +107,25 @@ async def _problems_of_type(jira: Jira, kind: str) -> AsyncIterator[str]:
     path = f"{path}/{quote(str(found.get('id')), safe='')}"
     listed = [it async for it in jira.pages(path, "fields", "values")]
     screen = {str(it.get("fieldId") or it.get("key")): it for it in listed}
-    for problem in (*_absent(jira, screen), *_unfilled(jira, screen), *_priorities(jira, screen)):
+    for problem in (
+        *_absent_fields(jira, screen),
+        *_required_fields(jira, screen),
+        *_priorities(jira, screen),
+    ):
         yield problem
 
 
-def _absent(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
+def _absent_fields(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
     """Yield what cannot be set, since it is not on the screen that makes issues."""
-    for name in _set_by_us(jira):
+    for name in _is_set_by_tocsin(jira):
         if name in screen:
             continue
         hint = ", or set options.set_priority = false" if name == "priority" else ""
         yield f"the field {name} is not on the screen that makes issues: put it there{hint}"
 
 
-def _unfilled(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
-    given = {*_set_by_us(jira), *_FILLED_BY_JIRA}
+def _required_fields(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
+    given = {*_is_set_by_tocsin(jira), *_FILLED_BY_JIRA}
     for name, field in screen.items():
         if field.get("required") and not field.get("hasDefaultValue") and name not in given:
             yield f"the field {field.get('name')} is required: set fields.{name}"
@@ -137,7 +143,7 @@ def _priorities(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _set_by_us(jira: Jira) -> list[str]:
+def _is_set_by_tocsin(jira: Jira) -> list[str]:
     priority = ["priority"] if jira.options.set_priority else []
     assignee = ["assignee"] if jira.settings.assignee else []
     own = [it for it in jira.settings.fields if it not in _RESERVED]
@@ -149,7 +155,7 @@ def _names(values: Iterable[Any]) -> set[str]:
 
 
 async def _may_be_assigned(jira: Jira, name: str) -> bool:
-    query = {"project": jira.settings.project, "maxResults": 50, **jira.search_of(name)}
+    query = {"project": jira.settings.project, "maxResults": 50, **jira.search_query(name)}
     found = await jira.ask("GET", "/user/assignable/search", query=query)
     users = found if isinstance(found, list) else []
     wanted = jira.user(name).items()

@@ -9,20 +9,20 @@ from tocsin import Json, Misconfigured
 from tocsin_plugins.ticketing.jira.options import JiraOptions
 
 
-def transition_of(
+def build_transition(
     transitions: Sequence[Mapping[str, Any]], wishes: JiraOptions, issue: str
 ) -> dict[str, Json]:
     """Return the body of the transition that closes an issue.
 
     Raises `Misconfigured` where there is none, or where it wants fields that it is not given.
     """
-    chosen = next((it for it in transitions if _is_meant(it, wishes.close_transition)), None)
+    chosen = next((it for it in transitions if _closes_issue(it, wishes.close_transition)), None)
     if chosen is None:
         wanted = wishes.close_transition or "to a status of the category Done"
         known = ", ".join(str(it.get("name")) for it in transitions) or "none"
         raise Misconfigured(f"{issue} has no transition {wanted} now; it has: {known}")
     given = {"resolution": {"name": wishes.resolution}} if wishes.resolution else {}
-    if missing := _missing(chosen, given):
+    if missing := _missing_fields(chosen, given):
         names = ", ".join(missing)
         raise Misconfigured(
             f"closing {issue} by the transition {chosen.get('name')} needs {names}: take them off "
@@ -32,7 +32,7 @@ def transition_of(
     return {"transition": {"id": str(chosen.get("id"))}, **fields}
 
 
-def _is_meant(transition: Mapping[str, Any], name: str | None) -> bool:
+def _closes_issue(transition: Mapping[str, Any], name: str | None) -> bool:
     if name is not None:
         return str(transition.get("name")).casefold() == name.casefold()
     match transition:
@@ -41,7 +41,7 @@ def _is_meant(transition: Mapping[str, Any], name: str | None) -> bool:
     return False
 
 
-def _missing(transition: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+def _missing_fields(transition: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
     """Return the fields that its screen requires and nobody fills in."""
     fields = transition.get("fields") or {}
     return [

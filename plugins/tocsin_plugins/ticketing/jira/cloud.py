@@ -13,10 +13,15 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from tocsin import Json, Ticket
-from tocsin_plugins.ticketing.answers import records
+from tocsin_plugins.ticketing.answers import expect_objects
 from tocsin_plugins.ticketing.jira.options import CloudOptions
 from tocsin_plugins.ticketing.jira.tracker import Jira
-from tocsin_plugins.ticketing.markup import as_it_is, document, fitted, text_of
+from tocsin_plugins.ticketing.markup import (
+    literal_document,
+    node_text,
+    parse_document,
+    shorten_markdown,
+)
 
 LONGEST = 32_767
 """Characters of a text field; whether those of its JSON count is not documented, so they do."""
@@ -38,25 +43,27 @@ class JiraCloud(Jira):
     async def search(self, jql: str, fields: str) -> list[dict[str, Any]]:
         """Return the first issues that a query finds."""
         query = {"jql": jql, "fields": fields, "maxResults": 10}
-        return records(await self.ask("GET", "/search/jql", query=query), "issues")
+        return expect_objects(await self.ask("GET", "/search/jql", query=query), "issues")
 
     def rich(self, markdown: str) -> Json:
         """Return a document."""
-        return document(fitted(markdown, lambda it: len(orjson.dumps(document(it))) <= LONGEST))
+        return parse_document(
+            shorten_markdown(markdown, lambda it: len(orjson.dumps(parse_document(it))) <= LONGEST)
+        )
 
     def said(self, body: Json) -> str:
         """Return the text of a document."""
-        return text_of(body)
+        return node_text(body)
 
     def user(self, name: str) -> dict[str, str]:
         """Return an account by its id; names are no longer taken."""
         return {"accountId": name}
 
-    def search_of(self, name: str) -> dict[str, str]:
+    def search_query(self, name: str) -> dict[str, str]:
         """Return an account by its id."""
         return {"accountId": name}
 
-    def own_problems(self) -> Iterator[str]:
+    def cloud_problems(self) -> Iterator[str]:
         """Yield what is wrong with the settings."""
         if not self.settings.username:
             yield "username: give the e-mail address of the account that the API token is of"
@@ -70,7 +77,9 @@ class JiraCloud(Jira):
         """Return the operator's fields, those that hold paragraphs as documents."""
         paragraphs = self.options.paragraph_fields
         return {
-            name: as_it_is(value) if name in paragraphs and isinstance(value, str) else value
+            name: literal_document(value)
+            if name in paragraphs and isinstance(value, str)
+            else value
             for name, value in ticket.fields.items()
         }
 

@@ -10,9 +10,9 @@ from html import unescape
 from typing import Any
 
 from tocsin import Json
-from tocsin_plugins.ticketing.answers import records
+from tocsin_plugins.ticketing.answers import expect_objects
 from tocsin_plugins.ticketing.jira.tracker import Jira
-from tocsin_plugins.ticketing.markup import document, fitted, wiki
+from tocsin_plugins.ticketing.markup import parse_document, render_wiki, shorten_markdown
 
 LONGEST = 32_767
 """Characters of a text field, unless an administrator has set another limit."""
@@ -31,11 +31,17 @@ class JiraDataCenter(Jira):
     async def search(self, jql: str, fields: str) -> list[dict[str, Any]]:
         """Return the first issues that a query finds."""
         query = {"jql": jql, "fields": fields, "maxResults": 10}
-        return records(await self.ask("GET", "/search", query=query), "issues")
+        return expect_objects(await self.ask("GET", "/search", query=query), "issues")
 
     def rich(self, markdown: str) -> Json:
         """Return wiki markup."""
-        return wiki(document(fitted(markdown, lambda it: len(wiki(document(it))) <= LONGEST)))
+        return render_wiki(
+            parse_document(
+                shorten_markdown(
+                    markdown, lambda it: len(render_wiki(parse_document(it))) <= LONGEST
+                )
+            )
+        )
 
     def said(self, body: Json) -> str:
         """Return a text as it was before it became markup, as far as words go."""
@@ -45,6 +51,6 @@ class JiraDataCenter(Jira):
         """Return a user by the name."""
         return {"name": name}
 
-    def search_of(self, name: str) -> dict[str, str]:
+    def search_query(self, name: str) -> dict[str, str]:
         """Return a user by the name."""
         return {"username": name}

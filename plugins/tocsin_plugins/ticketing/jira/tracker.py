@@ -12,20 +12,20 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from tocsin import Answer, Health, Idempotency, Json, Refused, Ticket
-from tocsin_plugins.ticketing.answers import ExplainingTracker, mark_of, record, records
-from tocsin_plugins.ticketing.jira.answers import in_words, key_of
-from tocsin_plugins.ticketing.jira.checking import USUAL_TYPE, examine
-from tocsin_plugins.ticketing.jira.closing import transition_of
+from tocsin import ApiResponse, Health, Idempotency, Json, Refused, Ticket
+from tocsin_plugins.ticketing.answers import HttpTracker, expect_object, expect_objects, hash_key
+from tocsin_plugins.ticketing.jira.answers import explain_refusal, issue_key
+from tocsin_plugins.ticketing.jira.checking import USUAL_TYPE, find_problems
+from tocsin_plugins.ticketing.jira.closing import build_transition
 from tocsin_plugins.ticketing.jira.options import JiraOptions
-from tocsin_plugins.ticketing.markup import printable
+from tocsin_plugins.ticketing.markup import replace_unprintable
 
 _PAGE = 100
 _MOST_PAGES = 100
 _DONE = "done"
 
 
-class Jira(ExplainingTracker):
+class Jira(HttpTracker):
     """Issues of one project."""
 
     Options = JiraOptions
@@ -55,36 +55,36 @@ class Jira(ExplainingTracker):
         """Return how a field names a user."""
 
     @abstractmethod
-    def search_of(self, name: str) -> dict[str, str]:
+    def search_query(self, name: str) -> dict[str, str]:
         """Return how a search names a user."""
 
-    def own_problems(self) -> Iterator[str]:
+    def cloud_problems(self) -> Iterator[str]:
         """Yield what is wrong with settings that only this kind has."""
         yield from ()
 
     # what is shared
 
-    async def answer(self, method: str, path: str, **options: Any) -> Answer:
+    async def answer(self, method: str, path: str, **options: Any) -> ApiResponse:
         """Return what Jira answers; raises what every tracker does, with Jira's own reasons."""
         return await super().answer(method, f"{self.api}{path}", **options)
 
     def _explained(self, refused: Refused) -> Exception:
-        return super()._explained(in_words(refused))
+        return super()._explained(explain_refusal(refused))
 
     async def check(self) -> Health:
         """Return what is missing: project, type, fields, permissions."""
-        return await examine(self)
+        return await find_problems(self)
 
     async def find(self, key: str) -> str | None:
         """Return the issue that has the key's label, wherever it was moved to.
 
         Nothing found is what Jira answers to nobody as well: so it is asked who we are.
         """
-        label = mark_of(key)
+        label = hash_key(key)
         query = f'labels = "{label}" ORDER BY created ASC'
         for issue in await self.search(query, "key,labels"):
             if label in (issue.get("fields") or {}).get("labels", ()):
-                return key_of(issue)
+                return issue_key(issue)
         await self.ask("GET", "/myself")
         return None
 
@@ -92,7 +92,7 @@ class Jira(ExplainingTracker):
         """Make an issue."""
         given: dict[str, Json] = dict(ticket.body["fields"])
         own = given.get("labels")
-        labels = [mark_of(ticket.key), *(own if isinstance(own, list) else ())]
+        labels = [hash_key(ticket.key), *(own if isinstance(own, list) else ())]
         assignee = self.settings.assignee
         fields = {
             **given,
@@ -103,8 +103,8 @@ class Jira(ExplainingTracker):
             "issuetype": {"name": self.settings.issue_type or USUAL_TYPE},
             "labels": list(dict.fromkeys([*labels, *self.settings.labels])),
         }
-        made = await self.ask("POST", "/issue", json={"fields": printable(fields)})
-        return key_of(record(made))
+        made = await self.ask("POST", "/issue", json={"fields": replace_unprintable(fields)})
+        return issue_key(expect_object(made))
 
     async def comments(self, identifier: str) -> Sequence[str]:
         """Return the comments, page by page."""
@@ -113,7 +113,7 @@ class Jira(ExplainingTracker):
 
     async def comment(self, identifier: str, text: str) -> None:
         """Comment on an issue."""
-        body: dict[str, Json] = {"body": self.rich(str(printable(text)))}
+        body: dict[str, Json] = {"body": self.rich(str(replace_unprintable(text)))}
         if self.options.internal_comments:
             body["properties"] = [{"key": "sd.public.comment", "value": {"internal": True}}]
         await self.ask("POST", f"{self._issue(identifier)}/comment", json=body)
@@ -127,7 +127,7 @@ class Jira(ExplainingTracker):
         if (now.get("priority") or {}).get("name") == ticket.priority:
             wanted.pop("priority", None)
         if wanted and _is_open(now):
-            changed = {"fields": printable(wanted)}
+            changed = {"fields": replace_unprintable(wanted)}
             await self.ask("PUT", self._issue(identifier), json=changed)
 
     async def is_open(self, identifier: str) -> bool | None:
@@ -147,7 +147,9 @@ class Jira(ExplainingTracker):
         """
         path = f"{self._issue(identifier)}/transitions"
         known = await self.ask("GET", path, query={"expand": "transitions.fields"})
-        transition = transition_of(records(known, "transitions"), self.options, identifier)
+        transition = build_transition(
+            expect_objects(known, "transitions"), self.options, identifier
+        )
         if not any(reason in text for text in await self.comments(identifier)):
             await self.comment(identifier, reason)
         try:
@@ -169,8 +171,8 @@ class Jira(ExplainingTracker):
         start = 0
         for _ in range(_MOST_PAGES):
             query = {"startAt": start, "maxResults": _PAGE}
-            page = record(await self.ask("GET", path, query=query))
-            found = records(page, next((it for it in names if it in page), names[0]))
+            page = expect_object(await self.ask("GET", path, query=query))
+            found = expect_objects(page, next((it for it in names if it in page), names[0]))
             for it in found:
                 yield it
             start += len(found)
@@ -182,8 +184,10 @@ class Jira(ExplainingTracker):
         return {"priority": {"name": ticket.priority}} if wanted else {}
 
     async def _fields_of(self, identifier: str, names: str) -> dict[str, Any]:
-        issue = record(await self.ask("GET", self._issue(identifier), query={"fields": names}))
-        return record(issue, "fields")
+        issue = expect_object(
+            await self.ask("GET", self._issue(identifier), query={"fields": names})
+        )
+        return expect_object(issue, "fields")
 
     @staticmethod
     def _issue(identifier: str) -> str:

@@ -1,9 +1,17 @@
 """Markdown as what trackers take instead: documents of Atlassian, wiki markup, plain text."""
 
-from tocsin_plugins.ticketing.markup.characters import printable
-from tocsin_plugins.ticketing.markup.document import as_it_is, document, text_of
-from tocsin_plugins.ticketing.markup.fitting import fitted
-from tocsin_plugins.ticketing.markup.plain import plain
-from tocsin_plugins.ticketing.markup.wiki import wiki
+from tocsin_plugins.ticketing.markup.characters import replace_unprintable
+from tocsin_plugins.ticketing.markup.document import literal_document, node_text, parse_document
+from tocsin_plugins.ticketing.markup.fitting import shorten_markdown
+from tocsin_plugins.ticketing.markup.plain import render_plain
+from tocsin_plugins.ticketing.markup.wiki import render_wiki
 
-__all__ = ["as_it_is", "document", "fitted", "plain", "printable", "text_of", "wiki"]
+__all__ = [
+    "literal_document",
+    "node_text",
+    "parse_document",
+    "render_plain",
+    "render_wiki",
+    "replace_unprintable",
+    "shorten_markdown",
+]

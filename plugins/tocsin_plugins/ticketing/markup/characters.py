@@ -10,16 +10,16 @@ from tocsin import Json
 _NOT_STORED = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffc\ufffe\uffff]",
 )
-_INSTEAD = "\ufffd"
+_REPLACEMENT = "\ufffd"
 
 
-def printable(value: Json) -> Json:
+def replace_unprintable(value: Json) -> Json:
     """Return the value with U+FFFD in each text for what cannot be stored."""
     match value:
         case str():
-            return _NOT_STORED.sub(_INSTEAD, value)
+            return _NOT_STORED.sub(_REPLACEMENT, value)
         case list():
-            return [printable(it) for it in value]
+            return [replace_unprintable(it) for it in value]
         case dict():
-            return {name: printable(it) for name, it in value.items()}
+            return {name: replace_unprintable(it) for name, it in value.items()}
     return value

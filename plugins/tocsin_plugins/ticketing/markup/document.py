@@ -21,20 +21,20 @@ _LINKED = ("https://", "http://")
 _MARKS = {"strong": "strong", "em": "em", "s": "strike"}
 
 
-def document(markdown: str) -> Node:
+def parse_document(markdown: str) -> Node:
     """Return the document that says the same."""
     tree = SyntaxTreeNode(_parser().parse(markdown))
     return {"type": "doc", "version": 1, "content": list(_blocks(tree.children))}
 
 
-def as_it_is(text: str) -> Node:
+def literal_document(text: str) -> Node:
     """Return the document of a text in which nothing is Markdown, a paragraph for each line."""
     lines = filter(str.strip, text.splitlines())
     content = [_paragraph(list(_text(it, ()))) for it in lines]
     return {"type": "doc", "version": 1, "content": content}
 
 
-def text_of(node: Any) -> str:
+def node_text(node: Any) -> str:
     """Return all that a document, or a part of one, says, a line for each block."""
     match node:
         case {"type": "text", "text": str(text)}:
@@ -43,7 +43,7 @@ def text_of(node: Any) -> str:
             return "\n"
         case {"type": str(kind), "content": [*content]}:
             between = "" if kind in ("paragraph", "heading", "codeBlock") else "\n"
-            return between.join(map(text_of, content))
+            return between.join(map(node_text, content))
     return ""
 
 
@@ -103,7 +103,7 @@ def _item(node: SyntaxTreeNode) -> Node:
 def _simple(blocks: Iterable[Node]) -> list[Node]:
     """Return blocks as lists and quotes may have them: what they may not have becomes text."""
     return [
-        it if it["type"] in _IN_LISTS else _paragraph(list(_text(text_of(it), ())))
+        it if it["type"] in _IN_LISTS else _paragraph(list(_text(node_text(it), ())))
         for it in blocks
         if it["type"] != "rule"
     ]
@@ -128,7 +128,7 @@ def _paragraph(content: Sequence[Node]) -> Node:
 def _inline(node: SyntaxTreeNode) -> list[Node]:
     """Return what a block says; neighbours that are marked alike are one text."""
     found = [it for child in node.children for it in _phrases(child.children or [child], ())]
-    return [it for marks, texts in groupby(found, _marks) for it in _joined(marks, texts)]
+    return [it for marks, texts in groupby(found, _marks) for it in _join_texts(marks, texts)]
 
 
 def _phrases(nodes: Iterable[SyntaxTreeNode], marks: tuple[Node, ...]) -> Iterator[Node]:
@@ -163,7 +163,7 @@ def _marks(node: Node) -> Any:
     return node["type"], node.get("marks")
 
 
-def _joined(key: tuple[str, Any], texts: Iterable[Node]) -> Iterator[Node]:
+def _join_texts(key: tuple[str, Any], texts: Iterable[Node]) -> Iterator[Node]:
     kind, marks = key
     if kind == "text":
         yield from _text("".join(it["text"] for it in texts), marks or ())

@@ -8,7 +8,7 @@ _NOTICE = "… shortened: the rest is in Tocsin."
 _KEPT = 2  # the link to the whole, and what names the event
 
 
-def fitted(markdown: str, fits: Callable[[str], bool]) -> str:
+def shorten_markdown(markdown: str, fits: Callable[[str], bool]) -> str:
     """Return the Markdown, with lines left out at the end of its text until it fits.
 
     Its last two paragraphs stay: the link to the whole, and the name of the event.
@@ -20,12 +20,12 @@ def fitted(markdown: str, fits: Callable[[str], bool]) -> str:
     fewest, most = 0, len(lines)
     while fewest < most:
         middle = (fewest + most + 1) // 2
-        if fits(_shortened(lines[:middle], link, name)):
+        if fits(_join_shortened(lines[:middle], link, name)):
             fewest = middle
         else:
             most = middle - 1
-    return _shortened(lines[:fewest], link, name)
+    return _join_shortened(lines[:fewest], link, name)
 
 
-def _shortened(lines: list[str], link: str, name: str) -> str:
+def _join_shortened(lines: list[str], link: str, name: str) -> str:
     return "\n\n".join(["\n".join(lines).rstrip(), _NOTICE, link.strip(), name.strip()]).lstrip()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tocsin_plugins.ticketing.markup.document import text_of
+from tocsin_plugins.ticketing.markup.document import node_text
 
 Node = Mapping[str, Any]
 _INDENT = "  "
 
 
-def plain(document: Node) -> str:
+def render_plain(document: Node) -> str:
     """Return the text that says the same as a document; links stand behind their words."""
     return "\n\n".join(filter(None, map(_block, _content(document))))
 
@@ -55,7 +55,7 @@ def _inline(node: Node) -> str:
 
 
 def _phrase(node: Node) -> str:
-    words = text_of(node)
+    words = node_text(node)
     links = [it["attrs"]["href"] for it in node.get("marks", ()) if it["type"] == "link"]
     return f"{words}: {links[0]}" if links and links[0] != words else words
 

@@ -23,18 +23,18 @@ ENTITIES: Mapping[str, str] = MappingProxyType(
 """What stands for what could mean something, in the order in which it is replaced."""
 
 _BREAK = " \\\\ "
-_AROUND = {"strong": "*", "em": "_", "strike": "-"}
+_MARKERS = {"strong": "*", "em": "_", "strike": "-"}
 _NOT_IN_LINKS = re.compile(r"[\[\]{}|\\!^\"<>\s]")
 _FENCE = "{noformat}"
 _SPLIT = "{\u200bnoformat"
 
 
-def wiki(document: Node) -> str:
+def render_wiki(document: Node) -> str:
     """Return the markup that says the same as a document."""
     return "\n\n".join(filter(None, map(_block, _content(document))))
 
 
-def escaped(text: str) -> str:
+def escape_wiki(text: str) -> str:
     """Return a text so that it stands in wiki markup as it is: no link, no mention, no macro."""
     for mark, entity in ENTITIES.items():
         text = text.replace(mark, entity)
@@ -105,10 +105,10 @@ def _marked(node: Node) -> str:
     inner = text.strip()
     if not inner:
         return str(text)
-    words = escaped(inner)
+    words = escape_wiki(inner)
     if "code" in kinds:
         words = f"{{{{{words}}}}}"
-    for kind, mark in _AROUND.items():
+    for kind, mark in _MARKERS.items():
         words = f"{mark}{words}{mark}" if kind in kinds else words
     if "link" in kinds:
         words = f"[{words}|{_address(kinds['link']['attrs']['href'])}]"

@@ -29,7 +29,7 @@ def custom_fields(fields: Mapping[str, Json]) -> dict[str, Json]:
     return {name: it for name, it in fields.items() if name not in _OWN}
 
 
-def differing(changes: Mapping[str, Json], ticket: Mapping[str, Json]) -> dict[str, Json]:
+def changed_fields(changes: Mapping[str, Json], ticket: Mapping[str, Json]) -> dict[str, Json]:
     """Return those of some changes that a ticket does not have already."""
     wanted = {name: it for name, it in changes.items() if str(ticket.get(name)) != str(it)}
     match wanted, ticket:

@@ -12,38 +12,38 @@ from pydantic import Field
 
 from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
 from tocsin_plugins.ticketing.answers import (
-    ExplainingTracker,
-    identifier_of,
-    mark_of,
-    read_anew,
-    record,
-    records,
+    HttpTracker,
+    expect_identifier,
+    expect_object,
+    expect_objects,
+    hash_key,
+    retry_on_conflict,
 )
-from tocsin_plugins.ticketing.markup import printable
+from tocsin_plugins.ticketing.markup import replace_unprintable
 from tocsin_plugins.ticketing.request_tracker.checking import (
     API,
-    examine,
-    expect_fields,
-    expect_key,
+    check_fields,
+    check_key,
+    find_problems,
 )
-from tocsin_plugins.ticketing.request_tracker.comments import comment_of
+from tocsin_plugins.ticketing.request_tracker.comments import build_comment
 from tocsin_plugins.ticketing.request_tracker.fields import (
     RESERVED,
+    changed_fields,
     custom_fields,
-    differing,
     own_fields,
 )
-from tocsin_plugins.ticketing.request_tracker.ticket_sql import FIELD_NAME, tickets_of
+from tocsin_plugins.ticketing.request_tracker.ticket_sql import FIELD_NAME, tickets_query
 
 _MOST = 100
 _MOST_PAGES = 20
 _MESSAGES = ("Comment", "Correspond")
 
 
-class RequestTracker(ExplainingTracker):
+class RequestTracker(HttpTracker):
     """Tickets of one queue; the key of each is a custom field, or the last word of its subject."""
 
-    class Options(ExplainingTracker.Options):
+    class Options(HttpTracker.Options):
         """What only Request Tracker can be told."""
 
         key_field: str | None = Field(
@@ -82,7 +82,7 @@ class RequestTracker(ExplainingTracker):
 
     async def check(self) -> Health:
         """Return whether the queue takes tickets of this token, and which fields are missing."""
-        health = await examine(self, self._custom_fields(dict.fromkeys(self.settings.fields)))
+        health = await find_problems(self, self._custom_fields(dict.fromkeys(self.settings.fields)))
         if not self.settings.labels or self.options.labels_field:
             return health
         problem = "labels: name the custom field that takes them in options.labels_field"
@@ -90,19 +90,19 @@ class RequestTracker(ExplainingTracker):
 
     async def find(self, key: str) -> str | None:
         """Return the number of the ticket that has the key, the first where there are several."""
-        mark, field = mark_of(key), self.options.key_field
-        wanted = {"query": tickets_of(mark, field), "fields": "Subject", "orderby": "id"}
-        for it in records(await self.ask("GET", f"{API}/tickets", query=wanted), "items"):
+        mark, field = hash_key(key), self.options.key_field
+        wanted = {"query": tickets_query(mark, field), "fields": "Subject", "orderby": "id"}
+        for it in expect_objects(await self.ask("GET", f"{API}/tickets", query=wanted), "items"):
             if field or mark in str(it.get("Subject")):
-                return identifier_of(it)
+                return expect_identifier(it)
         return None
 
     async def create(self, ticket: Ticket) -> str:
         """Make a ticket."""
-        mark = mark_of(ticket.key)
+        mark = hash_key(ticket.key)
         subject, fields = str(ticket.body["Subject"]), self._custom_fields(ticket.fields, mark)
         if fields:
-            await expect_fields(self, fields)
+            await check_fields(self, fields)
         made: dict[str, Json] = {
             **ticket.body,
             "Queue": self.settings.project,
@@ -114,9 +114,11 @@ class RequestTracker(ExplainingTracker):
             made["Owner"] = self.settings.assignee
         if self.options.requestor:
             made["Requestor"] = self.options.requestor
-        number = identifier_of(await self.ask("POST", f"{API}/ticket", json=printable(made)))
+        number = expect_identifier(
+            await self.ask("POST", f"{API}/ticket", json=replace_unprintable(made))
+        )
         if field := self.options.key_field:
-            await expect_key(self, number, field, mark)
+            await check_key(self, number, field, mark)
         return number
 
     async def comments(self, identifier: str) -> Sequence[str]:
@@ -128,8 +130,8 @@ class RequestTracker(ExplainingTracker):
         for page in range(1, _MOST_PAGES + 1):
             query = {"fields": "Type,Data", "orderby": "id", "order": "DESC"}
             paging = {"per_page": _MOST, "page": page}
-            shown = record(await self.ask("GET", path, query=query | paging))
-            items = records(shown, "items")
+            shown = expect_object(await self.ask("GET", path, query=query | paging))
+            items = expect_objects(shown, "items")
             subjects += [str(it.get("Data")) for it in items if it.get("Type") in _MESSAGES]
             if page >= (shown.get("pages") or 0):
                 break
@@ -137,7 +139,7 @@ class RequestTracker(ExplainingTracker):
 
     async def comment(self, identifier: str, text: str) -> None:
         """Comment on a ticket."""
-        await self.ask("POST", f"{self._ticket(identifier)}/comment", json=comment_of(text))
+        await self.ask("POST", f"{self._ticket(identifier)}/comment", json=build_comment(text))
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Set priority and the operator's fields."""
@@ -148,7 +150,7 @@ class RequestTracker(ExplainingTracker):
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether a ticket is open."""
         try:
-            status = record(await self.ask("GET", self._ticket(identifier))).get("Status")
+            status = expect_object(await self.ask("GET", self._ticket(identifier))).get("Status")
         except Refused as refused:
             if refused.is_missing:
                 return None
@@ -164,7 +166,7 @@ class RequestTracker(ExplainingTracker):
         if not any(reason in text for text in await self.comments(identifier)):
             await self.comment(identifier, reason)
         said = await self._change(identifier, {"Status": self.options.closed_status})
-        now = record(await self.ask("GET", self._ticket(identifier))).get("Status")
+        now = expect_object(await self.ask("GET", self._ticket(identifier))).get("Status")
         if now != self.options.closed_status:
             raise Misconfigured(f"ticket {identifier} stays {now}: {said}")
 
@@ -180,11 +182,11 @@ class RequestTracker(ExplainingTracker):
             nonlocal said
             shown = await self.answer("GET", self._ticket(identifier))
             match = {"If-Match": tag} if (tag := shown.headers.get("ETag")) else {}
-            if wanted := differing(changes, record(shown.json)):
-                path, json = self._ticket(identifier), printable(wanted)
+            if wanted := changed_fields(changes, expect_object(shown.json)):
+                path, json = self._ticket(identifier), replace_unprintable(wanted)
                 said = await self.ask("PUT", path, json=json, headers=match)
 
-        await read_anew(change)
+        await retry_on_conflict(change)
         return "; ".join(map(str, said)) if isinstance(said, list) else ""
 
     def _custom_fields(self, fields: Mapping[str, Json], mark: str = "") -> dict[str, Json]:

@@ -7,13 +7,13 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from tocsin import CredentialsRefused, Health, Refused
-from tocsin_plugins.ticketing.answers import ExplainingTracker
-from tocsin_plugins.ticketing.roundup.messages import API, found
+from tocsin_plugins.ticketing.answers import HttpTracker
+from tocsin_plugins.ticketing.roundup.messages import API, expect_found
 
 _KEYS = {"user": "username"}  # by what objects are named, where that is not their name
 
 
-async def examine(tracker: ExplainingTracker, closed_status: str) -> Health:
+async def find_problems(tracker: HttpTracker, closed_status: str) -> Health:
     """Return whether there is everything that issues shall have.
 
     Raises `CredentialsRefused` where the user may not look, and what else `ask` raises.
@@ -30,9 +30,9 @@ async def examine(tracker: ExplainingTracker, closed_status: str) -> Health:
     return Health(detail=detail, problems=tuple(problems))
 
 
-async def _problems(tracker: ExplainingTracker, closed_status: str) -> AsyncIterator[str]:
+async def _problems(tracker: HttpTracker, closed_status: str) -> AsyncIterator[str]:
     settings = tracker.settings
-    if not await _takes_issues(tracker):
+    if not await _issue_class_problems(tracker):
         yield f"project: there is no class {settings.project}; templates that ship have `issue`"
     named = {
         "status": (closed_status,),
@@ -42,18 +42,18 @@ async def _problems(tracker: ExplainingTracker, closed_status: str) -> AsyncIter
     }
     for kind, names in named.items():
         for name in dict.fromkeys(names):
-            if not await found(tracker, kind, {f"{_KEYS.get(kind, 'name')}:": name}):
+            if not await expect_found(tracker, kind, {f"{_KEYS.get(kind, 'name')}:": name}):
                 yield f"there is no {kind} {name}"
 
 
-async def _takes_issues(tracker: ExplainingTracker) -> bool:
+async def _issue_class_problems(tracker: HttpTracker) -> bool:
     """Return whether there is the class, after asking whether issues of it would be taken.
 
     The request for a link makes nothing, but is refused without the tracker's own origin.
     """
     project = tracker.settings.project
     try:
-        await found(tracker, project, {"@page_size": 1})
+        await expect_found(tracker, project, {"@page_size": 1})
     except Refused as refused:
         if f"Class {project} not found".encode() not in refused.response:
             raise

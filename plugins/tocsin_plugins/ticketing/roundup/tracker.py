@@ -14,35 +14,35 @@ from pydantic import Field
 
 from tocsin import Broken, Health, Idempotency, Json, Misconfigured, Ticket, TryLater
 from tocsin_plugins.ticketing.answers import (
-    ExplainingTracker,
-    identifier_of,
-    read_anew,
-    record,
-    records,
+    HttpTracker,
+    expect_identifier,
+    expect_object,
+    expect_objects,
+    retry_on_conflict,
 )
-from tocsin_plugins.ticketing.markup import printable
-from tocsin_plugins.ticketing.plain_text import plain_text
-from tocsin_plugins.ticketing.roundup.checking import examine
+from tocsin_plugins.ticketing.markup import replace_unprintable
+from tocsin_plugins.ticketing.plain_text import render_comment
+from tocsin_plugins.ticketing.roundup.checking import find_problems
 from tocsin_plugins.ticketing.roundup.messages import (
     API,
+    description_message_id,
+    expect_found,
     find_messages,
-    found,
-    name_of_description,
-    name_of_note,
-    texts_of,
+    message_texts,
+    note_message_id,
     write_message,
 )
 
 _LINK = re.compile(r"/@poe/[\w-]+$", re.ASCII)
 
 
-class Roundup(ExplainingTracker):
+class Roundup(HttpTracker):
     """Issues of one class; the key of each is the Message-ID of its first message.
 
     That is searched in the database itself, so that what was made is found at once.
     """
 
-    class Options(ExplainingTracker.Options):
+    class Options(HttpTracker.Options):
         """What only Roundup can be told."""
 
         origin: str | None = Field(
@@ -83,15 +83,15 @@ class Roundup(ExplainingTracker):
 
     async def check(self) -> Health:
         """Return whether there is everything that issues shall have."""
-        return await examine(self, self.options.closed_status)
+        return await find_problems(self, self.options.closed_status)
 
     async def find(self, key: str) -> str | None:
         """Return the issue whose first message has the key's Message-ID."""
-        messages = await find_messages(self, name_of_description(key))
+        messages = await find_messages(self, description_message_id(key))
         if not messages:
             return None
-        issues = await found(self, self.settings.project, {"messages": ",".join(messages)})
-        return identifier_of(issues[0]) if issues else None
+        issues = await expect_found(self, self.settings.project, {"messages": ",".join(messages)})
+        return expect_identifier(issues[0]) if issues else None
 
     async def create(self, ticket: Ticket) -> str:
         """Make an issue, by a link that makes one only."""
@@ -99,30 +99,34 @@ class Roundup(ExplainingTracker):
         issue: dict[str, Json] = {
             "title": ticket.body["title"],
             **self._changes(ticket),
-            "messages": [await write_message(self, name_of_description(ticket.key), text)],
+            "messages": [await write_message(self, description_message_id(ticket.key), text)],
         }
         if self.settings.labels:
             issue["keyword"] = list(self.settings.labels)
         if self.settings.assignee:
             issue["assignedto"] = self.settings.assignee
-        given = record(await self.ask("POST", f"{self._class}/@poe", json={}), "data").get("link")
+        given = expect_object(await self.ask("POST", f"{self._class}/@poe", json={}), "data").get(
+            "link"
+        )
         if (link := _LINK.search(str(given))) is None:
             raise Broken("Roundup answered without a link to post to")
         try:
-            made = await self.ask("POST", f"{self._class}{link[0]}", json=printable(issue))
+            made = await self.ask(
+                "POST", f"{self._class}{link[0]}", json=replace_unprintable(issue)
+            )
         except Misconfigured as refused:
             if b"POE token" not in refused.response:
                 raise
             return await self._made_by_link(ticket.key)
-        return identifier_of(record(made, "data"))
+        return expect_identifier(expect_object(made, "data"))
 
     async def comments(self, identifier: str) -> Sequence[str]:
         """Return the latest messages but for the first, which is the description."""
-        return await texts_of(self, _messages_of(await self._issue(identifier)))
+        return await message_texts(self, _message_ids(await self._issue(identifier)))
 
     async def comment(self, identifier: str, text: str) -> None:
         """Add a message to an issue."""
-        await self._change(identifier, {}, plain_text(text))
+        await self._change(identifier, {}, render_comment(text))
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Set priority and the operator's fields."""
@@ -131,7 +135,7 @@ class Roundup(ExplainingTracker):
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether an issue is open; asked as a search, which finds none that is retired."""
         query = {"id": identifier, "@fields": "status", "@verbose": 2}
-        issues = await found(self, self.settings.project, query)
+        issues = await expect_found(self, self.settings.project, query)
         return _name(issues[0].get("status")) not in self._inactive if issues else None
 
     async def close(self, identifier: str, reason: str) -> None:
@@ -152,18 +156,18 @@ class Roundup(ExplainingTracker):
 
         async def change() -> None:
             issue = await self._issue(identifier)
-            now = record(issue, "attributes")
+            now = expect_object(issue, "attributes")
             wanted = {name: it for name, it in changes.items() if _name(now.get(name)) != it}
             if message is not None:
-                new = await write_message(self, name_of_note(message, identifier), message)
-                wanted["messages"] = [*_messages_of(issue), new]
+                new = await write_message(self, note_message_id(message, identifier), message)
+                wanted["messages"] = [*_message_ids(issue), new]
                 wanted.setdefault("status", _name(now.get("status")))
             if wanted:
                 match = {"If-Match": str(issue.get("@etag"))}
                 path = f"{self._class}/{quote(identifier, safe='')}"
-                await self.ask("PATCH", path, json=printable(wanted), headers=match)
+                await self.ask("PATCH", path, json=replace_unprintable(wanted), headers=match)
 
-        await read_anew(change)
+        await retry_on_conflict(change)
 
     async def _made_by_link(self, key: str) -> str:
         """Return what was made by a link that somebody on the way has used before us."""
@@ -173,7 +177,7 @@ class Roundup(ExplainingTracker):
 
     async def _issue(self, identifier: str) -> dict[str, Any]:
         path = f"{self._class}/{quote(identifier, safe='')}"
-        return record(await self.ask("GET", path, query={"@verbose": 2}), "data")
+        return expect_object(await self.ask("GET", path, query={"@verbose": 2}), "data")
 
     @property
     def _class(self) -> str:
@@ -188,8 +192,8 @@ class Roundup(ExplainingTracker):
         return {**({"priority": ticket.priority} if wanted else {}), **ticket.fields}
 
 
-def _messages_of(issue: dict[str, Any]) -> list[str]:
-    return [identifier_of(it) for it in records(issue, "attributes", "messages")]
+def _message_ids(issue: dict[str, Any]) -> list[str]:
+    return [expect_identifier(it) for it in expect_objects(issue, "attributes", "messages")]
 
 
 def _name(value: Json) -> Json:

@@ -14,12 +14,12 @@ _ASLEEP = (
 )
 
 
-def in_words(refused: Refused) -> Refused:
+def explain_refusal(refused: Refused) -> Refused:
     """Return the same refusal with ServiceNow's reason in place of the beginning of its answer.
 
     A data policy or business rule says no with 403 as well: that is no matter of credentials.
     """
-    reason = _reason_of(refused.response)[:_SHOWN]
+    reason = _reason_in_body(refused.response)[:_SHOWN]
     if not reason:
         return refused
     kind = type(refused)
@@ -29,30 +29,30 @@ def in_words(refused: Refused) -> Refused:
     return kind(words, status=refused.status, response=refused.response)
 
 
-def awake(broken: Broken) -> Broken:
+def expect_awake(broken: Broken) -> Broken:
     """Return the same error, with what helps where it is a page in place of an answer."""
     return Broken(f"{broken}; {_ASLEEP}") if "text/html" in str(broken) else broken
 
 
-def whole(answer: Json) -> Json:
+def expect_complete(answer: Json) -> Json:
     """Return an answer that is one; `Broken` where an error stands in it in spite of its status.
 
     That is how a transaction ends that was cancelled while it answered.
     """
-    reason = _reason(answer)
+    reason = _reason_in_json(answer)
     if reason:
         raise Broken(f"ServiceNow answered in part only: {reason[:_SHOWN]}")
     return answer
 
 
-def _reason_of(body: bytes) -> str:
+def _reason_in_body(body: bytes) -> str:
     try:
-        return _reason(parse_json(body))
+        return _reason_in_json(parse_json(body))
     except ValueError:
         return ""
 
 
-def _reason(said: Json) -> str:
+def _reason_in_json(said: Json) -> str:
     match said:
         case {"error": {"message": message, **rest}}:
             detail = rest.get("detail")

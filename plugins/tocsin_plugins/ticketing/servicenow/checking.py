@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tocsin import CredentialsRefused, Health, Misconfigured, Refused
-from tocsin_plugins.ticketing.answers import records
+from tocsin_plugins.ticketing.answers import expect_objects
 
 if TYPE_CHECKING:
     from tocsin_plugins.ticketing.servicenow.tracker import ServiceNow
@@ -17,7 +17,7 @@ _NOBODY = "tocsin-check"
 _MOST = 200
 
 
-async def examine(tracker: ServiceNow) -> Health:
+async def find_problems(tracker: ServiceNow) -> Health:
     """Return what keeps records from being made and found again.
 
     Raises `CredentialsRefused` where the account may not read the table. Whether it may write there
@@ -27,7 +27,7 @@ async def examine(tracker: ServiceNow) -> Health:
     problems = list(_settings(tracker))
     if not _TABLE.fullmatch(table):
         return Health(
-            detail="ServiceNow was asked nothing", problems=(*problems, _not_a_table(table))
+            detail="ServiceNow was asked nothing", problems=(*problems, _missing_table(table))
         )
     try:
         await tracker.correlated(_NOBODY)
@@ -43,7 +43,7 @@ async def examine(tracker: ServiceNow) -> Health:
     )
 
 
-def _not_a_table(name: str) -> str:
+def _missing_table(name: str) -> str:
     return f"project: {name!r} is no table; give its name, such as incident or sn_si_incident"
 
 
@@ -87,6 +87,8 @@ async def _listed(tracker: ServiceNow, table: str, query: str, field: str) -> li
     """Return the records that a query finds; nothing where the account may not read them."""
     asked = {"sysparm_query": query, "sysparm_fields": field, "sysparm_limit": _MOST}
     try:
-        return records(await tracker.ask("GET", f"/api/now/table/{table}", query=asked), "result")
+        return expect_objects(
+            await tracker.ask("GET", f"/api/now/table/{table}", query=asked), "result"
+        )
     except Refused:
         return []

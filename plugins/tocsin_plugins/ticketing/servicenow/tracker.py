@@ -11,17 +11,21 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from tocsin import Answer, Broken, Health, Idempotency, Json, Misconfigured, Refused, Ticket
-from tocsin_plugins.ticketing.answers import ExplainingTracker, record, records
-from tocsin_plugins.ticketing.markup import printable
-from tocsin_plugins.ticketing.servicenow.answers import awake, in_words, whole
-from tocsin_plugins.ticketing.servicenow.checking import examine
+from tocsin import ApiResponse, Broken, Health, Idempotency, Json, Misconfigured, Refused, Ticket
+from tocsin_plugins.ticketing.answers import HttpTracker, expect_object, expect_objects
+from tocsin_plugins.ticketing.markup import replace_unprintable
+from tocsin_plugins.ticketing.servicenow.answers import (
+    expect_awake,
+    expect_complete,
+    explain_refusal,
+)
+from tocsin_plugins.ticketing.servicenow.checking import find_problems
 from tocsin_plugins.ticketing.servicenow.options import ServiceNowOptions
 from tocsin_plugins.ticketing.servicenow.values import (
-    correlation_of,
-    journal,
-    weights_of,
-    without_weights,
+    correlation_id,
+    drop_priority_fields,
+    journal_entry,
+    priority_fields,
 )
 
 API = "/api/now/table"
@@ -31,7 +35,7 @@ _USUAL_CLOSED = ("3", "4", "7")
 """Closed Complete, Incomplete and Skipped, of `task` itself."""
 
 
-class ServiceNow(ExplainingTracker):
+class ServiceNow(HttpTracker):
     """Records of one table that extends `task`; the key of each is its correlation ID."""
 
     Options = ServiceNowOptions
@@ -49,24 +53,24 @@ class ServiceNow(ExplainingTracker):
         login = f"{self.settings.username}:{secret}".encode()
         return {"Authorization": f"Basic {b64encode(login).decode()}"}
 
-    async def answer(self, method: str, path: str, **options: Any) -> Answer:
+    async def answer(self, method: str, path: str, **options: Any) -> ApiResponse:
         """Return what ServiceNow answers; raises what every tracker does, with its reasons."""
         try:
             found = await super().answer(method, path, **options)
         except Broken as broken:
-            raise awake(broken) from broken
+            raise expect_awake(broken) from broken
         except Refused as refused:
-            raise in_words(refused) from refused
-        whole(found.json)
+            raise explain_refusal(refused) from refused
+        expect_complete(found.json)
         return found
 
     async def check(self) -> Health:
         """Return what is missing, as far as that can be told without making a record."""
-        return await examine(self)
+        return await find_problems(self)
 
     async def find(self, key: str) -> str | None:
         """Return the sys_id of the first record that has this correlation ID."""
-        wanted = correlation_of(key)
+        wanted = correlation_id(key)
         for found in await self.correlated(wanted):
             if self.options.new_after_close and found.get("active") == "false":
                 continue
@@ -84,7 +88,7 @@ class ServiceNow(ExplainingTracker):
             "sysparm_fields": "sys_id,correlation_id,active",
             "sysparm_limit": 10,
         }
-        found = records(await self.ask("GET", self._table, query=query), "result")
+        found = expect_objects(await self.ask("GET", self._table, query=query), "result")
         if any(it.get("correlation_id") != wanted for it in found):
             raise Misconfigured(
                 f"records of {self.settings.project} cannot be found by their correlation_id: let "
@@ -94,20 +98,20 @@ class ServiceNow(ExplainingTracker):
 
     async def create(self, ticket: Ticket) -> str:
         """Make a record."""
-        weights = weights_of(ticket.priority)
-        body = without_weights(ticket.body) if weights else dict(ticket.body)
+        weights = priority_fields(ticket.priority)
+        body = drop_priority_fields(ticket.body) if weights else dict(ticket.body)
         assignee = self.settings.assignee
         made: dict[str, Json] = {
             **body,
             **weights,
             **({"assigned_to": assignee} if assignee else {}),
             **ticket.fields,
-            "correlation_id": correlation_of(ticket.key),
+            "correlation_id": correlation_id(ticket.key),
             "correlation_display": "Tocsin",
         }
         asked = {"sysparm_fields": "sys_id", **self._input}
-        answer = await self.ask("POST", self._table, query=asked, json=printable(made))
-        return _sys_id(record(answer, "result"))
+        answer = await self.ask("POST", self._table, query=asked, json=replace_unprintable(made))
+        return _sys_id(expect_object(answer, "result"))
 
     async def comments(self, identifier: str) -> Sequence[str]:
         """Return the whole journal as one text, as ServiceNow shows it.
@@ -123,11 +127,11 @@ class ServiceNow(ExplainingTracker):
 
     async def comment(self, identifier: str, text: str) -> None:
         """Comment on a record."""
-        await self._change(identifier, {self.options.comment_field: journal(text)})
+        await self._change(identifier, {self.options.comment_field: journal_entry(text)})
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Set priority and the operator's fields, while the record is open."""
-        changes = {**weights_of(ticket.priority), **ticket.fields}
+        changes = {**priority_fields(ticket.priority), **ticket.fields}
         if changes and await self.is_open(identifier):
             await self._change(identifier, changes, self._input)
 
@@ -177,13 +181,13 @@ class ServiceNow(ExplainingTracker):
 
     async def _show(self, identifier: str, fields: str, **query: str) -> dict[str, Any]:
         asked = {"sysparm_fields": fields, **query}
-        return record(await self.ask("GET", self._record(identifier), query=asked), "result")
+        return expect_object(await self.ask("GET", self._record(identifier), query=asked), "result")
 
     async def _change(
         self, identifier: str, changes: Mapping[str, Json], query: Mapping[str, str] | None = None
     ) -> None:
         asked = {"sysparm_fields": "sys_id", **(query or {})}
-        body = printable(dict(changes))
+        body = replace_unprintable(dict(changes))
         await self.ask("PATCH", self._record(identifier), query=asked, json=body)
 
     def _record(self, identifier: str) -> str:

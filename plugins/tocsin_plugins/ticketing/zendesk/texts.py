@@ -7,27 +7,27 @@ Placeholders: https://support.zendesk.com/hc/en-us/articles/4408886858138.
 from __future__ import annotations
 
 from tocsin import Json
-from tocsin_plugins.ticketing.markup import fitted, printable
+from tocsin_plugins.ticketing.markup import replace_unprintable, shorten_markdown
 
 _MOST_BYTES = 60_000
 
 
-def note(markdown: str) -> dict[str, Json]:
+def build_note(markdown: str) -> dict[str, Json]:
     """Return an internal comment, shortened where it is too long."""
-    return {"body": fitted(markdown, _is_short), "public": False}
+    return {"body": shorten_markdown(markdown, _fits_in_body), "public": False}
 
 
-def harmless(value: Json) -> Json:
+def escape_placeholders(value: Json) -> Json:
     """Return what can be stored, without any text that Zendesk puts something else in place of."""
-    match printable(value):
+    match replace_unprintable(value):
         case str(text):
             return text.replace("{{", "{ {").replace("{%", "{ %")
         case list(items):
-            return [harmless(it) for it in items]
+            return [escape_placeholders(it) for it in items]
         case dict(members):
-            return {name: harmless(it) for name, it in members.items()}
+            return {name: escape_placeholders(it) for name, it in members.items()}
     return value
 
 
-def _is_short(text: str) -> bool:
+def _fits_in_body(text: str) -> bool:
     return len(text.encode(errors="replace")) <= _MOST_BYTES

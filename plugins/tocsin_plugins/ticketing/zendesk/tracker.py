@@ -12,9 +12,14 @@ import orjson
 from pydantic import Field
 
 from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
-from tocsin_plugins.ticketing.answers import ExplainingTracker, identifier_of, record, records
-from tocsin_plugins.ticketing.zendesk.checking import problems_of
-from tocsin_plugins.ticketing.zendesk.texts import harmless, note
+from tocsin_plugins.ticketing.answers import (
+    HttpTracker,
+    expect_identifier,
+    expect_object,
+    expect_objects,
+)
+from tocsin_plugins.ticketing.zendesk.checking import find_problems
+from tocsin_plugins.ticketing.zendesk.texts import build_note, escape_placeholders
 
 _API = "/api/v2"
 _MOST = 100
@@ -22,14 +27,14 @@ _MOST_PAGES = 50  # a ticket has 5,000 comments at most
 _CLOSED = "closed"
 
 
-class Zendesk(ExplainingTracker):
+class Zendesk(HttpTracker):
     """Tickets of one group, with the key as their external id.
 
     That need not be unique, so it is looked for; and a request's own key is remembered for two
     hours. A closed ticket can never be changed again: what comes later makes its follow-up.
     """
 
-    class Options(ExplainingTracker.Options):
+    class Options(HttpTracker.Options):
         """What only Zendesk can be told."""
 
         requester: str | None = Field(
@@ -57,21 +62,21 @@ class Zendesk(ExplainingTracker):
 
     async def check(self) -> Health:
         """Return whether there is the group, whether an agent asks, and what is missing."""
-        user = record(await self.ask("GET", f"{_API}/users/me.json"), "user")
+        user = expect_object(await self.ask("GET", f"{_API}/users/me.json"), "user")
         fields = [it async for it in self._listed("ticket_fields")]
-        found = problems_of(self.settings, user, fields, await self._group())
+        found = find_problems(self.settings, user, fields, await self._group())
         detail = f"Zendesk answers, and {self.settings.project} takes tickets"
         return Health(detail=detail, problems=tuple(found))
 
     async def find(self, key: str) -> str | None:
         """Return the ticket that has this external id and is not closed."""
         found = [it for it in await self._of(key) if it.get("status") != _CLOSED]
-        return identifier_of(found[0]) if found else None
+        return expect_identifier(found[0]) if found else None
 
     async def create(self, ticket: Ticket) -> str:
         """Make a ticket; where what it is about has a closed one, as its follow-up."""
         wanted: dict[str, Json] = {
-            **record(dict(ticket.body), "ticket"),
+            **expect_object(dict(ticket.body), "ticket"),
             **self._changes(ticket),
             "external_id": ticket.key,
             "group_id": await self._group_or_raise(),
@@ -85,7 +90,7 @@ class Zendesk(ExplainingTracker):
         if self.settings.labels:
             wanted["tags"] = [*ticket.body["ticket"].get("tags", ()), *self.settings.labels]
         if closed := await self._of(ticket.key):
-            wanted["via_followup_source_id"] = int(identifier_of(closed[-1]))
+            wanted["via_followup_source_id"] = int(expect_identifier(closed[-1]))
         made, remembered = await self._post(wanted, ticket.key)
         if remembered and await self.is_open(made) is None:  # somebody has deleted it
             made, _ = await self._post(wanted, f"{ticket.key} {made}")
@@ -95,12 +100,12 @@ class Zendesk(ExplainingTracker):
         """Return the comments but for the first, which is the description."""
         path = f"tickets/{quote(identifier, safe='')}/comments"
         found = [it async for it in self._listed(path, "comments")]
-        later = sorted(found, key=lambda it: int(identifier_of(it)))[1:]
+        later = sorted(found, key=lambda it: int(expect_identifier(it)))[1:]
         return [f"{it.get('body')}\n{it.get('plain_body')}" for it in later]
 
     async def comment(self, identifier: str, text: str) -> None:
         """Add an internal note to a ticket that nobody else has changed since it was read."""
-        await self._change(identifier, {"comment": note(text)})
+        await self._change(identifier, {"comment": build_note(text)})
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Set priority and the operator's fields."""
@@ -119,7 +124,7 @@ class Zendesk(ExplainingTracker):
 
     async def close(self, identifier: str, reason: str) -> None:
         """Solve a ticket, with a note that says why."""
-        await self._change(identifier, {"status": "solved", "comment": note(reason)})
+        await self._change(identifier, {"status": "solved", "comment": build_note(reason)})
 
     def link(self, identifier: str) -> str:
         """Return the page of a ticket."""
@@ -130,18 +135,20 @@ class Zendesk(ExplainingTracker):
 
         For two hours Zendesk makes none twice.
         """
-        body = {"ticket": harmless(dict(wanted))}
+        body = {"ticket": escape_placeholders(dict(wanted))}
         once = {"Idempotency-Key": sha256(orjson.dumps([key, body])).hexdigest()}
         made = await self.answer("POST", f"{_API}/tickets.json", json=body, headers=once)
         remembered = made.headers.get("x-idempotency-lookup") == "hit"
-        return identifier_of(record(made.json, "ticket")), remembered
+        return expect_identifier(expect_object(made.json, "ticket")), remembered
 
     async def _change(self, identifier: str, changes: Mapping[str, Json]) -> None:
         """Change what differs, unless the ticket changes meanwhile, which raises `TryLater`."""
         now = await self._ticket(identifier)
-        if differing := {name: it for name, it in changes.items() if not _is_so(now, name, it)}:
+        if differing := {name: it for name, it in changes.items() if not _has_value(now, name, it)}:
             safe = {**differing, "safe_update": True, "updated_stamp": now.get("updated_at")}
-            await self.ask("PUT", self._path(identifier), json={"ticket": harmless(safe)})
+            await self.ask(
+                "PUT", self._path(identifier), json={"ticket": escape_placeholders(safe)}
+            )
 
     def _changes(self, ticket: Ticket) -> dict[str, Json]:
         """Return what a ticket is to have; the operator's fields with numbers are custom ones."""
@@ -156,8 +163,8 @@ class Zendesk(ExplainingTracker):
     async def _of(self, key: str) -> list[dict[str, Any]]:
         """Return the tickets of a key, the first one first."""
         answer = await self.ask("GET", f"{_API}/tickets.json", query={"external_id": key})
-        found = [it for it in records(answer, "tickets") if it.get("external_id") == key]
-        return sorted(found, key=lambda it: int(identifier_of(it)))
+        found = [it for it in expect_objects(answer, "tickets") if it.get("external_id") == key]
+        return sorted(found, key=lambda it: int(expect_identifier(it)))
 
     async def _group_or_raise(self) -> int:
         if (found := await self._group()) is None:
@@ -170,26 +177,26 @@ class Zendesk(ExplainingTracker):
         if name.isdigit():
             return int(name)
         found = [it async for it in self._listed("groups") if it.get("name") == name]
-        return int(identifier_of(found[0])) if found else None
+        return int(expect_identifier(found[0])) if found else None
 
     async def _listed(self, path: str, name: str = "") -> AsyncIterator[dict[str, Any]]:
         for page in range(1, _MOST_PAGES + 1):
             query = {"per_page": _MOST, "page": page}
             answer = await self.ask("GET", f"{_API}/{path}.json", query=query)
-            for it in records(answer, name or path):
+            for it in expect_objects(answer, name or path):
                 yield it
-            if not record(answer).get("next_page"):
+            if not expect_object(answer).get("next_page"):
                 return
 
     async def _ticket(self, identifier: str) -> dict[str, Any]:
-        return record(await self.ask("GET", self._path(identifier)), "ticket")
+        return expect_object(await self.ask("GET", self._path(identifier)), "ticket")
 
     @staticmethod
     def _path(identifier: str) -> str:
         return f"{_API}/tickets/{quote(identifier, safe='')}.json"
 
 
-def _is_so(ticket: Mapping[str, Any], name: str, value: Json) -> bool:
+def _has_value(ticket: Mapping[str, Any], name: str, value: Json) -> bool:
     """Return whether a ticket has this value already; of fields, whether it has each."""
     now = ticket.get(name)
     if name == "custom_fields" and isinstance(value, list):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 
 KEY = "a key of IRIS"
 CUSTOMER = "Acme"
@@ -91,13 +91,13 @@ class IrisSimulator(ReceiverSimulator):
     async def has_permission(self, request: web.Request) -> web.Response:
         asked = await request.json()
         if PERMISSIONS.get(asked["permission_name"]) != asked["permission_value"]:
-            raise Refusal(400, "Permission value-name mismatch")
+            raise ErrorResponse(400, "Permission value-name mismatch")
         self.require(asked["permission_name"])
         return self.success([], "User has permission")
 
     def require(self, permission: str) -> None:
         if permission in self.lacks:
-            raise Refusal(403, "Permission denied")
+            raise ErrorResponse(403, "Permission denied")
 
     async def names(self, request: web.Request) -> web.Response:
         what = request.match_info["what"]
@@ -120,11 +120,11 @@ class IrisSimulator(ReceiverSimulator):
         self.require("alerts_write")
         told = await request.json()
         if missing := [it for it in NEEDED if not told.get(it)]:
-            raise Refusal(400, f"{{'{missing[0]}': ['Missing data for required field.']}}")
+            raise ErrorResponse(400, f"{{'{missing[0]}': ['Missing data for required field.']}}")
         if told["alert_severity_id"] not in SEVERITIES.values():
-            raise Refusal(400, "(psycopg2.errors.ForeignKeyViolation) insert or update")
+            raise ErrorResponse(400, "(psycopg2.errors.ForeignKeyViolation) insert or update")
         if told["alert_customer_id"] != CUSTOMERS[CUSTOMER]:
-            raise Refusal(400, "User not entitled to create alerts for the client")
+            raise ErrorResponse(400, "User not entitled to create alerts for the client")
         number = 40_000 + self.next_number()
         self.alerts[number] = {
             "alert_note": None,
@@ -167,7 +167,7 @@ class IrisSimulator(ReceiverSimulator):
     def _alert(self, request: web.Request, otherwise: str = "Alert not found") -> dict[str, Any]:
         found = self.alerts.get(int(request.match_info["id"]))
         if found is None:
-            raise Refusal(400, otherwise)
+            raise ErrorResponse(400, otherwise)
         return found
 
     def _loaded(
@@ -177,17 +177,17 @@ class IrisSimulator(ReceiverSimulator):
         names, known = {n: name for name, n in TYPES.items()}, {it["ioc_id"]: it for it in there}
         for ioc in iocs:
             if ioc["ioc_type_id"] not in names or ioc["ioc_tlp_id"] not in TLPS.values():
-                raise Refusal(400, "Invalid IOC type ID")
+                raise ErrorResponse(400, "Invalid IOC type ID")
             pattern = self.patterns.get(names[ioc["ioc_type_id"]], ".*")
             if not re.fullmatch(pattern, ioc["ioc_value"], re.IGNORECASE | re.DOTALL):
-                raise Refusal(400, f"The input doesn't match the expected format ({pattern})")
+                raise ErrorResponse(400, f"The input doesn't match the expected format ({pattern})")
         numbered = [{"ioc_id": self.next_number(), **ioc} for ioc in iocs]
         return [{**known.get(it["ioc_id"], {}), **it} for it in numbered]
 
     def _fail_late(self) -> None:
         if self.next_error:
             message, self.next_error = self.next_error, None
-            raise Refusal(400, message)
+            raise ErrorResponse(400, message)
 
     def _shown(self, alert: dict[str, Any]) -> dict[str, Any]:
         names = {number: name for name, number in STATUSES.items()}

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tocsin import Broken, EntityKind, Misconfigured, Observable, Refused
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab
-from tocsin_connectors.soar.iris.iocs import type_of
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness
+from tocsin_connectors.soar.iris.iocs import get_ioc_type
 
 from .simulator import (
     CUSTOMER,
@@ -24,16 +24,16 @@ from .suite import Suite
 
 @pytest.fixture
 async def lab():
-    async with Suite().lab() as lab:
+    async with Suite().harness() as lab:
         yield lab
 
 
-def only(lab: ChannelLab) -> dict:
+def only(lab: ChannelHarness) -> dict:
     [alert] = lab.simulator.alerts.values()
     return alert
 
 
-def later(lab: ChannelLab, *entities: tuple[str, str]):
+def later(lab: ChannelHarness, *entities: tuple[str, str]):
     """Return another alert of the same incident, with these entities beside its own."""
     event = lab.alert()
     known = [{"kind": "ip", "value": it} for it in ADDRESSES]
@@ -41,7 +41,7 @@ def later(lab: ChannelLab, *entities: tuple[str, str]):
     return replace(event, context={"incident": {**event.context["incident"], "entities": told}})
 
 
-async def test_everything_has_the_number_that_its_name_has_there(lab: ChannelLab):
+async def test_everything_has_the_number_that_its_name_has_there(lab: ChannelHarness):
     event = lab.alert()
     await lab.bring(event)
     made = only(lab)
@@ -53,7 +53,7 @@ async def test_everything_has_the_number_that_its_name_has_there(lab: ChannelLab
     assert {it["ioc_tlp_id"] for it in made["iocs"]} == {TLPS["amber"]}
 
 
-async def test_numbers_are_remembered_and_a_new_name_is_found(lab: ChannelLab, monkeypatch):
+async def test_numbers_are_remembered_and_a_new_name_is_found(lab: ChannelHarness, monkeypatch):
     lab.use(tlp="mauve")
     with pytest.raises(Misconfigured, match="no TLP 'mauve'"):
         await lab.attempt(lab.alert())
@@ -76,21 +76,21 @@ async def test_numbers_are_remembered_and_a_new_name_is_found(lab: ChannelLab, m
     ],
 )
 def test_an_ioc_has_the_type_of_its_kind(kind, value, called):
-    assert type_of(Observable(kind, value, "99")) == called
+    assert get_ioc_type(Observable(kind, value, "99")) == called
 
 
-async def test_a_type_that_is_not_there_is_other(lab: ChannelLab):
+async def test_a_type_that_is_not_there_is_other(lab: ChannelHarness):
     await lab.bring(later(lab, ("cve", "CVE-2026-1234")))
     assert only(lab)["iocs"][-1]["ioc_type_id"] == TYPES["other"]
 
 
-async def test_a_value_that_its_type_refuses_is_other(lab: ChannelLab):
+async def test_a_value_that_its_type_refuses_is_other(lab: ChannelHarness):
     lab.simulator.patterns = {"hostname": "[a-z.]+"}
     await lab.bring(later(lab, ("host", "WIN 7")))
     assert {it["ioc_type_id"] for it in only(lab)["iocs"]} == {TYPES["other"]}
 
 
-async def test_iocs_that_come_later_are_added_to_those_of_others(lab: ChannelLab):
+async def test_iocs_that_come_later_are_added_to_those_of_others(lab: ChannelHarness):
     await lab.bring(lab.alert())
     mine = {"ioc_value": "203.0.113.99", "ioc_type_id": TYPES["ip-any"], "ioc_id": 7_000}
     only(lab)["iocs"].append({**mine, "ioc_tlp_id": TLPS["red"], "ioc_description": "an analyst's"})
@@ -104,27 +104,27 @@ async def test_iocs_that_come_later_are_added_to_those_of_others(lab: ChannelLab
 
 
 @pytest.mark.parametrize("owner", [None, 12])
-async def test_the_owner_of_an_alert_stays(lab: ChannelLab, owner):
+async def test_the_owner_of_an_alert_stays(lab: ChannelHarness, owner):
     await lab.bring(lab.alert())
     only(lab)["alert_owner_id"] = owner
     await lab.bring(later(lab, ("host", "vpn-1.example.com")))
     assert only(lab)["alert_owner_id"] == owner != ME
 
 
-async def test_iocs_that_are_not_taken_hold_nothing_up(lab: ChannelLab):
+async def test_iocs_that_are_not_taken_hold_nothing_up(lab: ChannelHarness):
     await lab.bring(lab.alert())
     lab.simulator.takes_iocs = False
     receipt = await lab.bring(later(lab, ("host", "vpn-1.example.com")))
     assert b'"observables":0' in receipt.response
 
 
-async def test_an_alert_that_was_stored_before_it_went_wrong_is_found(lab: ChannelLab):
+async def test_an_alert_that_was_stored_before_it_went_wrong_is_found(lab: ChannelHarness):
     lab.simulator.next_error = "'NoneType' object has no attribute 'alert_id'"
     receipt = await lab.attempt(lab.alert())
     assert receipt.remote_id == str(only(lab)["alert_id"])
 
 
-async def test_a_database_that_is_away_is_tried_again(lab: ChannelLab):
+async def test_a_database_that_is_away_is_tried_again(lab: ChannelHarness):
     lab.simulator.next_error = "(psycopg2.OperationalError) server closed the connection"
     with pytest.raises(Broken):
         await lab.attempt(lab.alert())
@@ -132,7 +132,7 @@ async def test_a_database_that_is_away_is_tried_again(lab: ChannelLab):
     assert len(lab.objects) == 1
 
 
-async def test_a_mistake_is_refused_with_its_reason(lab: ChannelLab):
+async def test_a_mistake_is_refused_with_its_reason(lab: ChannelHarness):
     await lab.bring(lab.alert())
     lab.simulator.next_error = "{'iocs': ['Not a valid list.']}"
     with pytest.raises(Refused, match="Not a valid list") as refused:
@@ -140,7 +140,7 @@ async def test_a_mistake_is_refused_with_its_reason(lab: ChannelLab):
     assert not isinstance(refused.value, Misconfigured)
 
 
-async def test_a_reference_that_only_contains_it_is_another(lab: ChannelLab):
+async def test_a_reference_that_only_contains_it_is_another(lab: ChannelHarness):
     await lab.bring(lab.alert())
     template, key = only(lab), only(lab)["alert_source_ref"]
     only(lab)["alert_source_ref"] = f"{key}0"
@@ -157,7 +157,7 @@ async def test_a_reference_that_only_contains_it_is_another(lab: ChannelLab):
 
 
 async def test_the_note_of_an_alert_stays_when_it_is_closed():
-    async with Suite().lab(close_recovered=True) as lab:
+    async with Suite().harness(close_recovered=True) as lab:
         await lab.bring(lab.failed(1))
         only(lab)["alert_note"] = "an analyst's"
         await lab.bring(lab.completed())
@@ -166,7 +166,7 @@ async def test_the_note_of_an_alert_stays_when_it_is_closed():
         assert failed["alert_note"].startswith("an analyst's\n\nA later run")
 
 
-async def test_an_alert_that_is_part_of_a_case_is_not_closed(lab: ChannelLab):
+async def test_an_alert_that_is_part_of_a_case_is_not_closed(lab: ChannelHarness):
     lab.use(close_when="event_type == 'investigation-completed'")
     await lab.bring(lab.alert())
     only(lab)["alert_status_id"] = STATUSES["Merged"]

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from aiohttp import web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 
 TENANT = "contoso.example.com"
 CLIENT_ID = "2046feea-040d-4a46-9e2b-91c2941bfa70"
@@ -98,9 +98,9 @@ class AzureSimulator(ReceiverSimulator):
     async def sign_in(self, request: web.Request) -> web.Response:
         form = dict(await request.post())
         if form.get("client_id") != CLIENT_ID or form.get("scope") != SCOPE:
-            raise Refusal(400, "AADSTS700016: there is no such application")
+            raise ErrorResponse(400, "AADSTS700016: there is no such application")
         if form.get("client_secret") != CLIENT_SECRET:
-            raise Refusal(401, "AADSTS7000215: Invalid client secret provided")
+            raise ErrorResponse(401, "AADSTS7000215: Invalid client secret provided")
         token = f"token-{self.next_number()}"
         self._tokens[token] = self.clock.now() + timedelta(seconds=3599)
         answer = {"token_type": "Bearer", "expires_in": 3599, "access_token": token}
@@ -109,7 +109,7 @@ class AzureSimulator(ReceiverSimulator):
     async def rights(self, request: web.Request) -> web.Response:
         self._expect_version(request, "2022-04-01")
         if "Microsoft.Authorization/permissions/read" in self.lacks:
-            raise Refusal(403, "AuthorizationFailed")
+            raise ErrorResponse(403, "AuthorizationFailed")
         return self.json({"value": [{"notActions": sorted(self.lacks), **it} for it in self.roles]})
 
     async def first(self, request: web.Request) -> web.Response:
@@ -124,14 +124,16 @@ class AzureSimulator(ReceiverSimulator):
         self._expect_version(request)
         name, body = str(UUID(request.match_info["id"])), await request.json()
         if any("." in member for member in body):
-            raise Refusal(400, "Invalid JavaScript property identifier character: .")
+            raise ErrorResponse(400, "Invalid JavaScript property identifier character: .")
         if self.races and name in self.incidents:
             self.races -= 1
             self.change(name, owner={"assignedTo": "Ann"})
         there = self.incidents.get(name)
         self._expect_current(request, there, body)
         if there is None and self.conflicts:
-            raise Refusal(409, f"Newer version of resource '{name}' exists. Data was not saved")
+            raise ErrorResponse(
+                409, f"Newer version of resource '{name}' exists. Data was not saved"
+            )
         told = {k: v for k, v in body["properties"].items() if k not in _READ_ONLY}
         _expect_incident(told)
         number = there["properties"]["incidentNumber"] if there else self.next_number()
@@ -157,7 +159,7 @@ class AzureSimulator(ReceiverSimulator):
     async def comment_of(self, request: web.Request) -> web.Response:
         said = self.comments.get(request.match_info["id"], {})
         if (found := said.get(request.match_info["name"])) is None:
-            raise Refusal(404, "NotFound")
+            raise ErrorResponse(404, "NotFound")
         return self.json(found)
 
     async def say(self, request: web.Request) -> web.Response:
@@ -167,28 +169,28 @@ class AzureSimulator(ReceiverSimulator):
         name, body = str(UUID(request.match_info["name"])), await request.json()
         self._expect_current(request, comments.get(name), body)
         if not 0 < len(body["properties"]["message"].encode("utf-16-le")) <= 60_000:
-            raise Refusal(400, "a comment has 30,000 characters at most")
+            raise ErrorResponse(400, "a comment has 30,000 characters at most")
         if name not in comments and len(comments) == 100:
-            raise Refusal(400, "an incident has 100 comments at most")
+            raise ErrorResponse(400, "an incident has 100 comments at most")
         comments[name] = {"name": name, "etag": f'"{self.next_number()}"', **body}
         return self.json(comments[name], 201)
 
     def _incident(self, request: web.Request) -> dict[str, Any]:
         found = self.incidents.get(request.match_info["id"])
         if found is None:
-            raise Refusal(404, "Incident not found")
+            raise ErrorResponse(404, "Incident not found")
         return found
 
     def _expect_current(self, request: web.Request, there: Any, body: Any) -> None:
         etag = there["etag"] if there else None
         if request.headers.get("If-Match", etag) != etag:
-            raise Refusal(412, "the condition is not met")
+            raise ErrorResponse(412, "the condition is not met")
         if body.get("etag") != etag:
-            raise Refusal(409, "Newer version of resource exists. Data was not saved")
+            raise ErrorResponse(409, "Newer version of resource exists. Data was not saved")
 
     def _expect_version(self, request: web.Request, version: str = "2025-09-01") -> None:
         if request.query.get("api-version") != version:
-            raise Refusal(400, "MissingApiVersionParameter")
+            raise ErrorResponse(400, "MissingApiVersionParameter")
 
 
 def _expect_incident(told: dict[str, Any]) -> None:
@@ -198,11 +200,11 @@ def _expect_incident(told: dict[str, Any]) -> None:
         "Low",
         "Informational",
     ):
-        raise Refusal(400, "an incident needs a title and a severity")
+        raise ErrorResponse(400, "an incident needs a title and a severity")
     if len(told.get("description", "")) > 5_000:
-        raise Refusal(400, "a description has 5,000 characters at most")
+        raise ErrorResponse(400, "a description has 5,000 characters at most")
     reasons = _REASONS.get(told.get("classification", ""))
     if told.get("status") == "Closed" and (
         reasons is None or told.get("classificationReason") not in reasons
     ):
-        raise Refusal(400, "an incident is closed with a classification and its reason")
+        raise ErrorResponse(400, "an incident is closed with a classification and its reason")

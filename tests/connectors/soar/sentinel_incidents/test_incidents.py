@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tocsin import CredentialsRefused, EntityKind, Misconfigured, Observable, TryLater
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness
 from tocsin_connectors.soar.sentinel_incidents import SentinelIncidents
 
 from .simulator import INCIDENTS
@@ -18,24 +18,24 @@ CLOSING = {"close_when": "event_type == 'investigation-completed'"}
 
 @pytest.fixture
 async def lab():
-    async with Suite().lab() as lab:
+    async with Suite().harness() as lab:
         yield lab
 
 
-def set_to(lab: ChannelLab, **settings: Any) -> None:
+def set_to(lab: ChannelHarness, **settings: Any) -> None:
     lab.channel = SentinelIncidents(lab.checked_settings(**settings), lab.channel.tools)
 
 
-def properties(lab: ChannelLab) -> dict[str, Any]:
+def properties(lab: ChannelHarness) -> dict[str, Any]:
     [incident] = lab.simulator.incidents.values()
     return incident["properties"]
 
 
-def sign_ins(lab: ChannelLab) -> int:
+def sign_ins(lab: ChannelHarness) -> int:
     return sum(asked.path.endswith("/token") for asked in lab.simulator.requests)
 
 
-async def test_a_token_is_used_until_shortly_before_it_ends(lab: ChannelLab):
+async def test_a_token_is_used_until_shortly_before_it_ends(lab: ChannelHarness):
     await lab.bring(lab.alert())
     lab.clock.advance(minutes=50)
     await lab.bring(lab.alert())
@@ -46,19 +46,19 @@ async def test_a_token_is_used_until_shortly_before_it_ends(lab: ChannelLab):
 
 
 @pytest.mark.parametrize("wrong", ["client_id", "client_secret"])
-async def test_an_app_that_entra_does_not_know_waits_for_the_operator(lab: ChannelLab, wrong):
+async def test_an_app_that_entra_does_not_know_waits_for_the_operator(lab: ChannelHarness, wrong):
     set_to(lab, **{wrong: "wrong"})
     with pytest.raises(CredentialsRefused, match="AADSTS"):
         await lab.attempt(lab.alert())
 
 
-async def test_a_workspace_that_is_not_there_waits_for_the_operator(lab: ChannelLab):
+async def test_a_workspace_that_is_not_there_waits_for_the_operator(lab: ChannelHarness):
     set_to(lab, workspace="elsewhere")
     with pytest.raises(Misconfigured, match="no such workspace"):
         await lab.attempt(lab.alert())
 
 
-async def test_what_an_analyst_changed_is_not_overwritten_by_a_repeat(lab: ChannelLab):
+async def test_what_an_analyst_changed_is_not_overwritten_by_a_repeat(lab: ChannelHarness):
     await lab.bring(lab.alert())
     lab.simulator.change(lab.objects[0].id, title="Theirs", status="Active")
     await lab.bring(lab.alert(), remember=False)
@@ -67,7 +67,7 @@ async def test_what_an_analyst_changed_is_not_overwritten_by_a_repeat(lab: Chann
     assert (properties(lab)["title"], properties(lab)["status"]) == ("Theirs", "Active")
 
 
-async def test_closing_leaves_what_an_analyst_changed_meanwhile(lab: ChannelLab):
+async def test_closing_leaves_what_an_analyst_changed_meanwhile(lab: ChannelHarness):
     set_to(lab, **CLOSING)
     await lab.bring(lab.alert())
     lab.simulator.change(lab.objects[0].id, severity="Low", labels=[{"labelName": "vip"}])
@@ -80,7 +80,7 @@ async def test_closing_leaves_what_an_analyst_changed_meanwhile(lab: ChannelLab)
     assert told["classificationComment"].startswith("Closed by Tocsin")
 
 
-async def test_an_incident_that_keeps_changing_is_closed_later(lab: ChannelLab):
+async def test_an_incident_that_keeps_changing_is_closed_later(lab: ChannelHarness):
     set_to(lab, **CLOSING)
     await lab.bring(lab.alert())
     lab.simulator.races = 2
@@ -92,7 +92,7 @@ async def test_an_incident_that_keeps_changing_is_closed_later(lab: ChannelLab):
     assert len(lab.objects[0].notes) == 1
 
 
-async def test_a_classification_is_given_with_its_reason(lab: ChannelLab):
+async def test_a_classification_is_given_with_its_reason(lab: ChannelHarness):
     set_to(lab, closed_classification="FalsePositive-InaccurateData", **CLOSING)
     await lab.bring(lab.completed())
     told = properties(lab)
@@ -100,7 +100,7 @@ async def test_a_classification_is_given_with_its_reason(lab: ChannelLab):
     assert told["classificationReason"] == "InaccurateData"
 
 
-async def test_a_conflict_with_an_incident_that_is_not_shown_passes(lab: ChannelLab):
+async def test_a_conflict_with_an_incident_that_is_not_shown_passes(lab: ChannelHarness):
     lab.simulator.conflicts = True
     with pytest.raises(TryLater, match="conflict"):
         await lab.attempt(lab.alert())
@@ -111,7 +111,7 @@ def hosts(*numbers: int, length: int = 0) -> list[Observable]:
     return [Observable(EntityKind.HOST, it, "Host") for it in names]
 
 
-async def test_entities_are_listed_once_and_later_ones_are_added(lab: ChannelLab):
+async def test_entities_are_listed_once_and_later_ones_are_added(lab: ChannelHarness):
     await lab.bring(lab.alert())
     identifier = lab.objects[0].id
     assert await lab.channel.add_observables(identifier, hosts(1, 2)) == 2
@@ -121,7 +121,7 @@ async def test_entities_are_listed_once_and_later_ones_are_added(lab: ChannelLab
     assert f"- Ip `{ADDRESSES[0]}` #" in lab.simulator.texts(identifier)[0]
 
 
-async def test_more_than_a_comment_can_hold_is_listed_in_several(lab: ChannelLab):
+async def test_more_than_a_comment_can_hold_is_listed_in_several(lab: ChannelHarness):
     await lab.bring(lab.alert())
     many = hosts(*range(50), length=1_900)
     assert await lab.channel.add_observables(lab.objects[0].id, many) == 50
@@ -129,7 +129,7 @@ async def test_more_than_a_comment_can_hold_is_listed_in_several(lab: ChannelLab
     assert len(lab.objects[0].observables) == 52
 
 
-async def test_an_entity_cannot_be_read_as_html_or_as_more_than_one_line(lab: ChannelLab):
+async def test_an_entity_cannot_be_read_as_html_or_as_more_than_one_line(lab: ChannelHarness):
     await lab.bring(lab.alert())
     identifier = lab.objects[0].id
     hostile = [Observable(EntityKind.FILE, "`\n- x <img src=//evil.example.com>", "File")]
@@ -140,7 +140,9 @@ async def test_an_entity_cannot_be_read_as_html_or_as_more_than_one_line(lab: Ch
     )
 
 
-async def test_a_report_that_is_too_long_is_cut_but_keeps_the_mark_of_its_event(lab: ChannelLab):
+async def test_a_report_that_is_too_long_is_cut_but_keeps_the_mark_of_its_event(
+    lab: ChannelHarness,
+):
     await lab.bring(lab.alert())
     identifier = lab.objects[0].id
     await lab.channel.add_note(
@@ -151,7 +153,7 @@ async def test_a_report_that_is_too_long_is_cut_but_keeps_the_mark_of_its_event(
     assert note.endswith("\n\nTocsin event evt_7")
 
 
-async def test_check_says_when_the_app_may_not_even_ask(lab: ChannelLab):
+async def test_check_says_when_the_app_may_not_even_ask(lab: ChannelHarness):
     lab.simulator.lacks = {"Microsoft.Authorization/permissions/read"}
     [problem] = (await lab.channel.check()).problems
     assert "Microsoft.Authorization/permissions/read" in problem
@@ -166,7 +168,7 @@ async def test_check_says_when_the_app_may_not_even_ask(lab: ChannelLab):
     ],
 )
 async def test_each_cloud_has_addresses_of_its_own(
-    lab: ChannelLab, cloud, management, authority, portal
+    lab: ChannelHarness, cloud, management, authority, portal
 ):
     given = Suite().settings("") | {"cloud": cloud}
     del given["url"], given["authority"]

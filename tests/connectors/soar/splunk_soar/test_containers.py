@@ -9,9 +9,9 @@ import pytest
 
 from tocsin import EntityKind, Observable, Refused
 from tocsin.delivery.rendering import Renderer
-from tocsin.testing.conformance.channel_lab import ChannelLab, ChannelSuite
+from tocsin.testing.conformance.channel_lab import ChannelHarness, ChannelSuite
 from tocsin_connectors.soar.splunk_soar import SplunkSoar
-from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY, artifact_of
+from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY_LABEL, build_artifact
 
 from .simulator import TOKEN, SplunkSoarSimulator
 
@@ -26,36 +26,38 @@ class Suite(ChannelSuite):
 
 @pytest.fixture
 async def lab():
-    async with Suite().lab() as lab:
+    async with Suite().harness() as lab:
         yield lab
 
 
-def set_to(lab: ChannelLab, **settings: Any) -> None:
+def set_to(lab: ChannelHarness, **settings: Any) -> None:
     lab.channel = SplunkSoar(lab.checked_settings(**settings), lab.channel.tools)
 
 
-async def test_an_entity_is_the_same_artifact_as_the_templates_make_of_it(lab: ChannelLab):
+async def test_an_entity_is_the_same_artifact_as_the_templates_make_of_it(lab: ChannelHarness):
     event = lab.alert()
     entities = [{"kind": it.value, "value": "x"} for it in EntityKind]
     event.context["incident"]["entities"] = entities
     renderer = Renderer(lab.suite.template_paths())
     names = renderer.contract("splunk-soar").entities
     rendered = json.loads(renderer.render("splunk-soar", event))["artifacts"]
-    made = [artifact_of(Observable(it, "x", names.get(it))) for it in EntityKind]
+    made = [build_artifact(Observable(it, "x", names.get(it))) for it in EntityKind]
     assert len({it["source_data_identifier"] for it in made}) == len(EntityKind)
     for artifact in (*rendered, *made):
         del artifact["source_data_identifier"]
-    assert [it for it in rendered if it["label"] == ENTITY] == made
+    assert [it for it in rendered if it["label"] == ENTITY_LABEL] == made
 
 
-async def test_an_event_keeps_the_artifact_that_tells_where_it_came_from(lab: ChannelLab):
+async def test_an_event_keeps_the_artifact_that_tells_where_it_came_from(lab: ChannelHarness):
     receipt = await lab.bring(lab.alert())
     first = lab.simulator.of("artifact", int(receipt.remote_id))[0]
     assert first["cef"]["tocsinUrl"].startswith("https://tocsin.example.com/")
     assert receipt.remote_url == f"{lab.simulator.url}/mission/{receipt.remote_id}"
 
 
-async def test_a_repeat_that_is_refused_with_200_is_the_container_that_is_there(lab: ChannelLab):
+async def test_a_repeat_that_is_refused_with_200_is_the_container_that_is_there(
+    lab: ChannelHarness,
+):
     lab.simulator.refuses_with = 200
     first = await lab.bring(lab.alert(), remember=False)
     again = await lab.bring(lab.alert())
@@ -63,26 +65,26 @@ async def test_a_repeat_that_is_refused_with_200_is_the_container_that_is_there(
     assert len(lab.objects) == 1
 
 
-async def test_a_refusal_whose_pointer_is_cut_off_is_looked_up(lab: ChannelLab, monkeypatch):
-    monkeypatch.setattr("tocsin_connectors.soar.splunk_soar.channel._SHOWN", 20)
+async def test_a_refusal_whose_pointer_is_cut_off_is_looked_up(lab: ChannelHarness, monkeypatch):
+    monkeypatch.setattr("tocsin_connectors.soar.splunk_soar.channel._MAX_MESSAGE_LENGTH", 20)
     lab.simulator.refuses_with = 200
     first = await lab.bring(lab.alert(), remember=False)
     assert (await lab.bring(lab.alert())).remote_id == first.remote_id
 
 
-async def test_what_failed_with_200_is_refused_with_its_reason(lab: ChannelLab):
+async def test_what_failed_with_200_is_refused_with_its_reason(lab: ChannelHarness):
     lab.simulator.labels = ["notable"]
     with pytest.raises(Refused, match="a label that exists"):
         await lab.attempt(lab.alert())
 
 
-async def test_the_label_is_that_of_the_settings(lab: ChannelLab):
+async def test_the_label_is_that_of_the_settings(lab: ChannelHarness):
     set_to(lab, label="tocsin")
     await lab.bring(lab.alert())
     assert lab.simulator.records["container"][0]["label"] == "tocsin"
 
 
-async def test_check_names_a_missing_label_and_missing_severities_at_once(lab: ChannelLab):
+async def test_check_names_a_missing_label_and_missing_severities_at_once(lab: ChannelHarness):
     lab.simulator.labels, lab.simulator.severities = ["Notable"], ["High"]
     problems = (await lab.channel.check()).problems
     assert problems == (
@@ -92,7 +94,7 @@ async def test_check_names_a_missing_label_and_missing_severities_at_once(lab: C
     )
 
 
-async def test_playbooks_run_once_on_a_new_event_and_once_on_what_is_added(lab: ChannelLab):
+async def test_playbooks_run_once_on_a_new_event_and_once_on_what_is_added(lab: ChannelHarness):
     await lab.bring(lab.alert())
     number = int(lab.objects[0].id)
     assert lab.simulator.runs == [number]
@@ -101,7 +103,7 @@ async def test_playbooks_run_once_on_a_new_event_and_once_on_what_is_added(lab: 
     assert lab.simulator.runs == [number, number]
 
 
-async def test_no_playbook_runs_where_that_is_switched_off(lab: ChannelLab):
+async def test_no_playbook_runs_where_that_is_switched_off(lab: ChannelHarness):
     set_to(lab, run_automation=False)
     await lab.bring(lab.alert())
     seen = [Observable(EntityKind.HOST, "host.example.com", None)]
@@ -109,16 +111,16 @@ async def test_no_playbook_runs_where_that_is_switched_off(lab: ChannelLab):
     assert lab.simulator.runs == []
 
 
-async def test_an_artifact_that_is_refused_since_it_is_there_is_no_failure(lab: ChannelLab):
+async def test_an_artifact_that_is_refused_since_it_is_there_is_no_failure(lab: ChannelHarness):
     lab.simulator.refuses_artifacts = True
     await lab.bring(lab.alert())
     [found] = lab.objects
-    artifact = artifact_of(Observable(EntityKind.IP, found.observables[0], "ip"))
+    artifact = build_artifact(Observable(EntityKind.IP, found.observables[0], "ip"))
     await lab.channel._add_artifact(artifact, found.id)
     assert lab.objects == [found]
 
 
-async def test_a_note_is_found_on_a_later_page(lab: ChannelLab):
+async def test_a_note_is_found_on_a_later_page(lab: ChannelHarness):
     await lab.bring(lab.alert())
     number = int(lab.objects[0].id)
     notes = lab.simulator.records["note"]
@@ -129,7 +131,7 @@ async def test_a_note_is_found_on_a_later_page(lab: ChannelLab):
     assert len(notes) == 601
 
 
-async def test_what_an_analyst_has_resolved_keeps_its_status(lab: ChannelLab):
+async def test_what_an_analyst_has_resolved_keeps_its_status(lab: ChannelHarness):
     set_to(lab, close_when="event_type == 'investigation-completed'")
     await lab.bring(lab.alert())
     lab.simulator.resolve(lab.objects[0].id, "false_positive")
@@ -137,7 +139,7 @@ async def test_what_an_analyst_has_resolved_keeps_its_status(lab: ChannelLab):
     assert lab.simulator.records["container"][0]["status"] == "false_positive"
 
 
-async def test_what_is_closed_says_why_once(lab: ChannelLab):
+async def test_what_is_closed_says_why_once(lab: ChannelHarness):
     await lab.bring(lab.alert())
     identifier = lab.objects[0].id
     for _ in range(2):

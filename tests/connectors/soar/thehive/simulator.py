@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 
 KEY = "a key of TheHive"
 STAGES = {"New": "New", "Pending": "InProgress", "Ignored": "Closed", "Imported": "Imported"}
@@ -77,15 +77,15 @@ class TheHiveSimulator(ReceiverSimulator):
         unique = ("type", "source", "sourceRef")
         for name, most in (*((it, 128) for it in unique), ("title", 512)):
             if not 1 <= len(alert.get(name, "")) <= most:
-                raise Refusal(400, f"{name} is wrong")
+                raise ErrorResponse(400, f"{name} is wrong")
         if self.meanwhile:
             self.meanwhile = False
             self._keep({**alert, "observables": alert["observables"][:1]})
         if any(all(it[name] == alert[name] for name in unique) for it in self.alerts.values()):
-            raise Refusal(400, "Alert already exists")
+            raise ErrorResponse(400, "Alert already exists")
         seen = {(it["dataType"], it["data"]) for it in alert.get("observables", ())}
         if len(seen) != len(alert.get("observables", ())):
-            raise Refusal(400, "the same observable twice")
+            raise ErrorResponse(400, "the same observable twice")
         return self.json(self._shown(self._keep(alert)), 201)
 
     def _keep(self, alert: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class TheHiveSimulator(ReceiverSimulator):
     async def change(self, request: web.Request) -> web.Response:
         alert, change = self._home("alert", request.match_info["id"]), await request.json()
         if change.get("status", "New") not in STAGES:
-            raise Refusal(400, "there is no such status")
+            raise ErrorResponse(400, "there is no such status")
         alert |= change
         return web.Response(status=204)
 
@@ -110,7 +110,7 @@ class TheHiveSimulator(ReceiverSimulator):
             (it["dataType"], it["data"]) == (new["dataType"], new["data"])
             for it in home["observables"]
         ):
-            raise Refusal(400, "Observable already exists")
+            raise ErrorResponse(400, "Observable already exists")
         home["observables"].append(new)
         return self.json([new], 201)
 
@@ -133,13 +133,13 @@ class TheHiveSimulator(ReceiverSimulator):
             ]:
                 found = self._home(name.removeprefix("get").lower(), identifier)[part]
             case other:
-                raise Refusal(400, f"what is {other}?")
+                raise ErrorResponse(400, f"what is {other}?")
         return self.json(found)
 
     def _home(self, kind: str, identifier: str) -> dict[str, Any]:
         found = (self.cases if kind == "case" else self.alerts).get(identifier)
         if found is None:
-            raise Refusal(404, f"{kind} not found")
+            raise ErrorResponse(404, f"{kind} not found")
         return found
 
     def _shown(self, alert: dict[str, Any]) -> dict[str, Any]:

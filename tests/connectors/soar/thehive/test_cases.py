@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tocsin import Refused
-from tocsin.testing.conformance.channel_events import FOUND
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab, ChannelSuite
+from tocsin.testing.conformance.channel_events import FOUND_ADDRESS
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness, ChannelSuite
 from tocsin_connectors.soar.thehive import TheHive
 
 from .simulator import KEY, TheHiveSimulator
@@ -24,21 +24,21 @@ class Suite(ChannelSuite):
 
 @pytest.fixture
 async def lab():
-    async with Suite().lab(close_when="event_type == 'investigation-completed'") as lab:
+    async with Suite().harness(close_when="event_type == 'investigation-completed'") as lab:
         yield lab
 
 
-async def test_what_comes_later_goes_to_the_case_that_was_made_of_the_alert(lab: ChannelLab):
+async def test_what_comes_later_goes_to_the_case_that_was_made_of_the_alert(lab: ChannelHarness):
     await lab.bring(lab.alert())
     case = lab.simulator.promote(lab.objects[0].id)
     await lab.bring(lab.completed("incident:7"))
-    assert [it["data"] for it in case["observables"]] == [*ADDRESSES, FOUND]
+    assert [it["data"] for it in case["observables"]] == [*ADDRESSES, FOUND_ADDRESS]
     [comment] = case["comments"]
     assert "Tocsin event" in comment["message"]
     assert lab.simulator.alerts[lab.objects[0].id]["status"] == "Imported", "a case is not closed"
 
 
-async def test_a_status_that_does_not_exist_is_refused_with_its_reason(lab: ChannelLab):
+async def test_a_status_that_does_not_exist_is_refused_with_its_reason(lab: ChannelHarness):
     settings = lab.checked_settings(closed_status="Gone")
     lab.channel = TheHive(settings, lab.channel.tools)
     await lab.bring(lab.alert())
@@ -46,7 +46,7 @@ async def test_a_status_that_does_not_exist_is_refused_with_its_reason(lab: Chan
         await lab.attempt(lab.completed("incident:7"))
 
 
-async def test_what_somebody_made_meanwhile_is_found_and_completed(lab: ChannelLab):
+async def test_what_somebody_made_meanwhile_is_found_and_completed(lab: ChannelHarness):
     lab.simulator.meanwhile = True
     receipt = await lab.bring(lab.alert())
     [found] = lab.objects

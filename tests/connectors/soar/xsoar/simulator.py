@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from tocsin.testing import ReceiverSimulator, Refusal, RemoteObject
+from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 
 KEY = "a key of XSOAR"
 KEY_ID = "an id of a key"
@@ -77,7 +77,7 @@ class XsoarSimulator(ReceiverSimulator):
 
     def require(self, permission: str) -> None:
         if permission in self.lacks:
-            raise Refusal(403, "Forbidden")
+            raise ErrorResponse(403, "Forbidden")
 
     async def search(self, request: web.Request) -> web.Response:
         self.require("Data with View")
@@ -94,7 +94,7 @@ class XsoarSimulator(ReceiverSimulator):
         if self.drops:
             return web.Response(status=200)
         if not told.get("name") or "id" in told:
-            raise Refusal(400, "Could not create incident")
+            raise ErrorResponse(400, "Could not create incident")
         identifier = str(self.next_number())
         begun = told.pop("createInvestigation", False)
         made = {
@@ -133,9 +133,9 @@ class XsoarSimulator(ReceiverSimulator):
         told = await request.json()
         incident = self._incident(told["id"])
         if told["version"] != incident["version"]:
-            raise Refusal(400, "errOptimisticLock: object has been modified")
+            raise ErrorResponse(400, "errOptimisticLock: object has been modified")
         if told["closeReason"] not in REASONS:
-            raise Refusal(400, "there is no such reason")
+            raise ErrorResponse(400, "there is no such reason")
         incident |= {"status": CLOSED, **{it: told[it] for it in ("closeReason", "closeNotes")}}
         incident["version"] += 1
         return self.json(shown_of(incident))
@@ -155,17 +155,17 @@ class XsoarSimulator(ReceiverSimulator):
 
     async def types(self, request: web.Request) -> web.Response:
         if not self.shows_types:
-            raise Refusal(404, "not for the public")
+            raise ErrorResponse(404, "not for the public")
         return self.json([{"id": it.lower(), "name": it} for it in TYPES])
 
     def _incident(self, identifier: str) -> dict[str, Any]:
         if identifier not in self.incidents:
-            raise Refusal(400, "Item not found (8)")
+            raise ErrorResponse(400, "Item not found (8)")
         return self.incidents[identifier]
 
     def _investigated(self, identifier: str) -> dict[str, Any]:
         if not self.incidents.get(identifier, {}).get("investigationId"):
-            raise Refusal(400, "Could not find investigation")
+            raise ErrorResponse(400, "Could not find investigation")
         return self.incidents[identifier]
 
 
@@ -181,7 +181,7 @@ def listed(text: str) -> list[str]:
 def matches(incident: dict[str, Any], query: str) -> bool:
     """Read a query as Lucene does; a phrase without a field may stand anywhere."""
     if not (phrases := QUERY.fullmatch(query)):
-        raise Refusal(400, f"what is {query}?")
+        raise ErrorResponse(400, f"what is {query}?")
     field, anywhere = (re.sub(r"\\(.)", r"\1", it) for it in phrases.groups())
     texts = [incident["dbotMirrorId"], *(it["value"] for it in incident["labels"])]
     return incident["dbotMirrorId"] == field or any(anywhere in text for text in texts)

@@ -9,9 +9,9 @@ import pytest
 
 import tocsin_templates
 from tocsin import Refused, TryLater
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelLab, ChannelSuite
+from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness, ChannelSuite
 from tocsin_connectors.soar.xsoar import Xsoar
-from tocsin_connectors.soar.xsoar.answers import line
+from tocsin_connectors.soar.xsoar.answers import format_line
 
 from .simulator import KEY, KEY_ID, V6, XsoarSimulator
 
@@ -38,16 +38,16 @@ class SuiteOfV6(Suite):
 
 @pytest.fixture
 async def lab():
-    async with Suite().lab() as lab:
+    async with Suite().harness() as lab:
         yield lab
 
 
-def only(lab: ChannelLab) -> dict:
+def only(lab: ChannelHarness) -> dict:
     [incident] = lab.simulator.incidents.values()
     return incident
 
 
-async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(lab: ChannelLab):
+async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(lab: ChannelHarness):
     event = lab.alert()
     receipt = await lab.bring(event)
     made = only(lab)
@@ -60,7 +60,7 @@ async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(lab: Channe
 
 
 async def test_version_6_is_asked_without_a_prefix_and_without_an_id_of_the_key():
-    async with SuiteOfV6().lab(**CLOSING) as lab:
+    async with SuiteOfV6().harness(**CLOSING) as lab:
         await lab.bring(lab.alert())
         receipt = await lab.bring(lab.completed("incident:7"))
         [found] = lab.objects
@@ -70,7 +70,7 @@ async def test_version_6_is_asked_without_a_prefix_and_without_an_id_of_the_key(
 
 
 @pytest.mark.parametrize("subject", ["schedule:nightly", 'schedule:"a" or b\\" *'])
-async def test_it_is_found_by_the_label_where_no_mirror_id_is_kept(lab: ChannelLab, subject):
+async def test_it_is_found_by_the_label_where_no_mirror_id_is_kept(lab: ChannelHarness, subject):
     lab.simulator.keeps_mirror_id = False
     event = replace(lab.failed(1), subject=subject)
     await lab.bring(event, remember=False)
@@ -78,7 +78,7 @@ async def test_it_is_found_by_the_label_where_no_mirror_id_is_kept(lab: ChannelL
     assert len(lab.objects) == 1
 
 
-async def test_what_only_looks_alike_is_not_taken_for_it(lab: ChannelLab):
+async def test_what_only_looks_alike_is_not_taken_for_it(lab: ChannelHarness):
     await lab.bring(lab.alert())
     only(lab)["dbotMirrorId"] += "0"
     only(lab)["labels"][0]["value"] += "0"
@@ -89,7 +89,7 @@ async def test_what_only_looks_alike_is_not_taken_for_it(lab: ChannelLab):
 
 
 async def test_the_first_note_opens_the_war_room_where_nobody_has():
-    async with Suite().lab(create_investigation=False) as lab:
+    async with Suite().harness(create_investigation=False) as lab:
         await lab.bring(lab.alert())
         assert only(lab)["status"] == 0, "pending"
         event = lab.completed("incident:7")
@@ -99,7 +99,7 @@ async def test_the_first_note_opens_the_war_room_where_nobody_has():
         assert len(lab.objects[0].notes) == 1
 
 
-async def test_entities_that_come_later_are_listed_once_in_the_war_room(lab: ChannelLab):
+async def test_entities_that_come_later_are_listed_once_in_the_war_room(lab: ChannelHarness):
     await lab.bring(lab.alert())
     event = lab.alert()
     entities = [{"kind": "ip", "value": it} for it in (*ADDRESSES, "203.0.113.9")]
@@ -117,7 +117,7 @@ async def test_entities_that_come_later_are_listed_once_in_the_war_room(lab: Cha
     ]
 
 
-async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(lab: ChannelLab):
+async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(lab: ChannelHarness):
     await lab.bring(lab.alert())
     lab.use(**CLOSING)
     event = lab.completed("incident:7")
@@ -133,13 +133,13 @@ async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(lab: Cha
     assert "Tocsin" in only(lab)["closeNotes"]
 
 
-async def test_a_pre_process_rule_that_drops_it_is_told(lab: ChannelLab):
+async def test_a_pre_process_rule_that_drops_it_is_told(lab: ChannelHarness):
     lab.simulator.drops = True
     with pytest.raises(Refused, match="pre-process rule"):
         await lab.attempt(lab.alert())
 
 
-async def test_check_names_the_type_that_does_not_exist_and_the_right_to_close(lab: ChannelLab):
+async def test_check_names_the_type_that_does_not_exist_and_the_right_to_close(lab: ChannelHarness):
     lab.use(incident_type="Phising", close_recovered=True)
     lab.simulator.lacks = {"Change the incident status"}
     right, wrong = (await lab.channel.check()).problems
@@ -149,20 +149,20 @@ async def test_check_names_the_type_that_does_not_exist_and_the_right_to_close(l
     assert not (await lab.channel.check()).problems
 
 
-async def test_check_says_that_it_cannot_see_the_types(lab: ChannelLab):
+async def test_check_says_that_it_cannot_see_the_types(lab: ChannelHarness):
     lab.simulator.shows_types = False
     health = await lab.channel.check()
     assert not health.problems
     assert "cannot be seen" in health.detail
 
 
-async def test_check_fails_where_something_else_answers(lab: ChannelLab):
+async def test_check_fails_where_something_else_answers(lab: ChannelHarness):
     lab.use(url=f"{lab.simulator.url}/elsewhere")
     with pytest.raises(Refused, match="404"):
         await lab.channel.check()
 
 
 def test_an_observable_is_one_line():
-    assert line("URL", " https://example.com/a\r\nIP: 203.0.113.1\u2028") == (
+    assert format_line("URL", " https://example.com/a\r\nIP: 203.0.113.1\u2028") == (
         "URL: https://example.com/a IP: 203.0.113.1"
     )

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 
 from graph_rows import DOMAIN, HOST, IP, USER, add_incident, incident, technique
 from incident_rows import NOW
-from tocsin.knowledge.graph import Seen, find_path, neighbourhood, record_relations
+from tocsin.knowledge.graph import ObservedRelation, find_neighborhood, find_path, record_relations
 from tocsin.model import Node, RelationType
 
 ENTITIES = (IP, DOMAIN, HOST, USER)
@@ -92,7 +92,7 @@ def make(connection: Connection, rows, relations) -> Plain:
             plain.edges[node, RelationType.MERGED_INTO, target] = at
     for source, type_, target, day in relations:
         at = NOW + timedelta(days=day)
-        record_relations(connection, {f"step:{day}": [Seen(source, type_, target, at)]})
+        record_relations(connection, {f"step:{day}": [ObservedRelation(source, type_, target, at)]})
         if source != target:
             edge = (source, type_, target)
             plain.edges[edge] = max(at, plain.edges.get(edge, at))
@@ -128,7 +128,7 @@ async def test_a_neighbourhood_holds_what_a_plain_search_reaches(database):
         edges = plain.narrowed(start, types, kinds, since)
         near = {node: far for node, far in distances(edges, start).items() if far <= depth}
         view = {"types": types, "kinds": kinds, "since": since}
-        found = neighbourhood(connection, start, depth=depth, **view, **ROOMY)
+        found = find_neighborhood(connection, start, depth=depth, **view, **ROOMY)
         assert set(found.nodes) == set(near)
         assert [near[node] for node in found.nodes] == sorted(near.values())
         told = {(edge.source, edge.type, edge.target): edge for edge in found.edges}

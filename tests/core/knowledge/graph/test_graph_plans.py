@@ -10,9 +10,9 @@ from sqlalchemy import event
 
 from graph_rows import HOST, IP, add_incident
 from incident_rows import NOW
-from tocsin.knowledge.graph import find_path, graph_stats, latest_incidents, neighbourhood
-from tocsin.knowledge.history import incidents_about, incidents_within, sightings
-from tocsin.knowledge.markings import known_markings
+from tocsin.knowledge.graph import count_graph, find_latest_incidents, find_neighborhood, find_path
+from tocsin.knowledge.history import find_incidents, find_sightings, list_incidents_within
+from tocsin.knowledge.markings import find_markings
 from tocsin.model import Entity, EntityKind, Node, RelationType, Window
 from tocsin.observables import Environment
 
@@ -29,14 +29,14 @@ NARROWED = {
     "until": WINDOW.end,
 }
 READS = {
-    "neighbourhood": (neighbourhood, [IP], {"depth": 2}),
-    "narrowed neighbourhood": (neighbourhood, [IP], {"depth": 3, **NARROWED}),
+    "neighbourhood": (find_neighborhood, [IP], {"depth": 2}),
+    "narrowed neighbourhood": (find_neighborhood, [IP], {"depth": 3, **NARROWED}),
     "path": (find_path, [IP, HOST], {}),
-    "latest": (latest_incidents, [], {"since": WINDOW.start, "until": WINDOW.end}),
-    "sightings": (sightings, [ABOUT, Environment()], {}),
-    "incidents about": (incidents_about, [ABOUT, {}], {"window": WINDOW, "provider": "mail"}),
-    "incidents within": (incidents_within, [WINDOW, {}], {}),
-    "markings": (known_markings, [ABOUT, {}], {}),
+    "latest": (find_latest_incidents, [], {"since": WINDOW.start, "until": WINDOW.end}),
+    "sightings": (find_sightings, [ABOUT, Environment()], {}),
+    "incidents about": (find_incidents, [ABOUT, {}], {"window": WINDOW, "provider": "mail"}),
+    "incidents within": (list_incidents_within, [WINDOW, {}], {}),
+    "markings": (find_markings, [ABOUT, {}], {}),
 }
 
 
@@ -80,7 +80,7 @@ async def test_every_table_is_entered_by_an_index_in_sqlite(filled, name):
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_what_was_merged_into_an_incident_is_found_by_an_index(filled):
     steps = []
-    for statement, parameters in await executed(filled.database, neighbourhood, IP):
+    for statement, parameters in await executed(filled.database, find_neighborhood, IP):
         steps += await filled.read(plan, statement, parameters)
     found = [step for step in steps if "ix_incidents_merged_into" in step]
     assert found
@@ -90,7 +90,7 @@ async def test_what_was_merged_into_an_incident_is_found_by_an_index(filled):
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_what_marks_an_entity_beyond_amber_is_found_by_an_index_of_that_alone(filled):
     steps = []
-    for statement, parameters in await executed(filled.database, known_markings, ABOUT, {}):
+    for statement, parameters in await executed(filled.database, find_markings, ABOUT, {}):
         steps += await filled.read(plan, statement, parameters)
     for end in ("source", "target"):
         assert [step for step in steps if f"COVERING INDEX ix_relations_strict_{end}" in step], (
@@ -105,7 +105,7 @@ def plan(connection, statement, parameters) -> list[str]:
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_statistics_walk_no_further_than_they_count(filled):
-    for statement, parameters in await executed(filled.database, graph_stats):
+    for statement, parameters in await executed(filled.database, count_graph):
         steps = await filled.read(plan, statement, parameters)
         # what is walked is walked as far as it is counted, and not for rows that are rare in it
         assert not [step for step in steps if re.fullmatch(r"SCAN incidents(_\d+)?", step)], steps

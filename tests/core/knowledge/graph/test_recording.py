@@ -10,8 +10,8 @@ import pytest
 from database_statements import noted_statements
 from graph_rows import DOMAIN, HOST, IP, USER, incident
 from incident_rows import NOW
-from tocsin.knowledge.graph import Seen, neighbourhood, record_relations
-from tocsin.knowledge.graph.recording import KEPT
+from tocsin.knowledge.graph import ObservedRelation, find_neighborhood, record_relations
+from tocsin.knowledge.graph.recording import MAX_SOURCES
 from tocsin.model import Edge, Marking, Node, Pap, RelationType, Tlp
 from tocsin.store.sqlite import SqliteDatabase
 
@@ -20,7 +20,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def edge(graph) -> Edge:
-    [found] = (await graph.read(neighbourhood, IP)).edges
+    [found] = (await graph.read(find_neighborhood, IP)).edges
     return found
 
 
@@ -39,7 +39,7 @@ async def test_a_relation_keeps_when_it_was_first_and_last_seen_and_by_whom(grap
 
 
 async def test_a_moment_is_counted_once_whoever_tells_of_it(graph):
-    seen = [Seen(IP, CONNECTED, HOST, NOW + minute * MINUTE) for minute in range(3)]
+    seen = [ObservedRelation(IP, CONNECTED, HOST, NOW + minute * MINUTE) for minute in range(3)]
     for number in range(4):
         await graph.tell_all(seen, f"session:{number}")
     assert (await edge(graph)).count == 3
@@ -53,20 +53,22 @@ async def test_a_moment_is_counted_once_whoever_tells_of_it(graph):
 
 async def test_the_strictest_marking_of_what_tells_it_stays_in_each_respect(graph):
     for marking in (Marking(Tlp.CLEAR, Pap.RED), Marking(Tlp.GREEN, Pap.CLEAR)):
-        seen = Seen(IP, CONNECTED, HOST, NOW, marking)
+        seen = ObservedRelation(IP, CONNECTED, HOST, NOW, marking)
         await graph.tell_all([seen], f"session:{marking.tlp}")
     assert (await edge(graph)).marking == Marking(Tlp.GREEN, Pap.RED)
 
 
 async def test_the_newest_sources_are_kept_and_a_dropped_one_is_not_counted_again(graph):
-    for number in range(KEPT + 5):
+    for number in range(MAX_SOURCES + 5):
         await graph.tell(
             IP, CONNECTED, HOST, at=NOW + number * MINUTE, known_from=f"session:{number}"
         )
     await graph.tell(IP, CONNECTED, HOST, at=NOW, known_from="session:0")
     found = await edge(graph)
-    assert found.count == KEPT + 5
-    assert found.known_from == tuple(f"session:{KEPT + 4 - place}" for place in range(KEPT))
+    assert found.count == MAX_SOURCES + 5
+    assert found.known_from == tuple(
+        f"session:{MAX_SOURCES + 4 - place}" for place in range(MAX_SOURCES)
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,19 +77,19 @@ async def test_the_newest_sources_are_kept_and_a_dropped_one_is_not_counted_agai
 )
 async def test_what_relates_nothing_is_left_out(graph, source, target):
     await graph.tell(source, CONNECTED, target)
-    assert await graph.read(neighbourhood, IP) is None
+    assert await graph.read(find_neighborhood, IP) is None
 
 
 async def test_hostile_values_are_kept_as_the_database_can_hold_them(graph):
     await graph.tell(IP, CONNECTED, Node("file", "a\0b\ud800" + "x" * 5000))
-    [found] = (await graph.read(neighbourhood, IP)).edges
+    [found] = (await graph.read(find_neighborhood, IP)).edges
     assert found.target.value.startswith("a\N{REPLACEMENT CHARACTER}b?")
-    assert await graph.read(neighbourhood, found.target)
+    assert await graph.read(find_neighborhood, found.target)
 
 
 async def test_relations_are_recorded_side_by_side_without_waiting_in_a_ring(graph):
     seen = [
-        Seen(source, CONNECTED, Node("ip", f"198.51.100.{number}"), NOW)
+        ObservedRelation(source, CONNECTED, Node("ip", f"198.51.100.{number}"), NOW)
         for source in (IP, HOST, USER, DOMAIN)
         for number in range(50)
     ]
@@ -97,7 +99,7 @@ async def test_relations_are_recorded_side_by_side_without_waiting_in_a_ring(gra
             for number in range(8)
         )
     )
-    found = await graph.read(neighbourhood, IP)
+    found = await graph.read(find_neighborhood, IP)
     assert {edge.count for edge in found.edges} == {1}
     assert all(len(edge.known_from) == 8 for edge in found.edges)
 
@@ -105,12 +107,14 @@ async def test_relations_are_recorded_side_by_side_without_waiting_in_a_ring(gra
 async def test_a_transaction_may_record_several_times(graph):
     def record(connection, ends) -> None:
         for place, end in enumerate(ends):
-            record_relations(connection, {f"session:{place}": [Seen(IP, CONNECTED, end, NOW)]})
+            record_relations(
+                connection, {f"session:{place}": [ObservedRelation(IP, CONNECTED, end, NOW)]}
+            )
 
     ends = [Node("ip", f"198.51.100.{number}") for number in range(20)]
     writes = (graph.database.write(record, ends[:: 1 if turn % 2 else -1]) for turn in range(8))
     await asyncio.gather(*writes)
-    assert len((await graph.read(neighbourhood, IP)).edges) == 20
+    assert len((await graph.read(find_neighborhood, IP)).edges) == 20
 
 
 async def test_what_very_many_steps_tell_is_stored_in_few_statements(database):
@@ -118,7 +122,8 @@ async def test_what_very_many_steps_tell_is_stored_in_few_statements(database):
         pytest.skip("statements are noted on SQLite")
     many = {
         f"session:a#{step}": [
-            Seen(Node("ip", f"10.0.{step}.{n}"), CONNECTED, HOST, NOW) for n in range(100)
+            ObservedRelation(Node("ip", f"10.0.{step}.{n}"), CONNECTED, HOST, NOW)
+            for n in range(100)
         ]
         for step in range(20)
     }

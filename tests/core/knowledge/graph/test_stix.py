@@ -15,14 +15,14 @@ from sqlalchemy import insert
 
 from graph_rows import DOMAIN, HOST, IP, USER, technique
 from incident_rows import NOW
-from tocsin.knowledge.graph import export_stix, latest_incidents, neighbourhood
+from tocsin.knowledge.graph import export_stix, find_latest_incidents, find_neighborhood
 from tocsin.knowledge.graph.stix.entities import entity_object
-from tocsin.knowledge.graph.stix.identity import Names
+from tocsin.knowledge.graph.stix.identity import StixIdentifiers
 from tocsin.knowledge.graph.stix.markings import marking_definition, marking_id
 from tocsin.model import EntityKind, Marking, Node, NodeKind, RelationType, Tlp
 from tocsin.store.tables import sessions
 
-NAMES = Names("https://tocsin.example")
+NAMES = StixIdentifiers("https://tocsin.example")
 SAMPLES = {
     EntityKind.IP: "192.0.2.1",
     EntityKind.DOMAIN: "bad.example",
@@ -104,7 +104,7 @@ def test_markings_are_valid_and_say_their_level(tlp):
 
 async def test_incidents_techniques_and_what_they_name_are_exported(graph):
     await graph.add(IP, HOST, techniques=["T1110"], title="Brute force", provider="edge")
-    part = await graph.read(neighbourhood, IP, depth=2)
+    part = await graph.read(find_neighborhood, IP, depth=2)
     found = await export(graph, part)
     [incident] = found["incident"]
     assert incident.name == "Brute force"
@@ -120,7 +120,7 @@ async def test_relations_are_exported_with_their_times_and_sources(graph):
     for minutes, known_from in ((0, "session:a#1"), (5, "enricher:rdap")):
         at = NOW + timedelta(minutes=minutes)
         await graph.tell(DOMAIN, RelationType.RESOLVES_TO, IP, at=at, known_from=known_from)
-    found = await export(graph, await graph.read(neighbourhood, IP))
+    found = await export(graph, await graph.read(find_neighborhood, IP))
     [relationship] = found["relationship"]
     assert relationship.relationship_type == "resolves-to"
     assert relationship.source_ref == found["domain-name"][0].id
@@ -149,7 +149,7 @@ async def test_a_session_groups_what_it_examined_and_found(graph):
     session = Node("session", "ses_1")
     await graph.tell(session, RelationType.EXAMINED, seven)
     await graph.tell(session, RelationType.FOUND, IP)
-    found = await export(graph, await graph.read(neighbourhood, session, depth=2))
+    found = await export(graph, await graph.read(find_neighborhood, session, depth=2))
     [grouping] = found["grouping"]
     assert grouping.name == "What is 192.0.2.1?"
     assert set(grouping.object_refs) == {found["incident"][0].id, found["ipv4-addr"][0].id}
@@ -160,7 +160,7 @@ async def test_everything_is_marked_as_strictly_as_the_incidents_that_name_it(gr
     await graph.add(IP, HOST, provider="wide")
     await graph.add(IP, USER, provider="strict")
     markings = {"wide": Marking(Tlp.GREEN), "strict": Marking(Tlp.RED)}
-    found = await export(graph, await graph.read(neighbourhood, IP, depth=2), markings)
+    found = await export(graph, await graph.read(find_neighborhood, IP, depth=2), markings)
     level = {marking_id(tlp): tlp for tlp in Tlp}
     marked = {
         it["type"]: level[it.object_marking_refs[0]]
@@ -174,7 +174,7 @@ async def test_everything_is_marked_as_strictly_as_the_incidents_that_name_it(gr
 async def test_what_is_left_out_of_a_bundle_marks_it_all_the_same(graph, narrowed):
     await graph.add(IP, provider="strict")
     await graph.tell(IP, RelationType.RESOLVES_TO, HOST)
-    part = await graph.read(neighbourhood, IP, **narrowed)
+    part = await graph.read(find_neighborhood, IP, **narrowed)
     found = await export(graph, part, {"strict": Marking(Tlp.RED)})
     assert found["ipv4-addr"][0].object_marking_refs == [marking_id(Tlp.RED)]
     assert found["relationship"][0].object_marking_refs == [marking_id(Tlp.RED)]
@@ -182,7 +182,7 @@ async def test_what_is_left_out_of_a_bundle_marks_it_all_the_same(graph, narrowe
 
 async def test_the_same_part_is_the_same_bundle(graph):
     await graph.add(IP, HOST, techniques=["T1110"])
-    part = await graph.read(neighbourhood, IP, depth=2)
+    part = await graph.read(find_neighborhood, IP, depth=2)
     here = await graph.read(export_stix, part, {}, public_url="https://a.example")
     assert here == await graph.read(export_stix, part, {}, public_url="https://a.example")
     other = await graph.read(export_stix, part, {}, public_url="https://b.example")
@@ -196,7 +196,7 @@ def incident_id(bundle) -> str:
 async def test_the_latest_incidents_are_exported_with_all_that_they_name(graph):
     await graph.add(IP, occurred_at=NOW - timedelta(days=1))
     two = await graph.add(HOST, techniques=["T1110"], occurred_at=NOW)
-    part = await graph.read(latest_incidents, limit=1)
+    part = await graph.read(find_latest_incidents, limit=1)
     assert part.nodes == (two, HOST, technique("T1110"))
     assert not part.complete
     assert set(await export(graph, part)) == {
@@ -206,11 +206,11 @@ async def test_the_latest_incidents_are_exported_with_all_that_they_name(graph):
         "relationship",
         "marking-definition",
     }
-    assert (await graph.read(latest_incidents)).complete
+    assert (await graph.read(find_latest_incidents)).complete
 
 
 async def test_hostile_text_stays_text(graph):
     title = '"}],"id":"x<script>\u2028'
     await graph.add(Node("process", title), title=title, description=title)
-    found = await export(graph, await graph.read(latest_incidents))
+    found = await export(graph, await graph.read(find_latest_incidents))
     assert found["incident"][0].name == found["process"][0].command_line == title

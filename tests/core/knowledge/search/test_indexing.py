@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection, select
 
-from tocsin.events import Bells
+from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.storing.alerting import AlertPolicy
 from tocsin.incidents.storing.intake import store_received
-from tocsin.knowledge.search import search, search_entities
-from tocsin.knowledge.search.indexing import INCIDENTS, Indexer, index_batch, lag
+from tocsin.knowledge.search import search_documents, search_entities
+from tocsin.knowledge.search.indexing import INCIDENTS, SearchIndexer, count_unindexed, index_batch
 from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Severity
 from tocsin.store import open_database
 from tocsin.store.tables import documents, entities
@@ -57,13 +57,13 @@ def counted(connection: Connection) -> dict[str, tuple[int, int, int, int]]:
 
 
 async def found(database, text: str) -> list[str]:
-    page = await database.read(search, text, limit=50)
+    page = await database.read(search_documents, text, limit=50)
     return [it.id for it in page.results]
 
 
 @pytest.fixture
-def indexer(database, clock) -> Indexer:
-    return Indexer(database, clock, Bells())
+def indexer(database, clock) -> SearchIndexer:
+    return SearchIndexer(database, clock, Notifiers())
 
 
 async def test_an_incident_is_found_by_all_that_is_known_of_it(database, indexer):
@@ -100,10 +100,10 @@ async def test_an_entity_counts_once_in_each_incident(database, indexer):
 async def test_everything_is_indexed_however_many_changes_there_are_at_first(database, indexer):
     for start in range(0, 250, 50):
         await store(database, *(incident(n, "192.0.2.1") for n in range(start, start + 50)))
-    assert await database.read(lag) == 250
+    assert await database.read(count_unindexed) == 250
     assert await indexer.catch_up() == 250
-    assert await database.read(lag) == 0
-    assert (await database.read(search, "login", limit=1)).total == 250
+    assert await database.read(count_unindexed) == 0
+    assert (await database.read(search_documents, "login", limit=1)).total == 250
     assert (await database.read(counted))["192.0.2.1"][0] == 250
 
 
@@ -119,12 +119,12 @@ async def test_nothing_is_counted_of_a_batch_that_was_interrupted(database, inde
         await database.write(index_batch, 6)
     await indexer.catch_up()
     assert await database.read(counted) == {"192.0.2.1": (20, 0, 0, 20)}
-    assert (await database.read(search, "login", limit=1)).total == 20
+    assert (await database.read(search_documents, "login", limit=1)).total == 20
 
 
 async def test_nodes_that_index_at_once_count_everything_once(database, migrated_url, clock):
     other = open_database(migrated_url)
-    nodes = [Indexer(it, clock, Bells()) for it in (database, other, database)]
+    nodes = [SearchIndexer(it, clock, Notifiers()) for it in (database, other, database)]
     for start in range(0, 300, 100):
         await store(database, *(incident(n, "192.0.2.1") for n in range(start, start + 100)))
         changed = [incident(n, "192.0.2.2", title="Changed") for n in range(0, start, 3)]
@@ -149,7 +149,7 @@ async def test_what_was_stored_before_indexing_began_to_be_noted_counts_too(data
     assert {value: it[0] for value, it in counts.items()} == {"192.0.2.1": 1, "192.0.2.2": 1}
 
 
-class Telling(Indexer):
+class Telling(SearchIndexer):
     """Says when it has indexed something."""
 
     def __init__(self, *arguments) -> None:
@@ -164,11 +164,11 @@ class Telling(Indexer):
 
 
 async def test_what_is_stored_is_soon_findable(database, clock):
-    bells = Bells()
+    bells = Notifiers()
     indexer = Telling(database, clock, bells)
     running = asyncio.create_task(indexer.run())
     await store(database, incident(1))
-    bells[INCIDENTS].ring()
+    bells[INCIDENTS].notify()
     await asyncio.wait_for(indexer.indexed.wait(), 30)
     assert await found(database, "login") == ["1"]
     running.cancel()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Connection, event, insert, text
 
-from tocsin.knowledge.search import SearchDocument, search, search_entities
-from tocsin.knowledge.search.candidates import count, find
+from tocsin.knowledge.search import SearchDocument, search_documents, search_entities
+from tocsin.knowledge.search.candidates import count_candidates, find_candidates
 from tocsin.knowledge.search.documents import index_documents
-from tocsin.knowledge.search.query import parse
+from tocsin.knowledge.search.query import parse_search_query
 from tocsin.store.tables import EPOCH, entity_names
 
 JUMPS = (0, 9_000, 40_000, 300_000)
@@ -67,7 +67,9 @@ async def filled(database):
 
 async def test_a_search_asks_the_index_of_tokens(filled):
     for query in ("word", "word kind:incident", "word before:2026-01-01", "wor*"):
-        plan = await filled.read(lambda c, query=query: plans(c, lambda: search(c, query, limit=9)))
+        plan = await filled.read(
+            lambda c, query=query: plans(c, lambda: search_documents(c, query, limit=9))
+        )
         assert "VIRTUAL TABLE INDEX" in plan or "Index Scan on ix_documents_tokens" in plan
         for slow in ("SCAN documents\n", "Seq Scan on documents", "Backward", "TEMP B-TREE"):
             assert slow not in plan, (query, slow)
@@ -83,6 +85,6 @@ async def test_the_latest_matches_come_first_over_all_stretches(filled):
     expected = [str(first + n) for first in JUMPS for n in range(0, BATCH, 8)][::-1]
     for top in (JUMPS[-1] + BATCH, JUMPS[-1], JUMPS[2] + 1, 9_000):
         below = [record for record in expected if int(record) < top]
-        found = await filled.read(find, parse("word"), top, 250)
+        found = await filled.read(find_candidates, parse_search_query("word"), top, 250)
         assert [row["record"] for row in found] == below[:250]
-        assert await filled.read(count, parse("word"), top) == len(below)
+        assert await filled.read(count_candidates, parse_search_query("word"), top) == len(below)

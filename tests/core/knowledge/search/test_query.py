@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sqlalchemy import URL, make_url
 
 from tocsin.errors import CallerError
-from tocsin.knowledge.search import SearchDocument, search
+from tocsin.knowledge.search import SearchDocument, search_documents
 from tocsin.knowledge.search.documents import index_documents
-from tocsin.knowledge.search.query import Term, parse
+from tocsin.knowledge.search.query import SearchTerm, parse_search_query
 from tocsin.model import Entity, EntityKind
 from tocsin.store import Database, open_database
 
@@ -54,23 +54,25 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_wrong_is_said_with_its_place(text):
     with pytest.raises(CallerError) as raised:
-        parse(text)
+        parse_search_query(text)
     assert WRONG[text] in raised.value.detail
     assert raised.value.status == 422
 
 
 def test_terms_are_all_wanted_and_those_joined_by_or_any():
-    query = parse('a "b c" OR ddd* -e SEVERITY:High')
+    query = parse_search_query('a "b c" OR ddd* -e SEVERITY:High')
     assert query.clauses == [
-        [Term(("a",), whole="a")],
-        [Term(("b", "c"), whole="b_c"), Term(("ddd",), prefix=True, whole="ddd")],
-        [Term(("=severity:high",))],
+        [SearchTerm(("a",), whole="a")],
+        [SearchTerm(("b", "c"), whole="b_c"), SearchTerm(("ddd",), prefix=True, whole="ddd")],
+        [SearchTerm(("=severity:high",))],
     ]
-    assert query.without == [Term(("e",), whole="e")]
+    assert query.without == [SearchTerm(("e",), whole="e")]
 
 
 def test_the_narrower_of_two_bounds_holds():
-    query = parse("after:2026-01-01 after:2026-02-01 before:2026-03-01 before:2026-04-01")
+    query = parse_search_query(
+        "after:2026-01-01 after:2026-02-01 before:2026-03-01 before:2026-04-01"
+    )
     assert query.since == datetime(2026, 2, 1, tzinfo=UTC)
     assert query.until == datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -182,11 +184,11 @@ _queries = st.one_of(
 def test_any_text_finds_the_same_on_both_or_is_refused_by_both(both, text):
     runner, databases = both
     try:
-        parse(text)
+        parse_search_query(text)
     except CallerError as error:
         assert error.detail  # noqa: PT017
         return
-    pages = [runner.run(database.read(search, text, limit=200)) for database in databases]
+    pages = [runner.run(database.read(search_documents, text, limit=200)) for database in databases]
     assert pages[0] == pages[1]
 
 
@@ -200,7 +202,7 @@ def test_every_page_is_the_same_on_both(both, text):
     for database in databases:
         pages, after = [], None
         while True:
-            pages.append(runner.run(database.read(search, text, limit=23, after=after)))
+            pages.append(runner.run(database.read(search_documents, text, limit=23, after=after)))
             if (after := pages[-1].next) is None:
                 break
         lists.append(pages)

@@ -7,7 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tocsin.errors import CallerError
-from tocsin.knowledge.search import SearchDocument, as_html, index_document, remove_document, search
+from tocsin.knowledge.search import (
+    SearchDocument,
+    index_document,
+    remove_document,
+    render_snippet,
+    search_documents,
+)
 from tocsin.knowledge.search.documents import index_documents
 from tocsin.model import Entity, EntityKind
 
@@ -153,48 +159,48 @@ async def filled(database):
 async def test_every_query_finds_what_it_should(filled):
     found = {}
     for text in FOUND:
-        page = await filled.read(search, text, limit=50)
+        page = await filled.read(search_documents, text, limit=50)
         found[text] = [it.id for it in page.results]
         assert (page.total, page.exact, page.next) == (len(page.results), True, None)
     assert found == FOUND
 
 
 async def test_a_title_counts_for_more_than_an_entity_and_that_for_more_than_the_text(filled):
-    page = await filled.read(search, "203.0.113.9", limit=50)
+    page = await filled.read(search_documents, "203.0.113.9", limit=50)
     assert [(it.id, it.score) for it in page.results] == [("1", 1.0), ("ses_1", 0.667)]
-    page = await filled.read(search, "root", limit=50)
+    page = await filled.read(search_documents, "root", limit=50)
     assert [(it.id, it.score) for it in page.results] == [("1", 0.667), ("ses_1", 0.333)]
-    page = await filled.read(search, "roo* kind:incident", limit=50)
+    page = await filled.read(search_documents, "roo* kind:incident", limit=50)
     assert [(it.id, it.score) for it in page.results] == [("1", 0.667)]
 
 
 async def test_what_was_written_is_shown_as_text(filled):
-    page = await filled.read(search, "quoted", limit=1)
+    page = await filled.read(search_documents, "quoted", limit=1)
     [found] = page.results
     assert found.title == "<script>alert('x')</script>"
-    assert as_html(found.snippet) == (
+    assert render_snippet(found.snippet) == (
         "it&#x27;s &quot;<mark>quoted</mark>&quot; \\ and * ( ) &amp; | ! : &lt;b&gt;"
     )
 
 
 async def test_indexing_again_replaces_what_was_there(filled):
     await filled.write(index_document, incident(2, "Solved", "a false alarm", status="Closed"))
-    assert not (await filled.read(search, "powershell", limit=9)).results
-    [found] = (await filled.read(search, "false status:closed", limit=9)).results
+    assert not (await filled.read(search_documents, "powershell", limit=9)).results
+    [found] = (await filled.read(search_documents, "false status:closed", limit=9)).results
     assert found.id == "2"
 
 
 async def test_a_removed_document_is_not_found(filled):
     await filled.write(remove_document, "session", "ses_1")
-    assert not (await filled.read(search, "kind:session", limit=9)).results
+    assert not (await filled.read(search_documents, "kind:session", limit=9)).results
     await filled.write(remove_document, "session", "ses_1")
 
 
 async def test_the_kinds_can_be_given_apart(filled):
-    page = await filled.read(search, "brute OR force", limit=9, kinds=["session"])
+    page = await filled.read(search_documents, "brute OR force", limit=9, kinds=["session"])
     assert [it.id for it in page.results] == ["ses_1"]
     with pytest.raises(CallerError, match="incident, session"):
-        await filled.read(search, "brute", limit=9, kinds=["report"])
+        await filled.read(search_documents, "brute", limit=9, kinds=["report"])
 
 
 async def test_pages_follow_each_other_without_gap_or_double(database):
@@ -202,7 +208,7 @@ async def test_pages_follow_each_other_without_gap_or_double(database):
     await database.write(index_documents, many)
     seen, after, totals = [], None, []
     while True:
-        page = await database.read(search, "beacon", limit=60, after=after)
+        page = await database.read(search_documents, "beacon", limit=60, after=after)
         seen += [int(it.id) for it in page.results]
         totals.append(page.total)
         if (after := page.next) is None:
@@ -221,8 +227,8 @@ async def test_a_phrase_does_not_reach_from_one_part_into_the_next(database):
         [incident(1, "Alpha", "bravo", entities=[("user", "corp\\charlie"), ("user", "delta")])],
     )
     for phrase in ("alpha bravo", "bravo corp", "charlie delta", "delta user", "corp delta"):
-        assert not (await database.read(search, f'"{phrase}"', limit=1)).results, phrase
-    assert (await database.read(search, '"corp charlie"', limit=1)).results
+        assert not (await database.read(search_documents, f'"{phrase}"', limit=1)).results, phrase
+    assert (await database.read(search_documents, '"corp charlie"', limit=1)).results
 
 
 async def test_the_longest_documents_can_be_indexed(database):
@@ -231,6 +237,8 @@ async def test_the_longest_documents_can_be_indexed(database):
     entities = [("url", f"https://e{n}.example/{'ü' * 1_900}") for n in range(1_000)]
     document = incident(1, "x" * 1_000, f"first {words} {others}", entities=entities)
     await database.write(index_document, document)
-    assert (await database.read(search, '"first same same"', limit=1)).results
-    assert (await database.read(search, "https://e3.example/" + "ü" * 900, limit=1)).total == 0
-    assert (await database.read(search, "url:https://e3.example/*", limit=1)).total == 1
+    assert (await database.read(search_documents, '"first same same"', limit=1)).results
+    assert (
+        await database.read(search_documents, "https://e3.example/" + "ü" * 900, limit=1)
+    ).total == 0
+    assert (await database.read(search_documents, "url:https://e3.example/*", limit=1)).total == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.web.console.views.audit import place_of, tell
+from tocsin.web.console.views.audit import link_to_target, tell
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from tocsin.web.console.views.audit import place_of, tell
     ],
 )
 def test_what_has_a_page_is_linked(target, place):
-    assert place_of(target) == place
+    assert link_to_target(target) == place
 
 
 def test_details_are_told_in_words():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.web.console.cadence import cron_words
+from tocsin.web.console.cadence import describe_cron
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ from tocsin.web.console.cadence import cron_words
     ],
 )
 def test_a_cron_expression_is_told_in_words_where_few_are_enough(cron, words):
-    assert cron_words(cron) == words
+    assert describe_cron(cron) == words

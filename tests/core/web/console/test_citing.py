@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.web.console.views.citing import place_of
+from tocsin.web.console.views.citing import link_to_reference
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from tocsin.web.console.views.citing import place_of
     ],
 )
 def test_a_reference_leads_only_to_what_has_a_page(reference, place):
-    assert place_of("ses_1", reference) == place
+    assert link_to_reference("ses_1", reference) == place

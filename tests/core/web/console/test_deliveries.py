@@ -11,7 +11,7 @@ from delivery_rows import NOW, add_delivery, add_destination
 from tocsin.delivery import replay_batch
 from tocsin.model import EventType
 from tocsin.store.tables import attempts, deliveries, events
-from tocsin.web.console.periods import as_field, as_utc
+from tocsin.web.console.periods import to_field, to_utc
 
 HOSTILE = "<script>alert('{{ 7 * 7 }}')</script>"
 
@@ -230,8 +230,8 @@ async def test_what_would_be_sent_is_shown(write, person):
     ],
 )
 def test_a_moment_without_a_zone_is_utc(text, field):
-    assert (as_field(text), as_utc(text)) == (field, f"{field}Z")
+    assert (to_field(text), to_utc(text)) == (field, f"{field}Z")
 
 
 def test_what_is_no_moment_is_left_for_the_endpoint_to_judge():
-    assert as_utc("yesterday") == as_field("yesterday") == "yesterday"
+    assert to_utc("yesterday") == to_field("yesterday") == "yesterday"

@@ -16,9 +16,9 @@ from console import Person
 from delivery_rows import add_delivery
 from running_api import CONFIGURATION, Api, open_api
 from tocsin import Channel, Delivery, Health, Receipt
-from tocsin.delivery import Reason, State, load_destination
-from tocsin.delivery.destinations.changing import Written, create
-from tocsin.delivery.destinations.records import Destination, columns_of
+from tocsin.delivery import DestinationState, StopReason, load_destination
+from tocsin.delivery.destinations.changing import DestinationSpec, create_destination
+from tocsin.delivery.destinations.records import Destination, destination_to_row
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations
 
@@ -79,15 +79,15 @@ async def put(api: Api, **members: object) -> None:
 
     def work(connection) -> None:
         destination = replace(load_destination(connection, "soar"), **members)
-        connection.execute(destinations.update().values(columns_of(destination)))
+        connection.execute(destinations.update().values(destination_to_row(destination)))
 
     await api.services.database.write(work)
 
 
 async def add(api: Api, managed_by: ManagedBy, **settings: object) -> None:
     """Make the destination as a file or a plugin does."""
-    written = Written("soar", "webhook", {"plugin": "webhook", **settings}, managed_by)
-    await api.services.database.write(create, written, "file", api.services.clock.now())
+    written = DestinationSpec("soar", "webhook", {"plugin": "webhook", **settings}, managed_by)
+    await api.services.database.write(create_destination, written, "file", api.services.clock.now())
 
 
 async def test_where_there_is_none_it_is_said_how_to_make_one(person):
@@ -227,7 +227,13 @@ async def test_a_channel_that_there_is_not_has_no_form(person):
 
 async def test_the_list_says_how_each_does(api, soar, clock):
     failing = replace((await stored(api)).standing, failures=12, failing_since=clock.now())
-    await put(api, state=State.PAUSED, reason=Reason.FAILING, detail="503: busy", standing=failing)
+    await put(
+        api,
+        state=DestinationState.PAUSED,
+        reason=StopReason.FAILING,
+        detail="503: busy",
+        standing=failing,
+    )
     await api.services.database.write(add_delivery, to="soar")
     text = await soar.text("/destinations")
     assert "soar webhook paused failing since 2026-11-21 12:00:00 UTC 503: busy 12 0 1" in text
@@ -257,7 +263,7 @@ async def test_its_page_shows_what_failed_last(api, soar):
 
 
 async def test_what_failed_last_shows_behind_a_stopped_destination_too(api, soar):
-    await put(api, state=State.PAUSED, reason=Reason.FAILING, detail="503: busy")
+    await put(api, state=DestinationState.PAUSED, reason=StopReason.FAILING, detail="503: busy")
     write = api.services.database.write
     await write(add_delivery, "pending", to="soar", tried=2)
     for _ in range(12):
@@ -298,29 +304,29 @@ async def test_a_test_shows_its_outcome_at_once(soar, receiver, status, outcome)
 
 async def test_one_is_disabled_and_enabled(api, soar):
     assert "The destination is disabled" in await soar.submit(PAGE, f"{PAGE}/stop")
-    assert (await stored(api)).reason is Reason.MANUAL
+    assert (await stored(api)).reason is StopReason.MANUAL
     assert "The destination is enabled" in await soar.submit(PAGE, f"{PAGE}/start")
-    assert (await stored(api)).state is State.ACTIVE
+    assert (await stored(api)).state is DestinationState.ACTIVE
 
 
 async def test_a_stop_that_came_by_itself_is_ended(api, soar):
-    await put(api, state=State.DISABLED, reason=Reason.GONE, detail="410: gone")
+    await put(api, state=DestinationState.DISABLED, reason=StopReason.GONE, detail="410: gone")
     assert "410: gone" in await soar.text(PAGE)
     await soar.submit(PAGE, f"{PAGE}/resume")
-    assert (await stored(api)).state is State.ACTIVE
+    assert (await stored(api)).state is DestinationState.ACTIVE
 
 
 async def test_new_settings_end_a_stop_that_came_by_itself(api, soar):
-    await put(api, state=State.PAUSED, reason=Reason.FAILING)
+    await put(api, state=DestinationState.PAUSED, reason=StopReason.FAILING)
     assert "The settings are changed" in await change(soar, **FORM)
-    assert (await stored(api)).state is State.ACTIVE
+    assert (await stored(api)).state is DestinationState.ACTIVE
 
 
 async def test_one_is_deleted_after_a_question(api, soar):
     assert 'data-sure="Delete soar with its secrets?' in await soar.html(PAGE)
     text = await soar.submit(PAGE, f"{PAGE}/delete")
     assert "The destination is deleted" in text
-    assert (await stored(api)).state is State.DELETED
+    assert (await stored(api)).state is DestinationState.DELETED
     html = await soar.html(PAGE)
     assert html.count('method="post"') == 1  # signing out
 
@@ -345,9 +351,9 @@ async def test_what_others_manage_offers_only_what_can_be_done(api, person, mana
 
 async def test_what_the_file_names_no_more_can_be_deleted(api, person):
     await add(api, ManagedBy.FILE, url="https://soar.example.com/")
-    await put(api, state=State.DISABLED, reason=Reason.REMOVED)
+    await put(api, state=DestinationState.DISABLED, reason=StopReason.REMOVED)
     await person.submit(PAGE, f"{PAGE}/delete")
-    assert (await stored(api)).state is State.DELETED
+    assert (await stored(api)).state is DestinationState.DELETED
 
 
 async def test_settings_of_the_file_have_no_form(api, person):
@@ -377,4 +383,4 @@ async def test_a_viewer_sees_everything_and_changes_nothing(api, soar, viewer):
         assert "takes the role admin" in await viewer.text(page, 403)
     for action in ("stop", "start", "resume", "delete", "test", "settings"):
         assert (await viewer.post(f"{PAGE}/{action}")).status == 403
-    assert (await stored(api)).state is State.ACTIVE
+    assert (await stored(api)).state is DestinationState.ACTIVE

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from graph_rows import DOMAIN, IP, USER, Graph
 from session_rows import add_session
-from tocsin.events import Bells
-from tocsin.knowledge import Indexer
+from tocsin.events import Notifiers
+from tocsin.knowledge import SearchIndexer
 from tocsin.model import Node, RelationType
 from tocsin.web.console.curves import BOX
-from tocsin.web.console.neighbourhood import MOST_EDGES, MOST_NODES, draw
-from tocsin.web.console.relations import AT_ONCE, rows_of, source_of
-from tocsin.web.console.rings import beside, distances
+from tocsin.web.console.neighbourhood import MOST_EDGES, MOST_NODES, draw_graph_around
+from tocsin.web.console.relations import AT_ONCE, build_rows, parse_source
+from tocsin.web.console.rings import build_adjacency, measure_distances
 
 HOSTILE = "a<script>alert(1)</script>\"'{{ 7 * 7 }}&?#/ü"
 HOST = Node("host", "ws-1")
@@ -111,7 +111,7 @@ async def test_without_an_entity_it_says_how_large_it_is_and_where_to_begin(
 ):
     assert "There is no incident yet." in await person.text("/graph")
     incident = await graph.add(IP, USER)
-    await Indexer(api.services.database, clock, Bells()).catch_up()
+    await SearchIndexer(api.services.database, clock, Notifiers()).catch_up()
     html = await person.html("/graph")
     assert around(incident.value, kind="incident") in links(html)
     text = await person.text("/graph")
@@ -208,7 +208,7 @@ async def test_a_viewer_reads_it_as_well(viewer, graph):
     ],
 )
 def test_what_a_relation_is_known_from_leads_to_its_page(known_from, words, path):
-    assert source_of(known_from) == (words, path)
+    assert parse_source(known_from) == (words, path)
 
 
 nodes = st.tuples(st.sampled_from(["ip", "incident", "session"]), st.integers(0, 40).map(str))
@@ -241,11 +241,11 @@ def edge(source: tuple[str, str], type_: str, target: tuple[str, str]) -> dict:
 
 @given(neighbourhoods())
 def test_no_drawing_has_boxes_that_overlap_or_leave_it(found):
-    joined = beside(found["edges"])
+    joined = build_adjacency(found["edges"])
     middle = (found["entity"]["kind"], found["entity"]["value"])
-    steps = distances(middle, joined)
-    drawing = draw(found, steps, joined)
-    assert drawing == draw(found, steps, joined)
+    steps = measure_distances(middle, joined)
+    drawing = draw_graph_around(found, steps, joined)
+    assert drawing == draw_graph_around(found, steps, joined)
     assert len(drawing.boxes) == min(len(found["nodes"]), MOST_NODES)
     assert len(drawing.boxes) + drawing.nodes_left_out == len(found["nodes"])
     assert len(drawing.lines) <= MOST_EDGES
@@ -262,9 +262,9 @@ def test_no_drawing_has_boxes_that_overlap_or_leave_it(found):
 @given(neighbourhoods())
 def test_every_relation_is_on_one_page_of_the_table(found):
     middle = (found["entity"]["kind"], found["entity"]["value"])
-    steps = distances(middle, beside(found["edges"]))
+    steps = measure_distances(middle, build_adjacency(found["edges"]))
     pages = range(0, len(found["edges"]), AT_ONCE)
-    rows = [row for page in pages for row in rows_of(found["edges"], steps, page)]
+    rows = [row for page in pages for row in build_rows(found["edges"], steps, page)]
     told = sorted((row["source"]["value"], row["type"], row["target"]["value"]) for row in rows)
     assert told == sorted(
         (it["source"]["value"], it["type"], it["target"]["value"]) for it in found["edges"]
@@ -276,5 +276,8 @@ def test_an_investigation_is_not_passed_through():
         edge(("ip", "1"), "found", ("session", "s")),
         edge(("session", "s"), "found", ("ip", "2")),
     ]
-    assert distances(("ip", "1"), beside(edges)) == {("ip", "1"): 0, ("session", "s"): 1}
-    assert len(distances(("session", "s"), beside(edges))) == 3
+    assert measure_distances(("ip", "1"), build_adjacency(edges)) == {
+        ("ip", "1"): 0,
+        ("session", "s"): 1,
+    }
+    assert len(measure_distances(("session", "s"), build_adjacency(edges))) == 3

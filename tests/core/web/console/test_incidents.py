@@ -20,7 +20,7 @@ from incident_rows import add_incidents, change_incident
 from running_api import PUSH_TOKEN, PUSHED
 from session_rows import add_session
 from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
-from tocsin.enrichment import Enrichers, IncidentEnriching
+from tocsin.enrichment import Enrichers, IncidentEnricher
 from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import Node, NodeKind, RelationType
 from tocsin.observables import Environment
@@ -265,7 +265,7 @@ async def asking(api, person):
     source = Source(settings, make_tools(loopback_client(), clock=clock))
     markings = {"sensors": Marking()}
     enrichers = Enrichers({"source": source}, Environment(), database, clock, markings=markings)
-    enriching = IncidentEnriching(enrichers, database, markings)
+    enriching = IncidentEnricher(enrichers, database, markings)
     services = replace(api.services, enriching=lambda: enriching)
     async with TestClient(TestServer(make_app(services))) as client:
         node = copy(api)

@@ -16,10 +16,10 @@ from report_samples import HOSTILE, brute_force, empty, hostile, huge
 from schedule_office import Office
 from session_rows import NOW, add_session
 from tocsin.investigations import create_session
-from tocsin.investigations.sessions.ledger import Step, append_steps
-from tocsin.model import Outcome, Persona, Phase, Section
+from tocsin.investigations.sessions.ledger import LedgerStep, append_steps
+from tocsin.model import Persona, Phase, QueryOutcome, Section
 from tocsin.store.tables import events, sessions
-from tocsin.store.text import clean
+from tocsin.store.text import clean_text
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -44,7 +44,7 @@ async def set_sessions(api, **values) -> None:
     await api.services.database.write(lambda connection: connection.execute(statement) and None)
 
 
-def ask(number: int, **values) -> Step:
+def ask(number: int, **values) -> LedgerStep:
     asked = {
         "number": number,
         "run": 1,
@@ -52,15 +52,15 @@ def ask(number: int, **values) -> Step:
         "kind": "sightings-of",
         "asked_of": "graph",
         "question": '{"entities": [{"kind": "ip", "value": "203.0.113.9"}]}',
-        "outcome": Outcome.ANSWERED,
+        "outcome": QueryOutcome.ANSWERED,
         "answer": "[]",
         "started_at": NOW,
         "elapsed_ms": 3,
     }
-    return Step(**(asked | values))
+    return LedgerStep(**(asked | values))
 
 
-async def note(api, path: str, *steps: Step) -> None:
+async def note(api, path: str, *steps: LedgerStep) -> None:
     await api.services.database.write(append_steps, path.rpartition("/")[2], list(steps))
 
 
@@ -206,7 +206,7 @@ async def test_a_huge_report_is_bounded_and_says_so(api, person):
 
 @pytest.mark.parametrize("text", [*HOSTILE[:8], "{{ 7*7 }} {% for x in y %}"])
 async def test_hostile_text_is_shown_as_text(api, person, text):
-    text = clean(text, 1_000)
+    text = clean_text(text, 1_000)
     write = api.services.database.write
     session_id = await write(add_session, report=hostile(text), query=text, error=text)
     path = f"{LIST}/{session_id}"
@@ -249,7 +249,7 @@ async def test_a_viewer_reads_everything_and_changes_nothing(api, viewer, done, 
 
 async def test_the_ledger_has_every_step_and_each_leads_to_its_answer(api, person, done):
     known = '[{"entity": {"kind": "ip", "value": "203.0.113.9"}, "incident_count": 3}]'
-    late = ask(4, outcome=Outcome.UNAVAILABLE, answer=None, reason="it is away")
+    late = ask(4, outcome=QueryOutcome.UNAVAILABLE, answer=None, reason="it is away")
     await note(api, done, ask(3, answer=known), late)
     text = await person.text(f"{done}/steps")
     for words in ("sightings of 203.0.113.9", "graph", "it is away", "The risk score is 78."):

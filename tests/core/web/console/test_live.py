@@ -9,18 +9,18 @@ import pytest
 
 from tocsin.testing import ManualClock
 from tocsin.web.console import live
-from tocsin.web.console.live import MOST, Streams
+from tocsin.web.console.live import MAX_STREAMS, LiveStreams
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 @on_sqlite
 async def test_many_who_come_at_once_get_no_more_streams_than_there_are(person):
-    responses = await asyncio.gather(*[person.get("/live/") for _ in range(MOST + 8)])
+    responses = await asyncio.gather(*[person.get("/live/") for _ in range(MAX_STREAMS + 8)])
     statuses = [response.status for response in responses]
     for response in responses:
         response.close()
-    assert (statuses.count(200), statuses.count(503)) == (MOST, 8)
+    assert (statuses.count(200), statuses.count(503)) == (MAX_STREAMS, 8)
 
 
 @on_sqlite
@@ -46,7 +46,7 @@ async def test_a_page_that_fails_while_it_is_followed_ends_the_stream(person, mo
         rendered += 1
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Streams, "_in_turn", fail)
+    monkeypatch.setattr(LiveStreams, "_in_turn", fail)
     response = await person.get("/live/")
     body = await response.read()  # and no second answer within the first
     assert (rendered, body.count(b"event: "), b"HTTP/1.1" in body) == (1, 1, False)
@@ -57,7 +57,7 @@ async def test_a_stream_that_begins_as_the_node_ends_does_not_hold_it_up(api, pe
     async def fail(_self, render):
         pytest.fail("the page is still followed")
 
-    monkeypatch.setattr(Streams, "_in_turn", fail)
+    monkeypatch.setattr(LiveStreams, "_in_turn", fail)
     await api.client.app.shutdown()
     response = await person.get("/live/")
     assert (await response.read()).count(b"event: ") == 1
@@ -76,7 +76,7 @@ async def test_streams_render_one_after_the_other_and_rest_for_longer(monkeypatc
         busy -= 1
         return "page"
 
-    streams = Streams(clock)
+    streams = LiveStreams(clock)
     await asyncio.gather(*[streams._in_turn(render) for _ in range(5)])
     assert most == 1
     assert clock.slept == [timedelta(seconds=3)] * 5

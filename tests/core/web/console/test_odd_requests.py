@@ -8,8 +8,8 @@ import pytest
 from yarl import URL
 
 from tocsin.web.console.forms import Form
-from tocsin.web.console.periods import as_utc
-from tocsin.web.console.settings_form import settings_of
+from tocsin.web.console.periods import to_utc
+from tocsin.web.console.settings_form import read_settings
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 NESTED = "[" * 400 + "]" * 400
@@ -76,10 +76,10 @@ async def test_a_person_who_is_lost_is_shown_a_page_and_a_program_a_problem(api,
 
 
 def test_a_moment_outside_the_calendar_stays_as_it_was_written():
-    assert as_utc("0001-01-01T00:00:00+14:00") == "0001-01-01T00:00:00+14:00"
-    assert as_utc("9999-12-31T23:59:59-14:00") == "9999-12-31T23:59:59-14:00"
+    assert to_utc("0001-01-01T00:00:00+14:00") == "0001-01-01T00:00:00+14:00"
+    assert to_utc("9999-12-31T23:59:59-14:00") == "9999-12-31T23:59:59-14:00"
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", "true"), ("7", 7), ("0.5", 0.5), ("x", "x")])
 def test_a_number_is_none_but_a_number(text, value):
-    assert settings_of(Form({"number.limit": [text]})) == {"limit": value}
+    assert read_settings(Form({"number.limit": [text]})) == {"limit": value}

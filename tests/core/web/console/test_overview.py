@@ -17,8 +17,8 @@ from delivery_rows import NOW, add_delivery, add_destination
 from schedule_office import Office
 from tocsin.store.tables import schedules
 from tocsin.testing import ManualClock
-from tocsin.web.console.live import MOST
-from tocsin.web.console.strips import WIDTH, strips_of
+from tocsin.web.console.live import MAX_STREAMS
+from tocsin.web.console.strips import WIDTH, build_coverage_bars
 
 NOON = "2026-11-20T12:00:00Z"
 
@@ -118,7 +118,7 @@ async def test_nobody_follows_without_a_session(api):
 
 
 async def test_so_many_pages_and_no_more_are_kept_up_to_date(person):
-    responses = [await person.get("/live/") for _ in range(MOST)]
+    responses = [await person.get("/live/") for _ in range(MAX_STREAMS)]
     last = await person.get("/live/")
     assert (last.status, last.headers["Retry-After"]) == (503, "30")
     for response in responses:
@@ -140,7 +140,7 @@ async def test_a_style_sheet_is_kept_for_as_long_as_it_is_the_same(api, person):
 
 def test_a_hole_is_where_it_was():
     proof = _proof(holes=[("2026-11-20T06:00:00Z", "2026-11-20T09:00:00Z")])
-    [strip] = strips_of(proof, [_provider(NOON)])
+    [strip] = build_coverage_bars(proof, [_provider(NOON)])
     assert not strip.is_whole
     [read, hole] = strip.pieces
     assert (read.begin, read.width) == (0, WIDTH)
@@ -156,7 +156,7 @@ def test_whatever_is_missing_lies_on_the_strip_and_can_be_seen(parts):
             holes.append((text, f"{(begin + length).isoformat()}+00:00"))
         except OverflowError:
             continue
-    [strip] = strips_of(_proof(holes=holes), [_provider(NOON)])
+    [strip] = build_coverage_bars(_proof(holes=holes), [_provider(NOON)])
     assert len(strip.pieces) == len(holes) + 1
     for piece in strip.pieces[1:]:
         assert 0 <= piece.begin <= WIDTH

@@ -12,7 +12,7 @@ from tocsin.hookspecs import Provider
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storing.alerting import AlertPolicy
 from tocsin.incidents.storing.intake import store_page
-from tocsin.incidents.syncing.lease import take
+from tocsin.incidents.syncing.lease import acquire_lease
 from tocsin.model import Covered, Page
 
 KEY = StreamKey("edge", "changed")
@@ -23,7 +23,7 @@ ASKED = {"provider": "edge", "from": "2026-11-01T00:00", "to": "2026-11-08T00:00
 
 async def test_every_provider_is_shown_with_how_it_does(api, viewer, clock):
     settings = Provider.Settings(plugin="crowdsec")
-    await api.services.database.write(take, "edge", settings, 7, clock.now())
+    await api.services.database.write(acquire_lease, "edge", settings, 7, clock.now())
     text = await viewer.text("/providers")
     assert "edge crowdsec waiting" in text
     assert "Read by node 7" in text

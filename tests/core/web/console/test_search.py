@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from session_rows import add_session
-from tocsin.knowledge import as_html
-from tocsin.knowledge.search.snippets import Part
+from tocsin.knowledge import render_snippet
+from tocsin.knowledge.search.snippets import SnippetPart
 from tocsin.web.console.views.search import highlights
 
 HOSTILE = "beacon <script>alert(1)</script> </mark><img src=x> \"' {{ 7 * 7 }} &amp;"
@@ -147,7 +147,7 @@ async def test_a_viewer_searches_as_well(viewer, add):
 )
 def test_any_snippet_is_read_back_as_it_was(parts):
     alternating = [part for part in parts if part[0]]
-    snippet = as_html([Part(text, hit) for text, hit in alternating])
+    snippet = render_snippet([SnippetPart(text, hit) for text, hit in alternating])
     told = highlights(snippet)
     assert "".join(text for text, _ in told) == "".join(text for text, _ in alternating)
     assert [text for text, hit in told if hit] == [text for text, hit in alternating if hit]

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.registry.setting_shapes import Shape
+from tocsin.registry.setting_shapes import SettingShape
 from tocsin.web.console.forms import Form
-from tocsin.web.console.settings_form import fields_of, mistakes_in, settings_of
+from tocsin.web.console.settings_form import build_fields, mistakes_in, read_settings
 
 words = st.text(
     st.characters(exclude_categories=["C", "Z"], exclude_characters=":"), min_size=1, max_size=20
 )
 numbers = st.integers(-(2**63), 2**63 - 1)
 VALUES = {
-    Shape.TEXT: words,
-    Shape.NUMBER: numbers | st.floats(allow_nan=False, allow_infinity=False),
-    Shape.FLAG: st.booleans(),
-    Shape.CHOICE: words,
-    Shape.CHOICES: st.lists(words, min_size=1),
-    Shape.LIST: st.lists(words, min_size=1),
-    Shape.TABLE: st.dictionaries(words, words, min_size=1),
-    Shape.ANYTHING: numbers | words | st.lists(numbers | words, min_size=1) | st.booleans(),
+    SettingShape.TEXT: words,
+    SettingShape.NUMBER: numbers | st.floats(allow_nan=False, allow_infinity=False),
+    SettingShape.FLAG: st.booleans(),
+    SettingShape.CHOICE: words,
+    SettingShape.CHOICES: st.lists(words, min_size=1),
+    SettingShape.LIST: st.lists(words, min_size=1),
+    SettingShape.TABLE: st.dictionaries(words, words, min_size=1),
+    SettingShape.ANYTHING: numbers | words | st.lists(numbers | words, min_size=1) | st.booleans(),
 }
 
 
@@ -33,30 +33,30 @@ def channel(shape: str, *, secret: bool = False) -> dict[str, Any]:
     return {"settings": [setting]}
 
 
-@given(st.sampled_from(list(Shape)).flatmap(lambda it: st.tuples(st.just(it), VALUES[it])))
+@given(st.sampled_from(list(SettingShape)).flatmap(lambda it: st.tuples(st.just(it), VALUES[it])))
 def test_what_is_shown_is_what_comes_back(shaped):
     shape, value = shaped
-    [field] = fields_of(channel(shape), {"it": value})
-    texts = ["", *field.chosen] if shape is Shape.CHOICES else [field.text]
-    assert settings_of(Form({field.key: texts})) == {"it": value}
+    [field] = build_fields(channel(shape), {"it": value})
+    texts = ["", *field.chosen] if shape is SettingShape.CHOICES else [field.text]
+    assert read_settings(Form({field.key: texts})) == {"it": value}
     name, text = field.was
-    assert settings_of(Form({field.key: texts, name: [text]})) == {}
-    assert settings_of(Form({field.key: [""], name: [text]})) == {"it": None}
+    assert read_settings(Form({field.key: texts, name: [text]})) == {}
+    assert read_settings(Form({field.key: [""], name: [text]})) == {"it": None}
 
 
 @given(st.dictionaries(st.text(max_size=30), st.lists(st.text(), min_size=1), max_size=5))
 def test_whatever_is_sent_is_read(fields):
-    settings_of(Form(fields))
+    read_settings(Form(fields))
 
 
-@pytest.mark.parametrize("shape", list(Shape))
+@pytest.mark.parametrize("shape", list(SettingShape))
 def test_an_empty_field_is_null_and_an_empty_secret_stays(shape):
-    [field] = fields_of(channel(shape), {})
-    assert settings_of(Form({field.key: [""]})) == {"it": None}
-    [field] = fields_of(channel(shape, secret=True), {}, ["it"])
+    [field] = build_fields(channel(shape), {})
+    assert read_settings(Form({field.key: [""]})) == {"it": None}
+    [field] = build_fields(channel(shape, secret=True), {}, ["it"])
     assert field.is_set
-    assert settings_of(Form({field.key: [""]})) == {}
-    assert settings_of(Form({field.key: [""], field.forget: ["yes"]})) == {"it": None}
+    assert read_settings(Form({field.key: [""]})) == {}
+    assert read_settings(Form({field.key: [""], field.forget: ["yes"]})) == {"it": None}
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_an_empty_field_is_null_and_an_empty_secret_stays(shape):
     [("number.it", "many"), ("flag.it", "perhaps"), ("table.it", "no colon"), ("anything.it", "{")],
 )
 def test_what_cannot_be_read_is_left_for_the_plugin_to_judge(key, text):
-    assert settings_of(Form({key: [text]})) == {"it": text}
+    assert read_settings(Form({key: [text]})) == {"it": text}
 
 
 def test_other_fields_are_no_settings():
-    assert settings_of(Form({"name": ["x"], "form_token": ["y"], "nonsense.it": ["z"]})) == {}
+    assert read_settings(Form({"name": ["x"], "form_token": ["y"], "nonsense.it": ["z"]})) == {}
 
 
 def test_mistakes_belong_to_their_setting():

@@ -6,7 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tocsin.knowledge.graph.stix.identity import Names, Object, domain_object, observable_id
+from tocsin.knowledge.graph.stix.identity import (
+    StixIdentifiers,
+    StixObject,
+    domain_object,
+    observable_id,
+)
 from tocsin.model import EntityKind, Node, NodeKind
 from tocsin.store.tables import EPOCH
 
@@ -16,61 +21,61 @@ _TECHNIQUE = re.compile(r"T\d{4}(?:\.\d{3})?")
 _ATTACK = "https://attack.mitre.org/techniques/"
 
 
-def entity_object(node: Node, names: Names) -> Object | None:
+def entity_object(node: Node, names: StixIdentifiers) -> StixObject | None:
     """Return the object of an entity or a technique; None for any other kind of node."""
     make = _MAKERS.get(node.kind)
     return None if make is None else make(node.value, names)
 
 
-def _observable(type_: str, **properties: Any) -> Object:
+def _observable(type_: str, **properties: Any) -> StixObject:
     name = observable_id(type_, properties)
     return {"type": type_, "spec_version": "2.1", "id": name, **properties}
 
 
-def _known(type_: str, names: Names, value: str, **properties: Any) -> Object:
+def _named_object(type_: str, names: StixIdentifiers, value: str, **properties: Any) -> StixObject:
     """Return a domain object that says nothing but what it is called, and so never changes."""
     common = domain_object(type_, names.of(type_, value), EPOCH, EPOCH)
     return {**common, "name": value, **properties}
 
 
-def _address(value: str, _names: Names) -> Object:
+def _address(value: str, _names: StixIdentifiers) -> StixObject:
     return _observable("ipv6-addr" if ":" in value else "ipv4-addr", value=value)
 
 
-def _plain(type_: str) -> Callable[[str, Names], Object]:
+def _plain(type_: str) -> Callable[[str, StixIdentifiers], StixObject]:
     return lambda value, _names: _observable(type_, value=value)
 
 
-def _file_hash(value: str, _names: Names) -> Object:
+def _file_hash(value: str, _names: StixIdentifiers) -> StixObject:
     algorithm = _HASHES.get(len(value))
     if algorithm is None or not _HASH.fullmatch(value):
         return _observable("file", name=value)
     return _observable("file", hashes={algorithm: value})
 
 
-def _process(value: str, names: Names) -> Object:
+def _process(value: str, names: StixIdentifiers) -> StixObject:
     """Return a process; none of its properties makes two of them the same (section 6.13.1)."""
     name = names.of("process", value)
     return {"type": "process", "spec_version": "2.1", "id": name, "command_line": value}
 
 
-def _vulnerability(value: str, names: Names) -> Object:
+def _vulnerability(value: str, names: StixIdentifiers) -> StixObject:
     reference = {"source_name": "cve", "external_id": value}
-    return _known("vulnerability", names, value, external_references=[reference])
+    return _named_object("vulnerability", names, value, external_references=[reference])
 
 
-def _technique(value: str, names: Names) -> Object:
+def _technique(value: str, names: StixIdentifiers) -> StixObject:
     if not _TECHNIQUE.fullmatch(value):
-        return _known("attack-pattern", names, value)
+        return _named_object("attack-pattern", names, value)
     reference = {
         "source_name": "mitre-attack",
         "external_id": value,
         "url": _ATTACK + value.replace(".", "/"),
     }
-    return _known("attack-pattern", names, value, external_references=[reference])
+    return _named_object("attack-pattern", names, value, external_references=[reference])
 
 
-_MAKERS: dict[str, Callable[[str, Names], Object]] = {
+_MAKERS: dict[str, Callable[[str, StixIdentifiers], StixObject]] = {
     EntityKind.IP: _address,
     EntityKind.DOMAIN: _plain("domain-name"),
     EntityKind.URL: _plain("url"),
@@ -80,8 +85,10 @@ _MAKERS: dict[str, Callable[[str, Names], Object]] = {
     EntityKind.FILE: lambda value, _names: _observable("file", name=value),
     EntityKind.USER: lambda value, _names: _observable("user-account", account_login=value),
     EntityKind.PROCESS: _process,
-    EntityKind.HOST: lambda value, names: _known("identity", names, value, identity_class="system"),
+    EntityKind.HOST: lambda value, names: _named_object(
+        "identity", names, value, identity_class="system"
+    ),
     EntityKind.CVE: _vulnerability,
-    EntityKind.CLOUD_RESOURCE: lambda value, names: _known("infrastructure", names, value),
+    EntityKind.CLOUD_RESOURCE: lambda value, names: _named_object("infrastructure", names, value),
     NodeKind.TECHNIQUE: _technique,
 }

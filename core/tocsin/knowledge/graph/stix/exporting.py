@@ -8,18 +8,23 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from tocsin.knowledge.graph.stix.entities import entity_object
-from tocsin.knowledge.graph.stix.identity import Names, Object, domain_object, timestamp
+from tocsin.knowledge.graph.stix.identity import (
+    StixIdentifiers,
+    StixObject,
+    domain_object,
+    timestamp,
+)
 from tocsin.knowledge.graph.stix.markings import marking_definition, marking_id
-from tocsin.knowledge.history import incidents_numbered
-from tocsin.knowledge.listing import number_of
-from tocsin.knowledge.markings import known_markings
+from tocsin.knowledge.history import load_incidents
+from tocsin.knowledge.listing import parse_incident_number
+from tocsin.knowledge.markings import find_markings
 from tocsin.model import (
     Edge,
     Entity,
     EntityKind,
     IncidentRecord,
     Marking,
-    Neighbourhood,
+    Neighborhood,
     Node,
     NodeKind,
     RelationType,
@@ -40,7 +45,7 @@ _SESSIONS = select(
 
 def export_stix(
     connection: Connection,
-    part: Neighbourhood,
+    part: Neighborhood,
     markings: Mapping[str, Marking],
     *,
     public_url: str,
@@ -50,35 +55,35 @@ def export_stix(
     The same objects have the same identifiers each time. An entity is marked as the strictest of
     all that it is known from, whether that is in the bundle or not.
     """
-    numbers = [number for node in part.nodes if (number := number_of(node)) is not None]
-    incidents = incidents_numbered(connection, numbers, markings)
+    numbers = [number for node in part.nodes if (number := parse_incident_number(node)) is not None]
+    incidents = load_incidents(connection, numbers, markings)
     ids = [node.value for node in part.nodes if node.kind == NodeKind.SESSION]
     investigations = connection.execute(_SESSIONS, {"ids": ids}).mappings().all()
     entities = [entity for node in part.nodes if (entity := _entity(node))]
-    known = known_markings(connection, entities, markings)
+    known = find_markings(connection, entities, markings)
     tlps = {Node.of(entity): marking.tlp for entity, marking in known.items()}
-    return _Bundle(part, incidents, investigations, tlps, Names(public_url)).make()
+    return _BundleBuilder(part, incidents, investigations, tlps, StixIdentifiers(public_url)).make()
 
 
 def _entity(node: Node) -> Entity | None:
     return Entity(EntityKind(node.kind), node.value) if node.kind in set(EntityKind) else None
 
 
-class _Bundle:
+class _BundleBuilder:
     def __init__(
         self,
-        part: Neighbourhood,
+        part: Neighborhood,
         incidents: Iterable[IncidentRecord],
         investigations: Iterable[RowMapping],
         tlps: Mapping[Node, Tlp],
-        names: Names,
+        names: StixIdentifiers,
     ) -> None:
         self._part = part
         self._names = names
         self._incidents = {Node(NodeKind.INCIDENT, str(it.number)): it for it in incidents}
         self._sessions = {Node(NodeKind.SESSION, it["id"]): it for it in investigations}
         self._tlps = {**self._mark(), **tlps}
-        self._objects: dict[Node, Object] = {}
+        self._objects: dict[Node, StixObject] = {}
 
     def make(self) -> dict[str, Any]:
         """Return the bundle."""
@@ -104,17 +109,17 @@ class _Bundle:
                     told[node] = max(told.get(node, tlps[other]), tlps[other], key=_rank)
         return told
 
-    def _marked(self, made: Object, *nodes: Node) -> Object:
+    def _marked(self, made: StixObject, *nodes: Node) -> StixObject:
         tlps = [self._tlps[node] for node in nodes if node in self._tlps]
         if tlps:
             made["object_marking_refs"] = [marking_id(max(tlps, key=_rank))]
         return made
 
-    def _object(self, node: Node) -> Object | None:
+    def _object(self, node: Node) -> StixObject | None:
         incident = self._incidents.get(node)
         return entity_object(node, self._names) if incident is None else self._incident(incident)
 
-    def _incident(self, incident: IncidentRecord) -> Object:
+    def _incident(self, incident: IncidentRecord) -> StixObject:
         name = self._names.of("incident", incident.provider, incident.external_id)
         reference = {"source_name": incident.provider, "external_id": incident.external_id}
         if incident.source_url:
@@ -127,14 +132,14 @@ class _Bundle:
             "external_references": [reference],
         }
 
-    def _relationships(self) -> Iterator[Object]:
+    def _relationships(self) -> Iterator[StixObject]:
         for edge in self._part.edges:
             source, target = self._objects.get(edge.source), self._objects.get(edge.target)
             if source is not None and target is not None and source["id"] != target["id"]:
                 made = self._relationship(edge, source["id"], target["id"])
                 yield self._marked(made, edge.source, edge.target)
 
-    def _relationship(self, edge: Edge, source: str, target: str) -> Object:
+    def _relationship(self, edge: Edge, source: str, target: str) -> StixObject:
         type_ = _RELATIONSHIPS.get(edge.type, edge.type.value)
         name = self._names.of("relationship", source, edge.type, target)
         times = {"start_time": timestamp(edge.first_seen)}
@@ -152,7 +157,7 @@ class _Bundle:
             ],
         }
 
-    def _groupings(self) -> Iterator[Object]:
+    def _groupings(self) -> Iterator[StixObject]:
         for node, row in self._sessions.items():
             others = [edge.target for edge in self._part.edges if edge.source == node]
             refs = {self._objects[other]["id"]: None for other in others if other in self._objects}

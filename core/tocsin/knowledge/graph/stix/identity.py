@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-Object = dict[str, Any]
+StixObject = dict[str, Any]
 OBSERVABLES = UUID("00abedb4-aa42-466c-9c01-fed23315a9b7")
 """The namespace of observables' identifiers, alike for everybody; section 2.9."""
 
@@ -23,7 +23,7 @@ def observable_id(type_: str, contributing: Mapping[str, Any]) -> str:
     return f"{type_}--{uuid5(OBSERVABLES, text)}"
 
 
-class Names:
+class StixIdentifiers:
     """Identifiers of what only this Tocsin knows; the same whenever it is asked."""
 
     def __init__(self, public_url: str) -> None:
@@ -40,7 +40,7 @@ def timestamp(moment: datetime) -> str:
     return text.replace("+00:00", "Z")
 
 
-def domain_object(type_: str, name: str, created: datetime, modified: datetime) -> Object:
+def domain_object(type_: str, name: str, created: datetime, modified: datetime) -> StixObject:
     """Return what all domain objects and relationships begin with."""
     return {
         "type": type_,

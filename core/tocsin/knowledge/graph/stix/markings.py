@@ -5,7 +5,7 @@ https://github.com/oasis-open/cti-stix-common-objects, extension-definition "TLP
 
 from __future__ import annotations
 
-from tocsin.knowledge.graph.stix.identity import Object
+from tocsin.knowledge.graph.stix.identity import StixObject
 from tocsin.model import Tlp
 
 _EXTENSION = "extension-definition--60a3c5c5-0d10-413e-aab3-9e08dde9e88d"
@@ -23,7 +23,7 @@ def marking_id(tlp: Tlp) -> str:
     return f"marking-definition--{_IDS[tlp]}"
 
 
-def marking_definition(tlp: Tlp) -> Object:
+def marking_definition(tlp: Tlp) -> StixObject:
     """Return the definition of a marking."""
     return {
         "type": "marking-definition",

@@ -7,9 +7,9 @@ from typing import Any
 
 from tocsin.credentials import ConsoleRole
 from tocsin.web.console.forms import Form
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.openapi.security import SCOPES
 from tocsin.web.routes import api_clients as api
 from tocsin.web.routes.oauth import TOKEN_PATH
@@ -17,9 +17,9 @@ from tocsin.web.routes.oauth import TOKEN_PATH
 _LIST, _ONE = "/admin/api-clients", "/admin/api-clients/{client_id}"
 
 
-async def show_clients(reading: Reading) -> Mapping[str, Any]:
+async def show_clients(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the clients, and what a new one may be for."""
-    query, cursor = chosen_from(reading, "search"), chosen_from(reading, "cursor")
+    query, cursor = select_query(reading, "search"), select_query(reading, "cursor")
     return {
         "found": await reading.ask(api.list_clients, {}, **query, **cursor),
         "query": query,
@@ -27,7 +27,7 @@ async def show_clients(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-async def show_client(reading: Reading) -> Mapping[str, Any]:
+async def show_client(reading: PageRequest) -> Mapping[str, Any]:
     """Return one client, without its secret."""
     return {
         "client": await reading.ask(api.get_api_client),
@@ -46,14 +46,14 @@ def new_client(form: Form) -> Mapping[str, Any]:
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path=_LIST,
         view=show_clients,
         template="api_clients.html.j2",
         section="api-clients",
         role=ConsoleRole.ADMIN,
     ),
-    Page(
+    ConsolePage(
         path=_ONE,
         view=show_client,
         template="api_client.html.j2",
@@ -62,7 +62,7 @@ PAGES = (
     ),
 )
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path=_LIST,
         handler=api.create_api_client,
         page=_LIST,
@@ -70,20 +70,20 @@ ACTIONS = (
         body=new_client,
         keeps=True,
     ),
-    Action(
+    ConsoleAction(
         path=_ONE,
-        handler=api.regenerate_client_secret,
+        handler=api.regenerate_api_client_secret,
         page=_ONE,
         said="The API client has a new secret; the one before is void.",
         keeps=True,
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/revoke-tokens",
-        handler=api.revoke_client_tokens,
+        handler=api.revoke_api_client_tokens,
         page=_ONE,
         said="Every access token of the API client is void. It can obtain new ones.",
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/disable",
         handler=api.disable_client,
         page=_ONE,

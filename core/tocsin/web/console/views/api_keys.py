@@ -7,19 +7,19 @@ from typing import Any
 
 from tocsin.credentials import ConsoleRole
 from tocsin.web.console.forms import Form
-from tocsin.web.console.numbers import as_number
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.console.numbers import to_number
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.openapi.security import SCOPES
 from tocsin.web.routes import api_keys as api
 
 _LIST, _ONE = "/admin/api-keys", "/admin/api-keys/{key_id}"
 
 
-async def show_keys(reading: Reading) -> Mapping[str, Any]:
+async def show_keys(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the keys, and what a new one may be for."""
-    query, cursor = chosen_from(reading, "search"), chosen_from(reading, "cursor")
+    query, cursor = select_query(reading, "search"), select_query(reading, "cursor")
     return {
         "found": await reading.ask(api.list_keys, {}, **query, **cursor),
         "query": query,
@@ -27,7 +27,7 @@ async def show_keys(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-async def show_key(reading: Reading) -> Mapping[str, Any]:
+async def show_key(reading: PageRequest) -> Mapping[str, Any]:
     """Return one key, without its value."""
     return {"key": await reading.ask(api.get_api_key), "scopes": SCOPES}
 
@@ -48,18 +48,18 @@ def rotation(form: Form) -> Mapping[str, Any]:
 
 
 def _numbers(form: Form, *names: str) -> dict[str, int | str]:
-    return {name: as_number(text) for name, text in form.given(*names).items()}
+    return {name: to_number(text) for name, text in form.given(*names).items()}
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path=_LIST,
         view=show_keys,
         template="api_keys.html.j2",
         section="api-keys",
         role=ConsoleRole.ADMIN,
     ),
-    Page(
+    ConsolePage(
         path=_ONE,
         view=show_key,
         template="api_key.html.j2",
@@ -68,7 +68,7 @@ PAGES = (
     ),
 )
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path=_LIST,
         handler=api.create_api_key,
         page=_LIST,
@@ -76,7 +76,7 @@ ACTIONS = (
         body=new_key,
         keeps=True,
     ),
-    Action(
+    ConsoleAction(
         path=_ONE,
         handler=api.rotate_key,
         page=_ONE,
@@ -84,7 +84,7 @@ ACTIONS = (
         body=rotation,
         keeps=True,
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/disable",
         handler=api.disable_key,
         page=_ONE,

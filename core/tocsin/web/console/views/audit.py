@@ -9,11 +9,11 @@ from urllib.parse import quote
 import orjson
 
 from tocsin.credentials import ConsoleRole
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.narrowing import chosen_from, period_fields, period_from
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.narrowing import format_period_fields, select_period, select_query
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.routes.audit import list_audit
+from tocsin.web.routes.audit import list_audit_entries
 
 _PATH = "/admin/audit"
 _TEXTS = ("actor", "action", "target")
@@ -27,24 +27,24 @@ _PLACES = {
 }
 
 
-async def show_audit(reading: Reading) -> Mapping[str, Any]:
+async def show_audit(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the audit log."""
-    query = chosen_from(reading, *_TEXTS) | period_from(reading)
-    cursor = chosen_from(reading, "cursor")
-    found = await reading.ask(list_audit, {}, **query, **cursor)
+    query = select_query(reading, *_TEXTS) | select_period(reading)
+    cursor = select_query(reading, "cursor")
+    found = await reading.ask(list_audit_entries, {}, **query, **cursor)
     entries = [
-        {**it, "place": place_of(it["target"]), "told": list(tell(it["details"]))}
+        {**it, "place": link_to_target(it["target"]), "told": list(tell(it["details"]))}
         for it in found["entries"]
     ]
     return {
         "found": {**found, "entries": entries},
         "query": query,
-        "fields": period_fields(query),
+        "fields": format_period_fields(query),
         "actions": _KNOWN,
     }
 
 
-def place_of(target: str | None) -> str | None:
+def link_to_target(target: str | None) -> str | None:
     """Return the page of what something was done to, None where it has none."""
     kind, _, name = (target or "").partition(":")
     return _PLACES[kind].format(quote(name, safe="")) if kind in _PLACES and name else None
@@ -70,7 +70,7 @@ def _words(value: Any) -> str:
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path=_PATH,
         view=show_audit,
         template="audit.html.j2",
@@ -78,4 +78,4 @@ PAGES = (
         role=ConsoleRole.ADMIN,
     ),
 )
-ACTIONS: tuple[Action, ...] = ()
+ACTIONS: tuple[ConsoleAction, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def place_of(session_id: str, reference: str) -> str | None:
+def link_to_reference(session_id: str, reference: str) -> str | None:
     """Return the path of what `step:12` or `incident:7` names; None for what has no page."""
     kind, _, number = reference.partition(":")
     if not (number.isascii() and number.isdigit()):

@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from tocsin.delivery import DeliveryState, Resting
+from tocsin.delivery import DeliveryState, ReplayableState
 from tocsin.model import EventType
 from tocsin.web.console.forms import Form
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.narrowing import MOMENTS, chosen_from, period_fields, period_from
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.narrowing import (
+    MOMENTS,
+    format_period_fields,
+    select_period,
+    select_query,
+)
 from tocsin.web.routes.deliveries import get_delivery, list_deliveries, replay_delivery
 from tocsin.web.routes.destinations import list_destinations
 from tocsin.web.routes.rendered import get_delivery_body
@@ -25,16 +30,16 @@ _PAGES = {
 }
 
 
-async def show_deliveries(reading: Reading) -> Mapping[str, Any]:
+async def show_deliveries(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the deliveries, and what can be done with all of them."""
-    query = chosen_from(reading, *_TEXTS) | period_from(reading)
-    cursor = chosen_from(reading, "cursor")
+    query = select_query(reading, *_TEXTS) | select_period(reading)
+    cursor = select_query(reading, "cursor")
     known = await reading.ask(list_destinations, limit="200")
     replays = await reading.ask(list_replays, limit="20")
     return {
         "found": await reading.ask(list_deliveries, {}, **query, **cursor),
         "query": query,
-        "fields": period_fields(query),
+        "fields": format_period_fields(query),
         "states": list(DeliveryState),
         "kinds": list(EventType),
         "destinations": [it["name"] for it in known["destinations"]],
@@ -45,30 +50,30 @@ async def show_deliveries(reading: Reading) -> Mapping[str, Any]:
 
 def _can_replay(query: Mapping[str, str]) -> bool:
     """Return whether a replay can be of just what the filters leave."""
-    return query.get("state", "").lower() in set(Resting) and "subject" not in query
+    return query.get("state", "").lower() in set(ReplayableState) and "subject" not in query
 
 
-async def show_delivery(reading: Reading) -> Mapping[str, Any]:
+async def show_delivery(reading: PageRequest) -> Mapping[str, Any]:
     """Return one delivery, with its event and every attempt."""
     delivery = await reading.ask(get_delivery)
-    return {"delivery": delivery, "about": _page_of(delivery["subject"])}
+    return {"delivery": delivery, "about": _link_to_subject(delivery["subject"])}
 
 
-def _page_of(subject: str) -> str | None:
+def _link_to_subject(subject: str) -> str | None:
     """Return the page of what an event is about, None where there is none."""
     kind, _, identifier = subject.partition(":")
     return _PAGES[kind] + quote(identifier, safe="") if kind in _PAGES and identifier else None
 
 
-async def show_body(reading: Reading) -> Mapping[str, Any]:
+async def show_body(reading: PageRequest) -> Mapping[str, Any]:
     """Return what the receiver would be sent."""
     body = await reading.ask(get_delivery_body)
     return {"body": body, "delivery": await reading.ask(get_delivery)}
 
 
-async def show_replays(reading: Reading) -> Mapping[str, Any]:
+async def show_replays(reading: PageRequest) -> Mapping[str, Any]:
     """Return the replays, and how far each has come."""
-    return {"found": await reading.ask(list_replays, {}, **chosen_from(reading, "cursor"))}
+    return {"found": await reading.ask(list_replays, {}, **select_query(reading, "cursor"))}
 
 
 def _replay(form: Form) -> Mapping[str, Any]:
@@ -77,26 +82,26 @@ def _replay(form: Form) -> Mapping[str, Any]:
 
 _SECTION = "deliveries"
 PAGES = (
-    Page(
+    ConsolePage(
         path="/deliveries",
         view=show_deliveries,
         template="deliveries.html.j2",
         section=_SECTION,
     ),
-    Page(
+    ConsolePage(
         path="/deliveries/{delivery_id}",
         view=show_delivery,
         template="delivery.html.j2",
         section=_SECTION,
         is_live=True,
     ),
-    Page(
+    ConsolePage(
         path="/deliveries/{delivery_id}/body",
         view=show_body,
         template="delivery_body.html.j2",
         section=_SECTION,
     ),
-    Page(
+    ConsolePage(
         path="/replays",
         view=show_replays,
         template="replays.html.j2",
@@ -105,13 +110,13 @@ PAGES = (
     ),
 )
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path="/deliveries/{delivery_id}/replay",
         handler=replay_delivery,
         page="/deliveries/{delivery_id}",
         said="The delivery is due now.",
     ),
-    Action(
+    ConsoleAction(
         path="/replays",
         handler=create_replay,
         page="/deliveries",
@@ -119,7 +124,7 @@ ACTIONS = (
         body=_replay,
         said="All that matched are being sent again.",
     ),
-    Action(
+    ConsoleAction(
         path="/replays/{replay_id}/cancel",
         handler=cancel_replay,
         page="/replays",

@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tocsin.credentials import ConsoleRole
-from tocsin.delivery import State
+from tocsin.delivery import DestinationState
 from tocsin.errors import CallerError
 from tocsin.model import EventType
 from tocsin.web.console.forms import Form
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.settings_form import Field, fields_of, mistakes_in, settings_of
-from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.settings_form import SettingField, build_fields, mistakes_in, read_settings
+from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.routes.channels import list_channels
 from tocsin.web.routes.deliveries import get_delivery, list_deliveries
 from tocsin.web.routes.destinations import (
-    change_destination,
     create_destination,
     delete_destination,
     get_destination,
     list_destinations,
     resume_destination,
-    try_destination,
+    send_test_event,
+    update_destination,
 )
 
 _SECTION = "destinations"
@@ -32,22 +32,22 @@ _SETTINGS = f"{_PAGE}/settings"
 _NEW = "/admin/new-destination"
 
 
-async def show_destinations(reading: Reading) -> Mapping[str, Any]:
+async def show_destinations(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the destinations, with what rests for each."""
-    query = chosen_from(reading, "state")
-    cursor = chosen_from(reading, "cursor")
+    query = select_query(reading, "state")
+    cursor = select_query(reading, "cursor")
     found = await reading.ask(list_destinations, {}, **query, **cursor)
     names = [it["name"] for it in found["destinations"]]
     return {
         "found": found,
         "destinations": [await reading.ask(get_destination, {"name": it}) for it in names],
         "query": query,
-        "states": list(State),
+        "states": list(DestinationState),
         "channels": (await reading.ask(list_channels))["channels"],
     }
 
 
-async def show_destination(reading: Reading) -> Mapping[str, Any]:
+async def show_destination(reading: PageRequest) -> Mapping[str, Any]:
     """Return one destination, and what was sent there last."""
     destination = await reading.ask(get_destination)
     latest = await reading.ask(list_deliveries, destination=destination["name"], limit="10")
@@ -60,7 +60,7 @@ async def show_destination(reading: Reading) -> Mapping[str, Any]:
 
 
 async def _failed(
-    reading: Reading, name: str, latest: Sequence[Mapping[str, Any]]
+    reading: PageRequest, name: str, latest: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
     """Return the newest delivery that was tried in vain, None where everything arrived."""
     tried = [it for it in latest if it["attempts"]]
@@ -75,25 +75,25 @@ async def _failed(
     return found
 
 
-async def show_settings(reading: Reading) -> Mapping[str, Any]:
+async def show_settings(reading: PageRequest) -> Mapping[str, Any]:
     """Return the form of what a destination is told; CallerError (404) without its plugin."""
     destination = await reading.ask(get_destination)
     channel = await _channel(reading, destination["plugin"])
-    fields = fields_of(channel, destination["settings"], destination["secrets"])
+    fields = build_fields(channel, destination["settings"], destination["secrets"])
     return {"destination": destination, **_form(channel, fields)}
 
 
-async def show_new(reading: Reading) -> Mapping[str, Any]:
+async def show_new(reading: PageRequest) -> Mapping[str, Any]:
     """Return the form of a new destination; CallerError (404) without its plugin."""
     channel = await _channel(reading, reading.query.get("plugin", ""))
-    return {"destination": None, **_form(channel, fields_of(channel, {}))}
+    return {"destination": None, **_form(channel, build_fields(channel, {}))}
 
 
-def _form(channel: Mapping[str, Any], fields: Sequence[Field]) -> Mapping[str, Any]:
+def _form(channel: Mapping[str, Any], fields: Sequence[SettingField]) -> Mapping[str, Any]:
     return {"channel": channel, "fields": fields, "mistakes_in": mistakes_in}
 
 
-async def _channel(reading: Reading, plugin: str) -> Mapping[str, Any]:
+async def _channel(reading: PageRequest, plugin: str) -> Mapping[str, Any]:
     for channel in (await reading.ask(list_channels))["channels"]:
         if channel["plugin"] == plugin:
             found: Mapping[str, Any] = channel
@@ -102,11 +102,11 @@ async def _channel(reading: Reading, plugin: str) -> Mapping[str, Any]:
 
 
 def _new(form: Form) -> Mapping[str, Any]:
-    return {**form.given("name", "plugin"), "settings": settings_of(form)}
+    return {**form.given("name", "plugin"), "settings": read_settings(form)}
 
 
 def _change(form: Form) -> Mapping[str, Any]:
-    return {"settings": settings_of(form)}
+    return {"settings": read_settings(form)}
 
 
 def _sample(form: Form) -> Mapping[str, Any]:
@@ -114,21 +114,23 @@ def _sample(form: Form) -> Mapping[str, Any]:
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path="/destinations",
         view=show_destinations,
         template="destinations.html.j2",
         section=_SECTION,
     ),
-    Page(path=_PAGE, view=show_destination, template="destination.html.j2", section=_SECTION),
-    Page(
+    ConsolePage(
+        path=_PAGE, view=show_destination, template="destination.html.j2", section=_SECTION
+    ),
+    ConsolePage(
         path=_SETTINGS,
         view=show_settings,
         template="destination_form.html.j2",
         section=_SECTION,
         role=ConsoleRole.ADMIN,
     ),
-    Page(
+    ConsolePage(
         path=_NEW,
         view=show_new,
         template="destination_form.html.j2",
@@ -137,7 +139,7 @@ PAGES = (
     ),
 )
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path=_NEW,
         handler=create_destination,
         page=_NEW,
@@ -145,43 +147,43 @@ ACTIONS = (
         body=_new,
         said="The destination is there. Test it, so that you know that it works.",
     ),
-    Action(
+    ConsoleAction(
         path=_SETTINGS,
-        handler=change_destination,
+        handler=update_destination,
         page=_SETTINGS,
         after=_PAGE,
         body=_change,
         said="The settings are changed, and what waits is tried with them.",
     ),
-    Action(
+    ConsoleAction(
         path=f"{_PAGE}/test",
-        handler=try_destination,
+        handler=send_test_event,
         page=_PAGE,
         body=_sample,
         said="A test was sent.",
         keeps=True,
     ),
-    Action(
+    ConsoleAction(
         path=f"{_PAGE}/stop",
-        handler=change_destination,
+        handler=update_destination,
         page=_PAGE,
         body=lambda _: {"enabled": False},
         said="The destination is disabled; what comes is kept until it is enabled.",
     ),
-    Action(
+    ConsoleAction(
         path=f"{_PAGE}/start",
-        handler=change_destination,
+        handler=update_destination,
         page=_PAGE,
         body=lambda _: {"enabled": True},
         said="The destination is enabled, and what waited is sent.",
     ),
-    Action(
+    ConsoleAction(
         path=f"{_PAGE}/resume",
         handler=resume_destination,
         page=_PAGE,
         said="It goes on, and what waited is sent.",
     ),
-    Action(
+    ConsoleAction(
         path=f"{_PAGE}/delete",
         handler=delete_destination,
         page=_PAGE,

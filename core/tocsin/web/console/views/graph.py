@@ -9,13 +9,13 @@ from typing import Any
 
 from tocsin.errors import CallerError
 from tocsin.model import RelationType
-from tocsin.web.console.neighbourhood import draw
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.relations import AT_ONCE, rows_of, with_sources
-from tocsin.web.console.rings import beside, distances, node_of
-from tocsin.web.problems import fault_of
-from tocsin.web.routes.graph import KINDS, get_graph_entity, get_graph_path, get_graph_stats
+from tocsin.web.console.neighbourhood import draw_graph_around
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.relations import AT_ONCE, add_sources, build_rows
+from tocsin.web.console.rings import build_adjacency, measure_distances, parse_node
+from tocsin.web.problems import describe_error
+from tocsin.web.routes.graph import KINDS, get_graph_entity, get_graph_path, get_graph_statistics
 from tocsin.web.routes.incidents import list_incidents
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -24,34 +24,34 @@ _ENDS = ("from", "to", "from_kind", "to_kind")
 _MOST_SKIPPED = 10_000
 
 
-async def show_graph(reading: Reading) -> Mapping[str, Any]:
+async def show_graph(reading: PageRequest) -> Mapping[str, Any]:
     """Return what is known around the node that is asked for, or how large the graph is."""
     entity, asked = reading.query.get("entity"), _asked(reading, _FILTERS, ("types", "kinds"))
     context = {"entity": entity, "asked": asked, **_CHOICES, "found": None, "stats": None}
     if entity is None:
         latest = await reading.ask(list_incidents, limit="8")
-        stats = await reading.ask(get_graph_stats)
+        stats = await reading.ask(get_graph_statistics)
         return {**context, "stats": stats, "latest": latest["incidents"]}
     try:
         found = await reading.ask(get_graph_entity, {"value": entity}, **_told(asked))
     except CallerError as error:
-        return {**context, "fault": fault_of(reading.request, error)}
+        return {**context, "fault": describe_error(reading.request, error)}
     return {**context, "found": found, **_shown(found, _skipped(reading))}
 
 
 def _shown(found: Mapping[str, Any], skipped: int) -> dict[str, Any]:
-    joined = beside(found["edges"])
-    steps = distances(node_of(found["entity"]), joined)
+    joined = build_adjacency(found["edges"])
+    steps = measure_distances(parse_node(found["entity"]), joined)
     following = skipped + AT_ONCE
     return {
-        "drawing": draw(found, steps, joined),
-        "rows": rows_of(found["edges"], steps, skipped),
+        "drawing": draw_graph_around(found, steps, joined),
+        "rows": build_rows(found["edges"], steps, skipped),
         "skipped": skipped,
         "following": following if following < len(found["edges"]) else None,
     }
 
 
-async def show_path(reading: Reading) -> Mapping[str, Any]:
+async def show_path(reading: PageRequest) -> Mapping[str, Any]:
     """Return how two nodes hang together, each step with the edges that it is made of."""
     asked = _asked(reading, _ENDS, ("types",))
     context = {"asked": asked, **_CHOICES, "path": None, "hops": []}
@@ -60,14 +60,14 @@ async def show_path(reading: Reading) -> Mapping[str, Any]:
     try:
         path = await reading.ask(get_graph_path, None, **asked)
     except CallerError as error:
-        return {**context, "fault": fault_of(reading.request, error)}
+        return {**context, "fault": describe_error(reading.request, error)}
     return {**context, "path": path, "hops": _hops(path)}
 
 
 def _hops(path: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return each node of a path with the edges to the node after it; the last has none."""
     nodes = path["nodes"]
-    edges = [with_sources(edge) for edge in path["edges"]]
+    edges = [add_sources(edge) for edge in path["edges"]]
     return [
         {"node": node, "edges": [it for it in edges if _joins(it, node, after)]}
         for node, after in zip_longest(nodes, nodes[1:])
@@ -78,7 +78,9 @@ def _joins(edge: Mapping[str, Any], one: object, other: object) -> bool:
     return (edge["source"], edge["target"]) in ((one, other), (other, one))
 
 
-def _asked(reading: Reading, names: tuple[str, ...], several: tuple[str, ...]) -> dict[str, str]:
+def _asked(
+    reading: PageRequest, names: tuple[str, ...], several: tuple[str, ...]
+) -> dict[str, str]:
     """Return what of the page's query is asked of the graph; of several choices, all together."""
     asked = {name: reading.query[name] for name in names if name in reading.query}
     given = reading.request.query
@@ -93,7 +95,7 @@ def _told(asked: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _skipped(reading: Reading) -> int:
+def _skipped(reading: PageRequest) -> int:
     """Return how many relations are passed over, 0 where the address says nothing sensible."""
     text = reading.query.get("skip", "")
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_SKIPPED))
@@ -102,7 +104,7 @@ def _skipped(reading: Reading) -> int:
 
 _CHOICES: Mapping[str, Any] = {"node_kinds": KINDS, "relation_types": list(RelationType)}
 PAGES = (
-    Page(path="/graph", view=show_graph, template="graph.html.j2", section="graph"),
-    Page(path="/graph/path", view=show_path, template="graph_path.html.j2", section="graph"),
+    ConsolePage(path="/graph", view=show_graph, template="graph.html.j2", section="graph"),
+    ConsolePage(path="/graph/path", view=show_path, template="graph_path.html.j2", section="graph"),
 )
-ACTIONS: tuple[Action, ...] = ()
+ACTIONS: tuple[ConsoleAction, ...] = ()

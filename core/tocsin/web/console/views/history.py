@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from tocsin.model import Moment, Severity, Statement
+from tocsin.model import Severity, Statement, TimelineEntry
 
 _HERE = "Tocsin"
 
 
-def history_of(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequence[Moment]:
+def build_history(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequence[TimelineEntry]:
     """Return what happened, the earliest first; each with who had a part in it."""
     moments = (
         *_of_incident(incident),
@@ -21,7 +21,7 @@ def history_of(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequenc
     return sorted(moments, key=lambda moment: moment.at)
 
 
-def _of_incident(incident: Mapping[str, Any]) -> Iterator[Moment]:
+def _of_incident(incident: Mapping[str, Any]) -> Iterator[TimelineEntry]:
     severity = Severity(incident["severity"])
     yield _moment(incident["occurred_at"], incident["provider"], "It occurred.", severity)
     yield _moment(incident["created_at"], _HERE, "It was read and stored.")
@@ -29,7 +29,7 @@ def _of_incident(incident: Mapping[str, Any]) -> Iterator[Moment]:
         yield _moment(incident["updated_at"], _HERE, "It last changed here.")
 
 
-def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Moment]:
+def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for event in events:
         yield _moment(event["timestamp"], _HERE, f"The event {event['event_type']} was written.")
         for delivery in event["deliveries"]:
@@ -42,7 +42,7 @@ def _tried(attempt: Mapping[str, Any]) -> str:
     return f"Attempt {attempt['number']}: {attempt['outcome']}{status}."
 
 
-def _of_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[Moment]:
+def _of_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for session in investigations:
         who = "A schedule" if session["schedule_id"] else session["created_by"]
         words = f"{who} asked: {session['query']}"
@@ -51,7 +51,7 @@ def _of_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[
         yield from _of_events(session["events"])
 
 
-def _of_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[Moment]:
+def _of_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for each in write_backs:
         if each["finished_at"] is not None:
             because = f": {each['reason']}" if each["reason"] else ""
@@ -59,7 +59,7 @@ def _of_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[Moment
             yield _moment(each["finished_at"], "write-back", words)
 
 
-def _moment(at: str, source: str, words: str, severity: Severity | None = None) -> Moment:
+def _moment(at: str, source: str, words: str, severity: Severity | None = None) -> TimelineEntry:
     known_from = Statement(words, (source,))
     moment = datetime.fromisoformat(at)
-    return Moment(at=moment, statement=known_from, severity=severity, source=source)
+    return TimelineEntry(at=moment, statement=known_from, severity=severity, source=source)

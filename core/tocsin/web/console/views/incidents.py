@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tocsin.accounting import MOST_INVESTIGATIONS
+from tocsin.accounting import MAX_INVESTIGATIONS
 from tocsin.model import IncidentStatus, Persona, Severity
 from tocsin.reports import draw_timeline
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.history import history_of
-from tocsin.web.console.views.investigations import question_in
-from tocsin.web.console.views.narrowing import chosen_from
-from tocsin.web.routes.accounting import get_trace
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.history import build_history
+from tocsin.web.console.views.investigations import read_question
+from tocsin.web.console.views.narrowing import select_query
+from tocsin.web.routes.accounting import get_incident_trace
 from tocsin.web.routes.enrichment import enrich_incident
 from tocsin.web.routes.incidents import get_incident, list_incidents
 from tocsin.web.routes.sessions import start_investigation
@@ -28,10 +28,10 @@ _TIMESPANS = {
 }
 
 
-async def show_incidents(reading: Reading) -> Mapping[str, Any]:
+async def show_incidents(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of incidents, the latest change first."""
-    chosen = chosen_from(reading, *_FILTERS)
-    cursor = chosen_from(reading, "cursor")
+    chosen = select_query(reading, *_FILTERS)
+    cursor = select_query(reading, "cursor")
     return {
         "page": await reading.ask(list_incidents, {}, **chosen, **cursor),
         "chosen": chosen,
@@ -42,15 +42,15 @@ async def show_incidents(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-async def show_incident(reading: Reading) -> Mapping[str, Any]:
+async def show_incident(reading: PageRequest) -> Mapping[str, Any]:
     """Return an incident, its chain, what happened to it when, and who looked into it."""
     incident = await reading.ask(get_incident)
-    trace = await reading.ask(get_trace)
-    history = history_of(incident, trace)
+    trace = await reading.ask(get_incident_trace)
+    history = build_history(incident, trace)
     return {
         "incident": incident,
         "trace": trace,
-        "most_investigations": MOST_INVESTIGATIONS,
+        "most_investigations": MAX_INVESTIGATIONS,
         "history": history,
         "timeline": draw_timeline(history),
         "personas": list(Persona),
@@ -58,28 +58,28 @@ async def show_incident(reading: Reading) -> Mapping[str, Any]:
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path="/incidents",
         view=show_incidents,
         template="incidents.html.j2",
         section="incidents",
     ),
-    Page(path=_ONE, view=show_incident, template="incident.html.j2", section="incidents"),
+    ConsolePage(path=_ONE, view=show_incident, template="incident.html.j2", section="incidents"),
 )
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/enrich",
         handler=enrich_incident,
         page=_ONE,
         said="Every enricher was asked; the answers stand below.",
         keeps=True,
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/investigate",
         handler=start_investigation,
         page=_ONE,
         said="The investigation was started.",
-        body=question_in,
+        body=read_question,
         after="/investigations/{session_id}",
     ),
 )

@@ -9,18 +9,23 @@ from typing import Any
 
 from tocsin.model import Persona, Phase, SessionStatus
 from tocsin.web.console.forms import Form
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.citing import place_of
-from tocsin.web.console.views.narrowing import chosen_from
-from tocsin.web.console.views.reporting import report_shown
-from tocsin.web.cursor import Place
-from tocsin.web.routes.investigations import STEPS, get_report, list_investigations, list_steps
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.citing import link_to_reference
+from tocsin.web.console.views.narrowing import select_query
+from tocsin.web.console.views.reporting import build_report_view
+from tocsin.web.cursor import PageCursor
+from tocsin.web.routes.investigations import (
+    STEPS,
+    get_investigation_report,
+    list_investigation_steps,
+    list_investigations,
+)
 from tocsin.web.routes.providers import list_providers
 from tocsin.web.routes.sessions import (
     cancel_session,
     get_session,
-    send_message,
+    send_session_message,
     start_investigation,
 )
 
@@ -32,10 +37,10 @@ _LATEST = 12
 """So many of the latest steps are shown while it runs."""
 
 
-async def show_investigations(reading: Reading) -> Mapping[str, Any]:
+async def show_investigations(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of investigations, the newest first."""
-    chosen = chosen_from(reading, *_FILTERS)
-    cursor = chosen_from(reading, "cursor")
+    chosen = select_query(reading, *_FILTERS)
+    cursor = select_query(reading, "cursor")
     providers = (await reading.ask(list_providers))["providers"]
     return {
         "page": await reading.ask(list_investigations, {}, **chosen, **cursor),
@@ -47,7 +52,7 @@ async def show_investigations(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-async def show_investigation(reading: Reading) -> Mapping[str, Any]:
+async def show_investigation(reading: PageRequest) -> Mapping[str, Any]:
     """Return a session, how far it has come, and its report once it has one."""
     session = await reading.ask(get_session)
     is_under_way = session["status"] in _UNDER_WAY
@@ -56,29 +61,31 @@ async def show_investigation(reading: Reading) -> Mapping[str, Any]:
         "is_under_way": is_under_way,
         "phases": list(Phase),
         "latest": await _latest_steps(reading, session) if is_under_way else [],
-        "place_of": partial(place_of, session["id"]),
+        "place_of": partial(link_to_reference, session["id"]),
         **await _report(reading, session),
         # Nothing more happens by itself to what has ended
         **({} if is_under_way else {"live": None}),
     }
 
 
-async def _latest_steps(reading: Reading, session: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+async def _latest_steps(
+    reading: PageRequest, session: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
     """Return the latest steps of the run, the last first."""
-    steps = partial(reading.ask, list_steps, reading.path)
+    steps = partial(reading.ask, list_investigation_steps, reading.path)
     before = (await steps(limit="1"))["total"] - _LATEST
-    cursor = {"cursor": Place(STEPS, str(before)).encode()} if before > 0 else {}
+    cursor = {"cursor": PageCursor(STEPS, str(before)).encode()} if before > 0 else {}
     return list(reversed((await steps(run=str(session["run"]), **cursor))["steps"]))
 
 
-async def _report(reading: Reading, session: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _report(reading: PageRequest, session: Mapping[str, Any]) -> Mapping[str, Any]:
     if session["report"] is None:
         return {"report": None}
-    document = await reading.ask(get_report)
-    return await asyncio.to_thread(report_shown, document)
+    document = await reading.ask(get_investigation_report)
+    return await asyncio.to_thread(build_report_view, document)
 
 
-def question_in(form: Form) -> Mapping[str, Any]:
+def read_question(form: Form) -> Mapping[str, Any]:
     """Return what a form asks to have investigated."""
     return {"query": form.get("query", ""), **form.given("persona", "provider")}
 
@@ -88,13 +95,13 @@ def _message_in(form: Form) -> Mapping[str, Any]:
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path=_ALL,
         view=show_investigations,
         template="investigations.html.j2",
         section="investigations",
     ),
-    Page(
+    ConsolePage(
         path=_ONE,
         view=show_investigation,
         template="investigation.html.j2",
@@ -103,22 +110,22 @@ PAGES = (
     ),
 )
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path=f"{_ALL}/start",
         handler=start_investigation,
         page=_ALL,
         said="The investigation was started.",
-        body=question_in,
+        body=read_question,
         after=_ONE,
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/message",
-        handler=send_message,
+        handler=send_session_message,
         page=_ONE,
         said="It goes on with your question.",
         body=_message_in,
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/cancel",
         handler=cancel_session,
         page=_ONE,

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.citing import place_of
-from tocsin.web.console.views.narrowing import chosen_from
-from tocsin.web.routes.investigations import get_investigation, get_step, list_steps
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.citing import link_to_reference
+from tocsin.web.console.views.narrowing import select_query
+from tocsin.web.routes.investigations import (
+    get_investigation,
+    get_investigation_step,
+    list_investigation_steps,
+)
 
 _ALL = "/investigations/{session_id}/steps"
 _FILTERS = ("run",)
@@ -18,35 +22,37 @@ _MOST_TOLD = 100
 """So much of each list is shown that was asked or answered."""
 
 
-async def show_steps(reading: Reading) -> Mapping[str, Any]:
+async def show_steps(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the ledger, in the order of the steps."""
-    chosen = chosen_from(reading, *_FILTERS)
-    cursor = chosen_from(reading, "cursor")
+    chosen = select_query(reading, *_FILTERS)
+    cursor = select_query(reading, "cursor")
     return {
         "session": await reading.ask(get_investigation),
-        "page": await reading.ask(list_steps, reading.path, **chosen, **cursor, limit="200"),
+        "page": await reading.ask(
+            list_investigation_steps, reading.path, **chosen, **cursor, limit="200"
+        ),
         "chosen": chosen,
     }
 
 
-async def show_step(reading: Reading) -> Mapping[str, Any]:
+async def show_step(reading: PageRequest) -> Mapping[str, Any]:
     """Return one step with all that was asked and answered."""
     session = await reading.ask(get_investigation)
     return {
         "session": session,
-        "step": await reading.ask(get_step),
-        "place_of": partial(place_of, session["id"]),
+        "step": await reading.ask(get_investigation_step),
+        "place_of": partial(link_to_reference, session["id"]),
         "most_told": _MOST_TOLD,
     }
 
 
 PAGES = (
-    Page(path=_ALL, view=show_steps, template="steps.html.j2", section="investigations"),
-    Page(
+    ConsolePage(path=_ALL, view=show_steps, template="steps.html.j2", section="investigations"),
+    ConsolePage(
         path=f"{_ALL}/{{step}}",
         view=show_step,
         template="step.html.j2",
         section="investigations",
     ),
 )
-ACTIONS: tuple[Action, ...] = ()
+ACTIONS: tuple[ConsoleAction, ...] = ()

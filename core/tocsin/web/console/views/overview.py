@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.strips import strips_of
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.strips import build_coverage_bars
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.destinations import list_destinations
 from tocsin.web.routes.providers import list_providers
-from tocsin.web.routes.schedules import list_schedules, list_upcoming
+from tocsin.web.routes.schedules import list_schedules, list_upcoming_runs
 
 
-async def show_overview(reading: Reading) -> Mapping[str, Any]:
+async def show_overview(reading: PageRequest) -> Mapping[str, Any]:
     """Return the state of what is read, of what is sent and of what is due."""
     proof = await reading.ask(get_proof)
     providers = (await reading.ask(list_providers))["providers"]
     destinations = await _destinations(reading)
     schedules = await reading.ask(list_schedules, status="disabled", limit="20")
-    upcoming = await reading.ask(list_upcoming, limit="200")
+    upcoming = await reading.ask(list_upcoming_runs, limit="200")
     counts = {each["destination"]: each for each in proof["destinations"]}
     return {
         "proof": proof,
         "providers": providers,
-        "strips": strips_of(proof, providers),
+        "strips": build_coverage_bars(proof, providers),
         "destinations": [{**it, **_counts(counts.get(it["name"]))} for it in destinations],
         "disabled": schedules["schedules"],
         "disabled_total": schedules["total"],
@@ -33,7 +33,7 @@ async def show_overview(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-async def _destinations(reading: Reading) -> list[Mapping[str, Any]]:
+async def _destinations(reading: PageRequest) -> list[Mapping[str, Any]]:
     """Return every destination: of some alone, it could not be said that all are well."""
     page = await reading.ask(list_destinations, limit="200")
     found: list[Mapping[str, Any]] = page["destinations"]
@@ -49,7 +49,7 @@ def _counts(found: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path="/",
         view=show_overview,
         template="overview.html.j2",
@@ -57,4 +57,4 @@ PAGES = (
         is_live=True,
     ),
 )
-ACTIONS: tuple[Action, ...] = ()
+ACTIONS: tuple[ConsoleAction, ...] = ()

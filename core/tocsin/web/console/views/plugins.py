@@ -7,15 +7,15 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin.credentials import ConsoleRole
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
 from tocsin.web.routes.plugins import PluginState, get_plugin, list_plugins
 
 _LIST, _ONE = "/admin/plugins", "/admin/plugins/{plugin}"
 _PLACES = {"providers": "/providers#{}", "destinations": "/destinations/{}"}
 
 
-async def show_plugins(reading: Reading) -> Mapping[str, Any]:
+async def show_plugins(reading: PageRequest) -> Mapping[str, Any]:
     """Return the plugins that are enabled, and the others."""
     plugins = (await reading.ask(list_plugins, {}))["plugins"]
     is_other = [it["state"] == PluginState.NOT_ENABLED for it in plugins]
@@ -25,17 +25,20 @@ async def show_plugins(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-async def show_plugin(reading: Reading) -> Mapping[str, Any]:
+async def show_plugin(reading: PageRequest) -> Mapping[str, Any]:
     """Return one plugin, and what it offers and takes."""
     return {"plugin": _linked(await reading.ask(get_plugin))}
 
 
 def _linked(plugin: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the plugin with a link to the page of each table that uses it, where there is one."""
-    return {**plugin, "used_by": [{**use, "place": place_of(use)} for use in plugin["used_by"]]}
+    return {
+        **plugin,
+        "used_by": [{**use, "place": link_to_table(use)} for use in plugin["used_by"]],
+    }
 
 
-def place_of(use: Mapping[str, Any]) -> str | None:
+def link_to_table(use: Mapping[str, Any]) -> str | None:
     """Return the page of a table of `plugins.toml`, None where it has none or is absent."""
     section, _, name = use["table"].partition(".")
     is_there = section in _PLACES and use["absent"] is None
@@ -43,14 +46,14 @@ def place_of(use: Mapping[str, Any]) -> str | None:
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path=_LIST,
         view=show_plugins,
         template="plugins.html.j2",
         section="plugins",
         role=ConsoleRole.ADMIN,
     ),
-    Page(
+    ConsolePage(
         path=_ONE,
         view=show_plugin,
         template="plugin.html.j2",
@@ -58,4 +61,4 @@ PAGES = (
         role=ConsoleRole.ADMIN,
     ),
 )
-ACTIONS: tuple[Action, ...] = ()
+ACTIONS: tuple[ConsoleAction, ...] = ()

@@ -8,11 +8,11 @@ from typing import Any
 from tocsin.credentials import ConsoleRole
 from tocsin.hookspecs import Capability
 from tocsin.web.console.forms import Form
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.periods import as_field, as_utc
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.strips import Strip, strips_of
-from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.periods import to_field, to_utc
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.strips import CoverageBar, build_coverage_bars
+from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.backfills import cancel_backfill, create_backfill, list_backfills
 from tocsin.web.routes.providers import list_providers
@@ -20,11 +20,11 @@ from tocsin.web.routes.providers import list_providers
 _SECTION = "providers"
 
 
-async def show_providers(reading: Reading) -> Mapping[str, Any]:
+async def show_providers(reading: PageRequest) -> Mapping[str, Any]:
     """Return how each provider does, what of it was read, and the backfills."""
     proof = await reading.ask(get_proof)
     providers = (await reading.ask(list_providers))["providers"]
-    cursor = chosen_from(reading, "cursor")
+    cursor = select_query(reading, "cursor")
     return {
         "proof": proof,
         "providers": [_with_reading(it, proof) for it in providers],
@@ -35,20 +35,20 @@ async def show_providers(reading: Reading) -> Mapping[str, Any]:
 
 def _with_reading(provider: Mapping[str, Any], proof: Mapping[str, Any]) -> dict[str, Any]:
     name = provider["name"]
-    strips: list[Strip] = strips_of(proof, [provider])
+    strips: list[CoverageBar] = build_coverage_bars(proof, [provider])
     return {
         **provider,
         "strips": strips,
-        "sources": _of(name, proof["coverage"]),
+        "sources": _select_provider(name, proof["coverage"]),
         "gaps": [
-            *({**it, "kind": "hole"} for it in _of(name, proof["holes"])),
-            *({**it, "kind": "lost"} for it in _of(name, proof["lost"])),
+            *({**it, "kind": "hole"} for it in _select_provider(name, proof["holes"])),
+            *({**it, "kind": "lost"} for it in _select_provider(name, proof["lost"])),
         ],
-        "silent": _of(name, proof["silent"]),
+        "silent": _select_provider(name, proof["silent"]),
     }
 
 
-def _of(name: str, parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _select_provider(name: str, parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [it for it in parts if it["provider"] == name]
 
 
@@ -56,11 +56,11 @@ def _reads_the_past(provider: Mapping[str, Any]) -> bool:
     return Capability.BACKFILL in provider["capabilities"]
 
 
-async def show_new_backfill(reading: Reading) -> Mapping[str, Any]:
+async def show_new_backfill(reading: PageRequest) -> Mapping[str, Any]:
     """Return the form, filled with the stretch that the address names."""
     providers = (await reading.ask(list_providers))["providers"]
     asked = {name: reading.query.get(name, "") for name in ("provider", "from", "to")}
-    moments = {name: as_field(asked[name]) for name in ("from", "to")}
+    moments = {name: to_field(asked[name]) for name in ("from", "to")}
     return {
         "providers": [it["name"] for it in providers if _reads_the_past(it)],
         "asked": asked | moments,
@@ -70,21 +70,21 @@ async def show_new_backfill(reading: Reading) -> Mapping[str, Any]:
 def _backfill(form: Form) -> Mapping[str, Any]:
     return {
         "provider": form.text("provider"),
-        "from": as_utc(form.text("from")),
-        "to": as_utc(form.text("to")),
+        "from": to_utc(form.text("from")),
+        "to": to_utc(form.text("to")),
         "alert": form.text("alert") == "yes",
     }
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path="/providers",
         view=show_providers,
         template="providers.html.j2",
         section=_SECTION,
         is_live=True,
     ),
-    Page(
+    ConsolePage(
         path="/admin/new-backfill",
         view=show_new_backfill,
         template="new_backfill.html.j2",
@@ -93,7 +93,7 @@ PAGES = (
     ),
 )
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path="/admin/new-backfill",
         handler=create_backfill,
         page="/admin/new-backfill",
@@ -101,7 +101,7 @@ ACTIONS = (
         body=_backfill,
         said="The stretch is being read.",
     ),
-    Action(
+    ConsoleAction(
         path="/backfills/{backfill_id}/cancel",
         handler=cancel_backfill,
         page="/providers",

@@ -8,7 +8,7 @@ from typing import Any
 from tocsin.reports import SHOWN, draw_graph, draw_timeline, from_json, number, signed
 
 
-def report_shown(document: Mapping[str, Any]) -> Mapping[str, Any]:
+def build_report_view(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a template needs to show the report of this JSON, with both drawings."""
     report = from_json(document)
     return {

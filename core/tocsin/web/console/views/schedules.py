@@ -9,12 +9,12 @@ from tocsin.credentials import ConsoleRole
 from tocsin.model import Persona
 from tocsin.recurrence import Overlap
 from tocsin.schedules import RunState, ScheduleStatus
-from tocsin.web.console.cadence import cadence_of, short
+from tocsin.web.console.cadence import describe_cadence, format_duration
 from tocsin.web.console.forms import Form
-from tocsin.web.console.numbers import as_number
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.narrowing import chosen_from
+from tocsin.web.console.numbers import to_number
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.routes import schedules as api
 from tocsin.web.routes.providers import list_providers
 
@@ -37,28 +37,28 @@ _TEXTS = (
 _DURATIONS = ("interval", "jitter", "timeout", "misfire_grace")
 
 
-async def show_schedules(reading: Reading) -> Mapping[str, Any]:
+async def show_schedules(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the schedules, and what is due within a day."""
-    narrowed, cursor = chosen_from(reading, "status", "tag"), chosen_from(reading, "cursor")
+    narrowed, cursor = select_query(reading, "status", "tag"), select_query(reading, "cursor")
     page = await reading.ask(api.list_schedules, None, **narrowed, **cursor)
     return {
-        "schedules": [{**it, "cadence": cadence_of(it)} for it in page["schedules"]],
+        "schedules": [{**it, "cadence": describe_cadence(it)} for it in page["schedules"]],
         "total": page["total"],
         "next_cursor": page["next_cursor"],
         "query": narrowed,
         "statuses": list(ScheduleStatus),
-        "upcoming": await reading.ask(api.list_upcoming, limit="10"),
+        "upcoming": await reading.ask(api.list_upcoming_runs, limit="10"),
     }
 
 
-async def show_schedule(reading: Reading) -> Mapping[str, Any]:
+async def show_schedule(reading: PageRequest) -> Mapping[str, Any]:
     """Return one schedule and one page of its runs."""
     schedule = await reading.ask(api.get_schedule)
-    narrowed, cursor = chosen_from(reading, "state"), chosen_from(reading, "cursor")
-    runs = await reading.ask(api.list_runs, None, **narrowed, **cursor)
-    lasting = {name: short(schedule[name]) for name in _DURATIONS}
+    narrowed, cursor = select_query(reading, "state"), select_query(reading, "cursor")
+    runs = await reading.ask(api.list_schedule_runs, None, **narrowed, **cursor)
+    lasting = {name: format_duration(schedule[name]) for name in _DURATIONS}
     return {
-        "schedule": {**schedule, "cadence": cadence_of(schedule)},
+        "schedule": {**schedule, "cadence": describe_cadence(schedule)},
         "lasting": lasting,
         "runs": runs,
         "query": narrowed,
@@ -66,22 +66,22 @@ async def show_schedule(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-async def show_new(reading: Reading) -> Mapping[str, Any]:
+async def show_new(reading: PageRequest) -> Mapping[str, Any]:
     """Return what the form of a new schedule offers."""
     return {**await _choices(reading), "written": {}}
 
 
-async def show_change(reading: Reading) -> Mapping[str, Any]:
+async def show_change(reading: PageRequest) -> Mapping[str, Any]:
     """Return what a schedule is defined by, as it would be typed."""
     schedule = await reading.ask(api.get_schedule)
     written = {name: "" if schedule[name] is None else str(schedule[name]) for name in _TEXTS}
-    written |= {name: short(schedule[name]) for name in _DURATIONS}
+    written |= {name: format_duration(schedule[name]) for name in _DURATIONS}
     written["failure_limit"] = str(schedule["failure_limit"] or "")
     written["tags"] = " ".join(schedule["tags"])
     return {**await _choices(reading), "schedule": schedule, "written": written}
 
 
-async def _choices(reading: Reading) -> dict[str, Any]:
+async def _choices(reading: PageRequest) -> dict[str, Any]:
     providers = (await reading.ask(list_providers))["providers"]
     return {
         "providers": [it["name"] for it in providers],
@@ -100,34 +100,34 @@ def new_schedule(form: Form) -> Mapping[str, Any]:
 def _definition(form: Form) -> dict[str, Any]:
     """Return every member of a definition; None returns one to its default."""
     members: dict[str, Any] = {name: form.text(name) or None for name in _TEXTS}
-    members["failure_limit"] = as_number(form.text("failure_limit")) or None
+    members["failure_limit"] = to_number(form.text("failure_limit")) or None
     members["tags"] = form.text("tags").replace(",", " ").split() or None
     return members
 
 
 PAGES = (
-    Page(
+    ConsolePage(
         path=_LIST,
         view=show_schedules,
         template="schedules.html.j2",
         section="schedules",
         is_live=True,
     ),
-    Page(
+    ConsolePage(
         path=_NEW,
         view=show_new,
         template="schedule_new.html.j2",
         section="schedules",
         role=ConsoleRole.ADMIN,
     ),
-    Page(
+    ConsolePage(
         path=_ONE,
         view=show_schedule,
         template="schedule.html.j2",
         section="schedules",
         is_live=True,
     ),
-    Page(
+    ConsolePage(
         path=_CHANGE,
         view=show_change,
         template="schedule_change.html.j2",
@@ -136,7 +136,7 @@ PAGES = (
     ),
 )
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path=_NEW,
         handler=api.create_schedule,
         page=_NEW,
@@ -144,33 +144,33 @@ ACTIONS = (
         body=new_schedule,
         after="/schedules/{id}",
     ),
-    Action(
+    ConsoleAction(
         path=_CHANGE,
-        handler=api.change_schedule,
+        handler=api.update_schedule,
         page=_CHANGE,
         said="The schedule is changed.",
         body=_definition,
         after=_ONE,
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/run",
         handler=api.run_schedule,
         page=_ONE,
         said="A run by hand is begun, or waits for the one under way.",
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/enable",
         handler=api.enable_schedule,
         page=_ONE,
         said="The schedule runs again; its failures count from 0.",
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/disable",
         handler=api.disable_schedule,
         page=_ONE,
         said="The schedule is disabled; a run under way ends as it does.",
     ),
-    Action(
+    ConsoleAction(
         path=f"{_ONE}/delete",
         handler=api.delete_schedule,
         page=_ONE,

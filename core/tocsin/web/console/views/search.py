@@ -9,10 +9,10 @@ from typing import Any
 
 from tocsin.errors import CallerError
 from tocsin.model import EntityKind
-from tocsin.web.console.pages import Action, Page
-from tocsin.web.console.reading import Reading
-from tocsin.web.console.views.narrowing import chosen_from
-from tocsin.web.problems import fault_of
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.views.narrowing import select_query
+from tocsin.web.problems import describe_error
 from tocsin.web.routes import search as api
 
 _MARK = re.compile("</?mark>")
@@ -21,7 +21,7 @@ _ENTITIES = "entity"
 _A_FEW = "10"
 
 
-async def show_search(reading: Reading) -> Mapping[str, Any]:
+async def show_search(reading: PageRequest) -> Mapping[str, Any]:
     """Return incidents, investigations and entities that fit; what is wrong beside the question."""
     text, kind = reading.query.get("q", "").strip(), reading.query.get("kind", "")
     shown: dict[str, Any] = {
@@ -37,30 +37,30 @@ async def show_search(reading: Reading) -> Mapping[str, Any]:
         if kind in ("", *_DOCUMENTS):
             shown["documents"] = await _documents(reading, text, kind)
     except CallerError as error:
-        shown["fault"] = fault_of(reading.request, error)
+        shown["fault"] = describe_error(reading.request, error)
     try:
         if kind not in _DOCUMENTS and not (kind == "" and "cursor" in reading.query):
             shown["entities"] = await _entities(reading, text, kind)
     except CallerError as error:
-        shown.setdefault("fault", fault_of(reading.request, error))
+        shown.setdefault("fault", describe_error(reading.request, error))
     return shown
 
 
-async def _documents(reading: Reading, text: str, kind: str) -> Mapping[str, Any]:
+async def _documents(reading: PageRequest, text: str, kind: str) -> Mapping[str, Any]:
     question = f"{text} kind:{kind}" if kind else text
     found = await reading.ask(
-        api.search, None, q=question, limit="25", **chosen_from(reading, "cursor")
+        api.search, None, q=question, limit="25", **select_query(reading, "cursor")
     )
     results = [{**it, "parts": highlights(it["snippet"])} for it in found["results"]]
     return {**found, "results": results}
 
 
-async def _entities(reading: Reading, text: str, kind: str) -> Mapping[str, Any]:
+async def _entities(reading: PageRequest, text: str, kind: str) -> Mapping[str, Any]:
     """Return a few entities beside other results, and a page of them where they alone are asked."""
     if not kind:
         return dict(await reading.ask(api.search_entities, q=text, limit=_A_FEW))
     narrowed = {} if kind == _ENTITIES else {"kind": kind}
-    cursor = chosen_from(reading, "cursor")
+    cursor = select_query(reading, "cursor")
     return dict(await reading.ask(api.search_entities, None, q=text, **narrowed, **cursor))
 
 
@@ -73,5 +73,7 @@ def highlights(snippet: str) -> list[tuple[str, bool]]:
     return [(unescape(part), number % 2 == 1) for number, part in enumerate(parts) if part]
 
 
-PAGES = (Page(path="/search", view=show_search, template="search.html.j2", section="search"),)
-ACTIONS: tuple[Action, ...] = ()
+PAGES = (
+    ConsolePage(path="/search", view=show_search, template="search.html.j2", section="search"),
+)
+ACTIONS: tuple[ConsoleAction, ...] = ()

@@ -23,7 +23,7 @@ from tocsin_plugins.investigator.reporting.actions.finding_out import (
     watch_accounts,
 )
 
-__all__ = ["actions"]
+__all__ = ["build_actions"]
 
 _MOST = 20
 _ADVICE: tuple[Callable[[Conclusion], Iterator[Action]], ...] = (
@@ -42,7 +42,7 @@ _ADVICE: tuple[Callable[[Conclusion], Iterator[Action]], ...] = (
 )
 
 
-def actions(conclusion: Conclusion) -> tuple[Action, ...]:
+def build_actions(conclusion: Conclusion) -> tuple[Action, ...]:
     """Return what should be done, the urgent first, each thing once.
 
     Where nothing is to be done by what was found, open incidents are still to be made clear.

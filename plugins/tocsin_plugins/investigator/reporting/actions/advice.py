@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from tocsin import Action, Finding, IncidentRecord, Statement, Verdict
-from tocsin_plugins.investigator.case import of_incidents
+from tocsin_plugins.investigator.case import cite_incidents
 from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.signs import Sign, attacks_in
+from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 from tocsin_plugins.investigator.wording import listed, say, sentence
 
 
-def advice(conclusion: Conclusion, text: str, reason: Statement) -> Action:
+def build_action(conclusion: Conclusion, text: str, reason: Statement) -> Action:
     """Return something to do, urgent where it is taken for an attack."""
     urgent = conclusion.verdict is Verdict.MALICIOUS
     return Action(text=sentence(text), reason=reason, urgent=urgent)
 
 
-def because_of(finding: Finding) -> Statement:
+def cite_finding(finding: Finding) -> Statement:
     """Return a finding as a reason."""
     evidence = [it for statement in finding.statements for it in statement.evidence]
     return say(f"{finding.title} ({finding.id})", *evidence)
 
 
-def because_it_is(word: str, records: list[IncidentRecord]) -> Statement:
+def cite_records(word: str, records: list[IncidentRecord]) -> Statement:
     """Return as a reason that incidents show or name something."""
     which = listed([f"incident {record.number}" for record in records])
-    return say(f"{which} {word}", *of_incidents(records))
+    return say(f"{which} {word}", *cite_incidents(records))
 
 
-def showing(conclusion: Conclusion, *signs: Sign) -> list[IncidentRecord]:
+def find_showing(conclusion: Conclusion, *signs: AttackSign) -> list[IncidentRecord]:
     """Return the incidents asked about that show one of these; none where it is all benign."""
     if conclusion.verdict is Verdict.BENIGN:
         return []
-    return [it for it in conclusion.case.in_focus if attacks_in(it) & set(signs)]
+    return [it for it in conclusion.case.in_focus if find_attacks(it) & set(signs)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tocsin import Action, IncidentStatus, Verdict
 from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.reporting.actions.advice import because_of
+from tocsin_plugins.investigator.reporting.actions.advice import cite_finding
 from tocsin_plugins.investigator.wording import say, shown
 
 
@@ -14,10 +14,12 @@ def tune(conclusion: Conclusion) -> Iterator[Action]:
     """Advise to keep a rule from telling of what is explained."""
     if conclusion.verdict is not Verdict.BENIGN:
         return
-    explanations = conclusion.findings_of("benign-explanation", "background-noise", "internal-only")
+    explanations = conclusion.select_findings(
+        "benign-explanation", "background-noise", "internal-only"
+    )
     for title in dict.fromkeys(record.title for record in conclusion.case.in_focus):
         text = f"Tune the rule “{shown(title)}”."
-        yield Action(text=text, reason=because_of(explanations[0]))
+        yield Action(text=text, reason=cite_finding(explanations[0]))
 
 
 def close(conclusion: Conclusion) -> Iterator[Action]:

@@ -16,21 +16,21 @@ from tocsin import (
 )
 from tocsin_plugins.investigator.conclusion import Conclusion
 from tocsin_plugins.investigator.reporting.actions.advice import (
-    advice,
-    because_it_is,
-    because_of,
-    showing,
+    build_action,
+    cite_finding,
+    cite_records,
+    find_showing,
 )
-from tocsin_plugins.investigator.seen import order
-from tocsin_plugins.investigator.signs import Sign
-from tocsin_plugins.investigator.telling import origins, reactions
+from tocsin_plugins.investigator.seen import entity_sort_key
+from tocsin_plugins.investigator.signs import AttackSign
+from tocsin_plugins.investigator.telling import describe_reactions, find_origins
 from tocsin_plugins.investigator.wording import counted, listed, named, say, together
 
 _INTRUSIONS = ("success-after-failures", "callback", "lateral-movement")
 _BLOCKED = frozenset({EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL, EntityKind.FILE_HASH})
 _MACHINES = frozenset({EntityKind.HOST, EntityKind.IP})
-_ATTACKS = (Sign.BRUTE_FORCE, Sign.FAILED_LOGON, Sign.EXPLOIT, Sign.SCAN)
-_TOLD_ATTACKS = frozenset({Sign.BRUTE_FORCE, Sign.EXPLOIT, Sign.SCAN})
+_ATTACKS = (AttackSign.BRUTE_FORCE, AttackSign.FAILED_LOGON, AttackSign.EXPLOIT, AttackSign.SCAN)
+_TOLD_ATTACKS = frozenset({AttackSign.BRUTE_FORCE, AttackSign.EXPLOIT, AttackSign.SCAN})
 _MANY = 3
 """So many failed logons are no slip of the keyboard."""
 _WORTH_WORK = 40
@@ -38,30 +38,30 @@ _WORTH_WORK = 40
 
 def isolate(conclusion: Conclusion) -> Iterator[Action]:
     """Advise to take from the network what an intruder has, or malware runs on."""
-    for machine, reason in taken(conclusion).items():
+    for machine, reason in find_compromised(conclusion).items():
         too = ", and collect its memory and logs" if machine.kind is EntityKind.HOST else ""
-        yield advice(conclusion, f"isolate {named(machine)}{too}", reason)
+        yield build_action(conclusion, f"isolate {named(machine)}{too}", reason)
 
 
 def collect(conclusion: Conclusion) -> Iterator[Action]:
     """Advise to keep what would be gone soon, where an intrusion is likely."""
     if conclusion.score < _WORTH_WORK:
         return
-    isolated = taken(conclusion)
-    for finding in conclusion.findings_of("attack-sequence"):
+    isolated = find_compromised(conclusion)
+    for finding in conclusion.select_findings("attack-sequence"):
         hosts = [it for it in finding.entities if it.kind is EntityKind.HOST and it not in isolated]
         if hosts:
-            reason = because_of(finding)
-            yield advice(conclusion, f"collect memory and logs of {together(hosts)}", reason)
+            reason = cite_finding(finding)
+            yield build_action(conclusion, f"collect memory and logs of {together(hosts)}", reason)
 
 
 def reset(conclusion: Conclusion) -> Iterator[Action]:
     """Advise to take an account from whoever logged on with it."""
-    for finding in conclusion.findings_of("success-after-failures"):
+    for finding in conclusion.select_findings("success-after-failures"):
         for entity in finding.entities:
             if entity.kind in (EntityKind.USER, EntityKind.EMAIL, EntityKind.MAILBOX):
                 text = f"reset the password of {named(entity)} and end its sessions"
-                yield advice(conclusion, text, because_of(finding))
+                yield build_action(conclusion, text, cite_finding(finding))
 
 
 def block(conclusion: Conclusion) -> Iterator[Action]:
@@ -81,26 +81,26 @@ def _blocked(conclusion: Conclusion) -> dict[Entity, Action]:
 def _to_block(conclusion: Conclusion) -> Iterator[tuple[Entity, Action]]:
     case = conclusion.case
     for entity in case.entities:
-        if case.disposition_of(entity) is Disposition.MALICIOUS:
+        if case.find_disposition(entity) is Disposition.MALICIOUS:
             reason = _called_malicious(conclusion, entity)
-            yield entity, advice(conclusion, f"block {named(entity)}", reason)
-    for record in showing(conclusion, *_ATTACKS):
-        for origin in origins(case, record):
+            yield entity, build_action(conclusion, f"block {named(entity)}", reason)
+    for record in find_showing(conclusion, *_ATTACKS):
+        for origin in find_origins(case, record):
             yield origin, _against(conclusion, origin, record)
     for entity, reason in _attackers(conclusion):
-        yield entity, advice(conclusion, f"block {named(entity)}", reason)
+        yield entity, build_action(conclusion, f"block {named(entity)}", reason)
 
 
 def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
     """Yield the addresses from outside that got in, or that events tell an attack of."""
     case = conclusion.case
-    for finding in conclusion.findings_of("success-after-failures", "attack-sequence"):
+    for finding in conclusion.select_findings("success-after-failures", "attack-sequence"):
         if finding.severity is Severity.HIGH:
-            yield from ((it, because_of(finding)) for it in finding.entities)
+            yield from ((it, cite_finding(finding)) for it in finding.entities)
     if conclusion.verdict is not Verdict.BENIGN:
-        for entity in sorted(case.subjects, key=order):
+        for entity in sorted(case.subjects, key=entity_sort_key):
             told = [it for it in case.events_with(entity) if it.signs & _TOLD_ATTACKS]
-            failed = [it for it in case.events_with(entity) if Sign.FAILED_LOGON in it.signs]
+            failed = [it for it in case.events_with(entity) if AttackSign.FAILED_LOGON in it.signs]
             told += failed if len(failed) >= _MANY else []
             if told:
                 text = f"{counted(len(told), 'event')} with it {_SHOW[len(told) == 1]} an attack"
@@ -113,24 +113,24 @@ _SHOW = {True: "shows", False: "show"}
 def watch(conclusion: Conclusion) -> Iterator[Action]:
     """Advise to watch what is not bad enough to be blocked."""
     blocked = _blocked(conclusion)
-    for finding in conclusion.findings_of("reputation", "recurrence", "disagreement"):
+    for finding in conclusion.select_findings("reputation", "recurrence", "disagreement"):
         entity = finding.entities[0]
         if conclusion.case.is_outside(entity) and entity not in blocked:
-            yield Action(text=f"Watch {named(entity)}.", reason=because_of(finding))
+            yield Action(text=f"Watch {named(entity)}.", reason=cite_finding(finding))
 
 
-def taken(conclusion: Conclusion) -> dict[Entity, Statement]:
+def find_compromised(conclusion: Conclusion) -> dict[Entity, Statement]:
     """Return the machines of ours that somebody else may have, and why; each for one reason."""
     found: dict[Entity, Statement] = {}
     if conclusion.score < _WORTH_WORK:
         return found
     case = conclusion.case
-    for finding in conclusion.findings_of(*_INTRUSIONS):
+    for finding in conclusion.select_findings(*_INTRUSIONS):
         for entity in finding.entities:
             if case.is_ours(entity) and entity.kind in _MACHINES:
-                found.setdefault(entity, because_of(finding))
-    for record in showing(conclusion, Sign.MALWARE, Sign.CALLBACK):
-        reason = because_it_is("tells of malware, or of what it calls", [record])
+                found.setdefault(entity, cite_finding(finding))
+    for record in find_showing(conclusion, AttackSign.MALWARE, AttackSign.CALLBACK):
+        reason = cite_records("tells of malware, or of what it calls", [record])
         for entity in record.entities:
             if case.is_ours(entity) and entity.kind is EntityKind.HOST:
                 found.setdefault(entity, reason)
@@ -139,17 +139,17 @@ def taken(conclusion: Conclusion) -> dict[Entity, Statement]:
 
 def _against(conclusion: Conclusion, origin: Entity, record: IncidentRecord) -> Action:
     """Return that an origin is to be blocked; that it is to stay so, where the SIEM did it."""
-    done = next(reactions(conclusion.case, record), None)
+    done = next(describe_reactions(conclusion.case, record), None)
     if done is None:
-        reason = because_it_is(f"({record.severity.value}) came from it", [record])
-        return advice(conclusion, f"block {named(origin)}", reason)
+        reason = cite_records(f"({record.severity.value}) came from it", [record])
+        return build_action(conclusion, f"block {named(origin)}", reason)
     text = f"see that {named(origin)} stays blocked"
     reason = say(
         f"incident {record.number} came from it; {_plain(done.text)}",
         *done.evidence,
         f"incident:{record.number}",
     )
-    return advice(conclusion, text, reason)
+    return build_action(conclusion, text, reason)
 
 
 def _plain(text: str) -> str:
@@ -159,7 +159,7 @@ def _plain(text: str) -> str:
 def _called_malicious(conclusion: Conclusion, entity: Entity) -> Statement:
     opinions = [
         it
-        for it in conclusion.case.opinions_of(entity)
+        for it in conclusion.case.find_opinions(entity)
         if it.enrichment.disposition is Disposition.MALICIOUS
     ]
     sources = listed(sorted({opinion.called for opinion in opinions}))
@@ -167,7 +167,7 @@ def _called_malicious(conclusion: Conclusion, entity: Entity) -> Statement:
 
 
 def _can_be_blocked(conclusion: Conclusion, entity: Entity) -> bool:
-    disputed = any(entity in it.entities for it in conclusion.findings_of("disagreement"))
-    is_benign = conclusion.case.disposition_of(entity) is Disposition.BENIGN
+    disputed = any(entity in it.entities for it in conclusion.select_findings("disagreement"))
+    is_benign = conclusion.case.find_disposition(entity) is Disposition.BENIGN
     can_be = entity.kind in _BLOCKED and conclusion.case.is_outside(entity)
     return can_be and not disputed and not is_benign
