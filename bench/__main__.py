@@ -21,7 +21,7 @@ from bench import (
     searching,
     sync,
 )
-from tocsin import collector
+from tocsin import gc
 from tocsin.logs import configure_logs
 
 PARTS = {
@@ -60,7 +60,7 @@ def main() -> None:
 
 def _run(wanted: argparse.Namespace) -> None:
     chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | ON_REQUEST)[wanted.part]}
-    collector.tune()  # as a node does
+    gc.tune()  # as a node does
     for run in chosen.values():
         run(wanted.rounds)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
-from tocsin import collector
+from tocsin import gc
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def child(run: Callable[..., None], *args: Any) -> Iterator[Any]:
 
 
 def _run(run: Callable[..., None], *args: Any) -> None:
-    collector.tune()  # as a node does
+    gc.tune()  # as a node does
     run(*args)
 
 

@@ -8,8 +8,7 @@ from hashlib import sha256
 
 from tocsin import Alert, Entity, EntityKind, Incident, Page, Severity
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storing.alerting import AlertPolicy
-from tocsin.incidents.storing.intake import store_page
+from tocsin.incidents.storage.store import AlertPolicy, store_page
 from tocsin.store import Database
 
 PAGE = 1000

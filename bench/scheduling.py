@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, select
 
 from bench.children import child
 from bench.databases import KINDS, new_urls, open_new
-from tocsin import collector
+from tocsin import gc
 from tocsin.clock import SystemClock
 from tocsin.events import Notifiers
 from tocsin.recurrence import ScheduleDefinition
@@ -139,5 +139,5 @@ def _report(name: str, late: list[float]) -> None:
 
 
 if __name__ == "__main__":
-    collector.tune()
+    gc.tune()
     sys.exit(run(1))

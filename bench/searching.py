@@ -15,7 +15,7 @@ from bench.history import WORDS, entity_of, fill
 from tocsin.clock import SystemClock
 from tocsin.events import Notifiers
 from tocsin.knowledge.search import SearchIndexer, search_documents, search_entities
-from tocsin.knowledge.search.indexing import index_batch
+from tocsin.knowledge.search.indexer import index_batch
 from tocsin.model import EntityKind
 from tocsin.store import Database
 from tocsin.store.tables import entities

@@ -15,7 +15,7 @@ import pytest
 import structlog
 from sqlalchemy import URL, make_url
 
-from tocsin import collector
+from tocsin import gc
 from tocsin.store import Database, open_database, upgrade
 from tocsin.testing import ManualClock
 
@@ -35,7 +35,7 @@ hypothesis.settings.load_profile("tocsin")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Look at fewer examples where the large sizes are left out."""
-    collector.tune()
+    gc.tune()
     if config.option.markexpr == "not full":
         hypothesis.settings.load_profile("ordinary")
 
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Leave thousands of tests alone: going through them took as long as a template may."""
-    collector.tune()
+    gc.tune()
 
 
 def _is_done_elsewhere(item: pytest.Item) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from receiver_pages import FOLDER
 from tocsin import Event, EventType
 from tocsin.contracts import find_breaches
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.model import EntityKind
 

@@ -27,7 +27,7 @@ from tocsin.model import (
     Verdict,
     Window,
 )
-from tocsin.reports.writing import plain
+from tocsin.reports.text_format import plain
 
 BEGIN = datetime(2026, 11, 21, 5, 33, 1, 123_000, tzinfo=UTC)
 ATTACKER = Entity(EntityKind.IP, "203.0.113.9")

@@ -45,13 +45,13 @@ from tocsin.registry import (
     PluginsFile,
     installed_plugins,
 )
-from tocsin.registry.installed import ON_BY_DEFAULT
-from tocsin.registry.loading import PluginOffers
+from tocsin.registry.entry_points import ON_BY_DEFAULT
+from tocsin.registry.loader import PluginOffers
 from tocsin.settings import Settings
 from tocsin.store import Database
 from tocsin.store.tables import signing_keys
 from tocsin.web import ApiRuntime, make_app, open_api_runtime
-from tocsin.web.calls import ApiServices
+from tocsin.web.context import ApiServices
 from tocsin.web.problems import ProblemDocument
 from tocsin_connectors.siem.push import Push
 from tocsin_plugins.webhook import Webhook

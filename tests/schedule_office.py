@@ -9,9 +9,9 @@ from sqlalchemy import select
 
 from tocsin.events import Notifiers
 from tocsin.investigations import FailureCause, Finisher, RunFailure
-from tocsin.investigations.running.assignment import load_assignment
-from tocsin.investigations.running.ending import RunResult, finish_run
-from tocsin.investigations.running.lease import RunLease, claim_runs
+from tocsin.investigations.runs.assignment import load_assignment
+from tocsin.investigations.runs.completion import RunResult, finish_run
+from tocsin.investigations.runs.lease import RunLease, claim_runs
 from tocsin.model import Confidence, Persona, Report, Statement, Verdict, Window
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy

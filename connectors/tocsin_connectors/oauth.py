@@ -1,4 +1,4 @@
-"""What a token endpoint of OAuth 2.0 grants.
+"""Grants of an OAuth 2.0 token endpoint.
 
 https://www.rfc-editor.org/rfc/rfc6749#section-5
 """

@@ -32,7 +32,7 @@ from tocsin.hookspecs import (
     Tools,
     hookimpl,
 )
-from tocsin.json_text import parse_json
+from tocsin.json_codec import parse_json
 from tocsin.mapping import MappingTemplate
 from tocsin.model import (
     Action,

@@ -1,4 +1,4 @@
-"""Time, injected into everything that decides by it, so that tests need not wait."""
+"""Clock interface, so that tests do not wait, and time formatting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings of a plugin are made of: a base class, durations, networks, secrets."""
+"""Building blocks of plugin settings: base class, durations, networks, secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structured logs on standard error, ours and the libraries' alike."""
+"""Structured logs on standard error, for Tocsin and its libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that outlive what goes wrong in them."""
+"""Background loops that survive failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node counts and measures, for Prometheus; no other module knows its client."""
+"""Prometheus metrics of a node; the only module that uses the client library."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The channels that come with Tocsin, one package each."""
+"""Channels, enrichers and the investigator that ship with Tocsin."""

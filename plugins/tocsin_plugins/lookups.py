@@ -1,4 +1,4 @@
-"""Looking things up in HTTP APIs: what they do not know, and fields of any type."""
+"""HTTP API lookups: not-found answers, and typed access to fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The templates that come with Tocsin: `<receiver>/<event>.json.j2`."""
+"""Webhook, chat, mail and ticket templates: `<receiver>/<event>.json.j2`."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -33,8 +33,8 @@ from tocsin import (
 )
 from tocsin.clock import Clock, SystemClock
 from tocsin.testing import ManualClock
-from tocsin_connectors.siem.files import FileProvider, following
-from tocsin_connectors.siem.files.opened import OpenFile
+from tocsin_connectors.siem.files import FileProvider, reader
+from tocsin_connectors.siem.files.open_file import OpenFile
 
 START = datetime(2024, 11, 20, 12, tzinfo=UTC)
 
@@ -190,7 +190,7 @@ def no_access(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Callable[[], 
                     raise PermissionError(errno.EACCES, "Permission denied", asked)
                 super().__init__(asked)
 
-        monkeypatch.setattr(following, "OpenFile", Guarded)
+        monkeypatch.setattr(reader, "OpenFile", Guarded)
         monkeypatch.setattr(os, "access", lambda asked, mode: asked != str(path))
         return monkeypatch.undo
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin_connectors.siem.comments import read_comments
-from tocsin_connectors.siem.marks import add_marker, has_marker
+from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 
 
 def test_a_comment_is_known_however_long_it_is():

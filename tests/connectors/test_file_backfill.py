@@ -193,18 +193,18 @@ async def test_a_damaged_file_is_a_loss_beside_the_window(fixed, eve, clock):
 async def test_a_file_that_moves_while_the_files_are_found_is_read_later(
     feed, eve, rotated, write, monkeypatch
 ):
-    from tocsin_connectors.siem.files import finding, following
+    from tocsin_connectors.siem.files import discovery, reader
 
     write(eve, 1)
 
     def find_and_rotate(*what):
         monkeypatch.undo()
-        findings = finding.find_files(*what)
+        findings = discovery.find_files(*what)
         eve.rename(rotated)
         write(eve, 2)
         return findings
 
-    monkeypatch.setattr(following, "find", find_and_rotate)
+    monkeypatch.setattr(reader, "find", find_and_rotate)
     with pytest.raises(TryLater, match="rotated"):
         await feed.backfill(EVER)
     assert sorted(ids_of(await feed.backfill(EVER))) == ["1", "2"]

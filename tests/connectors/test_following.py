@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tocsin import Refused, TryLater
-from tocsin_connectors.siem.files import finding, following
+from tocsin_connectors.siem.files import discovery, reader
 
 MIB = 1024 * 1024
 A_WHILE = timedelta(minutes=2)
@@ -37,7 +37,7 @@ async def test_each_page_covers_the_bytes_that_it_read(feed, eve, write):
 async def test_nothing_new_gives_no_page_and_opens_nothing(feed, eve, write, monkeypatch):
     write(eve, 1)
     await feed.read()
-    monkeypatch.setattr("tocsin_connectors.siem.files.following.OpenFile", None)
+    monkeypatch.setattr("tocsin_connectors.siem.files.reader.OpenFile", None)
     assert await feed.read() == []
 
 
@@ -206,7 +206,7 @@ async def test_one_unreadable_file_does_not_stop_the_others(make_feed, tmp_path,
 
 
 async def test_more_files_than_can_be_followed_are_refused(make_feed, tmp_path, monkeypatch):
-    monkeypatch.setattr("tocsin_connectors.siem.files.following.MAX_FILES", 2)
+    monkeypatch.setattr("tocsin_connectors.siem.files.reader.MAX_FILES", 2)
     for name in ("a.json", "b.json", "c.json"):
         (tmp_path / name).touch()
     with pytest.raises(Refused, match="3 files"):
@@ -259,7 +259,7 @@ class TestCheck:
     async def test_more_files_than_can_be_followed_are_named(
         self, make_feed, tmp_path, monkeypatch
     ):
-        monkeypatch.setattr("tocsin_connectors.siem.files.checking.MAX_FILES", 1)
+        monkeypatch.setattr("tocsin_connectors.siem.files.health.MAX_FILES", 1)
         for name in ("a.json", "b.json"):
             (tmp_path / name).touch()
         (problem,) = (await make_feed(tmp_path / "*.json").provider.check()).problems
@@ -307,11 +307,11 @@ class TestFirstFetch:
     ):
         def find_and_write(*what):
             monkeypatch.undo()
-            findings = finding.find_files(*what)
+            findings = discovery.find_files(*what)
             write(eve.with_name("eve.json.1"), 5)
             return findings
 
-        monkeypatch.setattr(following, "find", find_and_write)
+        monkeypatch.setattr(reader, "find", find_and_write)
         await feed.read()
         await feed.read()
         assert "5" in feed.ids

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin_connectors.siem.marks import add_marker, fence_text, has_marker
+from tocsin_connectors.siem.idempotency_marker import add_marker, fence_text, has_marker
 
 KEY = "tocsin:ses_01:1:7"
 keys = st.from_regex(r"[a-z_:0-9]{1,20}", fullmatch=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.matching import contains_entity
+from tocsin_connectors.siem.entities import contains_entity
 
 
 def test_capitals_make_no_difference_and_kinds_do():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin import Broken
-from tocsin_connectors.siem.paging import get_page_token
+from tocsin_connectors.siem.records import get_page_token
 
 
 @pytest.mark.parametrize("token", ["a", " a b ", "t" * 10_000])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin_connectors.siem.places import texts_at
+from tocsin_connectors.siem.records import texts_at
 
 RECORD = {"a": "1", "b": [{"c": ["2", 3, " "]}, {"c": "4"}, "no object"], "d": {"e": {"f": "5"}}}
 

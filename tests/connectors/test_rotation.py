@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from tocsin import TryLater
-from tocsin_connectors.siem.files import finding, following
+from tocsin_connectors.siem.files import discovery, reader
 
 A_WHILE = timedelta(minutes=2)
 
@@ -140,7 +140,7 @@ async def test_a_compressed_file_is_not_read_again_when_it_is_renamed(
     eve.touch()
     await feed.read()
     compressed.rename(eve.with_name("eve.json.2.gz"))
-    monkeypatch.setattr("tocsin_connectors.siem.files.following.OpenFile", None)
+    monkeypatch.setattr("tocsin_connectors.siem.files.reader.OpenFile", None)
     await feed.read()
     assert feed.ids == ["1"]
 
@@ -359,11 +359,11 @@ def meanwhile(monkeypatch):
     def after_finding(happens):
         def find_and_go_on(*what):
             monkeypatch.undo()
-            findings = finding.find_files(*what)
+            findings = discovery.find_files(*what)
             happens()
             return findings
 
-        monkeypatch.setattr(following, "find", find_and_go_on)
+        monkeypatch.setattr(reader, "find", find_and_go_on)
 
     return after_finding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin_connectors.siem.techniques import filter_techniques, find_techniques_in_text
+from tocsin_connectors.siem.entities import filter_techniques, find_techniques_in_text
 
 
 def test_only_ids_are_techniques():

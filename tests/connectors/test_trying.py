@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin import CredentialsRefused, TryLater
-from tocsin_connectors.siem.trying import find_refused
+from tocsin_connectors.siem.permissions import find_refused
 
 
 def answering(error=None):

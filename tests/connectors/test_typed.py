@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.typed import parse_entities
+from tocsin_connectors.siem.entities import parse_entities
 
 MD5, SHA256 = "d" * 32, "e" * 64
 

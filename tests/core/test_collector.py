@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from time import thread_time
 
-from tocsin import collector
+from tocsin import gc as collector
 from tocsin.sandbox import Allowance
 
 FEW = 0.02

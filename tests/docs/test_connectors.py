@@ -12,8 +12,8 @@ import pytest
 
 from tocsin import CaseChannel
 from tocsin.fields import SettingsOrigin
-from tocsin_connectors.microsoft.rights import READ_PERMISSIONS
-from tocsin_connectors.soar.sentinel_incidents.rights import REQUIRED_ACTIONS
+from tocsin_connectors.microsoft.resources import READ_PERMISSIONS
+from tocsin_connectors.soar.sentinel_incidents.client import REQUIRED_ACTIONS
 
 FOLDER = Path(__file__).parents[2] / "docs/soar/connectors"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}

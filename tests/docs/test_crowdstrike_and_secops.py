@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tocsin.testing import make_settings
-from tocsin_connectors.siem.crowdstrike import CrowdStrike, entities, events
-from tocsin_connectors.siem.crowdstrike.clouds import FALCON_CLOUDS
+from tocsin_connectors.siem.crowdstrike import CrowdStrike, mapping, search
+from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS
 from tocsin_connectors.siem.secops import SecOps
-from tocsin_connectors.siem.secops.udm import ENTITY_FIELDS
+from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operators" / "providers"
 PAGES = {
@@ -79,7 +79,7 @@ def test_every_cloud_is_told():
 
 
 @pytest.mark.parametrize(
-    "fields", [entities.ENTITY_FIELDS, events.EVENT_FIELDS], ids=["alerts", "events"]
+    "fields", [mapping.ENTITY_FIELDS, search.EVENT_FIELDS], ids=["alerts", "events"]
 )
 def test_every_place_of_crowdstrike_is_told(fields):
     for place in (it for places in fields.values() for it in places):

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from tocsin.delivery.measuring.meters import OUTCOMES
+from tocsin.delivery.metrics.meters import OUTCOMES
 from tocsin.node import open_node
 from tocsin.settings import Settings
 

@@ -10,8 +10,8 @@ import pytest
 
 from tocsin import Channel, EventType
 from tocsin.conditions import Condition
-from tocsin.delivery.destinations.records import DestinationState, StopReason
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.repository import DestinationState, StopReason
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.fields import SettingsOrigin
 from tocsin_plugins.webhook import Webhook
 

@@ -10,7 +10,7 @@ from tocsin import Channel
 from tocsin.fields import SettingsOrigin
 from tocsin_plugins.email import Email
 from tocsin_plugins.email.channel import MOST_TOGETHER
-from tocsin_plugins.email.digests import BEGIN, END, MAX_DIGEST_SIZE
+from tocsin_plugins.email.composer import BEGIN, END, MAX_DIGEST_SIZE
 from tocsin_plugins.email.fields import PORTS
 from tocsin_plugins.email.outcomes import parse_accepted
 

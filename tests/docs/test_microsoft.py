@@ -15,11 +15,11 @@ from pydantic_core import PydanticUndefined
 from tocsin import EntityKind
 from tocsin.testing import make_settings
 from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
-from tocsin_connectors.microsoft.rights import READ_PERMISSIONS, find_missing_actions
+from tocsin_connectors.microsoft.resources import READ_PERMISSIONS, find_missing_actions
 from tocsin_connectors.siem.defender import Defender
-from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
+from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.sentinel import Sentinel
-from tocsin_connectors.siem.sentinel.rights import (
+from tocsin_connectors.siem.sentinel.permissions import (
     QUERY_LOGS,
     READ_INCIDENTS,
     WRITE_COMMENTS,

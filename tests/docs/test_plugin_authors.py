@@ -18,7 +18,7 @@ from author_rules import SUITES, in_one_line
 from tocsin import Capability, WindowedProvider
 from tocsin.cli.scaffold import Scaffold
 from tocsin.providers.cursor import MAX_SEEN
-from tocsin.providers.reading import MAX_PAGES
+from tocsin.providers.window_reader import MAX_PAGES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "plugin-authors"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}

@@ -12,7 +12,7 @@ import structlog
 
 from tocsin import EntityKind, MappingTemplate, Severity, Tools
 from tocsin.fields import SettingsOrigin
-from tocsin.mapping.incident import MappedIncident
+from tocsin.mapping.mapped_incident import MappedIncident
 from tocsin_connectors.siem.push import Push
 
 PAGE = (Path(__file__).parents[2] / "docs/operators/providers/push.md").read_text(encoding="utf-8")

@@ -12,16 +12,16 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tocsin import EventType
-from tocsin.cli.receiving import check_receivers
+from tocsin.cli.receiver_checks import check_receivers
 from tocsin.conditions import Condition
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.investigations import FailureCause
 from tocsin.model import Persona
 from tocsin.recurrence import Overlap, Recurrence, ScheduleDefinition
 from tocsin.registry import check_configuration
 from tocsin.schedules import DisabledReason, RunState, ScheduleStatus
-from tocsin.schedules.beginning import MAX_WAITING
+from tocsin.schedules.admission import MAX_WAITING
 from tocsin.settings import Settings
 from tocsin_templates import tocsin_template_paths
 

@@ -13,9 +13,9 @@ from pydantic_core import PydanticUndefined
 
 from tocsin.testing import make_settings
 from tocsin_connectors.siem.elastic import Elastic
-from tocsin_connectors.siem.elastic.fields import ENTITY_FIELDS as ECS
+from tocsin_connectors.siem.elastic.mapping import ENTITY_FIELDS as ECS
 from tocsin_connectors.siem.splunk import Splunk
-from tocsin_connectors.siem.splunk.fields import ENTITY_FIELDS as CIM
+from tocsin_connectors.siem.splunk.mapping import ENTITY_FIELDS as CIM
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operators" / "providers"
 PAGES = {

@@ -18,7 +18,7 @@ from tocsin.contracts import find_breaches, load_contract
 from tocsin.delivery.rendering import Renderer
 from tocsin.testing import make_settings
 from tocsin_plugins.ticketing import Ticketing
-from tocsin_plugins.ticketing.trackers import load_tracker
+from tocsin_plugins.ticketing.channel import load_tracker
 
 FOLDER = Path(__file__).parents[2] / "docs/soar/trackers"
 TEXTS = {it.stem: it.read_text(encoding="utf-8") for it in sorted(FOLDER.glob("*.md"))}

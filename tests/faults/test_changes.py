@@ -12,7 +12,7 @@ from aiohttp import web
 from end_to_end.service import until
 from tocsin.clock import SystemClock
 from tocsin.delivery import NotReplayableError, load_destination, replay_delivery
-from tocsin.delivery.destinations import changing
+from tocsin.delivery.destinations import lifecycle
 
 from .conftest import account
 from .station import open_station
@@ -106,11 +106,11 @@ async def test_of_a_disabled_destination_what_is_under_way_ends_and_the_rest_wai
     station, receiver, begin, change
 ):
     goes_on = await begin()
-    await change(changing.disable_destination)
+    await change(lifecycle.disable_destination)
     goes_on.set()
     await until_nothing_is_leased(station)
     assert await states(station) == [("delivered", None)] * 2 + [("pending", None)] * 8
-    await change(changing.resume_destination)
+    await change(lifecycle.resume_destination)
     await account(station.database, receiver.oracle)
     assert len(receiver.oracle.arrivals) == 10
 
@@ -119,11 +119,11 @@ async def test_of_a_deleted_destination_what_is_under_way_ends_and_the_rest_is_d
     station, receiver, begin, change
 ):
     goes_on = await begin()
-    await change(changing.delete_destination)
+    await change(lifecycle.delete_destination)
     goes_on.set()
     await until_nothing_is_leased(station)
     await station.database.write(
-        changing.expire_deliveries, station.clock.now()
+        lifecycle.expire_deliveries, station.clock.now()
     )  # as each node does every two seconds
     await account(station.database, receiver.oracle)
     buried = ("dead", "its destination was deleted")
@@ -140,7 +140,7 @@ async def test_what_is_not_under_way_when_the_secret_changes_is_signed_with_the_
 
     def rotate(connection, found, now) -> None:
         settings = found.settings | {"secret": {"file": "new-secret"}}
-        changing.change_destination(connection, replace(found, settings=settings), now)
+        lifecycle.change_destination(connection, replace(found, settings=settings), now)
 
     await change(rotate)
     goes_on.set()

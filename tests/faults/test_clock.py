@@ -11,8 +11,12 @@ from sqlalchemy import func, select
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools, TryLater
 from tocsin.delivery import DeliveryMetrics, Renderer, Router, SqlQueue, load_destination
-from tocsin.delivery.destinations.records import Destination, DestinationState, destination_to_row
-from tocsin.delivery.queue.seam import queue_topic
+from tocsin.delivery.destinations.repository import (
+    Destination,
+    DestinationState,
+    destination_to_row,
+)
+from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Notifiers, emit_events, new_id
 from tocsin.metrics import Metrics

@@ -12,7 +12,7 @@ from receiver_events import NOW, PASSES_ON, RENDERER, check, context_of, make, w
 from receiver_pages import FOLDER, RECEIVERS
 from tocsin import EventType
 from tocsin.contracts import CONTRACT
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.model import Severity
 

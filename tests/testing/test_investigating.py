@@ -42,7 +42,7 @@ from tocsin import (
     Window,
 )
 from tocsin.testing import ScriptedQueryClient, investigate, make_settings, make_tools
-from tocsin.testing.investigating import NOON
+from tocsin.testing.investigation import NOON
 
 ADDRESS = Entity(EntityKind.IP, "203.0.113.9")
 OTHER = Entity(EntityKind.IP, "203.0.113.10")

@@ -1,1 +1,1 @@
-"""What is Microsoft's whatever is asked of it: clouds, the sign-in, and resources of Azure."""
+"""Microsoft services shared by connectors: clouds, sign-in and Azure resources."""

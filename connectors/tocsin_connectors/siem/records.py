@@ -1,15 +1,15 @@
-"""Taking values out of records of which any field may have any type."""
+"""Typed access to the values of records, of which any field may have any type."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
 from itertools import chain
 from typing import Any, TypeVar
 
-from tocsin import Entity, EntityKind
+from tocsin import Broken, Entity, EntityKind
 
 MAX_TEXT_LENGTH = 4096
 
@@ -114,3 +114,22 @@ def parse_host(value: str, kind: EntityKind) -> Iterator[Entity]:
         yield Entity(EntityKind.IP, found)
     elif name and kind is not EntityKind.IP and not any(character.isspace() for character in name):
         yield Entity(kind, name)
+
+
+def texts_at(record: dict[str, Any], place: str) -> list[str]:
+    """Return the texts at a place such as `network.dns.questions.name`, in lists as well."""
+    first, _, rest = place.partition(".")
+    if not rest:
+        return texts(record, first)
+    return [value for it in children(record, first) for value in texts_at(it, rest)]
+
+
+def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
+    """Return the page token at a member, whole and as it is; None where there is none.
+
+    Raises `Broken` for what is no token: taken for none, it would end the pages too early.
+    """
+    token = record.get(member)
+    if token is None or isinstance(token, str):
+        return token or None
+    raise Broken(f"the token of the next page is none (`{member}`): {token!r:.60}")

@@ -3,12 +3,11 @@
 It records nothing: it reads what the others recorded, and says what that does not explain.
 """
 
-from tocsin.accounting.arrivals import EVENT_OUTCOMES
-from tocsin.accounting.followed import MAX_INVESTIGATIONS
-from tocsin.accounting.period import LONGEST_PERIOD, MAX_LISTED, Period
-from tocsin.accounting.proof import report_period
-from tocsin.accounting.tracing import trace_incident
-from tocsin.accounting.unexplained import ANOMALY_KINDS
+from tocsin.accounting.anomalies import ANOMALY_KINDS
+from tocsin.accounting.delivery_outcomes import EVENT_OUTCOMES
+from tocsin.accounting.incident_trace import MAX_INVESTIGATIONS, trace_incident
+from tocsin.accounting.intervals import LONGEST_PERIOD, MAX_LISTED, Period
+from tocsin.accounting.period_report import report_period
 
 __all__ = [
     "ANOMALY_KINDS",

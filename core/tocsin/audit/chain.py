@@ -1,14 +1,22 @@
-"""How one entry is linked to the next: by an HMAC over its content and the seal before it."""
+"""Hash chain of the audit log."""
 
 from __future__ import annotations
 
 import hmac
 import json
-from typing import Any
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NoReturn
 
-from sqlalchemy import RowMapping
+import structlog
+from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
 
-from tocsin.audit.rows import parse_details
+from tocsin.audit.rows import allow_any_text, parse_details, select_rows
+from tocsin.clock import Clock
+from tocsin.loops import run_forever
+from tocsin.store import Database
+from tocsin.store.sequences import AUDIT_POSITION, allot_numbers
+from tocsin.store.tables import audit
 
 SEAL = "audit"
 """What the key of the seals is derived for."""
@@ -39,3 +47,79 @@ def _normalize_details(text: str) -> dict[str, Any]:
 def _encode_bytes(value: bytes) -> dict[str, str]:
     # only SQLite has bytes where text belongs
     return {"bytes": value.hex()}
+
+
+BATCH = 500
+_PAUSE = timedelta(seconds=5)
+_log = structlog.get_logger()
+
+_unsealed = audit.c.position.is_(None)
+_next_rows = select_rows().where(_unsealed).order_by(audit.c.id).limit(BATCH)
+_seal_at = select(audit.c.seal).where(audit.c.position == bindparam("last"))
+_set_seal = (
+    update(audit)
+    .where(audit.c.id == bindparam("row"))
+    .values(position=bindparam("its_position"), seal=bindparam("its_seal"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SealedBatch:
+    """What one batch has sealed, and the head of the chain since then."""
+
+    count: int
+    position: int
+    seal: str
+
+
+class Sealer:
+    """Seals what is committed; several nodes may, each entry is sealed once."""
+
+    def __init__(self, database: Database, key: bytes, clock: Clock) -> None:
+        self._database = database
+        self._key = key
+        self._clock = clock
+
+    async def run(self) -> NoReturn:
+        """Seal every few seconds until cancelled."""
+        await run_forever(self._step, self._clock, "sealing the audit log")
+
+    async def _step(self) -> None:
+        await self.seal()
+        await self._clock.sleep(_PAUSE)
+
+    async def seal(self) -> int:
+        """Seal what is committed and not sealed yet, and return how many entries that were."""
+        count = 0
+        while await self._database.read(_has_unsealed):
+            sealed = await self._database.write(_seal_next, self._key)
+            count += sealed.count
+            # whoever cuts off the end of a chain leaves a chain; the log is the witness
+            _log.info("audit sealed", position=sealed.position, seal=sealed.seal)
+        return count
+
+
+def _has_unsealed(connection: Connection) -> bool:
+    return bool(connection.execute(select(exists().where(_unsealed))).scalar_one())
+
+
+def _seal_next(connection: Connection, key: bytes) -> SealedBatch:
+    with allow_any_text(connection):
+        return _seal_batch(connection, key)
+
+
+def _seal_batch(connection: Connection, key: bytes) -> SealedBatch:
+    # Holding the sequence before looking keeps other sealers from seeing the same rows.
+    last = allot_numbers(connection, AUDIT_POSITION, 0).stop - 1
+    rows = connection.execute(_next_rows).mappings().all()
+    # Where the last row was removed the chain begins anew, and `verify` reports what is missing.
+    seal = str(connection.execute(_seal_at, {"last": last}).scalar_one_or_none() or GENESIS)
+    changes = []
+    for position, row in zip(
+        allot_numbers(connection, AUDIT_POSITION, len(rows)), rows, strict=True
+    ):
+        seal = compute_seal(key, seal, row, position)
+        changes.append({"row": row["id"], "its_position": position, "its_seal": seal})
+    if changes:
+        connection.execute(_set_seal, changes)
+    return SealedBatch(len(changes), last + len(changes), seal)

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import orjson
 from pydantic import Field
 
-from tocsin.channels.told import (
+from tocsin.channels.event_fields import (
     Observable,
     build_object_key,
     is_about_object,

@@ -14,7 +14,6 @@ from tocsin.cli import (
     audit,
     check,
     clients,
-    coverage,
     database,
     deliveries,
     destinations,
@@ -23,7 +22,6 @@ from tocsin.cli import (
     plugins,
     prove,
     providers,
-    quarantine,
     schedules,
     search,
     serve,
@@ -46,8 +44,8 @@ app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.command("apply")(apply.apply)
 app.command("providers")(providers.providers)
-app.command("coverage")(coverage.coverage)
-app.command("quarantine")(quarantine.quarantine)
+app.command("coverage")(providers.coverage)
+app.command("quarantine")(providers.quarantine)
 app.command("trace")(trace.trace)
 app.command("prove")(prove.prove)
 app.command("search")(search.search)

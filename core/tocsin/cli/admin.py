@@ -10,8 +10,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
-from tocsin.cli.existing import run_on_database
-from tocsin.cli.local import record
+from tocsin.cli.database import record, run_on_database
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import Admins, Vault, open_proven_vault, open_tokens, open_vault
 from tocsin.errors import OperatorError

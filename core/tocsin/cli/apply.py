@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 from sqlalchemy import Connection
 
-from tocsin.cli.existing import run_on_database
-from tocsin.cli.local import record, whoami
+from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
 from tocsin.registry import Configuration, PlannedChange, load_configuration
@@ -35,7 +34,7 @@ def apply(
         load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
     )
     # The node knows every room, and takes its time to be imported
-    from tocsin.node.applying import plan_file
+    from tocsin.node.configuration import plan_file
 
     work = plan_file if dry_run else _apply
     steps = run_on_database(settings, lambda database: database.write(work, configuration))
@@ -43,7 +42,7 @@ def apply(
 
 
 def _apply(connection: Connection, configuration: Configuration) -> list[PlannedChange]:
-    from tocsin.node.applying import apply_file
+    from tocsin.node.configuration import apply_file
     from tocsin.schedules import load_schedules
 
     now = SystemClock().now()

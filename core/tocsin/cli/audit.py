@@ -10,10 +10,10 @@ import typer
 
 from tocsin.audit import SEAL
 from tocsin.audit import verify as verify_chain
-from tocsin.cli.answers import print_columns
-from tocsin.cli.existing import run_on_database
+from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
+from tocsin.cli.database import run_on_database
 from tocsin.cli.output import AsJson, print_records
-from tocsin.cli.remote import AdminToken, ApiUrl, Limit, admin_path, run_on_api
+from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_vault
 from tocsin.errors import OperatorError

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import structlog
 import typer
 
-from tocsin.cli.receiving import check_receivers
+from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import open_proven_vault
 from tocsin.delivery import ChannelFactory, Destination, load_destinations
@@ -100,7 +100,7 @@ async def _check_database(
     settings: Settings, configuration: Configuration, maker: PluginFactory
 ) -> bool:
     """Return whether the database can be used, and what was made over HTTP is well."""
-    from tocsin.node.applying import plan_file  # which takes its time to be imported
+    from tocsin.node.configuration import plan_file  # which takes its time to be imported
 
     url = parse_url(settings.database)
     if is_sqlite(url) and not sqlite_file(url).exists():

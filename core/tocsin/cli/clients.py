@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.answers import print_columns, print_secret
+from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
 from tocsin.cli.output import AsJson
-from tocsin.cli.remote import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
+from tocsin.cli.responses import print_columns, print_secret
 from tocsin.credentials import Scope
 
 app = typer.Typer(no_args_is_help=True, help="API clients of a running Tocsin, over its HTTP API.")

@@ -1,15 +1,71 @@
-"""`tocsin db`: the database's schema."""
+"""Database access of local commands, audit entries, and `tocsin db`."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from getpass import getuser
+from typing import TypeVar
 
 import typer
-from sqlalchemy import URL
+from sqlalchemy import URL, Connection
 
-from tocsin.settings import load_settings
-from tocsin.store import open_database, parse_url
+from tocsin import audit
+from tocsin.errors import OperatorError
+from tocsin.model import Json
+from tocsin.settings import Settings, load_settings
+from tocsin.store import Database, check_schema, is_sqlite, open_database, parse_url, sqlite_file
 from tocsin.store import upgrade as upgrade_schema
+
+T = TypeVar("T")
+
+
+def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
+    """Return what `work` returns; OperatorError where there is no database with this schema."""
+    url = parse_url(settings.database)
+    if is_sqlite(url) and not sqlite_file(url).exists():
+        raise OperatorError(
+            f"there is no database at {sqlite_file(url).resolve()}; start `tocsin serve` "
+            "once, or set TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL to where it is"
+        )
+
+    async def run() -> T:
+        database = open_database(url)
+        try:
+            await check_schema(database)
+            return await work(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(run())
+
+
+def whoami() -> str:
+    """Return the name that whoever runs the command has in audit entries and records."""
+    return f"local:{getuser()}"
+
+
+def record(
+    connection: Connection,
+    now: datetime,
+    action: str,
+    *,
+    target: str | None = None,
+    details: Mapping[str, Json] | None = None,
+) -> None:
+    """Store that it was done, in the transaction in which it is done."""
+    entry = audit.AuditRecord(
+        at=now,
+        actor=whoami(),
+        action=action,
+        target=target,
+        address="local",
+        request_id="",
+        details=details or {},
+    )
+    audit.record(connection, entry)
+
 
 app = typer.Typer(no_args_is_help=True, help="The database's schema.")
 

@@ -9,11 +9,10 @@ import typer
 from sqlalchemy import Connection
 
 from tocsin import delivery
-from tocsin.cli.answers import print_columns
-from tocsin.cli.existing import run_on_database
-from tocsin.cli.local import record, whoami
-from tocsin.cli.moments import parse_moment
+from tocsin.cli.database import record, run_on_database, whoami
+from tocsin.cli.options import parse_moment
 from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.delivery import (
     DeliveryFilter,

@@ -15,12 +15,11 @@ import typer
 from sqlalchemy import Connection
 
 from tocsin import investigations, reports
-from tocsin.cli.answers import print_columns
-from tocsin.cli.existing import run_on_database
-from tocsin.cli.local import record, whoami
+from tocsin.cli.database import record, run_on_database, whoami
+from tocsin.cli.options import choice_option
 from tocsin.cli.output import AsJson
 from tocsin.cli.providers import configured_providers
-from tocsin.cli.words import choice_option
+from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.fields import LONGEST_QUERY

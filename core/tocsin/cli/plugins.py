@@ -13,18 +13,18 @@ import orjson
 import structlog
 import typer
 
+from tocsin.cli.options import choice_option
 from tocsin.cli.output import AsJson, print_records
 from tocsin.cli.scaffold import Scaffold
-from tocsin.cli.words import choice_option
 from tocsin.logs import configure_logs
 from tocsin.registry import InstalledPlugin, PluginsFile, installed_plugins, read_plugins_file
-from tocsin.registry.describing import (
+from tocsin.registry.entry_points import index_by_name
+from tocsin.registry.inventory import (
     OfferedKind,
     PluginDescription,
     describe_plugin,
     explain_absence,
 )
-from tocsin.registry.installed import index_by_name
 from tocsin.registry.settings_schema import SettingDescription
 from tocsin.settings import load_settings
 

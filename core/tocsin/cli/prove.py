@@ -12,7 +12,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from tocsin import accounting
-from tocsin.cli.existing import run_on_database
+from tocsin.cli.database import run_on_database
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError

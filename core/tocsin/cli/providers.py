@@ -1,16 +1,24 @@
-"""`tocsin providers`: how the SIEMs are read."""
+"""`tocsin providers`, `tocsin coverage` and `tocsin quarantine`."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
-from tocsin.cli.answers import print_columns
-from tocsin.cli.existing import run_on_database
-from tocsin.cli.output import AsJson
+import typer
+
+from tocsin.cli.database import run_on_database
+from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
-from tocsin.incidents import ProviderFacts, describe_providers, list_providers
+from tocsin.incidents import (
+    ProviderFacts,
+    describe_providers,
+    list_coverage,
+    list_providers,
+    list_quarantine,
+)
 from tocsin.registry import load_configuration, read_plugins_file
 from tocsin.settings import Settings, load_settings
 from tocsin.validation import suggest_nearest
@@ -64,3 +72,33 @@ def _covered_until(record: dict[str, Any]) -> str | None:
     """Return up to when every stream of a provider was read."""
     ends = [stream["covered_until"] for stream in record["streams"]]
     return min(filter(None, ends), default=None)
+
+
+def coverage(
+    provider: Annotated[str | None, typer.Option(help="Only this provider.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many rows.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest stretches of the ledger: what was read, what was lost, what failed."""
+    settings = load_settings()
+    if provider is not None:
+        require_known(settings, provider)
+    records = run_on_database(
+        settings, lambda database: database.read(list_coverage, provider, limit)
+    )
+    print_records(records, as_json=as_json)
+
+
+def quarantine(
+    provider: Annotated[str | None, typer.Option(help="Only this provider.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many records.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest records that could not be read, with the reason and where they stand."""
+    settings = load_settings()
+    if provider is not None:
+        require_known(settings, provider)
+    records = run_on_database(
+        settings, lambda database: database.read(list_quarantine, provider, limit)
+    )
+    print_records(records, as_json=as_json)

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.answers import print_columns
+from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.cli.output import AsJson
-from tocsin.cli.remote import AdminToken, ApiUrl, Limit, admin_path, run_on_api
+from tocsin.cli.responses import print_columns
 from tocsin.recurrence import ScheduleDefinition
 
 app = typer.Typer(no_args_is_help=True, help="Schedules of a running Tocsin, over its HTTP API.")

@@ -8,7 +8,7 @@ import typer
 from sqlalchemy import Connection
 
 from tocsin import knowledge
-from tocsin.cli.existing import run_on_database
+from tocsin.cli.database import run_on_database
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import isoformat
 from tocsin.settings import load_settings

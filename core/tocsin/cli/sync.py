@@ -11,12 +11,11 @@ import typer
 from sqlalchemy import Connection
 
 from tocsin import incidents
-from tocsin.cli.answers import print_columns
-from tocsin.cli.existing import run_on_database
-from tocsin.cli.local import record, whoami
-from tocsin.cli.moments import parse_moment
+from tocsin.cli.database import record, run_on_database, whoami
+from tocsin.cli.options import parse_moment
 from tocsin.cli.output import AsJson
 from tocsin.cli.providers import configured_providers
+from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.hookspecs import Capability

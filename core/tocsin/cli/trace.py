@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from tocsin import accounting
-from tocsin.cli.existing import run_on_database
+from tocsin.cli.database import run_on_database
 from tocsin.cli.output import AsJson, print_records
 from tocsin.errors import OperatorError
 from tocsin.settings import load_settings

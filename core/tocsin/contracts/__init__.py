@@ -1,8 +1,13 @@
 """Contracts: what receivers take and answer, as data that stands beside their templates."""
 
-from tocsin.contracts.fitting import SettingMismatch, find_mismatches
-from tocsin.contracts.judging import BODY, find_all_breaches, find_breaches
-from tocsin.contracts.loading import CONTRACT, SCHEMA, load_contract
+from tocsin.contracts.loader import CONTRACT, SCHEMA, load_contract
+from tocsin.contracts.validation import (
+    BODY,
+    SettingMismatch,
+    find_all_breaches,
+    find_breaches,
+    find_mismatches,
+)
 
 __all__ = [
     "BODY",

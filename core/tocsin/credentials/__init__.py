@@ -52,16 +52,14 @@ from tocsin.credentials.formats import (
     parse_key,
 )
 from tocsin.credentials.hashing import BusyError, Hasher
-from tocsin.credentials.memo import VerificationCache
-from tocsin.credentials.oidc import OidcAdmin, OidcIssuer
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
-from tocsin.credentials.oidc_opening import CALLBACK, Oidc, open_oidc
-from tocsin.credentials.oidc_sign_in import OidcSignIn, SignInResult
-from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage
-from tocsin.credentials.scopes import Scope
+from tocsin.credentials.oidc_sign_in import CALLBACK, Oidc, OidcSignIn, SignInResult, open_oidc
+from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
+from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage, Scope
 from tocsin.credentials.tokens import TokenError, read_expiry
 from tocsin.credentials.usage import Usage
 from tocsin.credentials.vault import Vault, open_proven_vault, open_vault
+from tocsin.credentials.verification_cache import VerificationCache
 
 __all__ = [
     "CALLBACK",

@@ -19,10 +19,10 @@ from tocsin.credentials.api_clients import ClientStatus, load_api_client
 from tocsin.credentials.api_keys import KeyStatus, load_api_key
 from tocsin.credentials.formats import ClientSecret, KeyValue, parse_key
 from tocsin.credentials.hashing import Hasher
-from tocsin.credentials.memo import VerificationCache
-from tocsin.credentials.oidc import OidcAdmin, OidcIssuer
+from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
 from tocsin.credentials.tokens import TokenError, read_header
 from tocsin.credentials.usage import Usage
+from tocsin.credentials.verification_cache import VerificationCache
 from tocsin.errors import TocsinError
 
 

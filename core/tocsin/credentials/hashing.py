@@ -10,7 +10,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
 from tocsin.clock import Clock
-from tocsin.credentials.memo import VerificationCache
+from tocsin.credentials.verification_cache import VerificationCache
 from tocsin.errors import TocsinError
 
 WAITING = 128

@@ -1,15 +1,21 @@
-"""What an OpenID Connect issuer says of itself (OpenID Connect Discovery 1.0)."""
+"""Discovery document and public keys of an OpenID Connect issuer."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
+import jwt
+import structlog
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from yarl import URL
 
-from tocsin.errors import TocsinError
+from tocsin.clock import Clock
+from tocsin.errors import PluginFailure, TocsinError
 from tocsin.hookspecs import HttpClient, HttpResponse
 
 TIMEOUT = timedelta(seconds=5)
@@ -87,3 +93,146 @@ def parse_issuer_response(answer: HttpResponse, url: str, model: type[Model]) ->
         return model.model_validate_json(answer.body)
     except ValidationError:
         raise IssuerUnavailable(f"{url} does not answer as {model.__doc__} says") from None
+
+
+_FRESH = timedelta(minutes=10)
+_USABLE = timedelta(hours=24)
+_COOL_DOWN = timedelta(minutes=1)
+_PAUSE = timedelta(seconds=10)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+# By `kty` and `crv`: RFC 7518 section 3.1 and RFC 8037 section 3.1, without what is symmetric.
+_ALGORITHMS = {
+    ("RSA", None): frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+    ("EC", "P-256"): frozenset({"ES256"}),
+    ("EC", "P-384"): frozenset({"ES384"}),
+    ("EC", "P-521"): frozenset({"ES512"}),
+    ("OKP", "Ed25519"): frozenset({"EdDSA"}),
+}
+ALGORITHMS = tuple(sorted(frozenset[str]().union(*_ALGORITHMS.values())))
+"""Every algorithm that a signature of an issuer may have."""
+
+_UNKNOWN = "the keys of the issuer cannot be had"
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerKey:
+    """A public key, and the algorithms of the signatures that it may verify."""
+
+    key_id: str | None
+    algorithms: frozenset[str]
+    public_key: Any
+
+
+class _JsonWebKeySet(BaseModel):
+    """RFC 7517 section 5."""
+
+    keys: list[Any]
+
+
+class _JsonWebKey(BaseModel):
+    """RFC 7517 section 4, of a key that verifies signatures."""
+
+    kty: str
+    crv: str | None = None
+    kid: str | None = None
+    alg: str | None = None
+    use: Literal["sig"] | None = None
+    d: None = None  # whoever can read a private key here can sign with it too
+
+
+class IssuerKeys:
+    """The keys of one issuer, fetched when somebody asks for one."""
+
+    def __init__(self, issuer: str, http: HttpClient, clock: Clock) -> None:
+        self._issuer = issuer
+        self._http = http
+        self._clock = clock
+        self._keys: tuple[IssuerKey, ...] = ()
+        self._discovery: Discovery | None = None
+        self._usable_until = self._refresh_at = self._look_again_at = _LONG_AGO
+        self._flight: asyncio.Task[None] | None = None
+
+    async def find(self, algorithm: str, key_id: str | None) -> IssuerKey | None:
+        """Return the issuer's key for such a signature; None if there is none.
+
+        Nor is there one where several fit and no identifier tells them apart. Raises
+        IssuerUnavailable where the keys cannot be had.
+        """
+        now = self._clock.now()
+        if now >= self._refresh_at:
+            await self._refresh()
+        elif self._pick(algorithm, key_id) is None and (self._flight or now >= self._look_again_at):
+            self._look_again_at = now + _COOL_DOWN
+            await self._refresh()
+        return self._pick(algorithm, key_id)
+
+    async def discovery(self) -> Discovery:
+        """Return what the issuer says of itself, as old as its keys; raises IssuerUnavailable."""
+        if self._clock.now() >= self._refresh_at:
+            await self._refresh()
+        if self._discovery is None or self._clock.now() >= self._usable_until:
+            raise IssuerUnavailable(_UNKNOWN)
+        return self._discovery
+
+    def _pick(self, algorithm: str, key_id: str | None) -> IssuerKey | None:
+        if self._clock.now() >= self._usable_until:
+            raise IssuerUnavailable(_UNKNOWN)
+        fitting = [
+            key
+            for key in self._keys
+            if algorithm in key.algorithms and key_id in (None, key.key_id)
+        ]
+        if key_id is None and len(fitting) > 1:
+            return None
+        return next(iter(fitting), None)
+
+    async def _refresh(self) -> None:
+        """Return after a fetch, which is one for everyone who asks meanwhile."""
+        if self._flight is None:
+            self._flight = asyncio.create_task(self._fetch())
+            self._flight.add_done_callback(self._land)
+        # One caller who goes away takes nothing from the others.
+        await asyncio.shield(self._flight)
+
+    def _land(self, _: asyncio.Task[None]) -> None:
+        self._flight = None
+
+    async def _fetch(self) -> None:
+        """Replace the keys; where that fails, those that are held serve on until they are old."""
+        try:
+            discovery, keys = await self._load()
+        except (IssuerUnavailable, PluginFailure) as error:
+            held = self._clock.now() < self._usable_until
+            self._refresh_at = self._clock.now() + (_COOL_DOWN if held else _PAUSE)
+            words = "the earlier ones go on serving" if held else "its tokens admit nobody"
+            _log.warning(
+                f"the keys of the OpenID Connect issuer could not be read; {words}",
+                issuer=self._issuer,
+                reason=str(error),
+            )
+        else:
+            now = self._clock.now()
+            self._discovery, self._keys = discovery, keys
+            self._refresh_at, self._usable_until = now + _FRESH, now + _USABLE
+
+    async def _load(self) -> tuple[Discovery, tuple[IssuerKey, ...]]:
+        discovery = await discover(self._issuer, self._http)
+        url = discovery.jwks_uri
+        answer = await self._http.request("GET", url, timeout=TIMEOUT, limit=LIMIT)
+        return discovery, tuple(read_keys(parse_issuer_response(answer, url, _JsonWebKeySet).keys))
+
+
+def read_keys(entries: Iterable[Any]) -> Iterator[IssuerKey]:
+    """Yield the keys of a set that verify signatures; others are passed over (RFC 7517 sec. 5)."""
+    for entry in entries:
+        try:
+            key = _JsonWebKey.model_validate(entry)
+            fitting = _ALGORITHMS.get((key.kty, key.crv), frozenset[str]())
+            algorithms = fitting & {key.alg} if key.alg else fitting
+            if algorithms:
+                yield IssuerKey(key.kid, algorithms, jwt.PyJWK(entry, min(algorithms)).key)
+        except (ValidationError, jwt.PyJWTError):
+            continue

@@ -1,14 +1,25 @@
-"""What API keys and API clients have in common as records: how they are listed and searched."""
+"""Stored credentials: scopes, search text, pages and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, Row, Table, func, select
 
 from tocsin.errors import TocsinError
+
+
+class Scope(StrEnum):
+    """A permission that a credential carries; each endpoint asks for one."""
+
+    INVESTIGATIONS_READ = "investigations:read"
+    INVESTIGATIONS_WRITE = "investigations:write"
+    INCIDENTS_READ = "incidents:read"
+    SEARCH_READ = "search:read"
+    GRAPH_READ = "graph:read"
 
 
 class NoSuchRecordError(TocsinError):

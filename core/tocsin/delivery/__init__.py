@@ -1,41 +1,39 @@
 """Delivery: which destinations an event concerns, and bringing it there."""
 
-from tocsin.delivery.destinations.applying import (
-    apply_destinations,
-    list_configured_destinations,
-    plan_destinations,
-)
-from tocsin.delivery.destinations.changing import (
+from tocsin.delivery.destinations.catalog import ChannelOffer
+from tocsin.delivery.destinations.channels import ChannelFactory
+from tocsin.delivery.destinations.lifecycle import (
     DestinationSpec,
     create_destination,
     delete_destination,
     resume_destination,
     update_destination,
 )
-from tocsin.delivery.destinations.channels import ChannelFactory
-from tocsin.delivery.destinations.listing import count_waiting, list_destinations
-from tocsin.delivery.destinations.offering import ChannelOffer
-from tocsin.delivery.destinations.previewing import Preview
-from tocsin.delivery.destinations.records import (
+from tocsin.delivery.destinations.preview import Preview
+from tocsin.delivery.destinations.reconciliation import (
+    apply_destinations,
+    list_configured_destinations,
+    plan_destinations,
+)
+from tocsin.delivery.destinations.repository import (
     Destination,
     DestinationState,
     StopReason,
+    count_waiting,
+    list_destinations,
     load_destination,
     load_destinations,
 )
-from tocsin.delivery.destinations.registering import DestinationValidator, InvalidDestinationError
-from tocsin.delivery.destinations.sampling import SampleResult, SampleSender
-from tocsin.delivery.history.answers import StoredAttemptLog
+from tocsin.delivery.destinations.samples import SampleResult, SampleSender
+from tocsin.delivery.destinations.validation import DestinationValidator, InvalidDestinationError
 from tocsin.delivery.history.archive import Archive
-from tocsin.delivery.history.filters import DeliveryFilter, DeliveryState, ReplayableState
-from tocsin.delivery.history.names import NoSuchDestinationError
-from tocsin.delivery.history.reads import (
-    list_attempts,
-    list_deliveries,
-    load_delivery,
-    load_event,
+from tocsin.delivery.history.filters import (
+    DeliveryFilter,
+    DeliveryState,
+    NoSuchDestinationError,
+    ReplayableState,
 )
-from tocsin.delivery.history.replaying import (
+from tocsin.delivery.history.replay_runner import (
     NoSuchDeliveryError,
     NotReplayableError,
     ReplayRunner,
@@ -51,13 +49,20 @@ from tocsin.delivery.history.replays import (
     load_replay,
     measure_replay,
 )
+from tocsin.delivery.history.repository import (
+    StoredAttemptLog,
+    list_attempts,
+    list_deliveries,
+    load_delivery,
+    load_event,
+)
 from tocsin.delivery.history.retention import Retention
-from tocsin.delivery.measuring.meters import DeliveryMetrics
-from tocsin.delivery.queue.requeueing import expire_deliveries, requeue_on_hold
+from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.states import expire_deliveries, requeue_on_hold
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
-from tocsin.delivery.sending.fleet import WorkerPool
+from tocsin.delivery.sending.worker_pool import WorkerPool
 
 __all__ = [
     "Archive",

@@ -1,15 +1,14 @@
 """Asking enrichers: what may be asked, how fast, and what was said before."""
 
 from tocsin.enrichment.cache import EnrichmentDifference
-from tocsin.enrichment.enrichers import Enrichers
-from tocsin.enrichment.gathered import EnrichmentResult
+from tocsin.enrichment.enrichers import Enrichers, EnrichmentMeters
 from tocsin.enrichment.incidents import (
     EnrichmentChanges,
     EntityEnrichmentChange,
     IncidentEnricher,
     UnansweredEntity,
 )
-from tocsin.enrichment.measuring import EnrichmentMeters
+from tocsin.enrichment.results import EnrichmentResult
 
 __all__ = [
     "Enrichers",

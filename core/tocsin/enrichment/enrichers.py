@@ -1,4 +1,4 @@
-"""All enrichers of this service, asked under one set of rules."""
+"""All enrichers of the service, under one set of rules."""
 
 from __future__ import annotations
 
@@ -10,23 +10,41 @@ from types import MappingProxyType
 from sqlalchemy import Connection
 
 from tocsin.clock import Clock
-from tocsin.enrichment.asking import BatchedEnricher, make_buckets
+from tocsin.enrichment.batched_enricher import BatchedEnricher, make_buckets
 from tocsin.enrichment.cache import (
     CachedEnrichment,
     EnrichmentDifference,
     look_up_enrichments,
     store_enrichments,
 )
-from tocsin.enrichment.gate import find_refusals
-from tocsin.enrichment.gathered import EnrichmentResult, GatheredEnrichments
-from tocsin.enrichment.measuring import EnrichmentMeters
-from tocsin.enrichment.replies import EnricherReplies
-from tocsin.enrichment.sharing import QuestionClaim
+from tocsin.enrichment.in_flight import EnricherReplies, QuestionClaim
+from tocsin.enrichment.results import EnrichmentResult, GatheredEnrichments
+from tocsin.enrichment.sharing_policy import find_refusals
 from tocsin.hookspecs import Enricher
 from tocsin.knowledge import find_markings
+from tocsin.metrics import Metrics
 from tocsin.model import EnricherSource, Entity, Marking, QueryOutcome
 from tocsin.observables import Environment
 from tocsin.store import Database
+
+RESULTS = ("answered", "unknown", "cached", "outdated", "refused", "failed")
+
+
+class EnrichmentMeters:
+    """What this node counts of what it asks of enrichers."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._entities = metrics.counter(
+            "tocsin_enrichments_total",
+            "Entities that an enricher was to be asked for, by what came of it",
+            "enricher",
+            "result",
+        )
+
+    def count(self, enricher: str, result: str, times: int) -> None:
+        """Count so many entities with one of RESULTS."""
+        self._entities.labels(enricher, result).inc(times)
+
 
 OUTDATED = timedelta(days=7)
 """For so long after it has expired, an answer is used where its source cannot be asked."""

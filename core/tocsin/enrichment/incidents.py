@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from tocsin.enrichment.cache import EnrichmentDifference
 from tocsin.enrichment.enrichers import Enrichers
-from tocsin.enrichment.gathered import GatheredEnrichments
+from tocsin.enrichment.results import GatheredEnrichments
 from tocsin.model import Enrichment, Entity, EntityKind, Marking, QueryOutcome, find_marking
 from tocsin.store import Database
 from tocsin.store.tables import incident_entities, incidents

@@ -1,7 +1,7 @@
 """The outbox: events, written in the transaction of the change that caused them."""
 
-from tocsin.events.bell import Notifier, Notifiers
 from tocsin.events.identifiers import new_id
+from tocsin.events.notifier import Notifier, Notifiers
 from tocsin.events.outbox import EVENTS, emit_events, load_unrouted, mark_routed, parse_event_row
 
 __all__ = [

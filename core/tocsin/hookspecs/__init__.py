@@ -1,8 +1,4 @@
-"""Every seam of Tocsin: the hooks, and the kinds of object that they offer.
-
-A plugin is a module named by an entry point. It implements hooks with `hookimpl`; the entry
-point's name is the name that operators write as `plugin = "..."`.
-"""
+"""Plugin interface: the hooks, and the base classes of what they return."""
 
 from __future__ import annotations
 

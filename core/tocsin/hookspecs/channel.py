@@ -1,4 +1,4 @@
-"""Channels: ways to tell someone."""
+"""Base class of channels, which deliver events."""
 
 from __future__ import annotations
 

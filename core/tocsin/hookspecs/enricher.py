@@ -1,4 +1,4 @@
-"""Enrichers: what else is known of an entity."""
+"""Base class of enrichers, which add knowledge about entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Investigators: what asks the questions, and makes a report of the answers."""
+"""Base class of investigators, and the query client that they use."""
 
 from __future__ import annotations
 

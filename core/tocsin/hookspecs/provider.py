@@ -1,4 +1,4 @@
-"""Providers: connections to SIEMs."""
+"""Base class of providers, which connect to SIEMs."""
 
 from __future__ import annotations
 

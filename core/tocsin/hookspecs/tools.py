@@ -1,4 +1,4 @@
-"""What every plugin is handed."""
+"""Tools that every plugin object receives."""
 
 from __future__ import annotations
 

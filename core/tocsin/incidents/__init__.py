@@ -10,19 +10,19 @@ from tocsin.incidents.backfills.records import (
     list_backfills,
     load_backfill,
 )
-from tocsin.incidents.coverage.listing import list_coverage, list_quarantine
+from tocsin.incidents.coverage.ledger import list_coverage, list_quarantine
 from tocsin.incidents.coverage.positions import load_read_until
 from tocsin.incidents.inbox import PushInbox
-from tocsin.incidents.measuring import SyncMeters
-from tocsin.incidents.reads import IncidentPage, get_incident, list_incidents
-from tocsin.incidents.sync import ProviderSync
-from tocsin.incidents.syncing.listing import (
+from tocsin.incidents.metrics import SyncMeters
+from tocsin.incidents.queries import IncidentPage, get_incident, list_incidents
+from tocsin.incidents.sync.loop import ProviderSync
+from tocsin.incidents.sync.status import (
     PROVIDER_STATES,
     ProviderFacts,
     describe_providers,
     list_providers,
 )
-from tocsin.incidents.syncing.writing import SyncContext
+from tocsin.incidents.writer import SyncContext
 
 __all__ = [
     "BACKFILLS",

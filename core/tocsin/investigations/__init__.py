@@ -1,25 +1,25 @@
 """Investigations: sessions, the ledger of what was asked in them, and running them to their end."""
 
-from tocsin.investigations.answering.answers import QuestionRouter
-from tocsin.investigations.answering.history import HistoryAnswers
-from tocsin.investigations.answering.providers import ProviderEventSearch
-from tocsin.investigations.answering.reply import SourceReply
-from tocsin.investigations.following.telling import build_write_back_finisher
-from tocsin.investigations.measuring import InvestigationMetrics
-from tocsin.investigations.replaying.replay import ReplayResult, replay_session
-from tocsin.investigations.running.ending import FailureCause, FinishedRun, Finisher, RunFailure
-from tocsin.investigations.running.loop import InvestigationWorker
+from tocsin.investigations.answers.history import HistoryAnswers
+from tocsin.investigations.answers.providers import ProviderEventSearch
+from tocsin.investigations.answers.reply import SourceReply
+from tocsin.investigations.answers.router import QuestionRouter
+from tocsin.investigations.metrics import InvestigationMetrics
+from tocsin.investigations.replay.comparison import ReplayResult, replay_session
+from tocsin.investigations.runs.completion import FailureCause, FinishedRun, Finisher, RunFailure
+from tocsin.investigations.runs.finishers import build_write_back_finisher
+from tocsin.investigations.runs.worker import InvestigationWorker
 from tocsin.investigations.sessions.ledger import StepPage, list_steps, load_step
-from tocsin.investigations.sessions.meanings import describe_steps
-from tocsin.investigations.sessions.reads import (
+from tocsin.investigations.sessions.queries import (
     LoadedSession,
     SessionPage,
+    describe_steps,
     find_session,
     list_sessions,
     load_session,
     render_session,
 )
-from tocsin.investigations.sessions.records import (
+from tocsin.investigations.sessions.repository import (
     INVESTIGATIONS,
     NewSession,
     add_message,

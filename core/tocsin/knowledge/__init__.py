@@ -22,7 +22,6 @@ from tocsin.knowledge.history import (
     load_incidents,
 )
 from tocsin.knowledge.markings import find_markings
-from tocsin.knowledge.reads import StoredKnowledge
 from tocsin.knowledge.search import (
     INCIDENTS,
     DocumentHit,
@@ -37,6 +36,7 @@ from tocsin.knowledge.search import (
     search_documents,
     search_entities,
 )
+from tocsin.knowledge.stored_knowledge import StoredKnowledge
 
 __all__ = [
     "INCIDENTS",

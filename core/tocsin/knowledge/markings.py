@@ -1,4 +1,4 @@
-"""How entities are marked by all that is known of them here."""
+"""Markings of entities, from everything that is known of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
-from tocsin.knowledge.listing import encode_list, select_list
-from tocsin.knowledge.newest import force_index_scans
+from tocsin.knowledge.latest_rows import force_index_scans
 from tocsin.knowledge.search import INDEXED_CHANGES
+from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Entity, EntityKind, Marking, Pap, Tlp, find_marking
 from tocsin.store.sequences import load_last_allotted
 from tocsin.store.tables import (

@@ -1,7 +1,6 @@
 """Rate limits: token buckets in memory, shared by nodes through the database off the path."""
 
-from tocsin.limits.buckets import Quota, QuotaStatus, TokenBuckets
-from tocsin.limits.fields import build_rate_limit_headers
-from tocsin.limits.sharing import BucketSynchronizer
+from tocsin.limits.buckets import Quota, QuotaStatus, TokenBuckets, build_rate_limit_headers
+from tocsin.limits.synchronizer import BucketSynchronizer
 
 __all__ = ["BucketSynchronizer", "Quota", "QuotaStatus", "TokenBuckets", "build_rate_limit_headers"]

@@ -1,9 +1,4 @@
-"""Token buckets: who may go on now, and when those may who may not.
-
-Everything is counted in whole numbers, so that nothing is ever due a little too late: time in
-microseconds, as the clock gives it, and a token in as many parts that each microsecond fills in
-`per_minute` of them.
-"""
+"""Token buckets and the rate-limit headers of responses."""
 
 from __future__ import annotations
 
@@ -147,3 +142,19 @@ class TokenBuckets:
             -(-missing // self._per_second),
             -(-lacking // self._per_second) if lacking > 0 else 0,
         )
+
+
+def build_rate_limit_headers(name: str, quota: Quota, standing: QuotaStatus) -> dict[str, str]:
+    """Return what a response says of a limit; `Retry-After` (RFC 9110) only where it refuses.
+
+    `name` needs no escaping. The effective window `t` lasts until the bucket is full or, in a
+    refusal, until it is worth trying again, because `Retry-After` should not end before it.
+    """
+    window = standing.reset_after if standing.allowed else standing.retry_after
+    fields = {
+        "RateLimit-Policy": f'"{name}";q={quota.per_minute};w=60',
+        "RateLimit": f'"{name}";r={standing.remaining};t={window}',
+    }
+    if not standing.allowed:
+        fields["Retry-After"] = str(standing.retry_after)
+    return fields

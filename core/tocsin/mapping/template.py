@@ -17,8 +17,8 @@ from jinja2 import ChainableUndefined, Template, TemplateSyntaxError, Undefined,
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tocsin.errors import Refused
-from tocsin.json_text import parse_json
-from tocsin.mapping.incident import MappedIncident
+from tocsin.json_codec import parse_json
+from tocsin.mapping.mapped_incident import MappedIncident
 from tocsin.model import Incident, Json, Received, Rejected
 from tocsin.sandbox import Allowance, WritingEnvironment, write_json
 from tocsin.validation import explain_errors

@@ -1,8 +1,4 @@
-"""The vocabulary: what the core and its plugins say to each other.
-
-Everything here is frozen and knows nothing of databases, HTTP or vendors.
-Times are aware datetimes.
-"""
+"""Shared vocabulary of the core and its plugins."""
 
 from tocsin.model.contract import AnswerCondition, AnswerRules, Contract, Idempotency, Verification
 from tocsin.model.event import (
@@ -17,7 +13,7 @@ from tocsin.model.incident import (
     Entity,
     Incident,
 )
-from tocsin.model.inquiry import (
+from tocsin.model.investigation import (
     QUESTIONS,
     EnricherSource,
     FindEvents,
@@ -54,13 +50,7 @@ from tocsin.model.knowledge import (
     Sighting,
 )
 from tocsin.model.marking import Marking, Pap, Tlp, find_marking
-from tocsin.model.reading import (
-    Covered,
-    Page,
-    Received,
-    Rejected,
-    Window,
-)
+from tocsin.model.page import Covered, Page, Received, Rejected, Window
 from tocsin.model.report import (
     Action,
     Confidence,
@@ -74,13 +64,7 @@ from tocsin.model.report import (
     TimelineEntry,
     Verdict,
 )
-from tocsin.model.words import (
-    EntityKind,
-    IncidentStatus,
-    Json,
-    Severity,
-    Vocabulary,
-)
+from tocsin.model.vocabulary import EntityKind, IncidentStatus, Json, Severity, Vocabulary
 
 __all__ = [
     "QUESTIONS",

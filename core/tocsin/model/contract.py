@@ -1,4 +1,4 @@
-"""The contract of a receiver: what `contract.toml` and `body.schema.json` say."""
+"""Receiver contracts, as read from `contract.toml` and `body.schema.json`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tocsin.model.words import EntityKind, Json, Severity, Vocabulary
+from tocsin.model.vocabulary import EntityKind, Json, Severity, Vocabulary
 
 Pointer = Annotated[str, Field(pattern=r"^(/[^/]*)+$")]
 """A JSON Pointer (RFC 6901) into an answer, such as `/data/id`."""

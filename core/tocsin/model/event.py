@@ -1,4 +1,4 @@
-"""Events, their deliveries, and what comes of those."""
+"""Events, deliveries and their receipts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import inf
 from urllib.parse import urlsplit
 
 from tocsin.model.contract import Contract
-from tocsin.model.words import Json, Severity, Vocabulary
+from tocsin.model.vocabulary import Json, Severity, Vocabulary
 
 
 class EventType(Vocabulary):

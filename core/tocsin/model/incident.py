@@ -1,4 +1,4 @@
-"""Incidents, their alerts, and the entities that they are about."""
+"""Incidents, their alerts and their entities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import idna
 
-from tocsin.model.words import EntityKind, IncidentStatus, Severity
+from tocsin.model.vocabulary import EntityKind, IncidentStatus, Severity
 
 
 @lru_cache(maxsize=65_536)

@@ -1,4 +1,4 @@
-"""What is known beyond one incident: the graph of entities, incidents and sessions."""
+"""Records beyond one incident: the graph of entities, incidents and sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 from tocsin.model.incident import Alert, Entity
 from tocsin.model.marking import Marking
-from tocsin.model.words import IncidentStatus, Json, Severity, Vocabulary
+from tocsin.model.vocabulary import IncidentStatus, Json, Severity, Vocabulary
 
 
 class NodeKind(Vocabulary):

@@ -1,11 +1,11 @@
-"""Who may hear of something, and what may be done with it."""
+"""Sharing markings: Traffic Light Protocol and Permissible Actions Protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tocsin.model.words import Vocabulary
+from tocsin.model.vocabulary import Vocabulary
 
 
 class Tlp(Vocabulary):

@@ -1,4 +1,4 @@
-"""What an investigation comes to. Nothing in it stands without evidence."""
+"""Investigation reports, in which every statement cites its evidence."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import datetime
 
 from tocsin.model.incident import Entity
 from tocsin.model.knowledge import Disposition, Relation
-from tocsin.model.reading import Window
-from tocsin.model.words import Severity, Vocabulary
+from tocsin.model.page import Window
+from tocsin.model.vocabulary import Severity, Vocabulary
 
 
 class Persona(Vocabulary):

@@ -15,9 +15,15 @@ from yarl import URL
 from tocsin.errors import Misconfigured, OperatorError, PluginFailure, TryLater
 from tocsin.hookspecs import HttpResponse
 from tocsin.net.addresses import AddressPolicy, Network
-from tocsin.net.connections import GuardedConnector
-from tocsin.net.failures import describe_error, is_blocked_error, is_proxy_error
-from tocsin.net.guard import BlockedError, GuardedResolver, GuardedSockets
+from tocsin.net.connector import (
+    BlockedError,
+    GuardedConnector,
+    GuardedResolver,
+    GuardedSockets,
+    describe_error,
+    is_blocked_error,
+    is_proxy_error,
+)
 from tocsin.net.tls import build_tls_context
 from tocsin.net.urls import (
     build_policy,

@@ -15,7 +15,7 @@ from aiohttp.connector import AddrInfoType
 
 from tocsin.errors import Misconfigured, TryLater
 from tocsin.net.addresses import AddressPolicy, Network
-from tocsin.net.guard import BlockedError, GuardedResolver, GuardedSockets
+from tocsin.net.connector import BlockedError, GuardedResolver, GuardedSockets
 from tocsin.net.tls import build_verifying_context
 from tocsin.net.urls import literal_address
 

@@ -1,6 +1,6 @@
 """The composition root: builds everything, and runs it until it is told to stop."""
 
-from tocsin.node.opening import open_node, open_ready_database, serve
-from tocsin.node.running import Node
+from tocsin.node.composition import open_node, open_ready_database, serve
+from tocsin.node.process import Node
 
 __all__ = ["Node", "open_node", "open_ready_database", "serve"]

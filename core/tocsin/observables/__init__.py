@@ -1,10 +1,9 @@
 """Observables: entities found in text and records, and what of them is ours or is everywhere."""
 
-from tocsin.observables.defanging import defang
+from tocsin.observables.defanged import defang, refang
 from tocsin.observables.environment import Environment, EnvironmentSettings
-from tocsin.observables.found import Observables
 from tocsin.observables.records import find_in_record
-from tocsin.observables.refanging import refang
+from tocsin.observables.results import Observables
 from tocsin.observables.text import find_observables
 
 __all__ = [

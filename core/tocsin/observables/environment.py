@@ -1,4 +1,4 @@
-"""Which values are internal, and which are everywhere and say nothing."""
+"""Environment of the organization: internal and well-known values."""
 
 from __future__ import annotations
 

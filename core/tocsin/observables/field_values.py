@@ -1,4 +1,4 @@
-"""The value of a field whose name says what it holds."""
+"""Values of fields whose name says what they hold."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 
 from tocsin.model import Entity, EntityKind
-from tocsin.observables.found import NOTHING, Finds, make_finds
-from tocsin.observables.keys import FieldMeaning
+from tocsin.observables.field_semantics import FieldMeaning
+from tocsin.observables.results import NOTHING, Finds, make_finds
 from tocsin.observables.shapes import (
     base_name,
     is_cloud_resource,

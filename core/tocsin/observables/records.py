@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tocsin.model import Json
+from tocsin.observables.field_semantics import classify_field
 from tocsin.observables.field_values import parse_field_value
-from tocsin.observables.found import DEFAULT_LIMIT, ObservableCollector, Observables
-from tocsin.observables.keys import classify_field
+from tocsin.observables.results import DEFAULT_LIMIT, ObservableCollector, Observables
 from tocsin.observables.text import collect_from_text
 
 DEPTH_LIMIT: Final = 32

@@ -1,4 +1,4 @@
-"""What a value is by its shape alone, whatever stands around it."""
+"""Kinds of values by their shape alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Names of the domain name system: how they are spelt, and under which suffix they are registered.
-
-The public suffixes are those of publicsuffix.org, as shipped with the library `publicsuffixlist`;
-nothing is fetched. Only the suffixes of registries count: `github.io` is a domain.
-"""
+"""Domain names: their ASCII form and public suffixes."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Entities in free text: log lines, reports, mails, what people write."""
+"""Entities in free text: log lines, reports, mails, messages of people."""
 
 from __future__ import annotations
 
 import re
 
 from tocsin.model import Entity, EntityKind
+from tocsin.observables.field_semantics import FieldMeaning, classify_field
 from tocsin.observables.field_values import parse_field_value
-from tocsin.observables.found import DEFAULT_LIMIT, ObservableCollector, Observables, make_finds
-from tocsin.observables.keys import FieldMeaning, classify_field
-from tocsin.observables.splitting import split_chunks, split_words
+from tocsin.observables.results import DEFAULT_LIMIT, ObservableCollector, Observables, make_finds
+from tocsin.observables.tokenizer import split_chunks, split_words
 from tocsin.observables.values import exclude_kinds
 from tocsin.observables.vocabulary import (
     AFTER_A_USER,
@@ -17,7 +17,7 @@ from tocsin.observables.vocabulary import (
     BEFORE_USER,
     NOT_USERS,
 )
-from tocsin.observables.words import WordReading, WordRole, read_words
+from tocsin.observables.word_readings import WordReading, WordRole, read_words
 
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
 _MARGIN = [""] * 4  # so that every word has neighbours

@@ -1,11 +1,11 @@
-"""URLs, and what they lead to."""
+"""URLs and the entities in them."""
 
 from __future__ import annotations
 
 import re
 
 from tocsin.model import Entity, EntityKind
-from tocsin.observables.found import NOTHING, Finds, make_finds
+from tocsin.observables.results import NOTHING, Finds, make_finds
 from tocsin.observables.shapes import is_unix_path, parse_ip, parse_name
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}$", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What a single value says, with nothing around it."""
+"""Entities in a single value without context."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 
 from tocsin.model import Entity, EntityKind
+from tocsin.observables.field_semantics import FieldMeaning, classify_field
 from tocsin.observables.field_values import parse_field_value
-from tocsin.observables.found import NOTHING, Finds, make_finds
-from tocsin.observables.keys import FieldMeaning, classify_field
+from tocsin.observables.results import NOTHING, Finds, make_finds
 from tocsin.observables.shapes import (
     is_cloud_resource,
     is_cve,

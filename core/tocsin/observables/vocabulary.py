@@ -1,4 +1,4 @@
-"""Words that decide whether something with a dot, or after `user`, is an entity."""
+"""Word lists that decide whether a name or a word after `user` is an entity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is everywhere, and so says nothing about an incident."""
+"""Well-known values that say nothing about an incident."""
 
 from __future__ import annotations
 

@@ -3,10 +3,10 @@
 Nothing here knows a vendor; `tocsin` hands it all out.
 """
 
-from tocsin.providers.answers import retry_after
-from tocsin.providers.api import Api, ApiResponse, ApiSettings, Grant
-from tocsin.providers.pushed import PushProvider
-from tocsin.providers.windowed import Listing, WindowedProvider
+from tocsin.providers.client import Api, ApiResponse, ApiSettings, Grant
+from tocsin.providers.push_provider import PushProvider
+from tocsin.providers.responses import retry_after
+from tocsin.providers.windowed_provider import Listing, WindowedProvider
 
 __all__ = [
     "Api",

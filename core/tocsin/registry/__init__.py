@@ -6,11 +6,8 @@ from tocsin.registry.configuration import (
     load_configuration,
     strict_problem,
 )
-from tocsin.registry.describing import OfferedKind, PluginDescription
-from tocsin.registry.file import NAME_PATTERN, PluginsFile, read_plugins_file
-from tocsin.registry.installed import InstalledPlugin, installed_plugins
-from tocsin.registry.inventory import PluginInventory
-from tocsin.registry.live import (
+from tocsin.registry.entry_points import InstalledPlugin, installed_plugins
+from tocsin.registry.factory import (
     LivePlugin,
     LivePlugins,
     PluginFactory,
@@ -18,15 +15,17 @@ from tocsin.registry.live import (
     start_plugins,
     start_providers,
 )
-from tocsin.registry.loading import AbsentPlugin
-from tocsin.registry.planning import (
+from tocsin.registry.inventory import OfferedKind, PluginDescription, PluginInventory
+from tocsin.registry.loader import AbsentPlugin
+from tocsin.registry.parser import ConfiguredPlugin
+from tocsin.registry.plugins_file import NAME_PATTERN, PluginsFile, read_plugins_file
+from tocsin.registry.reconciliation import (
     ManagedBy,
     PlannedChange,
     StoredObject,
     name_taken_error,
     plan_changes,
 )
-from tocsin.registry.reading import ConfiguredPlugin
 
 __all__ = [
     "NAME_PATTERN",

@@ -12,11 +12,11 @@ from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
 from tocsin.model import Marking
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
-from tocsin.registry.file import SECTIONS, read_plugins_file
-from tocsin.registry.installed import InstalledPlugin, installed_plugins
+from tocsin.registry.entry_points import InstalledPlugin, installed_plugins
 from tocsin.registry.inventory import PluginInventory
-from tocsin.registry.loading import AbsentPlugin, choose_plugins, load_plugins
-from tocsin.registry.reading import ConfigurationParser, ConfiguredPlugin
+from tocsin.registry.loader import AbsentPlugin, choose_plugins, load_plugins
+from tocsin.registry.parser import ConfigurationParser, ConfiguredPlugin
+from tocsin.registry.plugins_file import SECTIONS, read_plugins_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,209 @@
-"""What a running service has of the plugins that are installed."""
+"""Inventory of installed plugins: offers, requirements and reasons for absence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from tocsin.registry.describing import PluginDescription, describe_plugins
-from tocsin.registry.file import PluginsFile
-from tocsin.registry.installed import InstalledPlugin
-from tocsin.registry.loading import PluginOffers
+from pydantic import BaseModel
+
+from tocsin.errors import OperatorError
+from tocsin.fields import PluginSettings
+from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
+from tocsin.registry.entry_points import (
+    DEFAULT_INVESTIGATOR,
+    ON_BY_DEFAULT,
+    InstalledPlugin,
+    index_by_name,
+)
+from tocsin.registry.loader import PluginOffers, load_plugins
+from tocsin.registry.parser import BASES
+from tocsin.registry.plugins_file import PluginsFile
+from tocsin.registry.settings_schema import SettingDescription, list_settings, settings_schema
+from tocsin.validation import suggest_nearest
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedKind:
+    """A kind of provider, channel, enricher or investigator that a plugin offers."""
+
+    section: str
+    """Which tables of `plugins.toml` may use it: `providers`, `destinations` and so on."""
+    name: str
+    summary: str
+    settings: tuple[SettingDescription, ...]
+    schema: Mapping[str, Any]
+    """The JSON Schema of the settings."""
+    capabilities: tuple[str, ...] = ()
+    streams: tuple[str, ...] | None = ()
+    """With the settings' defaults; None where they depend on others."""
+    permissions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginDescription:
+    """What is known of a plugin; of one that cannot be used, what its metadata says."""
+
+    name: str
+    distribution: str
+    version: str
+    enabled: bool
+    hooks: tuple[str, ...]
+    kinds: tuple[OfferedKind, ...]
+    used_by: tuple[str, ...]
+    """The tables of `plugins.toml` that name it, such as `providers.edge`."""
+    absent: str | None
+    """Why this service does not have it, and what would be right; None if it has it."""
+    broken: bool
+    """Whether enabling it would not help."""
+
+
+async def describe_plugin(
+    name: str, file: PluginsFile, installed: Sequence[InstalledPlugin]
+) -> PluginDescription:
+    """Return what the plugin is. It is imported for that, enabled or not.
+
+    Raises OperatorError where none of this name is installed.
+    """
+    known = index_by_name(installed)
+    found = known.get(name, [])
+    if not found:
+        raise OperatorError(explain_absence(name, known, file))
+    offers = PluginOffers() if len(found) > 1 else await load_plugins(found)
+    return _build_description(name, file, known, offers)
+
+
+def describe_plugins(
+    file: PluginsFile, installed: Sequence[InstalledPlugin], offers: PluginOffers
+) -> list[PluginDescription]:
+    """Return what each installed plugin is, by name; of one that is not enabled, its metadata.
+
+    `offers` is what the enabled ones were found to offer; nothing is imported.
+    """
+    known = index_by_name(installed)
+    return [
+        _build_description(name, file, known, offers if file.enables(name) else None)
+        for name in known
+    ]
+
+
+def _build_description(
+    name: str,
+    file: PluginsFile,
+    known: Mapping[str, Sequence[InstalledPlugin]],
+    loaded: PluginOffers | None,
+) -> PluginDescription:
+    found = known[name]
+    shared, offers = len(found) > 1, loaded or PluginOffers()
+    flaw = None if shared or loaded is None else _find_flaw(name, offers)
+    return PluginDescription(
+        name=name,
+        distribution=" and ".join(plugin.distribution for plugin in found),
+        version=" and ".join(plugin.version for plugin in found),
+        enabled=file.enables(name),
+        hooks=offers.hooks.get(name, ()),
+        kinds=tuple(_list_kinds(name, offers)),
+        used_by=tuple(_list_users(name, file)),
+        absent=flaw or explain_absence(name, known, file),
+        broken=shared or flaw is not None,
+    )
+
+
+def explain_absence(
+    name: str, known: Mapping[str, Sequence[InstalledPlugin]], file: PluginsFile
+) -> str | None:
+    """Return why a plugin is not there, as far as metadata and `plugins.toml` tell; None if not."""
+    match known.get(name, []):
+        case []:
+            names = ", ".join(known)
+            nearest = suggest_nearest(name, list(known))
+            return f"no plugin {name!r} is installed; known: {names}{nearest}"
+        case [_]:
+            return None if file.enables(name) else _how_to_enable(name, file)
+        case several:
+            names = " and ".join(plugin.distribution for plugin in several)
+            return f"{names} offer a plugin of this name; uninstall one of them"
+
+
+def _how_to_enable(name: str, file: PluginsFile) -> str:
+    if name in ON_BY_DEFAULT:
+        return f"it is disabled; take {name!r} out of `disabled`"
+    line = json.dumps([*file.enabled, name])
+    return f"it is not enabled; write `enabled = {line}`"
+
+
+def _find_flaw(name: str, offers: PluginOffers) -> str | None:
+    """Return why a plugin cannot be used though it is alone of its name."""
+    if name in offers.absent:
+        return offers.absent[name].reason
+    if not offers.hooks.get(name):
+        return "it implements no hook; mark those that it has with `@hookimpl`"
+    for kind, _ in _list_offered(name, offers):
+        if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
+            return f"its kind cannot be made: it lacks {', '.join(lacking)}"
+    return None
+
+
+Offered = type[Provider | Channel | Enricher | Investigator]
+
+
+def _list_offered(name: str, offers: PluginOffers) -> Iterator[tuple[Offered, str]]:
+    """Yield each kind that a plugin offers, and the section of the tables that use it."""
+    if name in offers.providers:
+        yield offers.providers[name], "providers"
+    if name in offers.channels:
+        yield offers.channels[name], "destinations"
+    for enricher in offers.enrichers.get(name, ()):
+        yield enricher, "enrichers"
+    if name in offers.investigators:
+        yield offers.investigators[name], "investigator"
+
+
+def _list_kinds(name: str, offers: PluginOffers) -> Iterator[OfferedKind]:
+    for kind, section in _list_offered(name, offers):
+        described = _build_kind(section, kind)
+        if issubclass(kind, Provider):
+            described = replace(
+                described,
+                capabilities=tuple(sorted(kind.capabilities())),
+                streams=_streams(kind),
+                permissions=kind.permissions,
+            )
+        yield described
+
+
+def _build_kind(section: str, kind: Offered) -> OfferedKind:
+    base: type[PluginSettings] = BASES[section]
+    return OfferedKind(
+        section=section,
+        name=kind.name if issubclass(kind, Enricher) else kind.__name__,
+        summary=(kind.__doc__ or "").strip().partition("\n")[0],
+        settings=tuple(list_settings(kind.Settings, base)),
+        schema=settings_schema(kind.Settings),
+    )
+
+
+def _streams(kind: type[Provider]) -> tuple[str, ...] | None:
+    """Return what a provider reads with what its settings are by default."""
+    try:
+        made = object.__new__(kind)
+        settings: type[BaseModel] = kind.Settings
+        made.settings = settings.model_construct()
+        return tuple(made.streams())
+    except Exception:  # noqa: BLE001 - that is not enough for it, or it is broken and told so elsewhere
+        return None
+
+
+def _list_users(name: str, file: PluginsFile) -> Iterator[str]:
+    for section in ("providers", "destinations", "enrichers"):
+        for table, settings in getattr(file, section).items():
+            if settings.get("plugin") == name:
+                yield f"{section}.{table}"
+    if file.investigator.get("plugin", DEFAULT_INVESTIGATOR) == name:
+        yield "investigator"
 
 
 class PluginInventory:

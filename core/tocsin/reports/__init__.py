@@ -9,8 +9,8 @@ from tocsin.reports.graph import draw_graph
 from tocsin.reports.html import CONTENT_SECURITY_POLICY, to_html
 from tocsin.reports.markdown import escaped, to_markdown
 from tocsin.reports.text import session_document_text, to_short_text, to_text
+from tocsin.reports.text_format import number, signed
 from tocsin.reports.timeline import draw_timeline
-from tocsin.reports.writing import number, signed
 
 __all__ = [
     "CONTENT_SECURITY_POLICY",

@@ -1,4 +1,4 @@
-"""Phrases and blocks of what may be long: each is bounded, and says what it leaves out."""
+"""Bounded phrases and blocks, which say how much they leave out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tocsin.reports.outline import (
     TableColumn,
     Values,
 )
-from tocsin.reports.writing import clock_time, counted
+from tocsin.reports.text_format import clock_time, counted
 
 SHOWN = 250  # rows of one table; the report's JSON has them all
 _NAMED = 30  # of a list inside a line

@@ -1,4 +1,4 @@
-"""Reports as JSON, which is how they are stored and handed on."""
+"""Reports as JSON, the form in which they are stored and delivered."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Where everything stands in the drawing of the entities and how they are related.
-
-Entities stand in columns, by how far they are from what was asked about. In a column they stand
-near those to their left that they are related to.
-"""
+"""Layout of the entity graph drawing."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from statistics import fmean
 from unicodedata import combining, east_asian_width
 
 from tocsin.model import Disposition, Entity, EntityAssessment, Relation, Report
-from tocsin.reports.writing import counted, exact, plain
+from tocsin.reports.text_format import counted, exact, plain
 
 NODES = 60
 _LABELLED = 24  # edges; more would hide each other's words

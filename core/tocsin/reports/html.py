@@ -1,8 +1,4 @@
-"""Reports as one HTML page that needs nothing else: no script, no other file, no network.
-
-All markup stands in `templates/`, which escape whatever they are given. Each piece of text from
-elsewhere stands in an element that keeps its direction of writing to itself.
-"""
+"""Reports as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -33,8 +29,8 @@ from tocsin.reports.outline import (
     Values,
 )
 from tocsin.reports.parts import build_facts, build_parts, describe_verdict
+from tocsin.reports.text_format import exact, label, number, plain
 from tocsin.reports.timeline import draw_timeline
-from tocsin.reports.writing import exact, label, number, plain
 
 _STYLE = (files(__package__) / "templates" / "page.css").read_text(encoding="utf-8")
 _DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()

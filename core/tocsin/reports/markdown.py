@@ -1,8 +1,4 @@
-"""Reports as Markdown: CommonMark with the tables of GitHub Flavored Markdown.
-
-Whatever comes from elsewhere stays text. Punctuation that could mean something is escaped, links
-and mentions are defanged, and values stand in code spans, where nothing means anything.
-"""
+"""Reports as Markdown: CommonMark with the tables of GitHub Flavored Markdown."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ from tocsin.reports.outline import (
     Values,
 )
 from tocsin.reports.parts import build_facts, build_parts, describe_verdict
-from tocsin.reports.writing import defanged, exact, label, number, plain
+from tocsin.reports.text_format import defanged, exact, label, number, plain
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>&#~$^=]|:(?=[a-z+-][\w+-]*:)")  # the last begins an emoji
 _FIRST = re.compile(r"(?=[/:])|(?=[-+](?:[-+ ]|$))|\d+(?=[.)](?: |$))")  # what begins a block

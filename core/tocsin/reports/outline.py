@@ -1,4 +1,4 @@
-"""What a report is made of before it takes a form: parts, blocks, and what stands in a line."""
+"""Format-independent outline of a report: parts, blocks and inline elements."""
 
 from __future__ import annotations
 

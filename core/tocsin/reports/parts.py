@@ -1,13 +1,12 @@
-"""The parts of a report, in their order and with what each holds."""
+"""Parts of a report, in order, including the explanation of its evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from tocsin.model import Action, EntityAssessment, Finding, Relation, Report, Section, TimelineEntry
 from tocsin.reports.blocks import SHOWN, bullets, sentences, several, table, values, when, with_rest
-from tocsin.reports.evidence import build_evidence
 from tocsin.reports.outline import (
     Block,
     Card,
@@ -16,12 +15,49 @@ from tocsin.reports.outline import (
     Mark,
     Paragraph,
     Phrase,
+    Reference,
     ReportPart,
     Strong,
     TableColumn,
     Values,
+    list_citations,
 )
-from tocsin.reports.writing import clock_time, number, signed
+from tocsin.reports.text_format import clock_time, number, signed
+
+
+def build_evidence(cited: Iterable[ReportPart], meanings: Mapping[str, str]) -> ReportPart:
+    """Return the part that explains what is cited in others, in the order it is cited."""
+    places: dict[str, dict[str, None]] = {}
+    for part in cited:
+        for reference, place in list_citations(part):
+            places.setdefault(reference, {})[place] = None
+    columns = (
+        TableColumn("Reference", narrow=True),
+        TableColumn("What it is"),
+        TableColumn("Cited in"),
+    )
+    rows = tuple(
+        (
+            (Reference(reference),),
+            (_describe_reference(reference, meanings),),
+            (several(places[reference]),),
+        )
+        for reference in list(places)[:SHOWN]
+    )
+    blocks = table("What the references stand for", columns, rows, len(places))
+    return ReportPart("Evidence", blocks or (Paragraph(("None.",)),), Section.EVIDENCE)
+
+
+def _describe_reference(reference: str, meanings: Mapping[str, str]) -> str:
+    if reference in meanings:
+        return meanings[reference]
+    kind, _, name = reference.partition(":")
+    match kind:
+        case "step":
+            return f"Step {name} of this session's ledger"
+        case "incident":
+            return f"Incident number {name}, as it is kept here"
+    return reference
 
 
 def build_parts(report: Report, meanings: Mapping[str, str]) -> list[ReportPart]:

@@ -1,4 +1,4 @@
-"""Reports as plain text: a few lines for people elsewhere, and every sentence for the search."""
+"""Reports as plain text: short texts for comments, and every sentence for the search index."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tocsin.model import Finding, Report, Statement
 from tocsin.reports.parts import describe_verdict
-from tocsin.reports.writing import clipped, defanged, number, plain
+from tocsin.reports.text_format import clipped, defanged, number, plain
 
 MAX_LENGTH = 2_000  # characters of the whole: what fits a comment or a message everywhere
 _SUMMARY = 700

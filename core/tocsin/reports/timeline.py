@@ -1,8 +1,4 @@
-"""Where everything stands in the drawing of a timeline.
-
-Time runs from left to right in stretches of even scale; between two of them lies a long time in
-which nothing happened. Each source has a lane, and moments too close to be told apart share a dot.
-"""
+"""Layout of the timeline drawing."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from itertools import pairwise
 from math import ceil, floor, log2
 
 from tocsin.model import Severity, TimelineEntry
-from tocsin.reports.writing import clipped, clock_time, counted, plain
+from tocsin.reports.text_format import clipped, clock_time, counted, plain
 
 WIDTH = 960
 _LEFT, _RIGHT = 150, 30

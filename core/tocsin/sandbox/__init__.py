@@ -5,8 +5,7 @@ evaluation has an allowance, out of which it pays for whatever it runs, looks at
 """
 
 from tocsin.sandbox.allowance import Allowance, AllowanceExhausted, pause, spend
-from tocsin.sandbox.environment import BoundedEnvironment
-from tocsin.sandbox.writing import WritingEnvironment, write_json
+from tocsin.sandbox.environment import BoundedEnvironment, WritingEnvironment, write_json
 
 __all__ = [
     "Allowance",

@@ -1,4 +1,4 @@
-"""Jinja2's sandbox, closed: only plain data, a few of its methods, and work that is paid for."""
+"""Bounded Jinja2 environments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import orjson
 from jinja2.compiler import CodeGenerator
 from jinja2.environment import TemplateModule
 from jinja2.exceptions import SecurityError
@@ -23,8 +24,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from tocsin.sandbox.allowance import charge, measure, measured, spend
+from tocsin.sandbox.code_generator import MeteredCodeGenerator
 from tocsin.sandbox.filters import FILTERS, TESTS
-from tocsin.sandbox.metering import MeteredCodeGenerator
 
 # Other methods have a filter that does the same and is bounded
 _DICT_METHODS = frozenset({"get", "items", "keys", "values"})
@@ -157,3 +158,28 @@ def _pay_for_product(left: Any, right: Any) -> None:
         spend(max(left, 0) * len(right))
     elif isinstance(right, int) and left.bit_length() + right.bit_length() > _LONGEST_PRODUCT:
         raise OverflowError("a product of whole numbers has 64 bits at most")
+
+
+class RenderedText(str):
+    """What a template has rendered already: the result of a macro, a block or a block `set`."""
+
+    __slots__ = ()
+
+
+class WritingEnvironment(BoundedEnvironment):
+    """Tells what a template has rendered already from the values that it is given."""
+
+    # Jinja joins with this whatever a template renders into a value of its own
+    @staticmethod
+    def concat(parts: Iterable[str]) -> str:
+        """Return the parts as one that is not written again."""
+        return RenderedText(BoundedEnvironment.concat(parts))
+
+
+def write_json(value: Any, default: Callable[[Any], Any]) -> str:
+    """Return the value as JSON, what is written already as it is; `default` as in orjson."""
+    if isinstance(value, RenderedText):
+        return value
+    text = orjson.dumps(value, default=default).decode()
+    spend(len(text))
+    return text

@@ -1,25 +1,27 @@
 """Schedules: what is investigated again and again, its runs, and what follows from them."""
 
-from tocsin.schedules.applying import apply_schedules, plan_schedules
-from tocsin.schedules.changing import (
+from tocsin.schedules.completion import RunCompletion
+from tocsin.schedules.due_schedules import FireResult, run_now
+from tocsin.schedules.file_schedules import apply_schedules, plan_schedules
+from tocsin.schedules.lifecycle import (
     change_schedule,
     create_schedule,
     delete_schedule,
     disable_schedule,
     enable_schedule,
 )
-from tocsin.schedules.firing import FireResult, run_now
-from tocsin.schedules.gauges import ScheduleGauges, load_summary
-from tocsin.schedules.listing import (
+from tocsin.schedules.loop import Scheduler
+from tocsin.schedules.metrics import ScheduleGauges, ScheduleMetrics, load_summary
+from tocsin.schedules.queries import (
     RunPage,
     SchedulePage,
     list_next_runs,
     list_runs,
     list_schedules,
     list_upcoming,
+    represent_run,
+    represent_schedule,
 )
-from tocsin.schedules.loop import Scheduler
-from tocsin.schedules.measuring import ScheduleMetrics
 from tocsin.schedules.records import (
     DisabledReason,
     RunState,
@@ -29,8 +31,6 @@ from tocsin.schedules.records import (
     load_schedule,
     load_schedules,
 )
-from tocsin.schedules.representation import represent_run, represent_schedule
-from tocsin.schedules.settling import RunCompletion
 
 __all__ = [
     "DisabledReason",

@@ -13,10 +13,9 @@ from sqlalchemy import Connection, select
 from tocsin.clock import Clock
 from tocsin.events import Notifier, Notifiers
 from tocsin.loops import run_forever
-from tocsin.schedules.abandoned import list_abandoned_sessions, settle_abandoned_run
-from tocsin.schedules.alarms import ScheduleTimers
-from tocsin.schedules.firing import FireResult, fire_due, is_anything_due
-from tocsin.schedules.measuring import ScheduleMetrics
+from tocsin.schedules.completion import RunCompletion, list_abandoned_sessions, settle_abandoned_run
+from tocsin.schedules.due_schedules import FireResult, fire_due, is_anything_due
+from tocsin.schedules.metrics import ScheduleMetrics
 from tocsin.schedules.records import (
     SCHEDULES,
     RunState,
@@ -24,7 +23,7 @@ from tocsin.schedules.records import (
     ScheduleStatus,
     parse_schedule_row,
 )
-from tocsin.schedules.settling import RunCompletion
+from tocsin.schedules.timers import ScheduleTimers
 from tocsin.store import Database, is_unreachable
 from tocsin.store.tables import schedules
 

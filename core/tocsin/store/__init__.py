@@ -1,10 +1,6 @@
 """The database: opening it, its schema, and the two verbs that run work on it."""
 
-from tocsin.store.database import Database
-from tocsin.store.folders import make_private_folder
-from tocsin.store.lock import hold_lock
-from tocsin.store.notices import announce, find_absent_nodes, lock_exclusively
-from tocsin.store.opening import (
+from tocsin.store.bootstrap import (
     check_schema,
     is_sqlite,
     is_unreachable,
@@ -13,6 +9,9 @@ from tocsin.store.opening import (
     sqlite_file,
     upgrade,
 )
+from tocsin.store.database import Database
+from tocsin.store.files import hold_lock, make_private_folder
+from tocsin.store.notifications import announce, find_absent_nodes, lock_exclusively
 
 __all__ = [
     "Database",

@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from tocsin.store.notices import ALL_TOPICS, Listener
+from tocsin.store.notifications import ALL_TOPICS, Listener
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from tocsin.errors import OperatorError
-from tocsin.store.codec import dump_json, load_json
 from tocsin.store.database import Database, Operation, P
-from tocsin.store.notices import ALL_TOPICS, CHANNEL, Listener
+from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
+from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
 POOL = 10

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, select, update
 
-from tocsin.store.conflicts import build_insert
+from tocsin.store.statements import build_insert
 from tocsin.store.tables import EPOCH, sequences
 
 INCIDENT_NUMBER = "incident_number"

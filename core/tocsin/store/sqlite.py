@@ -18,8 +18,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from tocsin.store.codec import dump_json, load_json
 from tocsin.store.database import Database, Operation, P
+from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
 READERS = 4

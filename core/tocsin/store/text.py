@@ -1,9 +1,11 @@
-"""Text that both databases hold."""
+"""Text and JSON in the form that both databases store."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import overload
+from typing import Any, overload
+
+import orjson
 
 _DIGEST = 64
 
@@ -28,3 +30,13 @@ def clean_identifier(text: str, limit: int) -> str:
         return clean_text(text, limit)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return clean_text(text[: limit - _DIGEST - 1], limit) + "…" + digest
+
+
+def dump_json(value: Any) -> str:
+    """Return `value` as JSON text."""
+    return orjson.dumps(value).decode()
+
+
+def load_json(text: str | bytes) -> Any:
+    """Return what the JSON in `text` says."""
+    return orjson.loads(text)

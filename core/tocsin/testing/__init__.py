@@ -1,29 +1,23 @@
-"""What the authors of plugins test with; nothing of the service imports it.
-
-`Siem` holds incidents in nobody's format, `Day` is a day full of them, and a `Simulator` shows them
-as one vendor's API does, with every `Fault` there is; a `ReceiverSimulator` is the other side of a
-channel. `open_provider` makes a provider that may
-reach it, `open_enricher` an enricher. `investigate` runs an investigator at a
-`ScriptedQueryClient`.
-"""
+"""Test kit for plugin authors."""
 
 from tocsin.testing.clock import ManualClock
-from tocsin.testing.day import Scenario, ScheduledFault
-from tocsin.testing.desk import RecordedStep, ScriptedQueryClient
 from tocsin.testing.faults import Fault
-from tocsin.testing.installed import installed_channel, shipped_templates
-from tocsin.testing.investigating import investigate
+from tocsin.testing.investigation import investigate
+from tocsin.testing.query_client import RecordedStep, ScriptedQueryClient
 from tocsin.testing.receiver import ReceiverSimulator, RemoteObject
-from tocsin.testing.serving import run_simulator
+from tocsin.testing.scenario import Scenario, ScheduledFault
 from tocsin.testing.siem import Case, LogEvent, Siem
 from tocsin.testing.simulator import ListedPage, Simulator
+from tocsin.testing.simulator_server import run_simulator
 from tocsin.testing.tools import (
+    installed_channel,
     loopback_client,
     loopback_sockets,
     make_settings,
     make_tools,
     open_enricher,
     open_provider,
+    shipped_templates,
 )
 from tocsin.testing.vendor_api import ErrorResponse, RecordedRequest
 

@@ -1,4 +1,4 @@
-"""A clock for tests: it stands still until it is moved."""
+"""Manual clock for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong between a provider and its SIEM, each to be injected with `Simulator.fail`."""
+"""Faults that a simulator can inject."""
 
 from __future__ import annotations
 

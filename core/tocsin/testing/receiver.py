@@ -1,8 +1,4 @@
-"""A receiver's API on loopback, for the tests of a channel that keeps objects there.
-
-Derive from `ReceiverSimulator` and say only what is the vendor's: its routes, how it is signed in
-to, and which objects it has.
-"""
+"""Loopback simulator of a receiver that keeps objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serving an aiohttp application on loopback for the length of a test."""
+"""Loopback server for an aiohttp application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a SIEM holds, in nobody's format: the truth that a provider's work is held against."""
+"""Vendor-neutral contents of a SIEM, the truth that a provider is compared with."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A vendor's API on loopback, for the tests of its provider.
-
-Derive from `Simulator` and say only what is the vendor's: its routes, how it signs in, how it shows
-an incident. Sessions, paging, throttling and everything that can go wrong are here.
-"""
+"""Loopback simulator of a SIEM vendor's API."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What a plugin under test is handed."""
+"""Tools, settings and clients for a plugin under test."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeVar
@@ -157,3 +158,18 @@ class _NoNetwork:
 
 def _raise_unreachable(url: str) -> Misconfigured:
     return Misconfigured(f"{url}: there is no network here; hand `make_tools` a client")
+
+
+def installed_channel(plugin: str) -> type[Channel]:
+    """Return the channel of an installed plugin, such as `ticketing`; KeyError where none is."""
+    channel: type[Channel] = _module(plugin).tocsin_channels()
+    return channel
+
+
+def shipped_templates() -> Sequence[Path]:
+    """Return the folders of the templates that come with Tocsin."""
+    return list(_module("templates").tocsin_template_paths())
+
+
+def _module(plugin: str) -> Any:
+    return entry_points(group="tocsin.plugins")[plugin].load()

@@ -1,4 +1,4 @@
-"""A vendor's API on loopback: what a SIEM's and a receiver's have in common."""
+"""Base of loopback simulators, for SIEMs and receivers."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from structlog.contextvars import bind_contextvars
 
-from tocsin.web.addresses import address_key
-from tocsin.web.calls import ApiServices
+from tocsin.web.authentication import RATE_LIMIT_FIELDS, AccessControl
 from tocsin.web.console import add_console
+from tocsin.web.context import ApiServices
+from tocsin.web.dispatch import make_handler
 from tocsin.web.endpoints import ENDPOINTS, NODE_ENDPOINTS
-from tocsin.web.gate import RATE_LIMIT_FIELDS, AccessControl
-from tocsin.web.handlers import make_handler
-from tocsin.web.headers import REQUEST_ID, REQUEST_ID_KEY, ResponseHeaders
 from tocsin.web.problems import BODY_LIMIT, problem_response
+from tocsin.web.rate_limits import address_key
+from tocsin.web.responses import REQUEST_ID, REQUEST_ID_KEY, ResponseHeaders
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _REFUSED = {401: "credential refused", 403: "not permitted", 429: "too many requests"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from tocsin.credentials import Scope
 from tocsin.metrics import MEDIA_TYPE
-from tocsin.web.calls import AccessRole, Endpoint, RequestContext, Response
+from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.openapi import OpenApiDocument, build
 from tocsin.web.routes import (
     accounting,
@@ -26,7 +26,6 @@ from tocsin.web.routes import (
     plugins,
     providers,
     push,
-    rendered,
     replays,
     schedules,
     search,
@@ -309,8 +308,8 @@ ENDPOINTS = (
         path=f"{_DELIVERY}/body",
         access=AccessRole.ADMIN,
         summary="Read what a receiver would be sent for a delivery",
-        handler=rendered.get_delivery_body,
-        answer=rendered.DeliveryBody,
+        handler=deliveries.get_delivery_body,
+        answer=deliveries.DeliveryBody,
         errors=(404,),
     ),
     Endpoint(

@@ -19,9 +19,9 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from tocsin.errors import CallerError, TocsinError
 from tocsin.model import Json
-from tocsin.store.conflicts import build_insert
+from tocsin.store.statements import build_insert
 from tocsin.store.tables import idempotency_keys
-from tocsin.web.calls import Response
+from tocsin.web.context import Response
 from tocsin.web.problems import ProblemType, refusal
 
 IDEMPOTENCY_KEY = "Idempotency-Key"

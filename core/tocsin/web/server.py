@@ -10,8 +10,8 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from tocsin.web.app import HEADERS, read_request_id
-from tocsin.web.headers import ResponseHeaders
 from tocsin.web.problems import problem_document, problem_response
+from tocsin.web.responses import ResponseHeaders
 
 # The parser tells which line was too long only by the limit that it names, so these two differ
 _LONGEST_URL = 8000  # RFC 9112 section 3 asks for at least so much

@@ -1,4 +1,4 @@
-"""AbuseIPDB: how often an address was reported, and how sure that is."""
+"""AbuseIPDB: report counts and abuse confidence of addresses."""
 
 from __future__ import annotations
 

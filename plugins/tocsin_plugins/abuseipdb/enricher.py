@@ -1,4 +1,4 @@
-"""The endpoint `check` of AbuseIPDB's API, version 2: https://docs.abuseipdb.com/#check-endpoint."""
+"""AbuseIPDB enricher, API version 2: https://docs.abuseipdb.com/#check-endpoint."""
 
 from __future__ import annotations
 

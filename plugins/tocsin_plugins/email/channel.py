@@ -10,10 +10,10 @@ from pydantic import Field, SecretStr, model_validator
 
 from tocsin import Channel, Delivery, Duration, Health, Receipt, Tools
 from tocsin_plugins.email.addresses import Mailbox, MailboxText
-from tocsin_plugins.email.checking import check_server
+from tocsin_plugins.email.digest_batch import DigestBatcher
 from tocsin_plugins.email.fields import PORTS, Host, MailEnvelope, SmtpServer, Tls
-from tocsin_plugins.email.gathering import DigestBatcher
-from tocsin_plugins.email.posting import Mailer
+from tocsin_plugins.email.health import check_server
+from tocsin_plugins.email.mailer import Mailer
 
 MOST_TOGETHER = 64
 """How many events a digest holds, unless `concurrency` says otherwise."""

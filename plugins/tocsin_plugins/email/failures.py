@@ -12,7 +12,7 @@ from aiosmtplib import (
 )
 
 from tocsin import CredentialsRefused, Misconfigured, PluginFailure, Refused, TryLater
-from tocsin_plugins.email.words import to_one_line
+from tocsin_plugins.email.message import to_one_line
 
 ERRORS = (SMTPException, OSError, ValueError)
 """What aiosmtplib raises: its own, those of sockets and TLS, and those of nonsense it reads."""

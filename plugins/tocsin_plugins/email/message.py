@@ -1,16 +1,74 @@
-"""Mails as they are sent: headers, text and HTML (RFC 5322, 2046, 2369, 2919, 3834)."""
+"""Mails as sent: headers, text and HTML (RFC 5322, 2046, 2047, 2369, 2919, 3834)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from email.header import Header
 from email.message import EmailMessage
+from email.policy import EmailPolicy
 from email.utils import format_datetime
+from unicodedata import category
 
 from tocsin_plugins.email.addresses import Mailbox
 from tocsin_plugins.email.fields import MailEnvelope
-from tocsin_plugins.email.headers import SEVEN_BITS
+
+_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # the explicit controls of Unicode's UAX 9
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_SEPARATE = ("Cc", "Cs", "Zl", "Zp", "Zs")
+
+
+def to_one_line(text: str, longest: int) -> str:
+    """Return the text as one line of so many characters at most, with nothing that hides or moves.
+
+    What is cut ends with `…`. Nothing in it can begin another header.
+    """
+    begin = _REORDERING.sub("", text[: 4 * longest])  # a bound on the work, whatever comes
+    spaced = "".join(" " if category(it) in _SEPARATE else it for it in begin)
+    line = " ".join(spaced.split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+def clean_lines(text: str) -> str:
+    """Return the text without what hides or moves; its lines end with a line feed."""
+    return _CONTROLS.sub("", _REORDERING.sub("", _LINE_ENDS.sub("\n", text)))
+
+
+_LINE_LENGTH = 76
+_IDENTIFIERS = ("message-id", "in-reply-to", "references", "list-id")
+
+
+class HeaderPolicy(EmailPolicy):
+    """Writes the subject as encoded words where ASCII does not do, and identifiers whole."""
+
+    def header_store_parse(self, name: str, value: str) -> tuple[str, str]:
+        """Return the header as it is: what pretends to be encoded is not to be decoded."""
+        if name.lower() in ("subject", *_IDENTIFIERS):
+            return name, value
+        return super().header_store_parse(name, value)
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        """Return the lines of a header."""
+        if name.lower() == "subject":
+            return f"{name}: {_encode_words(name, value)}{self.linesep}".encode()
+        if name.lower() in _IDENTIFIERS:
+            return f"{name}: {f'{self.linesep} '.join(value.split())}{self.linesep}".encode()
+        return super().fold_binary(name, value)
+
+
+def _encode_words(name: str, value: str) -> str:
+    """Return the value by RFC 2047; ASCII as it is, unless it pretends to be encoded already."""
+    charset = "us-ascii" if value.isascii() and "=?" not in value else "utf-8"
+    header = Header(str(value), charset, maxlinelen=_LINE_LENGTH, header_name=name)
+    return header.encode(linesep="\r\n")
+
+
+SEVEN_BITS = HeaderPolicy(linesep="\r\n", cte_type="7bit")
+"""How mails are written: for servers that take no more than 7 bits."""
+
 
 LONGEST_SUBJECT = 200
 

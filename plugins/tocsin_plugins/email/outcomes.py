@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from tocsin_plugins.email.words import to_one_line
+from tocsin_plugins.email.message import to_one_line
 
 MAX_RESPONSE_SIZE = 16_000  # of the 16 KiB that are kept of an answer
 _SHORTEST = 20

@@ -1,4 +1,4 @@
-"""The enrichers that ask nobody outside: they are on unless `plugins.toml` disables them."""
+"""Offline enrichers, enabled unless `plugins.toml` disables them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tocsin_plugins.enrichers.cve import Cve
 from tocsin_plugins.enrichers.domains import Domains
 from tocsin_plugins.enrichers.history import HistoryEnricher
 from tocsin_plugins.enrichers.lists import Lists
-from tocsin_plugins.enrichers.neighbourhood import NeighborhoodEnricher
+from tocsin_plugins.enrichers.neighborhood import NeighborhoodEnricher
 from tocsin_plugins.enrichers.networks import Networks
 
 __all__ = [

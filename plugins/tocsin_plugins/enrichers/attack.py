@@ -1,4 +1,4 @@
-"""Which ATT&CK techniques the incidents with an entity show."""
+"""ATT&CK techniques of the incidents that involve an entity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists as CSV: a column of values, or columns with names."""
+"""CSV lists: one column of values, or named columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 from ipaddress import ip_network
 
 from tocsin import EntityKind
-from tocsin_plugins.enrichers.entries import ListEntry, ListIndex, detect_kind
+from tocsin_plugins.enrichers.list_entries import ListEntry, ListIndex, detect_kind
 
 
 def read_csv(content: bytes) -> ListIndex:

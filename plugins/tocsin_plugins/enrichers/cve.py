@@ -1,4 +1,4 @@
-"""Which vulnerabilities are known to be exploited."""
+"""Known exploited vulnerabilities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tocsin import (
     LocalPath,
     Tools,
 )
-from tocsin_plugins.enrichers.files import WatchedFile
+from tocsin_plugins.enrichers.watched_file import WatchedFile
 
 _Row = Mapping[str, str]
 _NAMES = ("vendorProject", "product", "vulnerabilityName")

@@ -1,8 +1,4 @@
-"""What a domain's name alone gives away: names made by machines, and names made to deceive.
-
-Every sign has points; their sum is the score, and each is said in words. It is never more than a
-suspicion: content networks and trackers have names like these too.
-"""
+"""Domain names that look generated or deceptive."""
 
 from __future__ import annotations
 
@@ -12,8 +8,13 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from tocsin import Disposition, Enricher, Enrichment, Entity, EntityKind, Tools
-from tocsin_plugins.enrichers.names import DomainName, DomainSign, find_lookalikes, find_signs
-from tocsin_plugins.enrichers.values import extract_host
+from tocsin_plugins.enrichers.domain_names import (
+    DomainName,
+    DomainSign,
+    find_lookalikes,
+    find_signs,
+)
+from tocsin_plugins.enrichers.hosts import extract_host
 
 SUSPICIOUS_FROM = 50
 _WORST = 100

@@ -1,4 +1,4 @@
-"""What this service has seen of an entity before."""
+"""Earlier sightings of an entity."""
 
 from __future__ import annotations
 

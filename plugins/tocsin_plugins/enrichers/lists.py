@@ -1,4 +1,4 @@
-"""Lists of the operator's own: what is allowed, what is not, and what to watch."""
+"""Operator-defined allow, block and watch lists."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tocsin import (
     Tools,
 )
 from tocsin_plugins.enrichers.csv_lists import read_csv
-from tocsin_plugins.enrichers.entries import ListEntry, ListIndex
-from tocsin_plugins.enrichers.files import WatchedFile
+from tocsin_plugins.enrichers.list_entries import ListEntry, ListIndex
 from tocsin_plugins.enrichers.stix_lists import read_stix
+from tocsin_plugins.enrichers.watched_file import WatchedFile
 
 _MEANING = {
     "allow": Disposition.BENIGN,

@@ -1,4 +1,4 @@
-"""Whose an address is, as far as the configuration and the registries of special ranges say."""
+"""Owners of addresses, from the configuration and special-range registries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 
 from tocsin import Enricher, Enrichment, Entity, EntityKind, Tools
-from tocsin_plugins.enrichers.values import extract_address
+from tocsin_plugins.enrichers.hosts import extract_address
 
 _Network = IPv4Network | IPv6Network
 

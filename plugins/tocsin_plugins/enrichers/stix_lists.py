@@ -1,9 +1,4 @@
-"""Lists as STIX 2.1: bundles of indicators with simple patterns.
-
-Simple are comparisons of one property with a value, joined by OR: that is what feeds of indicators
-consist of. What else a pattern says (AND, FOLLOWEDBY, LIKE, MATCHES, qualifiers) cannot be told of
-one entity, and its indicator is passed over. STIX 2.1, sections 4.7 and 9.
-"""
+"""STIX 2.1 lists: bundles of indicators with simple patterns."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from tocsin import EntityKind, parse_json
-from tocsin_plugins.enrichers.entries import ListEntry, ListIndex
+from tocsin_plugins.enrichers.list_entries import ListEntry, ListIndex
 
 _STRING = r"'((?:[^'\\]|\\.)*)'"
 _COMPARISON = re.compile(rf"([a-z0-9-]+):([\w.'\"-]+)\s*(=|ISSUBSET)\s*{_STRING}")

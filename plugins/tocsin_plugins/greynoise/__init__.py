@@ -1,4 +1,4 @@
-"""GreyNoise: whether an address scans the whole Internet, or belongs to a common service."""
+"""GreyNoise: internet scanners and common business services."""
 
 from __future__ import annotations
 

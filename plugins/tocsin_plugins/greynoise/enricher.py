@@ -1,4 +1,4 @@
-"""GreyNoise's Community API: https://docs.greynoise.io/reference/getcommunityip."""
+"""GreyNoise Community API enricher: https://docs.greynoise.io/reference/getcommunityip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was gathered, with where each part of it is known from."""
+"""Case file: everything that an investigation collected, with its steps."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tocsin import (
     Statement,
     Window,
 )
-from tocsin_plugins.investigator.seen import (
+from tocsin_plugins.investigator.evidence import (
     Opinion,
     SeenEvent,
     SeenRelation,
     entity_sort_key,
     relation_sort_key,
 )
-from tocsin_plugins.investigator.understanding import InvestigationScope
+from tocsin_plugins.investigator.interpretation import InvestigationScope
 
 BAD_DISPOSITIONS = (Disposition.MALICIOUS, Disposition.SUSPICIOUS)
 _OF_OUTSIDE = frozenset(

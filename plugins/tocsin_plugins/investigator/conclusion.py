@@ -1,4 +1,4 @@
-"""What an investigation came to, before it is written down."""
+"""Conclusion of an investigation, before its report is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine: six phases, one after the other, each in a room of its own."""
+"""Engine of the default investigator: six phases in sequence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from tocsin import (
     Report,
     Statement,
 )
+from tocsin_plugins.investigator.assessment import (
+    judge_confidence,
+    judge_verdict,
+    score_findings,
+    total_score,
+)
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.correlating import WeightedFinding, correlate
-from tocsin_plugins.investigator.gathering import (
+from tocsin_plugins.investigator.collection import (
     BoundedQueryClient,
     EntityExaminer,
     check_availability,
@@ -27,16 +31,12 @@ from tocsin_plugins.investigator.gathering import (
     note_gaps,
     silent_sources,
 )
-from tocsin_plugins.investigator.reporting import build_report
-from tocsin_plugins.investigator.scoring import (
-    judge_confidence,
-    judge_verdict,
-    score_findings,
-    total_score,
-)
+from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.correlation import WeightedFinding, correlate
+from tocsin_plugins.investigator.interpretation import InvestigationScope, interpret_messages
+from tocsin_plugins.investigator.phrases import asked_called, cited, say, sentence, together
+from tocsin_plugins.investigator.report import build_report
 from tocsin_plugins.investigator.settings import Settings as InvestigatorSettings
-from tocsin_plugins.investigator.understanding import InvestigationScope, interpret_messages
-from tocsin_plugins.investigator.wording import asked_called, cited, say, sentence, together
 
 _NOTHING = "nothing to hold on to was found in the query"
 

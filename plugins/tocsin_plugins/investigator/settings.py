@@ -1,4 +1,4 @@
-"""What the default investigator can be told: bounds, weights, windows."""
+"""Settings of the default investigator: bounds, weights and windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the words and fields of events and incidents tell: failures, successes, scans, exploits."""
+"""Signs of attack in the words and fields of events and incidents."""
 
 from __future__ import annotations
 

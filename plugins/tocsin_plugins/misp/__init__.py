@@ -1,4 +1,4 @@
-"""MISP: what the events of a threat-sharing platform hold."""
+"""MISP: attributes and events of a threat-sharing platform."""
 
 from __future__ import annotations
 

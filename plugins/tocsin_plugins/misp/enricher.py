@@ -1,4 +1,4 @@
-"""MISP's search for attributes: https://www.misp-project.org/openapi/#tag/Attributes."""
+"""MISP attribute search enricher: https://www.misp-project.org/openapi/#tag/Attributes."""
 
 from __future__ import annotations
 

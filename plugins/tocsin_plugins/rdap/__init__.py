@@ -1,4 +1,4 @@
-"""RDAP: who has registered a domain or a network, and when."""
+"""RDAP: registration data of domains and networks."""
 
 from __future__ import annotations
 

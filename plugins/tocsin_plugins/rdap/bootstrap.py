@@ -1,4 +1,4 @@
-"""Which RDAP server is asked for what: the registries of IANA (RFC 9224)."""
+"""IANA bootstrap registries that map names and addresses to RDAP servers (RFC 9224)."""
 
 from __future__ import annotations
 

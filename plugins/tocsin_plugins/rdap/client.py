@@ -1,4 +1,4 @@
-"""Requests to RDAP servers (RFC 7480), which may lead from one to another."""
+"""RDAP client with redirects (RFC 7480)."""
 
 from __future__ import annotations
 

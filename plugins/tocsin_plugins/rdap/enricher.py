@@ -1,4 +1,4 @@
-"""RDAP as RFC 9082 asks it and RFC 9083 answers."""
+"""RDAP enricher (RFC 9082 queries, RFC 9083 responses)."""
 
 from __future__ import annotations
 

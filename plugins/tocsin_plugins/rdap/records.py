@@ -1,4 +1,4 @@
-"""What RDAP's answers say (RFC 9083)."""
+"""RDAP response parsing (RFC 9083)."""
 
 from __future__ import annotations
 

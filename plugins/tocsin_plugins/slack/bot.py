@@ -20,13 +20,13 @@ from tocsin import (
     Tools,
     TryLater,
 )
-from tocsin_plugins.slack.checking import check_bot
-from tocsin_plugins.slack.earlier import find_posted_message
+from tocsin_plugins.slack.health import check_bot
 from tocsin_plugins.slack.messages import (
     PLAIN_TEXT_OPTIONS,
     SlackMessage,
     SlackThread,
     build_metadata,
+    find_posted_message,
     find_thread,
     render_content,
 )

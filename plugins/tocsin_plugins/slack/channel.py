@@ -6,7 +6,7 @@ from typing import Any
 
 from tocsin import Channel, Delivery, Health, Receipt, Tools
 from tocsin_plugins.slack.bot import Bot
-from tocsin_plugins.slack.incoming import IncomingWebhook
+from tocsin_plugins.slack.incoming_webhook import IncomingWebhook
 from tocsin_plugins.slack.settings import Settings as SlackSettings
 
 

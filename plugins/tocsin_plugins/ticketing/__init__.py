@@ -1,4 +1,4 @@
-"""The channel `ticketing`: a ticket for what an event is about, where the team works from."""
+"""Ticketing channel: one ticket for each incident or schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issues of GitHub and GitHub Enterprise Server: https://docs.github.com/en/rest/issues/issues."""
+"""GitHub issues: https://docs.github.com/en/rest/issues/issues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from pydantic import Field
 
 from tocsin import CredentialsRefused, Health, Idempotency, Json, Refused, Ticket, TryLater
-from tocsin_plugins.ticketing.answers import (
+from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,

@@ -1,4 +1,4 @@
-"""VirusTotal: what scanners say of addresses, domains, URLs and files."""
+"""VirusTotal: scanner verdicts on addresses, domains, URLs and files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""VirusTotal's API, version 3: https://docs.virustotal.com/reference/overview.
-
-Nothing is ever sent for analysis: it is only asked for reports that are there already.
-"""
+"""VirusTotal enricher, API version 3: https://docs.virustotal.com/reference/overview."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where VirusTotal keeps the report of an entity, and what stands in it."""
+"""VirusTotal report addresses and contents."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from functools import cached_property
 from pydantic import SecretStr
 
 from tocsin import AnswerRules, Channel, Delivery, Event, Health, Misconfigured, Receipt
-from tocsin_plugins.webhook.answers import read_receipt
 from tocsin_plugins.webhook.cloudevents import to_binary, to_structured
 from tocsin_plugins.webhook.fields import Headers, split_url
+from tocsin_plugins.webhook.responses import read_receipt
 from tocsin_plugins.webhook.secrets import insert_secrets, list_secret_parts, redact_secrets
 from tocsin_plugins.webhook.settings import Settings as WebhookSettings
 from tocsin_plugins.webhook.signing import SharedSecret, Signer, SigningKey, signature_headers

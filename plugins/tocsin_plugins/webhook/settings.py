@@ -1,10 +1,12 @@
-"""What a webhook destination can be told."""
+"""Settings of a webhook destination."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from tocsin import Channel
 from tocsin_plugins.webhook.fields import (
@@ -16,7 +18,24 @@ from tocsin_plugins.webhook.fields import (
     Url,
     split_url,
 )
-from tocsin_plugins.webhook.mistakes import rename_fields
+
+
+def rename_fields(error: ValidationError, names: Mapping[str, str]) -> ValidationError:
+    """Return the error, with its fields called by other names."""
+    return ValidationError.from_exception_data(
+        error.title,
+        [_rename_field(detail, names) for detail in error.errors(include_url=False)],
+        hide_input=True,
+    )
+
+
+def _rename_field(detail: ErrorDetails, names: Mapping[str, str]) -> InitErrorDetails:
+    place = [names.get(str(part), part) for part in detail["loc"][:1]]
+    return InitErrorDetails(
+        type=PydanticCustomError(detail["type"], detail["msg"], detail.get("ctx")),
+        loc=(*place, *detail["loc"][1:]),
+        input=detail["input"],
+    )
 
 
 class Settings(Channel.Settings):

@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.crowdsec.alerts import build_incident, is_blocklist, stabilize_decisions
-from tocsin_connectors.siem.crowdsec.times import format_duration, parse_time
+from tocsin_connectors.siem.crowdsec.go_time import format_duration, parse_time
+from tocsin_connectors.siem.crowdsec.mapping import (
+    build_incident,
+    is_blocklist,
+    stabilize_decisions,
+)
 
 from .simulator import go_time, parse_duration
 

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, RelationType
-from tocsin_connectors.siem.crowdsec.decisions import find_decisions
-from tocsin_connectors.siem.crowdsec.events import find_lines
-from tocsin_connectors.siem.crowdsec.times import format_duration, format_short, parse_duration
+from tocsin_connectors.siem.crowdsec.events import find_decisions, find_lines
+from tocsin_connectors.siem.crowdsec.go_time import format_duration, format_short, parse_duration
 
 from .test_alerts import JSON, alert, ban
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin_connectors.siem.crowdsec.techniques import find_techniques
+from tocsin_connectors.siem.crowdsec.mapping import find_techniques
 
 ADDRESS = {"scope": "Ip", "value": "203.0.113.7"}
 

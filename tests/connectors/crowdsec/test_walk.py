@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Window
-from tocsin_connectors.siem.crowdsec.walk import CrowdSecCursor
+from tocsin_connectors.siem.crowdsec.pagination import CrowdSecCursor
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SLACK = timedelta(seconds=3)

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin import EntityKind, IncidentStatus, Severity
-from tocsin_connectors.siem.crowdstrike.alerts import build_incident
-from tocsin_connectors.siem.crowdstrike.words import parse_severity
+from tocsin_connectors.siem.crowdstrike.mapping import build_incident, parse_severity
 
 CONSOLE = "https://falcon.eu-1.crowdstrike.com"
 NAME = "00112233445566778899aabbccddeeff:ind:a1:77-10303-5"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.connectors.crowdstrike.languages import Clause, clauses, query, updated_within
 
 from tocsin import Entity, Window
-from tocsin_connectors.siem.crowdstrike import fql, searching
-from tocsin_connectors.siem.crowdstrike.events import EVENT_FIELDS
+from tocsin_connectors.siem.crowdstrike import pagination, search
+from tocsin_connectors.siem.crowdstrike.search import EVENT_FIELDS
 
 MILLISECOND = timedelta(milliseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -19,13 +19,13 @@ MOMENTS = st.timedeltas(timedelta(days=9_000), timedelta(days=40_000)).map(EPOCH
 
 @given(st.text(), st.text())
 def test_a_quoted_value_is_that_value_and_ends_where_it_ends(one, other):
-    words = f"name:{fql.quote_value(one)}+cid:!{fql.quote_value(other)}"
+    words = f"name:{pagination.quote_value(one)}+cid:!{pagination.quote_value(other)}"
     assert clauses(words) == [Clause("name", "", one), Clause("cid", "!", other)]
 
 
 @given(MOMENTS, MOMENTS)
 def test_a_filter_has_the_window_cut_to_milliseconds(start, end):
-    window = updated_within(fql.build_update_filter(fql.format_time(start), end))
+    window = updated_within(pagination.build_update_filter(pagination.format_time(start), end))
     assert timedelta(0) <= start - window.start < MILLISECOND
     assert timedelta(0) <= end - window.end < MILLISECOND
 
@@ -33,8 +33,8 @@ def test_a_filter_has_the_window_cut_to_milliseconds(start, end):
 @given(st.sampled_from(sorted(EVENT_FIELDS)), st.text(min_size=1), st.integers(1, 1000), MOMENTS)
 def test_a_query_does_not_hold_the_value_and_has_the_window(kind, value, limit, start):
     window = Window(start, start + timedelta(hours=1, microseconds=7))
-    words = searching.build_query(Entity(kind, value), window, limit)
+    words = search.build_query(Entity(kind, value), window, limit)
     asked = query(words)
     assert (asked.fields, asked.limit) == (EVENT_FIELDS[kind], limit)
     assert timedelta(0) <= asked.window.start - window.start < MILLISECOND
-    assert words == searching.build_query(Entity(kind, "another"), window, limit)
+    assert words == search.build_query(Entity(kind, "another"), window, limit)

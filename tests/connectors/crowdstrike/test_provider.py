@@ -18,10 +18,10 @@ from tocsin import (
     Window,
 )
 from tocsin.testing import LogEvent, Siem, make_settings, open_provider
-from tocsin_connectors.siem.crowdstrike import CrowdStrike, fql
-from tocsin_connectors.siem.crowdstrike import falcon as falcon_module
-from tocsin_connectors.siem.crowdstrike.clouds import FALCON_CLOUDS, FalconCloud
-from tocsin_connectors.siem.crowdstrike.falcon import FalconClient
+from tocsin_connectors.siem.crowdstrike import CrowdStrike, pagination
+from tocsin_connectors.siem.crowdstrike import client as falcon_module
+from tocsin_connectors.siem.crowdstrike.client import FalconClient
+from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, FalconCloud
 
 from .simulator import OFFSETS_END, SETTINGS, FalconSimulator
 
@@ -141,7 +141,7 @@ async def test_more_alerts_than_offsets_reach_are_read(falcon, opened, put, cloc
     names = {put(changed_at=at).id for _ in range(OFFSETS_END + 100)}
     window = Window(at, at + timedelta(seconds=1))
     by_offset = {
-        "filter": fql.build_update_filter(fql.format_time(window.start), window.end),
+        "filter": pagination.build_update_filter(pagination.format_time(window.start), window.end),
         "limit": 100,
         "offset": OFFSETS_END,
     }

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.defender.evidence import find_entities
+from tocsin_connectors.siem.defender.mapping import find_entities
 
 K = EntityKind
 ANN = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.defender.incidents import build_incident
+from tocsin_connectors.siem.defender.mapping import build_incident
 
 ALERT = {
     "id": "da6375_1",

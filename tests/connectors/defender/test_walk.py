@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.connectors.microsoft.cloud import stamp
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.defender.walk import MAX_SKIP, DefenderCursor
+from tocsin_connectors.siem.defender.pagination import MAX_SKIP, DefenderCursor
 
 from .simulator import bound
 

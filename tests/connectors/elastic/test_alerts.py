@@ -13,7 +13,7 @@ from tests.connectors.json_values import JSON
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing import make_settings
 from tocsin_connectors.siem.elastic import Elastic
-from tocsin_connectors.siem.elastic.alerts import build_alert_incident
+from tocsin_connectors.siem.elastic.mapping import build_alert_incident
 
 SETTINGS = make_settings(
     Elastic,

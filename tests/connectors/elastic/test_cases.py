@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
-from tocsin_connectors.siem.elastic.cases import attach_alerts, build_case_incident, has_alerts
+from tocsin_connectors.siem.elastic.mapping import attach_alerts, build_case_incident, has_alerts
 
 from .test_alerts import JSON, NAME, SETTINGS, hit
 

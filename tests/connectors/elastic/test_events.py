@@ -13,9 +13,8 @@ from tests.connectors.indices.asking import everywhere
 
 from tocsin import Entity, EntityKind, RelationType, Window
 from tocsin_connectors.siem.elastic.events import build_event
-from tocsin_connectors.siem.elastic.fields import ENTITY_FIELDS
-from tocsin_connectors.siem.elastic.queries import build_change_query
-from tocsin_connectors.siem.indices.naming import build_entity_query
+from tocsin_connectors.siem.elastic.mapping import ENTITY_FIELDS, build_change_query
+from tocsin_connectors.siem.indices.documents import build_entity_query
 
 from .test_alerts import JSON
 

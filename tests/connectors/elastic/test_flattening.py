@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin_connectors.siem.elastic.flattening import flatten_document
+from tocsin_connectors.siem.elastic.mapping import flatten_document
 
 NAMES = st.text("ab", min_size=1, max_size=2)
 VALUES = st.text(max_size=3) | st.integers() | st.booleans()

@@ -22,7 +22,7 @@ from tocsin import (
     Window,
 )
 from tocsin.registry import PluginsFile, installed_plugins
-from tocsin.registry.describing import describe_plugin
+from tocsin.registry.inventory import describe_plugin
 from tocsin.testing import Case, Fault, LogEvent, Siem, make_settings, open_provider
 from tocsin_connectors.siem.elastic import Elastic, tocsin_providers
 

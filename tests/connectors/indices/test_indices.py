@@ -9,21 +9,27 @@ from pydantic import ValidationError
 
 from tocsin import ApiResponse, Broken, Entity, EntityKind, SiemEvent, TryLater, Window
 from tocsin.testing import make_settings
-from tocsin_connectors.siem.indices.cluster import (
+from tocsin_connectors.siem.indices.client import (
     MAX_HITS,
     IndexClient,
     IndexSearchResult,
     parse_search,
 )
-from tocsin_connectors.siem.indices.documents import decode_object, text_at, value_at
-from tocsin_connectors.siem.indices.naming import build_entity_query, include_queried_entity
-from tocsin_connectors.siem.indices.reading import (
+from tocsin_connectors.siem.indices.documents import (
+    build_entity_query,
+    decode_object,
+    include_queried_entity,
+    text_at,
+    value_at,
+)
+from tocsin_connectors.siem.indices.search import (
     MAX_PAGE_SIZE,
+    MAX_SAME_TIMESTAMP,
+    DocumentCursor,
     LogIndices,
     build_events,
     iterate_latest,
 )
-from tocsin_connectors.siem.indices.walk import MAX_SAME_TIMESTAMP, DocumentCursor
 from tocsin_connectors.siem.wazuh import Wazuh
 
 WINDOW = Window(datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))

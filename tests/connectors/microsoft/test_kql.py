@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.connectors.microsoft.kql_reader import BadQuery, read, text_of, tokens_of
 
 from tocsin import Entity, EntityKind, Window
-from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
 from tocsin_connectors.siem.microsoft.kql import build_search_query, format_interval, quote_text
-from tocsin_connectors.siem.microsoft.searching import list_entity_kinds
+from tocsin_connectors.siem.microsoft.search import list_entity_kinds
+from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.sentinel.tables import list_tables
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

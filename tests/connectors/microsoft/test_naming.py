@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.microsoft.naming import (
+from tocsin_connectors.siem.microsoft.mapping import (
     parse_entity,
     parse_file,
     parse_machine,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin_connectors.microsoft.rights import find_missing_actions
+from tocsin_connectors.microsoft.resources import find_missing_actions
 
 READ = "Microsoft.SecurityInsights/incidents/read"
 QUERY = "Microsoft.OperationalInsights/workspaces/query/read"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, RelationType, SiemEvent
-from tocsin_connectors.siem.microsoft.rows import build_event
+from tocsin_connectors.siem.microsoft.search import build_event
 from tocsin_connectors.siem.sentinel.entities import find_entities
 from tocsin_connectors.siem.sentinel.tables import list_tables
 

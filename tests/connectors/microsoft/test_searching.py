@@ -9,8 +9,8 @@ import pytest
 from tests.connectors.microsoft.kql_reader import read
 
 from tocsin import Entity, EntityKind, Refused, TryLater, Window
-from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
-from tocsin_connectors.siem.microsoft.searching import LogRows, LogTableSearcher
+from tocsin_connectors.siem.microsoft.search import LogRows, LogTableSearcher
+from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WINDOW = Window(NOON - timedelta(hours=1), NOON)

@@ -14,15 +14,15 @@ from tests.connectors.indices.asking import everywhere
 from tests.connectors.wazuh.test_alerts import JSON
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity, Window
-from tocsin_connectors.siem.matching import contains_entity
-from tocsin_connectors.siem.opensearch.alerts import (
+from tocsin_connectors.siem.entities import contains_entity
+from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
+from tocsin_connectors.siem.opensearch.mapping import (
     AlertReference,
+    attach_findings,
     build_incident,
     has_changed_in,
     list_finding_ids,
 )
-from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
-from tocsin_connectors.siem.opensearch.findings import attach_findings
 
 ALERT = {
     "detector_id": "another",

@@ -146,7 +146,7 @@ async def test_more_alerts_than_can_be_paged_through_are_all_read(
     simulator, provider, clock, monkeypatch
 ):
     monkeypatch.setattr("tests.connectors.opensearch.simulator.MAX_RESULT_WINDOW", 125)
-    monkeypatch.setattr("tocsin_connectors.siem.opensearch.step.MAX_ROWS", 25)
+    monkeypatch.setattr("tocsin_connectors.siem.opensearch.pagination.MAX_ROWS", 25)
     for number in range(120):
         simulator.siem.put(case(clock, number))
         clock.advance(seconds=1)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.opensearch import step as module
-from tocsin_connectors.siem.opensearch.step import DetectorCursor, to_milliseconds
+from tocsin_connectors.siem.opensearch import pagination as module
+from tocsin_connectors.siem.opensearch.pagination import DetectorCursor, to_milliseconds
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = Window(START, START + timedelta(hours=1))

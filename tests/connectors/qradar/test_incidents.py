@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing import make_settings, make_tools
 from tocsin_connectors.siem.qradar import QRadar
-from tocsin_connectors.siem.qradar.console import QRadarClient
-from tocsin_connectors.siem.qradar.incidents import build_incident
+from tocsin_connectors.siem.qradar.client import QRadarClient
 from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES, OffenseLookups
-from tocsin_connectors.siem.qradar.words import parse_severity
+from tocsin_connectors.siem.qradar.mapping import build_incident
+from tocsin_connectors.siem.qradar.mappings import parse_severity
 
 CONSOLE = "https://qradar.example.com"
 OFFENSE: dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 
 from tocsin import Broken, TryLater
 from tocsin.testing import Fault
-from tocsin_connectors.siem.qradar import directory
+from tocsin_connectors.siem.qradar import lookups
 from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES
 
 from .simulator import RULE
@@ -164,7 +164,7 @@ async def test_what_is_asked_for_makes_no_room_for_what_is_learnt_with_it(opened
     put(entities=(address(1),))
     put(entities=tuple(address(number) for number in range(2, 6)))
     put(entities=(address(1), address(6)))
-    with patch.object(directory, "_MOST_KNOWN", 5):
+    with patch.object(lookups, "_MOST_KNOWN", 5):
         async with opened() as provider:
             for name in "12":
                 await provider.incident(name)
@@ -175,7 +175,7 @@ async def test_what_is_asked_for_makes_no_room_for_what_is_learnt_with_it(opened
 async def test_what_is_known_is_bounded(opened, put):
     for number in range(9):
         put(entities=(address(number),))
-    with patch.object(directory, "_MOST_KNOWN", 4):
+    with patch.object(lookups, "_MOST_KNOWN", 4):
         async with opened() as provider:
             await Reading(provider)("changed")
             known = provider._lookups._directories["source_address_ids"]._known

@@ -22,7 +22,7 @@ from tocsin import (
 )
 from tocsin.testing import Fault, Siem, open_provider
 from tocsin_connectors.siem.qradar import QRadar
-from tocsin_connectors.siem.qradar.writing import MAX_NOTE_LENGTH, split_note
+from tocsin_connectors.siem.qradar.write_back import MAX_NOTE_LENGTH, split_note
 
 from .simulator import RULE, SETTINGS, TOKEN, QRadarSimulator
 from .streams import Reading, asked

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin_connectors.siem.qradar.console import RecordRange
-from tocsin_connectors.siem.qradar.walk import OffenseCursor
+from tocsin_connectors.siem.qradar.client import OffenseCursor, RecordRange
 
 ASKED = 5
 

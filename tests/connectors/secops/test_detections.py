@@ -12,8 +12,7 @@ from tests.connectors.secops.udm_reader import Term, terms
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin_connectors.siem.secops import searching
-from tocsin_connectors.siem.secops.detections import build_incident
-from tocsin_connectors.siem.secops.udm import ENTITY_FIELDS
+from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS, build_incident
 
 LINK = "https://soc.backstory.chronicle.security/ruleDetections?ruleId=ru_7"
 DNS = {

@@ -22,7 +22,7 @@ from tocsin import (
 )
 from tocsin.testing import LogEvent, Siem, make_settings, open_provider
 from tocsin.validation import explain_errors
-from tocsin_connectors.siem.secops import SecOps, google
+from tocsin_connectors.siem.secops import SecOps, service_account
 
 LIST = "legacy:legacySearchDetections"
 ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
@@ -64,8 +64,8 @@ async def test_a_key_that_google_does_not_know_is_refused(instance, opened):
 
 
 async def test_the_key_is_read_once_however_often_it_signs_in(instance, opened, monkeypatch):
-    read_key, times = google._parse_key, []
-    monkeypatch.setattr(google, "_key_of", lambda text: times.append(1) or read_key(text))
+    read_key, times = service_account._parse_key, []
+    monkeypatch.setattr(service_account, "_key_of", lambda text: times.append(1) or read_key(text))
     async with opened() as provider:
         for _ in range(3):
             await provider.check()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.sentinel.incidents import (
+from tocsin_connectors.siem.sentinel.mapping import (
     build_alerts,
     build_incident,
     find_alert_entities,

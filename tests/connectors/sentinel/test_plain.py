@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tocsin_connectors.siem.sentinel.plain import (
+from tocsin_connectors.siem.sentinel.write_back import (
     MAX_COMMENT_LENGTH,
     derive_comment_name,
     escape_markup,

@@ -30,8 +30,8 @@ from tocsin import (
 from tocsin.testing import Case, Fault, LogEvent, Siem, make_settings, open_provider
 from tocsin_connectors.siem.defender import Defender
 from tocsin_connectors.siem.sentinel import Sentinel, tocsin_providers
-from tocsin_connectors.siem.sentinel.incidents import is_own
-from tocsin_connectors.siem.sentinel.workspace import _parse_next_link
+from tocsin_connectors.siem.sentinel.client import _parse_next_link
+from tocsin_connectors.siem.sentinel.mapping import is_own
 
 from .simulator import LOGS, READER, SETTINGS, SentinelSimulator
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.connectors.microsoft.cloud import stamp
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.sentinel.walk import SentinelCursor
+from tocsin_connectors.siem.sentinel.pagination import SentinelCursor
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WINDOW = Window(START, START + timedelta(hours=1))

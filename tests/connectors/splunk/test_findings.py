@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
-from tocsin_connectors.siem.splunk.findings import build_incident, parse_id_time, select_stable
+from tocsin_connectors.siem.splunk.mapping import build_incident, parse_id_time, select_stable
 
 WEB = "https://splunk.example.com:8000"
 GUID = "0B5E2C7A-5B4E-4B62-9F0D-7F2C1D9E8A11"

@@ -13,10 +13,15 @@ from tests.connectors.indices.asking import everywhere
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, Incident, Severity
-from tocsin_connectors.siem.matching import contains_entity
+from tocsin_connectors.siem.entities import contains_entity
 from tocsin_connectors.siem.wazuh.events import build_event
-from tocsin_connectors.siem.wazuh.groups import AlertGroup, AlertTally, apply_tally, build_incident
-from tocsin_connectors.siem.wazuh.links import build_dashboard_url
+from tocsin_connectors.siem.wazuh.groups import (
+    AlertGroup,
+    AlertTally,
+    apply_tally,
+    build_dashboard_url,
+    build_incident,
+)
 from tocsin_connectors.siem.wazuh.queries import ENTITY_FIELDS
 
 HOUR = timedelta(hours=1)

@@ -11,12 +11,11 @@ from sqlalchemy import insert
 
 from incident_rows import add_incidents
 from tocsin.accounting import Period, report_period, trace_incident
-from tocsin.delivery.destinations.records import Destination, destination_to_row
+from tocsin.delivery.destinations.repository import Destination, destination_to_row
 from tocsin.events import emit_events, mark_routed, new_id
 from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storing.alerting import AlertPolicy
-from tocsin.incidents.storing.intake import store_page
+from tocsin.incidents.storage.store import AlertPolicy, store_page
 from tocsin.model import Covered, Event, EventType, Page
 from tocsin.registry import ManagedBy
 from tocsin.store import Database

@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.accounting.holes import BYTES, Interval, find_gaps
+from tocsin.accounting.gaps import BYTES, Interval, find_gaps
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 points = st.integers(0, 60)

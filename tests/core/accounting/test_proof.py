@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tocsin.delivery.destinations.records import DestinationState, StopReason
+from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.store.sequences import record_events_kept_from
 
 MINUTE = timedelta(minutes=1)
@@ -135,7 +135,7 @@ async def test_periods_that_follow_each_other_share_nothing(happened, clock):
 
 @on_sqlite
 async def test_a_long_list_is_cut_and_its_length_told(happened, monkeypatch):
-    monkeypatch.setattr("tocsin.accounting.arrivals.MAX_LISTED", 2)
+    monkeypatch.setattr("tocsin.accounting.delivery_outcomes.MAX_LISTED", 2)
     await happened.destination()
     for _ in range(3):
         await happened.deliver(await happened.emit(), "dead", reason="x")

@@ -9,7 +9,7 @@ import pytest
 from graph_rows import Graph
 from graph_rows import incident as incident_node
 from session_rows import add_session
-from tocsin.delivery.destinations.records import DestinationState
+from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import Incident, Node, NodeKind, RelationType, Severity
 

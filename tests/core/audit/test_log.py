@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from tocsin.audit import AuditPage, list_entries, record
-from tocsin.audit.details import clean_details
+from tocsin.audit.log import clean_details
 
 JSON = st.recursive(
     st.none()

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from tocsin.cli import app
 from tocsin.delivery import DestinationSpec, DestinationState, StopReason, load_destination
-from tocsin.delivery.destinations.changing import create_destination
+from tocsin.delivery.destinations.lifecycle import create_destination
 from tocsin.errors import OperatorError
 from tocsin.node import open_node
 from tocsin.recurrence import ScheduleDefinition

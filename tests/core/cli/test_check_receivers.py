@@ -10,7 +10,7 @@ import pytest
 
 import tocsin_templates
 from receiver_pages import ALL, PAGES
-from tocsin.cli.receiving import check_receivers
+from tocsin.cli.receiver_checks import check_receivers
 from tocsin.registry import check_configuration
 from tocsin.settings import Settings
 

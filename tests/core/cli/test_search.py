@@ -8,8 +8,8 @@ import pytest
 
 from incident_rows import add_incidents
 from session_rows import add_session
-from tocsin.investigations.sessions.searching import index_session
-from tocsin.knowledge.search.indexing import index_batch
+from tocsin.investigations.sessions.repository import index_session
+from tocsin.knowledge.search.indexer import index_batch
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from oidc_issuer import Issuer, Key, ec_key, ed25519_key, make_token, rsa_key
 from tocsin.credentials import IssuerUnavailable, OidcAdmin, OidcIssuer
-from tocsin.credentials.oidc_keys import IssuerKeys, read_keys
+from tocsin.credentials.oidc_discovery import IssuerKeys, read_keys
 from tocsin.credentials.oidc_tokens import find_roles
 from tocsin.credentials.tokens import TokenError
 from tocsin.hookspecs import HttpResponse

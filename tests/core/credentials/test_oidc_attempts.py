@@ -8,7 +8,7 @@ from hashlib import sha256
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.credentials.oidc_attempts import LONGEST_PLACE, SignInAttempts
+from tocsin.credentials.oidc_code_flow import LONGEST_PLACE, SignInAttempts
 from tocsin.testing import ManualClock
 
 KEY = b"k" * 32

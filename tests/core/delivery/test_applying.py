@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.delivery.destinations.applying import (
-    apply_destinations,
-    list_configured_destinations,
-    plan_destinations,
-)
-from tocsin.delivery.destinations.changing import (
+from tocsin.delivery.destinations.lifecycle import (
     DestinationSpec,
     change_destination,
     create_destination,
 )
-from tocsin.delivery.destinations.records import (
+from tocsin.delivery.destinations.reconciliation import (
+    apply_destinations,
+    list_configured_destinations,
+    plan_destinations,
+)
+from tocsin.delivery.destinations.repository import (
     Destination,
     DestinationState,
     StopReason,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import insert, select, update
 
-from tocsin.delivery.destinations.changing import (
+from tocsin.delivery.destinations.lifecycle import (
     DestinationSpec,
     change_destination,
     create_destination,
@@ -15,7 +15,7 @@ from tocsin.delivery.destinations.changing import (
     resume_destination,
     update_destination,
 )
-from tocsin.delivery.destinations.records import (
+from tocsin.delivery.destinations.repository import (
     Destination,
     DestinationState,
     StopReason,
@@ -23,8 +23,8 @@ from tocsin.delivery.destinations.records import (
     load_destinations,
 )
 from tocsin.delivery.health.breaker import HealthStatus
-from tocsin.delivery.queue.requeueing import requeue_on_hold
 from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.states import requeue_on_hold
 from tocsin.errors import NameTakenError
 from tocsin.events import emit_events
 from tocsin.registry import ManagedBy

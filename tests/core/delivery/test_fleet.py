@@ -8,18 +8,18 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from tocsin.delivery.destinations.changing import (
+from tocsin.delivery.destinations.channels import ObserverChannel
+from tocsin.delivery.destinations.lifecycle import (
     change_destination,
     delete_destination,
     disable_destination,
     resume_destination,
 )
-from tocsin.delivery.destinations.observers import ObserverChannel
-from tocsin.delivery.measuring.meters import DeliveryMetrics
+from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
-from tocsin.delivery.sending.fleet import WorkerPool
+from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import Notifiers
 from tocsin.metrics import Metrics
 from tocsin.registry import LivePlugin, ManagedBy

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, event
 
 from tocsin import Tools, TryLater
 from tocsin.delivery import StoredAttemptLog
-from tocsin.delivery.health.pacing import has_gathered, window_start
+from tocsin.delivery.health.rate_limiter import has_gathered, window_start
 
 from .conftest import Obedient, add, alert, destination
 from .test_worker import Desk, raising

@@ -12,12 +12,12 @@ from sqlalchemy import insert, text, update
 from sqlalchemy.dialects import sqlite
 
 from tocsin import Misconfigured, Receipt, Refused, TryLater
-from tocsin.delivery.destinations.records import DestinationState, StopReason
+from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.delivery.health.breaker import HealthStatus
-from tocsin.delivery.measuring import backlog
-from tocsin.delivery.measuring.meters import OUTCOMES, DeliveryMetrics
-from tocsin.delivery.queue.seam import queue_topic
+from tocsin.delivery.metrics import gauges
+from tocsin.delivery.metrics.meters import OUTCOMES, DeliveryMetrics
 from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker
@@ -340,9 +340,9 @@ async def test_what_a_predecessor_left_is_taken_over(tmp_path, clock):
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (backlog.BACKLOGS, "SCAN deliveries USING INDEX ix_deliveries_due"),
-        (backlog.BACKLOGS, "SEARCH deliveries USING INDEX ix_deliveries_resting (state=?)"),
-        (backlog.UNROUTED, "ix_events_unrouted"),
+        (gauges.BACKLOGS, "SCAN deliveries USING INDEX ix_deliveries_due"),
+        (gauges.BACKLOGS, "SEARCH deliveries USING INDEX ix_deliveries_resting (state=?)"),
+        (gauges.UNROUTED, "ix_events_unrouted"),
     ],
 )
 async def test_only_what_waits_and_rests_is_looked_at(tmp_path, statement, index):

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from tocsin.delivery.health.breaker import Verdict
-from tocsin.delivery.queue.seam import (
+from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.states import (
     DEAD,
     DELIVERED,
     HEARTBEAT,
@@ -20,8 +21,7 @@ from tocsin.delivery.queue.seam import (
     ClaimedDelivery,
     DeliveryQueue,
 )
-from tocsin.delivery.queue.sql import SqlQueue
-from tocsin.delivery.routing.routes import Routes, route_events
+from tocsin.delivery.routing.router import Routes, route_events
 from tocsin.events import emit_events, load_unrouted
 from tocsin.model import Event
 from tocsin.store.tables import attempts, deliveries

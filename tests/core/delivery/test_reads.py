@@ -9,9 +9,9 @@ from sqlalchemy import Connection, event, update
 
 from delivery_rows import NOW, add_delivery, add_destination, add_event
 from tocsin.delivery.history.filters import DeliveryFilter, DeliveryState
-from tocsin.delivery.history.reads import list_deliveries, load_delivery
+from tocsin.delivery.history.repository import list_deliveries, load_delivery
 from tocsin.model import EventType
-from tocsin.store import counting
+from tocsin.store import statements as counting
 from tocsin.store.tables import destinations
 
 HOUR = timedelta(hours=1)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, event, update
 
 from delivery_rows import NOW, add_delivery, add_destination, rows
 from tocsin.delivery.history.filters import DeliveryFilter, ReplayableState
-from tocsin.delivery.history.replaying import (
+from tocsin.delivery.history.replay_runner import (
     NoSuchDeliveryError,
     NotReplayableError,
     ReplayRunner,
@@ -30,7 +30,7 @@ from tocsin.delivery.history.replays import (
     load_replay,
     measure_replay,
 )
-from tocsin.delivery.queue.seam import queue_topic
+from tocsin.delivery.queue.states import queue_topic
 from tocsin.events import Notifiers
 from tocsin.store import open_database
 from tocsin.store.sqlite import make_engine

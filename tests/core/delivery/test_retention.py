@@ -17,7 +17,7 @@ from sqlalchemy import event, insert, select
 from delivery_rows import NOW, add_delivery, add_event, rows
 from tocsin.delivery.history import retention
 from tocsin.delivery.history.archive import Archive
-from tocsin.delivery.history.replaying import replay_delivery
+from tocsin.delivery.history.replay_runner import replay_delivery
 from tocsin.delivery.history.retention import Retention, remove_batch
 from tocsin.store import open_database
 from tocsin.store.tables import EPOCH, attempts, events, remote_objects

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from tocsin.delivery.destinations.records import DestinationState, StopReason
+from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.delivery.queue.sql import SqlQueue
-from tocsin.delivery.routing.routes import Route, Routes, route_events
+from tocsin.delivery.routing.router import Route, Routes, route_events
 from tocsin.events import emit_events
 from tocsin.model import EventType
 from tocsin.store.tables import deliveries

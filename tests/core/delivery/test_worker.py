@@ -12,15 +12,15 @@ import structlog
 from sqlalchemy import func, select
 
 from tocsin import CredentialsRefused, Misconfigured, Receipt, Refused, TryLater
-from tocsin.delivery.destinations.records import (
+from tocsin.delivery.destinations.repository import (
     Destination,
     DestinationState,
     StopReason,
     load_destination,
 )
-from tocsin.delivery.measuring.meters import DeliveryMetrics
-from tocsin.delivery.queue.seam import queue_topic
+from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker

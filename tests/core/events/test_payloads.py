@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from tocsin.clock import isoformat
 from tocsin.events.payloads import ENVELOPES, IncidentAlert
-from tocsin.incidents.representation import COLUMNS
-from tocsin.incidents.storing.alerting import AlertPolicy, build_alert_event
+from tocsin.incidents.queries import COLUMNS
+from tocsin.incidents.storage.store import AlertPolicy, build_alert_event
 from tocsin.model import Entity, EntityKind, EventType
 
 POLICY = AlertPolicy(public_url="https://tocsin.example")

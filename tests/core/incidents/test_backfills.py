@@ -29,8 +29,8 @@ from tocsin.incidents import (
     list_coverage,
 )
 from tocsin.incidents.backfills.records import load_backfill
-from tocsin.incidents.backfills.running import DEFAULT_LATENESS, MISCONFIGURED_PAUSE, RETRIES
-from tocsin.incidents.syncing.lease import ProviderLease
+from tocsin.incidents.backfills.runner import DEFAULT_LATENESS, MISCONFIGURED_PAUSE, RETRIES
+from tocsin.incidents.sync.lease import ProviderLease
 from tocsin.store.tables import backfills, events, incidents, rereads
 
 HOUR = timedelta(hours=1)

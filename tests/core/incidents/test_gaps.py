@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.incidents.coverage.gaps import iter_overlaps, merge_spans, subtract_spans
+from tocsin.incidents.coverage.losses import iter_overlaps, merge_spans, subtract_spans
 
 spans = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda ends: tuple(sorted(ends)))

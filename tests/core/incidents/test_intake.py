@@ -10,8 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
 from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey, load_position
-from tocsin.incidents.storing.alerting import AlertPolicy
-from tocsin.incidents.storing.intake import StoreResult, store_page
+from tocsin.incidents.storage.store import AlertPolicy, StoreResult, store_page
 from tocsin.model import Severity
 from tocsin.store.tables import (
     coverage,

@@ -9,11 +9,11 @@ import pytest
 
 from tocsin import TryLater
 from tocsin.incidents.coverage.positions import ReaderSuperseded
-from tocsin.incidents.syncing.holding import hold_lease
-from tocsin.incidents.syncing.lease import (
+from tocsin.incidents.sync.lease import (
     LEASE_DURATION,
     acquire_lease,
     confirm_lease,
+    hold_lease,
     release_lease,
     renew_lease,
 )

@@ -10,7 +10,7 @@ from sqlalchemy import delete
 
 from tocsin import CredentialsRefused, Incident, Page, Severity, TryLater
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storing.intake import store_page
+from tocsin.incidents.storage.store import store_page
 from tocsin.store.tables import incident_entities, incidents, quarantine, rereads
 
 AFTER = ("2m", "10m", "30m")

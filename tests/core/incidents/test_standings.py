@@ -8,7 +8,7 @@ import pytest
 
 from tocsin import Capability, TryLater, Window
 from tocsin.incidents import BackfillOrigin, ProviderFacts, create_backfill, list_providers
-from tocsin.incidents.syncing.lease import acquire_lease
+from tocsin.incidents.sync.lease import acquire_lease
 
 NODE = 7
 FACTS = ProviderFacts("archive", "archive", frozenset({Capability.BACKFILL}))

@@ -22,10 +22,10 @@ from sqlalchemy import select
 
 from tocsin.errors import CallerError
 from tocsin.investigations import add_message, cancel_session, create_session
-from tocsin.investigations.recording import LedgerChanges, store_changes
-from tocsin.investigations.running.assignment import RunAssignment, load_assignment
-from tocsin.investigations.running.ending import FailureCause, RunFailure, RunResult, finish_run
-from tocsin.investigations.running.lease import (
+from tocsin.investigations.recorder import LedgerChanges, store_changes
+from tocsin.investigations.runs.assignment import RunAssignment, load_assignment
+from tocsin.investigations.runs.completion import FailureCause, RunFailure, RunResult, finish_run
+from tocsin.investigations.runs.lease import (
     RunLease,
     RunLeaseLost,
     claim_runs,

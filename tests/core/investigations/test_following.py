@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from incident_rows import add_incidents
 from tocsin import Entity, EntityKind, Health, Provider, Tools
 from tocsin.investigations import build_write_back_finisher
-from tocsin.investigations.following.relating import MAX_RELATIONS
+from tocsin.investigations.runs.finishers import MAX_RELATIONS
 from tocsin.knowledge.graph import find_neighborhood
 from tocsin.knowledge.search import search_documents
 from tocsin.model import (

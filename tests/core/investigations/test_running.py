@@ -17,7 +17,7 @@ from tocsin.investigations import (
     load_session,
     render_session,
 )
-from tocsin.investigations.running.loop import MAX_ATTEMPTS, NOT_STORED
+from tocsin.investigations.runs.worker import MAX_ATTEMPTS, NOT_STORED
 from tocsin.metrics import Metrics
 from tocsin.store.tables import session_messages, session_steps
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from tocsin.investigations import list_sessions, list_steps, load_step
-from tocsin.investigations.running.lease import claim_runs, has_active_sessions
+from tocsin.investigations.runs.lease import claim_runs, has_active_sessions
 from tocsin.model import SessionStatus
 
 URL = "https://tocsin.example.org"

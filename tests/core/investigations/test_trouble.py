@@ -20,9 +20,9 @@ from tocsin.investigations import (
     load_session,
     render_session,
 )
-from tocsin.investigations.running.lease import claim_runs
-from tocsin.investigations.running.loop import MAX_ATTEMPTS, STOP_TIMEOUT
-from tocsin.investigations.sessions.records import MAX_FOLLOW_UPS
+from tocsin.investigations.runs.lease import claim_runs
+from tocsin.investigations.runs.worker import MAX_ATTEMPTS, STOP_TIMEOUT
+from tocsin.investigations.sessions.repository import MAX_FOLLOW_UPS
 from tocsin.model import SearchHistory, Statement
 from tocsin.store import Database
 from tocsin.store.tables import session_steps, sessions

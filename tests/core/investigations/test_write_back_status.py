@@ -21,11 +21,10 @@ from tocsin import (
     TryLater,
 )
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storing.alerting import AlertPolicy
-from tocsin.incidents.storing.intake import store_page
+from tocsin.incidents.storage.store import AlertPolicy, store_page
 from tocsin.investigations import create_session
 from tocsin.investigations.write_backs import WriteBackWorker, list_write_backs, plan_write_backs
-from tocsin.investigations.write_backs.writing import LEASE, RETRY_DELAYS
+from tocsin.investigations.write_backs.worker import LEASE, RETRY_DELAYS
 from tocsin.model import Persona
 from tocsin.store.tables import events, incidents
 

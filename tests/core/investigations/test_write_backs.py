@@ -22,8 +22,8 @@ from tocsin.investigations.write_backs import (
     plan_write_backs,
     select_write_back_providers,
 )
-from tocsin.investigations.write_backs.records import claim_write_back, select_due
-from tocsin.investigations.write_backs.writing import LEASE, MISCONFIGURED_RETRY, RETRY_DELAYS
+from tocsin.investigations.write_backs.repository import claim_write_back, select_due
+from tocsin.investigations.write_backs.worker import LEASE, MISCONFIGURED_RETRY, RETRY_DELAYS
 from tocsin.metrics import Metrics
 from tocsin.model import Persona
 from tocsin.store.sqlite import make_engine

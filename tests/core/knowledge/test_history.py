@@ -16,7 +16,7 @@ from tocsin.knowledge.history import (
     load_incidents,
 )
 from tocsin.knowledge.history.incidents import MAX_ALERTS, MAX_SCANNED
-from tocsin.knowledge.reads import StoredKnowledge
+from tocsin.knowledge.stored_knowledge import StoredKnowledge
 from tocsin.model import (
     Entity,
     EntityKind,

@@ -6,7 +6,7 @@ import pytest
 
 from incident_rows import NOW, add_incidents
 from tocsin.knowledge import ObservedRelation, find_markings, record_relations
-from tocsin.knowledge.search.indexing import index_batch
+from tocsin.knowledge.search.indexer import index_batch
 from tocsin.model import Entity, EntityKind, Marking, Node, Pap, RelationType, Tlp
 from tocsin.store.tables import entity_providers
 

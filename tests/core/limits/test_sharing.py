@@ -10,7 +10,7 @@ from sqlalchemy import select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from tocsin.limits import BucketSynchronizer, Quota, TokenBuckets
-from tocsin.limits.sharing import UsageTotals
+from tocsin.limits.synchronizer import UsageTotals
 from tocsin.store.tables import rate_usage
 
 BURST = 100

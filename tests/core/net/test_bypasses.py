@@ -19,7 +19,7 @@ from aiohttp import web
 
 from tocsin import Misconfigured, TryLater
 from tocsin.net.addresses import AddressPolicy
-from tocsin.net.guard import BlockedError, GuardedSockets
+from tocsin.net.connector import BlockedError, GuardedSockets
 
 LOOPBACK = (ip_network("127.0.0.1/32"),)
 EVERYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))

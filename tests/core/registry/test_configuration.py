@@ -24,7 +24,7 @@ from tocsin.registry import (
     load_configuration,
     start_plugins,
 )
-from tocsin.registry.installed import ON_BY_DEFAULT
+from tocsin.registry.entry_points import ON_BY_DEFAULT
 
 SECRET = "whsec_" + "QUJD" * 10
 SIGNING_KEY = "whsk_" + b64encode(bytes(32)).decode()

@@ -14,7 +14,7 @@ from tocsin import Duration, Provider
 from tocsin.errors import OperatorError
 from tocsin.fields import Network, PluginSettings
 from tocsin.registry import InstalledPlugin, PluginsFile, installed_plugins
-from tocsin.registry.describing import describe_plugin
+from tocsin.registry.inventory import describe_plugin
 from tocsin.registry.settings_schema import list_settings
 
 PROVIDER = '''

@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr
 
 from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings
 from tocsin.model import EventType, Severity
-from tocsin.registry.setting_shapes import SettingShape, list_setting_shapes
+from tocsin.registry.settings_schema import SettingShape, list_setting_shapes
 
 
 class _Node(PluginSettings):

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tocsin import IncidentStatus, Provider
-from tocsin.registry.writing_back import find_unsupported_write_back
+from tocsin.registry.parser import find_unsupported_write_back
 from tocsin.validation import explain_errors
 
 

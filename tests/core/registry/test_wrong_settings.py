@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tocsin.fields import SettingsOrigin
 from tocsin.registry import installed_plugins
-from tocsin.registry.loading import load_plugins
+from tocsin.registry.loader import load_plugins
 
 VALUES = (3, -1, 2.5, True, "", "x", "x\0y", [], [3], ["x"], [[]], {}, {"x": 3}, {"x": {"y": []}})
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from report_samples import HOSTILE, brute_force, empty, executive, hostile, huge, texts
 from tocsin.model import Statement
 from tocsin.reports import CONTENT_SECURITY_POLICY, to_html
-from tocsin.reports.writing import exact, plain
+from tocsin.reports.text_format import exact, plain
 
 SAMPLES = {"analyst": brute_force(), "executive": executive(), "empty": empty(), "huge": huge(500)}
 VOID = {"meta"}

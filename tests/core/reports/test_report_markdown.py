@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from report_samples import HOSTILE, brute_force, empty, executive, hostile, huge, texts
 from tocsin.reports import to_markdown
 from tocsin.reports.markdown import escaped
-from tocsin.reports.writing import defanged, exact, label, plain
+from tocsin.reports.text_format import defanged, exact, label, plain
 
 PARSER = MarkdownIt("gfm-like", {"html": True, "linkify": True})
 LINKS = LinkifyIt()

@@ -15,7 +15,7 @@ from tocsin.reports import from_json, to_json
 from tocsin.reports.blocks import SHOWN
 from tocsin.reports.graph import NODES
 from tocsin.reports.text import MAX_LENGTH
-from tocsin.reports.writing import LONGEST
+from tocsin.reports.text_format import LONGEST
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/report.md").read_text(encoding="utf-8")
 [EXAMPLE] = map(json.loads, re.findall(r"^```json\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))

@@ -12,7 +12,7 @@ from schedule_office import Office
 from tocsin.clock import SystemClock
 from tocsin.recurrence import Recurrence, ScheduleDefinition
 from tocsin.schedules import delete_schedule
-from tocsin.schedules.alarms import DueTimeTrigger, ScheduleTimers
+from tocsin.schedules.timers import DueTimeTrigger, ScheduleTimers
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

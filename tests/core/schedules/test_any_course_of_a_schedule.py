@@ -24,8 +24,8 @@ from sqlalchemy import delete
 from schedule_office import FAILURE, REPORT, Office
 from tocsin.errors import CallerError
 from tocsin.investigations import FailureCause, RunFailure, cancel_session
-from tocsin.investigations.running.ending import RunResult
-from tocsin.investigations.running.lease import RunLeaseLost
+from tocsin.investigations.runs.completion import RunResult
+from tocsin.investigations.runs.lease import RunLeaseLost
 from tocsin.schedules import (
     change_schedule,
     delete_schedule,
@@ -33,8 +33,8 @@ from tocsin.schedules import (
     enable_schedule,
     run_now,
 )
-from tocsin.schedules.beginning import MAX_WAITING
-from tocsin.schedules.firing import fire_due
+from tocsin.schedules.admission import MAX_WAITING
+from tocsin.schedules.due_schedules import fire_due
 from tocsin.store import open_database
 from tocsin.store.tables import (
     events,

@@ -17,8 +17,8 @@ from tocsin.schedules import (
     enable_schedule,
     run_now,
 )
-from tocsin.schedules.beginning import MAX_WAITING
-from tocsin.schedules.firing import BATCH_SIZE, fire_due
+from tocsin.schedules.admission import MAX_WAITING
+from tocsin.schedules.due_schedules import BATCH_SIZE, fire_due
 from tocsin.store.tables import schedules
 
 

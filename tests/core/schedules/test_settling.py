@@ -9,7 +9,7 @@ from schedule_office import FAILURE, HOUR, LIMIT, NOW, REPORT, URL
 from tocsin.errors import CallerError
 from tocsin.events.payloads import ENVELOPES
 from tocsin.investigations import FailureCause, RunFailure, add_message, cancel_session
-from tocsin.investigations.running.ending import RunResult
+from tocsin.investigations.runs.completion import RunResult
 from tocsin.schedules import (
     DisabledReason,
     ScheduleStatus,

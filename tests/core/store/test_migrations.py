@@ -10,7 +10,7 @@ from sqlalchemy import URL, Connection, make_url, text
 
 from tocsin.credentials import list_api_keys, load_api_key
 from tocsin.store import open_database, upgrade
-from tocsin.store.opening import _configure_alembic
+from tocsin.store.bootstrap import _configure_alembic
 from tocsin.store.tables import EPOCH, entity_providers, incident_techniques
 
 

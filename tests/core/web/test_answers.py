@@ -13,7 +13,7 @@ from administering import CLIENTS, GOOD, KEYS, Admin
 from incident_rows import add_incidents, change_incident
 from running_api import open_api, problem
 from tocsin.credentials import Scope
-from tocsin.web.calls import AccessRole
+from tocsin.web.context import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
 
 on_one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

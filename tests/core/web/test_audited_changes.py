@@ -29,7 +29,7 @@ from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
 from tocsin.schedules import create_schedule
 from tocsin.store.tables import destinations
-from tocsin.web.calls import AccessRole
+from tocsin.web.context import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
 
 CHANGES = [

@@ -19,12 +19,12 @@ from administering import DESTINATIONS, Admin
 from running_api import CONFIGURATION, Api, open_api, problem
 from tocsin import Channel, Delivery, Health, Misconfigured, Receipt, TryLater
 from tocsin.delivery import DestinationState, StopReason, load_destination
-from tocsin.delivery.destinations.changing import DestinationSpec, create_destination
-from tocsin.delivery.destinations.records import destination_to_row
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.lifecycle import DestinationSpec, create_destination
+from tocsin.delivery.destinations.repository import destination_to_row
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.events import emit_events, new_id
 from tocsin.events.payloads import ENVELOPES
-from tocsin.incidents.representation import COLUMNS, represent_incident
+from tocsin.incidents.queries import COLUMNS, represent_incident
 from tocsin.model import Event, EventType
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations
@@ -651,9 +651,7 @@ async def test_a_channel_that_cannot_be_made_is_an_outcome(database, clock, api,
 
 
 async def test_a_test_ends_though_its_channel_does_not(database, clock, monkeypatch):
-    monkeypatch.setattr(
-        "tocsin.delivery.destinations.sampling.PATIENCE", timedelta(milliseconds=50)
-    )
+    monkeypatch.setattr("tocsin.delivery.destinations.samples.PATIENCE", timedelta(milliseconds=50))
     async with moody(database, clock) as (_, admin):
         body = {"name": "desk", "plugin": "moody", "settings": {"mood": "stubborn"}}
         await admin.ask("POST", DESTINATIONS, 201, json=body)

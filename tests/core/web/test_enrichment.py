@@ -17,7 +17,7 @@ from tocsin.enrichment import Enrichers, IncidentEnricher
 from tocsin.observables import Environment
 from tocsin.testing import loopback_client, make_tools
 from tocsin.web import make_app
-from tocsin.web.calls import MAX_CONCURRENT_ENRICHMENTS
+from tocsin.web.context import MAX_CONCURRENT_ENRICHMENTS
 from tocsin.web.routes import enrichment
 from tocsin.web.routes.enrichment import IncidentEnrichment
 

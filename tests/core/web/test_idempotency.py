@@ -21,7 +21,7 @@ from administering import (
 )
 from running_api import problem
 from tocsin.store.tables import idempotency_keys
-from tocsin.web.calls import AuditedChange, Response
+from tocsin.web.context import AuditedChange, Response
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.idempotency import (
     AlreadyApplied,

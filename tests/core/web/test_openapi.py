@@ -15,7 +15,7 @@ from running_api import PUSH_TOKEN, PUSHED, URL, open_api
 from session_rows import add_session
 from tocsin.credentials import Scope, generate_key
 from tocsin.model import EventType
-from tocsin.web.calls import AccessRole
+from tocsin.web.context import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.openapi.examples import SCHEDULE_ID
 

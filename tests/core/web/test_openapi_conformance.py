@@ -20,9 +20,9 @@ from incident_rows import add_incidents
 from running_api import PUSH_TOKEN, PUSHED, Api
 from session_rows import add_session
 from tocsin.credentials import Scope
-from tocsin.web.cursor import ChangeCursor, CompositeCursor, PageCursor
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.openapi.examples import SESSION_ID
+from tocsin.web.pagination import ChangeCursor, CompositeCursor, PageCursor
 from tocsin.web.routes import (
     api_clients,
     api_keys,

@@ -10,8 +10,8 @@ from administering import Admin
 from running_api import CONFIGURATION, open_api, problem
 from tocsin.credentials import Scope
 from tocsin.registry import PluginInventory, PluginsFile, installed_plugins
-from tocsin.registry.installed import ON_BY_DEFAULT
-from tocsin.registry.loading import AbsentPlugin, PluginOffers
+from tocsin.registry.entry_points import ON_BY_DEFAULT
+from tocsin.registry.loader import AbsentPlugin, PluginOffers
 from tocsin.web.routes.plugins import PluginDetail, PluginList
 from tocsin_plugins.webhook import Webhook
 

@@ -7,7 +7,7 @@ import pytest
 from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.hookspecs import Provider
-from tocsin.incidents.syncing.lease import acquire_lease
+from tocsin.incidents.sync.lease import acquire_lease
 from tocsin.web.routes.backfills import BackfillItem, BackfillList
 from tocsin.web.routes.providers import ProviderList
 

@@ -14,8 +14,8 @@ from standardwebhooks import Webhook
 from running_api import PUSH_SECRET, PUSH_TOKEN, PUSHED, open_api, problem
 from tocsin.incidents import list_quarantine
 from tocsin.store.tables import events, incidents
+from tocsin.web.rate_limits import PUSH_QUOTA
 from tocsin.web.routes.push import MAX_BODY
-from tocsin.web.throttle import PUSH_QUOTA
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

@@ -33,12 +33,12 @@ from tocsin.errors import CallerError
 from tocsin.limits import Quota
 from tocsin.settings import Settings
 from tocsin.store import open_database
-from tocsin.web import make_app, open_api_runtime, throttle
-from tocsin.web.throttle import ApiRateLimits
+from tocsin.web import make_app, open_api_runtime, rate_limits
+from tocsin.web.rate_limits import ApiRateLimits
 
 INCIDENTS = "/api/v1/incidents"
 KEYS = "/api/admin/api-keys"
-SECRETS_TRIED = throttle.SECRET_QUOTA.burst
+SECRETS_TRIED = rate_limits.SECRET_QUOTA.burst
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -254,16 +254,16 @@ async def test_only_so_many_answers_are_held_back_at_once(clock):
             await limits.count_failure("192.0.2.1")
         return caught.value.status
 
-    held = [asyncio.create_task(fail()) for _ in range(throttle.MAX_DELAYED_RESPONSES)]
+    held = [asyncio.create_task(fail()) for _ in range(rate_limits.MAX_DELAYED_RESPONSES)]
     await asyncio.sleep(0)
-    assert standing.asleep == throttle.MAX_DELAYED_RESPONSES
+    assert standing.asleep == rate_limits.MAX_DELAYED_RESPONSES
     assert await fail() == 429
     for task in held:
         task.cancel()
     await asyncio.gather(*held, return_exceptions=True)
     again = asyncio.create_task(fail())
     await asyncio.sleep(0)
-    assert standing.asleep == throttle.MAX_DELAYED_RESPONSES + 1
+    assert standing.asleep == rate_limits.MAX_DELAYED_RESPONSES + 1
     again.cancel()
 
 

@@ -14,7 +14,7 @@ from schedule_office import Office
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.schedules import apply_schedules
 from tocsin.web import make_app
-from tocsin.web.cursor import CompositeCursor, PageCursor
+from tocsin.web.pagination import CompositeCursor, PageCursor
 from tocsin.web.routes.schedules import (
     LIST,
     RUNS,

@@ -9,7 +9,7 @@ import pytest
 
 from running_api import PUSHED, problem
 from tocsin.credentials import Scope
-from tocsin.web.calls import AccessRole, Endpoint
+from tocsin.web.context import AccessRole, Endpoint
 from tocsin.web.endpoints import ENDPOINTS
 
 KINDS = ["API key", "access token"]

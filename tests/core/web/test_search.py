@@ -16,7 +16,7 @@ from running_api import URL, problem
 from tocsin.investigations import create_session
 from tocsin.model import Persona
 from tocsin.store.text import clean_text
-from tocsin.web.cursor import CompositeCursor, PageCursor
+from tocsin.web.pagination import CompositeCursor, PageCursor
 from tocsin.web.routes import investigations, search
 from tocsin.web.routes.search import EntitySearchResults, SearchResults
 

@@ -13,7 +13,7 @@ from playwright.async_api import Page, Route, expect
 from tests.end_to_end.service import Receiver, Sensor, Service, until
 
 from browser import needs_chromium, open_window, sign_in
-from tocsin.web.console.table import PAGES
+from tocsin.web.console.routes import PAGES
 
 pytestmark = [needs_chromium, pytest.mark.asyncio(loop_scope="package")]
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>'\"{{7*7}}"

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tocsin import Misconfigured, Receipt, Refused, TryLater
-from tocsin_plugins.email.digests import MAX_DIGEST_SIZE, DigestEntry, split_into_mails
+from tocsin_plugins.email.composer import MAX_DIGEST_SIZE, DigestEntry, split_into_mails
 
 from .conftest import delivery
 

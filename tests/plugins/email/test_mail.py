@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tocsin import Misconfigured, Refused
 from tocsin_plugins.email.addresses import Mailbox
 from tocsin_plugins.email.fields import MailEnvelope
-from tocsin_plugins.email.message import LONGEST_SUBJECT, OutgoingMail
-from tocsin_plugins.email.words import clean_lines, to_one_line
+from tocsin_plugins.email.message import LONGEST_SUBJECT, OutgoingMail, clean_lines, to_one_line
 
 from .conftest import EVENT_ID, delivery
 

@@ -12,9 +12,9 @@ from sqlalchemy import select
 import tocsin_templates
 from tocsin import Event, EventType, Tools
 from tocsin.delivery import Renderer, Router, SqlQueue, StoredAttemptLog
-from tocsin.delivery.destinations.records import Destination, destination_to_row
-from tocsin.delivery.measuring.meters import DeliveryMetrics
-from tocsin.delivery.queue.seam import queue_topic
+from tocsin.delivery.destinations.repository import Destination, destination_to_row
+from tocsin.delivery.metrics.meters import DeliveryMetrics
+from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Notifiers, emit_events, new_id
 from tocsin.metrics import Metrics

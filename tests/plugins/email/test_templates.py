@@ -14,9 +14,9 @@ from receiver_pages import FOLDER
 from receiver_samples import ALERT, SAMPLES
 from tocsin import EventType
 from tocsin.contracts import find_all_breaches
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
-from tocsin_plugins.email.digests import BEGIN, END
+from tocsin_plugins.email.composer import BEGIN, END
 
 PARTS = ("subject", "text", "html")
 every_event = pytest.mark.parametrize("kind", list(EventType))

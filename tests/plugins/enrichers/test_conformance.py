@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tocsin import Enrichment, Entity, EntityKind, PluginFailure
-from tocsin.enrichment.answers import sanitize_enrichments
+from tocsin.enrichment.sanitizer import sanitize_enrichments
 from tocsin_plugins import abuseipdb, enrichers, greynoise, misp, rdap, virustotal
 from tocsin_plugins.enrichers import Lists
 

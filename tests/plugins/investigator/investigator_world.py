@@ -36,7 +36,7 @@ from tocsin import (
     Statement,
     Tools,
 )
-from tocsin.testing.script import QueryScript, answer_question
+from tocsin.testing.query_script import QueryScript, answer_question
 from tocsin_plugins.investigator import DefaultInvestigator
 
 NOW = datetime(2026, 11, 8, 12, 0, tzinfo=UTC)

@@ -19,7 +19,7 @@ from investigator_world import (
 )
 
 from tocsin import Disposition, IncidentStatus, RelationType
-from tocsin_plugins.investigator.correlating import RULES
+from tocsin_plugins.investigator.correlation import RULES
 
 OFFICE = ip("10.0.0.1")
 DAYS = timedelta(days=10)

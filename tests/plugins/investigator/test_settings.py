@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tocsin import FindEvents, Persona, Section
 from tocsin_plugins.investigator import DefaultInvestigator, tocsin_investigators
-from tocsin_plugins.investigator.correlating import RULES
+from tocsin_plugins.investigator.correlation import RULES
 from tocsin_plugins.investigator.settings import Weights
 
 Settings = DefaultInvestigator.Settings

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from investigator_world import NOW, domain, host, ip, user
 
 from tocsin import Severity, Window
-from tocsin_plugins.investigator.understanding import FollowUp, QueryIntent, interpret_messages
-from tocsin_plugins.investigator.understanding.times import find_range
+from tocsin_plugins.investigator.interpretation import FollowUp, QueryIntent, interpret_messages
+from tocsin_plugins.investigator.interpretation.time_ranges import find_range
 
 
 def day(number: int, hour: int = 0, minute: int = 0) -> datetime:

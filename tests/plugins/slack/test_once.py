@@ -13,7 +13,7 @@ from sqlalchemy import URL
 from delivery_rows import NOW, add_delivery, add_destination
 from tocsin import Broken, TryLater
 from tocsin.delivery.queue.sql import SqlQueue
-from tocsin.delivery.sending.attempting import AttemptRunner
+from tocsin.delivery.sending.attempts import AttemptRunner
 from tocsin.store import open_database
 from tocsin.testing import Fault
 

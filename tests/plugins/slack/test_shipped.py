@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tocsin_templates
 from receiver_pages import ALERT
 from tocsin import Delivery, Event, EventType
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
 
 from .blocks import calls, judge, text_objects

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tocsin import Idempotency, Misconfigured
 from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
-from tocsin_plugins.ticketing.gitlab.texts import escape_markdown
+from tocsin_plugins.ticketing.gitlab.tracker import escape_markdown
 
 from .gitlab_simulator import _QUICK_ACTION, PROJECT, TOKEN, GitLabSimulator
 

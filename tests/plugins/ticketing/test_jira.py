@@ -15,8 +15,8 @@ from tocsin import CredentialsRefused, Idempotency, Misconfigured, TryLater
 from tocsin.contracts import load_contract
 from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
-from tocsin_plugins.ticketing.answers import hash_key
-from tocsin_plugins.ticketing.jira.checking import USUAL_PRIORITIES
+from tocsin_plugins.ticketing.http_tracker import hash_key
+from tocsin_plugins.ticketing.jira.health import USUAL_PRIORITIES
 
 from .jira_simulator import (
     ACCOUNT,

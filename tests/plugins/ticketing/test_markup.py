@@ -26,7 +26,7 @@ from tocsin import (
     Verdict,
     Window,
 )
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.reports import escaped as escaped_markdown
 from tocsin.reports import to_json
@@ -40,7 +40,7 @@ from tocsin_plugins.ticketing.markup import (
     shorten_markdown,
 )
 from tocsin_plugins.ticketing.markup.wiki import escape_wiki
-from tocsin_plugins.ticketing.servicenow.values import journal_entry
+from tocsin_plugins.ticketing.servicenow.fields import journal_entry
 
 from .jira_simulator import DOCUMENTS
 

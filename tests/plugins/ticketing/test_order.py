@@ -14,9 +14,9 @@ from sqlalchemy import func, insert, select
 
 import tocsin_templates
 from tocsin import Event, EventType
-from tocsin.delivery.destinations.records import Destination, destination_to_row
-from tocsin.delivery.destinations.sampling import build_sample
-from tocsin.delivery.measuring.meters import DeliveryMetrics
+from tocsin.delivery.destinations.repository import Destination, destination_to_row
+from tocsin.delivery.destinations.samples import build_sample
+from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import SqlQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tocsin import Idempotency, Misconfigured
 from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
-from tocsin_plugins.ticketing.request_tracker.ticket_sql import quote_value
+from tocsin_plugins.ticketing.request_tracker.fields import quote_value
 
 from .rt_simulator import _CONDITION, QUEUE, TOKEN, RTSimulator, _unquoted
 

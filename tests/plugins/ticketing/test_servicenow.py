@@ -10,7 +10,7 @@ import tocsin_templates
 from tocsin import Broken, CredentialsRefused, Idempotency, Misconfigured
 from tocsin.testing.conformance import ChannelConformance, ChannelHarness
 from tocsin_plugins.ticketing import Ticketing
-from tocsin_plugins.ticketing.servicenow.values import correlation_id
+from tocsin_plugins.ticketing.servicenow.fields import correlation_id
 
 from .servicenow_simulator import (
     API_KEY,

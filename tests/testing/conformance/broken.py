@@ -12,7 +12,7 @@ from tocsin_example.provider import ExampleProvider
 
 from tocsin import HttpResponse, Listing, Provider, Window
 from tocsin.testing.conformance import ProviderConformance
-from tocsin.testing.conformance.base import Conformance
+from tocsin.testing.conformance.harness import Conformance
 from tocsin.testing.conformance.rules import RuleBroken
 
 NOTHING = Listing(records=())

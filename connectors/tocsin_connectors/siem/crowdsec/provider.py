@@ -29,24 +29,26 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.crowdsec.alerts import (
+from tocsin_connectors.siem.crowdsec.client import (
+    ALERTS,
+    CLOCK_TOLERANCE,
+    ENTITY_KINDS,
+    build_queries,
+    build_time_filters,
+    is_in_window,
+    parse_alerts,
+    parse_grant,
+)
+from tocsin_connectors.siem.crowdsec.events import find_decisions, find_lines
+from tocsin_connectors.siem.crowdsec.go_time import format_duration
+from tocsin_connectors.siem.crowdsec.mapping import (
     build_incident,
     is_blocklist,
     parse_creation_time,
     parse_entity,
     stabilize_decisions,
 )
-from tocsin_connectors.siem.crowdsec.answers import ALERTS, is_in_window, parse_alerts, parse_grant
-from tocsin_connectors.siem.crowdsec.decisions import find_decisions
-from tocsin_connectors.siem.crowdsec.events import find_lines
-from tocsin_connectors.siem.crowdsec.queries import (
-    CLOCK_TOLERANCE,
-    ENTITY_KINDS,
-    build_queries,
-    build_time_filters,
-)
-from tocsin_connectors.siem.crowdsec.times import format_duration
-from tocsin_connectors.siem.crowdsec.walk import MAX_GROWTH, CrowdSecCursor
+from tocsin_connectors.siem.crowdsec.pagination import MAX_GROWTH, CrowdSecCursor
 
 _NOT_FOUND = 404
 _ATTEMPTS = 3

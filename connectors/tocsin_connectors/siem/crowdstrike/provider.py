@@ -19,19 +19,17 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.crowdstrike import writing
-from tocsin_connectors.siem.crowdstrike.alerts import build_incident
-from tocsin_connectors.siem.crowdstrike.checking import (
+from tocsin_connectors.siem.crowdstrike.client import BY_ID, FalconClient
+from tocsin_connectors.siem.crowdstrike.mapping import build_incident
+from tocsin_connectors.siem.crowdstrike.pagination import AlertCursor
+from tocsin_connectors.siem.crowdstrike.permissions import (
     READ,
     SEARCH,
     WRITE,
     find_permission_problems,
 )
-from tocsin_connectors.siem.crowdstrike.clouds import FALCON_CLOUDS
-from tocsin_connectors.siem.crowdstrike.events import EVENT_FIELDS
-from tocsin_connectors.siem.crowdstrike.falcon import BY_ID, FalconClient
-from tocsin_connectors.siem.crowdstrike.searching import FalconSearcher
-from tocsin_connectors.siem.crowdstrike.settings import CrowdStrikeSettings
-from tocsin_connectors.siem.crowdstrike.walk import AlertCursor
+from tocsin_connectors.siem.crowdstrike.search import EVENT_FIELDS, FalconSearcher
+from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
 
 
 class CrowdStrike(WindowedProvider):

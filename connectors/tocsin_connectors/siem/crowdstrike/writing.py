@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from tocsin import IncidentStatus, Refused
-from tocsin_connectors.siem.comments import read_comments
-from tocsin_connectors.siem.crowdstrike.falcon import FalconClient, FalconRecord
-from tocsin_connectors.siem.crowdstrike.words import STATUS_WORDS, STATUSES
-from tocsin_connectors.siem.marks import add_marker, has_marker
+from tocsin_connectors.siem.crowdstrike.client import FalconClient, FalconRecord
+from tocsin_connectors.siem.crowdstrike.mapping import STATUS_WORDS, STATUSES
+from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.records import children, text
 
 

@@ -19,14 +19,14 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.microsoft.entra import EntraClient
-from tocsin_connectors.siem.defender import writing
-from tocsin_connectors.siem.defender.checking import find_permission_problems
-from tocsin_connectors.siem.defender.graph import INCIDENTS, DefenderClient
-from tocsin_connectors.siem.defender.incidents import build_incident
+from tocsin_connectors.siem.defender import write_back
+from tocsin_connectors.siem.defender.client import INCIDENTS, DefenderClient
+from tocsin_connectors.siem.defender.mapping import build_incident
+from tocsin_connectors.siem.defender.pagination import DefenderCursor
+from tocsin_connectors.siem.defender.permissions import find_permission_problems
 from tocsin_connectors.siem.defender.settings import DefenderSettings
-from tocsin_connectors.siem.defender.walk import DefenderCursor
-from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
-from tocsin_connectors.siem.microsoft.searching import LogTableSearcher, list_entity_kinds
+from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
+from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.records import parse_utc
 
 _TIME = "Timestamp"
@@ -125,8 +125,8 @@ class Defender(WindowedProvider):
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an incident, or to that which it was merged into."""
-        await writing.write_comment(self._graph, external_id, text, key)
+        await write_back.write_comment(self._graph, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set where an incident stands, or that which it was merged into."""
-        await writing.write_status(self._graph, external_id, status)
+        await write_back.write_status(self._graph, external_id, status)

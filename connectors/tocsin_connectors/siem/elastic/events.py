@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
-from tocsin_connectors.siem.elastic.alerts import TIMESTAMP, first_text
-from tocsin_connectors.siem.elastic.fields import find_entities
-from tocsin_connectors.siem.elastic.flattening import FlatDocument, flatten_document
-from tocsin_connectors.siem.matching import contains_entity
+from tocsin_connectors.siem.elastic.mapping import (
+    TIMESTAMP,
+    FlatDocument,
+    find_entities,
+    first_text,
+    flatten_document,
+)
+from tocsin_connectors.siem.entities import contains_entity, parse_entities, relate
 from tocsin_connectors.siem.records import child, parse_utc, text, texts, union
-from tocsin_connectors.siem.relating import relate
-from tocsin_connectors.siem.typed import parse_entities
 
 _EVENT_FIELDS = (
     *("event.dataset", "event.category", "event.action", "event.outcome", "event.reason"),

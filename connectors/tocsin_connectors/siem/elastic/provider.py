@@ -21,22 +21,21 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.elastic import alerts, cases, settings
-from tocsin_connectors.siem.elastic.checking import find_permission_problems
-from tocsin_connectors.siem.elastic.events import build_event
-from tocsin_connectors.siem.elastic.fields import ENTITY_FIELDS
-from tocsin_connectors.siem.elastic.kibana import KibanaClient
-from tocsin_connectors.siem.elastic.listing import (
+from tocsin_connectors.siem.elastic import mapping, settings
+from tocsin_connectors.siem.elastic.client import (
     CASES,
     CaseCursor,
+    KibanaClient,
     list_changed_cases,
     list_new_cases,
 )
-from tocsin_connectors.siem.elastic.queries import build_change_query
-from tocsin_connectors.siem.elastic.writing import ElasticWriteBack
-from tocsin_connectors.siem.indices.cluster import IndexClient
-from tocsin_connectors.siem.indices.naming import build_entity_query
-from tocsin_connectors.siem.indices.reading import (
+from tocsin_connectors.siem.elastic.events import build_event
+from tocsin_connectors.siem.elastic.mapping import ENTITY_FIELDS, build_change_query
+from tocsin_connectors.siem.elastic.permissions import find_permission_problems
+from tocsin_connectors.siem.elastic.write_back import ElasticWriteBack
+from tocsin_connectors.siem.indices.client import IndexClient
+from tocsin_connectors.siem.indices.documents import build_entity_query
+from tocsin_connectors.siem.indices.search import (
     LogIndices,
     build_events,
     iterate_latest,
@@ -85,35 +84,34 @@ class Elastic(WindowedProvider):
         """Return a page of the alerts, or of the cases, that changed in the window."""
         if stream in _LISTS:
             return await _LISTS[stream](self._kibana, window, CaseCursor.decode(token, limit))
-        logs = LogIndices(self._cluster, self.settings.alerts_index, alerts.TIMESTAMP)
+        logs = LogIndices(self._cluster, self.settings.alerts_index, mapping.TIMESTAMP)
         listing, _ = await list_oldest(logs, token, limit, build_change_query(window))
         return listing
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident of an alert or a case; ValueError where it has no id or no time."""
-        of = alerts.build_alert_incident if "_source" in record else cases.build_case_incident
+        of = mapping.build_alert_incident if "_source" in record else mapping.build_case_incident
         return of(record, self.settings)
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
         """Return a case with the alerts that are attached to it."""
-        if not cases.has_alerts(record):
+        if not mapping.has_alerts(record):
             return incident
-        path = (
-            f"{CASES}/{quote(incident.external_id.removeprefix(cases.CASE_PREFIX), safe='')}/alerts"
-        )
+        case = incident.external_id.removeprefix(mapping.CASE_PREFIX)
+        path = f"{CASES}/{quote(case, safe='')}/alerts"
         answer = await self._kibana.get(path)
         if not isinstance(answer.json, list):
             raise Broken(f"GET {path} answered something else than a list")
         attached = children({"": answer.json}, "")
         hits = await self._alerts([it for each in attached if (it := text(each, "id"))])
-        return cases.attach_alerts(incident, hits)
+        return mapping.attach_alerts(incident, hits)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the alert or the case as it is now, None where it was deleted."""
-        if not external_id.startswith(cases.CASE_PREFIX):
+        if not external_id.startswith(mapping.CASE_PREFIX):
             found = await self._alerts([external_id])
             return self._as_it_is(found[0]) if found else None
-        name = quote(external_id.removeprefix(cases.CASE_PREFIX), safe="")
+        name = quote(external_id.removeprefix(mapping.CASE_PREFIX), safe="")
         try:
             answer = await self._kibana.get(f"{CASES}/{name}")
         except Refused as refused:
@@ -130,7 +128,7 @@ class Elastic(WindowedProvider):
         """Yield the latest events of a window that have the entity in a field of its kind."""
         if (clause := build_entity_query(entity, ENTITY_FIELDS)) is None:
             return
-        logs = LogIndices(self._cluster, ",".join(self.settings.event_indexes), alerts.TIMESTAMP)
+        logs = LogIndices(self._cluster, ",".join(self.settings.event_indexes), mapping.TIMESTAMP)
         hits = iterate_latest(logs, clause, window, limit)
         async with aclosing(
             build_events(hits, partial(build_event, entity=entity), limit)
@@ -140,8 +138,8 @@ class Elastic(WindowedProvider):
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to a case or a note to an alert, once for its key."""
-        if external_id.startswith(cases.CASE_PREFIX):
-            name = external_id.removeprefix(cases.CASE_PREFIX)
+        if external_id.startswith(mapping.CASE_PREFIX):
+            name = external_id.removeprefix(mapping.CASE_PREFIX)
             await self._writer.comment_on_case(name, text, key)
             return
         if not await self._alerts([external_id]):
@@ -150,8 +148,8 @@ class Elastic(WindowedProvider):
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Have an alert or a case stand so; nothing is written where it does already."""
-        if external_id.startswith(cases.CASE_PREFIX):
-            name = external_id.removeprefix(cases.CASE_PREFIX)
+        if external_id.startswith(mapping.CASE_PREFIX):
+            name = external_id.removeprefix(mapping.CASE_PREFIX)
             await self._writer.set_status_of_case(name, status)
         else:
             await self._writer.set_status_of_alert(external_id, status)

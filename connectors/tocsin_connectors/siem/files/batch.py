@@ -1,13 +1,13 @@
-"""From lines to a page: parsing, and knowing when a page is full."""
+"""Batches of parsed lines, each of the size of a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from tocsin import Covered, Incident, Page, Rejected, parse_json
-from tocsin_connectors.siem.files.known import KIB
+from tocsin import Covered, Incident, Page, Rejected, Window, parse_json
 from tocsin_connectors.siem.files.lines import KEPT_LINE_LENGTH, MAX_LINE_LENGTH, Line, LineStream
+from tocsin_connectors.siem.files.position import KIB
 
 MAX_RECORDS = 1000
 MAX_BYTES = 8 * 1024 * KIB
@@ -101,3 +101,29 @@ def _parse_line(line: Line) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - the record is wrong, not the code
     return record
+
+
+class WindowedParser:
+    """A parser of what another one finds and that happened, or last changed, in a window.
+
+    Each record is judged by its own time, before any are folded, so that the incidents are those
+    that following the files made of the same records.
+    """
+
+    def __init__(self, parser: IncidentParser, window: Window) -> None:
+        self._parser = parser
+        self._window = window
+
+    def to_incident(self, record: dict[str, Any]) -> Incident | None:
+        """Return the record's incident if it is of the window, else None.
+
+        Raises ValueError for a record that cannot be understood: nobody knows when it happened.
+        """
+        incident = self._parser.to_incident(record)
+        if incident is None or (incident.changed_at or incident.occurred_at) not in self._window:
+            return None
+        return incident
+
+    def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
+        """Return the incidents of one page as the other parser folds them."""
+        return self._parser.fold(incidents)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tocsin_connectors.siem.files.known import KIB
+from tocsin_connectors.siem.files.position import KIB
 
 MAX_LINE_LENGTH = 1024 * KIB
 KEPT_LINE_LENGTH = 16 * KIB

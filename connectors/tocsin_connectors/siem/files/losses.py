@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tocsin import Covered
-from tocsin_connectors.siem.files.known import FilePosition
 from tocsin_connectors.siem.files.lines import LineStream
-from tocsin_connectors.siem.files.opened import OpenFile
+from tocsin_connectors.siem.files.open_file import OpenFile
+from tocsin_connectors.siem.files.position import FilePosition
 
 _DAMAGED = "the compressed file is damaged or incomplete ({}): its rest cannot be read"
 _TRUNCATED = (

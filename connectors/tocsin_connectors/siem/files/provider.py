@@ -26,11 +26,11 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin_connectors.siem.files.checking import check_files
-from tocsin_connectors.siem.files.following import SETTLE_TIME, FileReader
-from tocsin_connectors.siem.files.known import decode_positions, encode_positions
-from tocsin_connectors.siem.files.past import WindowedParser
-from tocsin_connectors.siem.files.searching import FileSearch, FileSearchQuery
+from tocsin_connectors.siem.files.batch import WindowedParser
+from tocsin_connectors.siem.files.event_search import FileSearch, FileSearchQuery
+from tocsin_connectors.siem.files.health import check_files
+from tocsin_connectors.siem.files.position import decode_positions, encode_positions
+from tocsin_connectors.siem.files.reader import SETTLE_TIME, FileReader
 
 T = TypeVar("T")
 

@@ -1,14 +1,15 @@
-"""Taking apart what was found: documents that are nested, dotted, or spelt as JSON."""
+"""Values and entities of indexed documents, and queries for entities."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from tocsin import Entity, EntityKind, parse_json
-from tocsin_connectors.siem.typed import parse_entities
+from tocsin_connectors.siem.entities import contains_entity, parse_entities
+from tocsin_connectors.siem.records import normalize_address
 
 MAX_DOCUMENT_LENGTH = 1_000_000
 # https://www.elastic.co/docs/reference/ecs/ecs-field-reference
@@ -73,3 +74,39 @@ def decode_object(value: Any) -> dict[str, Any] | None:
 def summarize_document(document: Any) -> str:
     """Return a document as a line to be read, cut where it is long."""
     return " ".join(json.dumps(document, ensure_ascii=False, default=str).split())[:300]
+
+
+EntityFields = Mapping[EntityKind, Sequence[str]]
+"""Where documents name entities of a kind."""
+
+
+def build_entity_query(entity: Entity, fields: EntityFields) -> dict[str, Any] | None:
+    """Return the clause for what names an entity; None where nothing can.
+
+    The value is a term of its own, never part of a query's text. Of an address, only one that is
+    one: fields of the type `ip` take a network for all that is in it.
+    """
+    names = fields.get(entity.kind, ())
+    value: str | None = entity.value
+    options: dict[str, Any] = {"case_insensitive": True}
+    if entity.kind is EntityKind.IP:  # whose fields know no case, and refuse to be told of it
+        value, options = normalize_address(entity.value), {}
+    if not names or not value:
+        return None
+    terms = [{"term": {name: {"value": value, **options}}} for name in names]
+    return {"bool": {"should": terms, "minimum_should_match": 1}}
+
+
+def include_queried_entity(
+    entities: Sequence[Entity], asked: Entity, document: Any, fields: EntityFields
+) -> tuple[Entity, ...] | None:
+    """Return the entities of a document, among them the one that it was found by.
+
+    What some fields are called says nothing by itself, such as `syscheck.uname_after`: it is put
+    before the others there. None where the document does not have it after all.
+    """
+    if contains_entity(asked, entities):
+        return tuple(entities)
+    told = (value_at(document, place) for place in fields.get(asked.kind, ()))
+    found = (Entity(asked.kind, str(it)) for value in told for it in scalars(value))
+    return (asked, *entities) if contains_entity(asked, found) else None

@@ -1,4 +1,8 @@
-"""What a table of logs is: which of its columns name an entity, and how two of them are related."""
+"""Tables of logs and the entities in their columns, with the tables of advanced hunting.
+
+The Defender XDR connector copies the hunting tables to Sentinel as well:
+https://learn.microsoft.com/defender-xdr/advanced-hunting-schema-tables
+"""
 
 from __future__ import annotations
 
@@ -37,3 +41,198 @@ class LogTable:
     shown: tuple[str, ...] = ()
     """Those that say what happened, the most important first."""
     ties: tuple[ColumnRelation, ...] = ()
+
+
+_ACCOUNT: LogColumn = ("AccountDomain", "AccountName")
+_INITIATOR: LogColumn = ("InitiatingProcessAccountDomain", "InitiatingProcessAccountName")
+_PROGRAM = "InitiatingProcessFileName"
+_USERS: tuple[LogColumn, ...] = ("AccountUpn", _ACCOUNT)
+_INITIATORS: tuple[LogColumn, ...] = ("InitiatingProcessAccountUpn", _INITIATOR)
+_HASH_COLUMNS: tuple[LogColumn, ...] = ("SHA256", "SHA1", "MD5")
+_HOST_COLUMNS: EntityColumns = {EntityKind.HOST: ("DeviceName",)}
+_FILE_COLUMNS: EntityColumns = {
+    EntityKind.FILE: ("FolderPath", "FileName"),
+    EntityKind.FILE_HASH: _HASH_COLUMNS,
+}
+_IDENTITY: EntityColumns = {
+    EntityKind.USER: _USERS,
+    EntityKind.IP: ("IPAddress", "DestinationIPAddress"),
+    EntityKind.HOST: ("DeviceName", "DestinationDeviceName"),
+}
+_SIGN_IN: EntityColumns = {
+    EntityKind.USER: ("AccountUpn",),
+    EntityKind.IP: ("IPAddress",),
+    EntityKind.HOST: ("DeviceName",),
+}
+_SIGNED_IN = ("Application", "AccountUpn", "IPAddress", "Country", "ErrorCode")
+_MAIL_COLUMNS: EntityColumns = {
+    EntityKind.EMAIL: ("SenderFromAddress", "SenderMailFromAddress", "RecipientEmailAddress"),
+    EntityKind.MAILBOX: ("RecipientEmailAddress",),
+}
+
+HUNTING_TABLES = (
+    LogTable(
+        name="DeviceNetworkEvents",
+        what="network",
+        columns={
+            **_HOST_COLUMNS,
+            EntityKind.IP: ("RemoteIP", "LocalIP"),
+            EntityKind.URL: ("RemoteUrl",),
+            EntityKind.DOMAIN: ("RemoteUrl",),
+            EntityKind.USER: _INITIATORS,
+            EntityKind.PROCESS: (_PROGRAM,),
+            EntityKind.FILE_HASH: ("InitiatingProcessSHA256", "InitiatingProcessSHA1"),
+        },
+        shown=("ActionType", _PROGRAM, "RemoteIP", "RemotePort", "RemoteUrl", "DeviceName"),
+        ties=(
+            ColumnRelation(
+                "DeviceName",
+                RelationType.CONNECTED_TO,
+                "RemoteIP",
+                ("ActionType", "ConnectionSuccess"),
+            ),
+            ColumnRelation(_PROGRAM, RelationType.EXECUTED_ON, "DeviceName"),
+        ),
+    ),
+    LogTable(
+        name="DeviceProcessEvents",
+        what="process",
+        columns={
+            **_HOST_COLUMNS,
+            **_FILE_COLUMNS,
+            EntityKind.PROCESS: ("FileName", _PROGRAM),
+            EntityKind.USER: (*_USERS, *_INITIATORS),
+        },
+        shown=("ActionType", "ProcessCommandLine", "FileName", _PROGRAM, "DeviceName"),
+        ties=(
+            ColumnRelation("FileName", RelationType.EXECUTED_ON, "DeviceName"),
+            ColumnRelation(_PROGRAM, RelationType.STARTED, "FileName"),
+        ),
+    ),
+    LogTable(
+        name="DeviceLogonEvents",
+        what="logon",
+        columns={
+            EntityKind.HOST: ("DeviceName", "RemoteDeviceName"),
+            EntityKind.IP: ("RemoteIP",),
+            EntityKind.USER: _USERS,
+        },
+        shown=("ActionType", "LogonType", "AccountName", "RemoteIP", "DeviceName", "FailureReason"),
+        ties=(
+            ColumnRelation(
+                _ACCOUNT, RelationType.LOGGED_ON_TO, "DeviceName", ("ActionType", "LogonSuccess")
+            ),
+            ColumnRelation("RemoteIP", RelationType.CONNECTED_TO, "DeviceName"),
+        ),
+    ),
+    LogTable(
+        name="DeviceFileEvents",
+        what="file",
+        columns={
+            **_HOST_COLUMNS,
+            **_FILE_COLUMNS,
+            EntityKind.IP: ("FileOriginIP", "RequestSourceIP"),
+            EntityKind.URL: ("FileOriginUrl",),
+            EntityKind.USER: _INITIATORS,
+            EntityKind.PROCESS: (_PROGRAM,),
+        },
+        shown=("ActionType", "FolderPath", "FileName", _PROGRAM, "DeviceName"),
+        ties=(ColumnRelation("SHA256", RelationType.DOWNLOADED_FROM, "FileOriginUrl"),),
+    ),
+    LogTable(
+        name="DeviceEvents",
+        what="device",
+        columns={
+            **_FILE_COLUMNS,
+            EntityKind.HOST: ("DeviceName", "RemoteDeviceName"),
+            EntityKind.IP: ("RemoteIP", "LocalIP"),
+            EntityKind.URL: ("RemoteUrl",),
+            EntityKind.DOMAIN: ("RemoteUrl",),
+            EntityKind.USER: (*_USERS, *_INITIATORS),
+            EntityKind.PROCESS: (_PROGRAM,),
+        },
+        shown=("ActionType", "FileName", "RemoteIP", "RemoteUrl", _PROGRAM, "DeviceName"),
+    ),
+    LogTable(
+        name="IdentityLogonEvents",
+        what="logon",
+        columns=_IDENTITY,
+        shown=("ActionType", "Application", "AccountUpn", "IPAddress", "FailureReason"),
+        ties=(
+            ColumnRelation(
+                "AccountUpn",
+                RelationType.LOGGED_ON_TO,
+                "DestinationDeviceName",
+                ("ActionType", "LogonSuccess"),
+            ),
+        ),
+    ),
+    LogTable(
+        name="IdentityQueryEvents",
+        what="directory query",
+        columns=_IDENTITY,
+        shown=("ActionType", "QueryType", "QueryTarget", "AccountUpn", "DeviceName"),
+    ),
+    LogTable(
+        name="IdentityDirectoryEvents",
+        what="directory",
+        columns=_IDENTITY,
+        shown=("ActionType", "TargetAccountUpn", "TargetDeviceName", "AccountUpn"),
+    ),
+    LogTable(name="EntraIdSignInEvents", what="sign-in", columns=_SIGN_IN, shown=_SIGNED_IN),
+    LogTable(name="AADSignInEventsBeta", what="sign-in", columns=_SIGN_IN, shown=_SIGNED_IN),
+    LogTable(
+        name="CloudAppEvents",
+        what="cloud app",
+        columns={EntityKind.IP: ("IPAddress",), EntityKind.USER: ("AccountId",)},
+        shown=("ActionType", "Application", "ObjectName", "AccountDisplayName", "IPAddress"),
+    ),
+    LogTable(
+        name="EmailEvents",
+        what="mail",
+        columns={
+            **_MAIL_COLUMNS,
+            EntityKind.IP: ("SenderIPv4", "SenderIPv6"),
+            EntityKind.DOMAIN: ("SenderFromDomain",),
+        },
+        shown=(
+            "DeliveryAction",
+            "ThreatTypes",
+            "SenderFromAddress",
+            "RecipientEmailAddress",
+            "Subject",
+        ),
+        ties=(ColumnRelation("SenderFromAddress", RelationType.SENT_TO, "RecipientEmailAddress"),),
+    ),
+    LogTable(
+        name="EmailAttachmentInfo",
+        what="attachment",
+        columns={
+            **_MAIL_COLUMNS,
+            EntityKind.FILE: ("FileName",),
+            EntityKind.FILE_HASH: ("SHA256",),
+        },
+        shown=("FileName", "ThreatTypes", "SenderFromAddress", "RecipientEmailAddress"),
+    ),
+    LogTable(
+        name="EmailUrlInfo",
+        what="link in a mail",
+        columns={EntityKind.URL: ("Url",), EntityKind.DOMAIN: ("UrlDomain",)},
+        shown=("Url", "UrlLocation", "NetworkMessageId"),
+    ),
+    LogTable(
+        name="UrlClickEvents",
+        what="click",
+        columns={
+            EntityKind.URL: ("Url",),
+            EntityKind.USER: ("AccountUpn",),
+            EntityKind.IP: ("IPAddress",),
+        },
+        shown=("ActionType", "Url", "AccountUpn", "Workload"),
+        ties=(
+            ColumnRelation(
+                "AccountUpn", RelationType.CONNECTED_TO, "Url", ("ActionType", "ClickAllowed")
+            ),
+        ),
+    ),
+)

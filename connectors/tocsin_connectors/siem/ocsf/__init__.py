@@ -8,7 +8,7 @@ from typing import Any
 from tocsin import Incident, Provider, SiemEvent, hookimpl
 from tocsin_connectors.siem.files import FileProvider
 from tocsin_connectors.siem.ocsf.events import build_event, parse_event_time
-from tocsin_connectors.siem.ocsf.findings import CLASSES, build_incident
+from tocsin_connectors.siem.ocsf.mapping import CLASSES, build_incident
 from tocsin_connectors.siem.records import describe_value, number
 
 

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
+from tocsin_connectors.siem.entities import relate
 from tocsin_connectors.siem.ocsf.entities import find_all_entities
-from tocsin_connectors.siem.ocsf.findings import parse_time
+from tocsin_connectors.siem.ocsf.mapping import parse_time
 from tocsin_connectors.siem.records import (
     child,
     children,
@@ -19,7 +20,6 @@ from tocsin_connectors.siem.records import (
     texts,
     union,
 )
-from tocsin_connectors.siem.relating import relate
 
 _AUTHENTICATION, _PROCESS_ACTIVITY = 3002, 1007
 _LOGON = 1  # the value of activity_id

@@ -7,12 +7,12 @@ from typing import Any
 from tocsin import Entity, EntityKind, SiemEvent, find_in_record
 from tocsin_connectors.siem.indices.documents import (
     find_ecs_entities,
+    include_queried_entity,
     summarize_document,
     text_at,
     value_at,
 )
-from tocsin_connectors.siem.indices.naming import include_queried_entity
-from tocsin_connectors.siem.opensearch.alerts import parse_time
+from tocsin_connectors.siem.opensearch.mapping import parse_time
 from tocsin_connectors.siem.records import describe_value, union
 
 ENTITY_FIELDS = {

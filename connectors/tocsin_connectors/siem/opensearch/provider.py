@@ -20,28 +20,30 @@ from tocsin import (
     Tools,
     Window,
 )
-from tocsin_connectors.siem.around import isolate_broken_record
-from tocsin_connectors.siem.indices.cluster import IndexClient, PermissionAttempts
-from tocsin_connectors.siem.indices.naming import build_entity_query
-from tocsin_connectors.siem.indices.reading import LogIndices, build_events, iterate_latest
-from tocsin_connectors.siem.looking_back import NEW, LookbackProvider
+from tocsin_connectors.siem.indices.client import IndexClient, PermissionAttempts
+from tocsin_connectors.siem.indices.documents import build_entity_query
+from tocsin_connectors.siem.indices.search import LogIndices, build_events, iterate_latest
+from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
 from tocsin_connectors.siem.opensearch import writing
-from tocsin_connectors.siem.opensearch.alerts import (
+from tocsin_connectors.siem.opensearch.client import (
+    DETECTOR,
+    AlertRows,
+    Detector,
+    SecurityAnalyticsClient,
+    find_alert,
+    join_indices,
+    list_rows,
+    probe_rows,
+)
+from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
+from tocsin_connectors.siem.opensearch.mapping import (
+    attach_findings,
     build_incident,
     has_changed_in,
     list_finding_ids,
 )
-from tocsin_connectors.siem.opensearch.analytics import (
-    AlertRows,
-    Detector,
-    SecurityAnalyticsClient,
-    join_indices,
-)
-from tocsin_connectors.siem.opensearch.asking import DETECTOR, find_alert, list_rows, probe_rows
-from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
-from tocsin_connectors.siem.opensearch.findings import attach_findings
+from tocsin_connectors.siem.opensearch.pagination import DetectorCursor
 from tocsin_connectors.siem.opensearch.settings import OpenSearchSettings
-from tocsin_connectors.siem.opensearch.step import DetectorCursor
 
 _NONE = "no detector of Security Analytics can be seen"
 

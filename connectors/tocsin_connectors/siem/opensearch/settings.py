@@ -7,7 +7,7 @@ from datetime import timedelta
 from pydantic import Field
 
 from tocsin import Duration, ServerUrl, WindowedProvider
-from tocsin_connectors.siem.indices.settings import ClusterSettings
+from tocsin_connectors.siem.indices.client import ClusterSettings
 
 
 class OpenSearchSettings(ClusterSettings, WindowedProvider.Settings):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tocsin import IncidentStatus, Refused
-from tocsin_connectors.siem.opensearch.alerts import STATUSES
-from tocsin_connectors.siem.opensearch.analytics import SecurityAnalyticsClient
-from tocsin_connectors.siem.opensearch.asking import DETECTOR, find_alert
+from tocsin_connectors.siem.opensearch.client import DETECTOR, SecurityAnalyticsClient, find_alert
+from tocsin_connectors.siem.opensearch.mapping import STATUSES
 from tocsin_connectors.siem.records import text
 
 

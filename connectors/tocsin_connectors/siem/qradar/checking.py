@@ -9,14 +9,18 @@ from functools import partial
 from http import HTTPStatus
 
 from tocsin import Refused, Window
+from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
 from tocsin_connectors.siem.qradar import aql
-from tocsin_connectors.siem.qradar.console import QRadarClient
-from tocsin_connectors.siem.qradar.offenses import OFFENSES, PERSISTED, OffenseClient
-from tocsin_connectors.siem.qradar.searching import ArielSearcher
+from tocsin_connectors.siem.qradar.client import (
+    OFFENSES,
+    PERSISTED,
+    OffenseClient,
+    OffenseCursor,
+    QRadarClient,
+)
+from tocsin_connectors.siem.qradar.search import ArielSearcher
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
-from tocsin_connectors.siem.qradar.walk import OffenseCursor
 from tocsin_connectors.siem.records import text
-from tocsin_connectors.siem.trying import PermissionProbe, find_refused
 
 READ = "Offenses"
 RULES = "View Custom Rules"

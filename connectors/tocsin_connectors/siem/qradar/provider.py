@@ -22,16 +22,19 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.qradar import checking
-from tocsin_connectors.siem.qradar.births import NEW, NewOffenseReader
 from tocsin_connectors.siem.qradar.checking import QRadarPermissionCheck
-from tocsin_connectors.siem.qradar.console import QRadarClient
-from tocsin_connectors.siem.qradar.incidents import build_incident
+from tocsin_connectors.siem.qradar.client import (
+    OFFENSES,
+    OffenseClient,
+    OffenseCursor,
+    QRadarClient,
+)
 from tocsin_connectors.siem.qradar.lookups import OffenseLookups
-from tocsin_connectors.siem.qradar.offenses import OFFENSES, OffenseClient
-from tocsin_connectors.siem.qradar.searching import ArielSearcher
+from tocsin_connectors.siem.qradar.mapping import build_incident
+from tocsin_connectors.siem.qradar.new_offenses import NEW, NewOffenseReader
+from tocsin_connectors.siem.qradar.search import ArielSearcher
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
-from tocsin_connectors.siem.qradar.walk import OffenseCursor
-from tocsin_connectors.siem.qradar.writing import QRadarWriteBack
+from tocsin_connectors.siem.qradar.write_back import QRadarWriteBack
 from tocsin_connectors.siem.records import children, number
 
 CHANGED = "changed"

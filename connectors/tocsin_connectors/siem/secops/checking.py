@@ -8,8 +8,8 @@ from functools import partial
 from http import HTTPStatus
 
 from tocsin import CredentialsRefused, Refused, Window
-from tocsin_connectors.siem.secops.chronicle import EVERY_RULE, SecOpsClient
-from tocsin_connectors.siem.trying import PermissionProbe, find_refused
+from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+from tocsin_connectors.siem.secops.client import EVERY_RULE, SecOpsClient
 
 LIST = "chronicle.legacies.legacySearchDetections"
 CURATED = "chronicle.legacies.legacySearchCuratedDetections"

@@ -18,15 +18,13 @@ from tocsin import (
     Tools,
     Window,
 )
-from tocsin_connectors.siem.around import isolate_broken_record
-from tocsin_connectors.siem.looking_back import NEW, LookbackProvider
+from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
 from tocsin_connectors.siem.records import union
 from tocsin_connectors.siem.secops import checking, searching, writing
-from tocsin_connectors.siem.secops.chronicle import EVERY_RULE, GET_ALERT, SecOpsClient
-from tocsin_connectors.siem.secops.detections import build_incident, parse_times
+from tocsin_connectors.siem.secops.client import EVERY_RULE, GET_ALERT, SecOpsClient
+from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS, build_incident, parse_times
+from tocsin_connectors.siem.secops.pagination import DetectionCursor, list_page, probe_page
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
-from tocsin_connectors.siem.secops.udm import ENTITY_FIELDS
-from tocsin_connectors.siem.secops.walk import DetectionCursor, list_page, probe_page
 
 
 class SecOps(LookbackProvider):

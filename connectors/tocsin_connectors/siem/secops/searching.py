@@ -12,19 +12,18 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent, TryLater, Window
-from tocsin_connectors.siem.matching import contains_entity
-from tocsin_connectors.siem.places import texts_at
+from tocsin_connectors.siem.entities import contains_entity, relate
 from tocsin_connectors.siem.records import (
     child,
     describe_value,
     normalize_address,
     parse_utc,
     text,
+    texts_at,
     union,
 )
-from tocsin_connectors.siem.relating import relate
-from tocsin_connectors.siem.secops.chronicle import SecOpsClient
-from tocsin_connectors.siem.secops.udm import ENTITY_FIELDS, find_entities
+from tocsin_connectors.siem.secops.client import SecOpsClient
+from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS, find_entities
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SHOWN_FIELDS = (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tocsin import IncidentStatus, Refused
-from tocsin_connectors.siem.comments import read_comments
-from tocsin_connectors.siem.marks import add_marker, has_marker
+from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.records import child, children, text
-from tocsin_connectors.siem.secops.chronicle import SecOpsClient, SecOpsRecord
-from tocsin_connectors.siem.secops.words import STATUS_WORDS, parse_status
+from tocsin_connectors.siem.secops.client import SecOpsClient, SecOpsRecord
+from tocsin_connectors.siem.secops.mapping import STATUS_WORDS, parse_status
 
 
 async def comment(chronicle: SecOpsClient, identifier: str, message: str, key: str) -> None:

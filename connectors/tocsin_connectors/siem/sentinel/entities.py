@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tocsin import Entity, EntityKind, parse_json
-from tocsin_connectors.siem.microsoft.naming import (
+from tocsin_connectors.siem.microsoft.mapping import (
     parse_entity,
     parse_file,
     parse_machine,

@@ -21,24 +21,26 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.microsoft.entra import EntraClient
-from tocsin_connectors.siem.microsoft.searching import LogTableSearcher, list_entity_kinds
+from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.records import union
-from tocsin_connectors.siem.sentinel import writing
-from tocsin_connectors.siem.sentinel.checking import SentinelPermissionCheck
+from tocsin_connectors.siem.sentinel import write_back
+from tocsin_connectors.siem.sentinel.client import TIME_COLUMN, SentinelClient, WorkspaceLogs
 from tocsin_connectors.siem.sentinel.entities import find_entities
-from tocsin_connectors.siem.sentinel.incidents import (
+from tocsin_connectors.siem.sentinel.mapping import (
     build_alerts,
     build_incident,
     find_alert_entities,
     find_techniques,
     is_own,
 )
-from tocsin_connectors.siem.sentinel.logs import TIME_COLUMN, WorkspaceLogs
-from tocsin_connectors.siem.sentinel.rights import WRITE_COMMENTS, WRITE_INCIDENTS
+from tocsin_connectors.siem.sentinel.pagination import SentinelCursor
+from tocsin_connectors.siem.sentinel.permissions import (
+    WRITE_COMMENTS,
+    WRITE_INCIDENTS,
+    SentinelPermissionCheck,
+)
 from tocsin_connectors.siem.sentinel.settings import SentinelSettings
 from tocsin_connectors.siem.sentinel.tables import list_tables
-from tocsin_connectors.siem.sentinel.walk import SentinelCursor
-from tocsin_connectors.siem.sentinel.workspace import SentinelClient
 
 _PATIENCE = 2
 """So many times in a row details may break before incidents are taken without them."""
@@ -144,11 +146,11 @@ class Sentinel(WindowedProvider):
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an incident; one that has this key is the same."""
-        await writing.write_comment(self._workspace, external_id, text, key)
+        await write_back.write_comment(self._workspace, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set where an incident stands; one that stands there already is left alone."""
-        await writing.write_status(self._workspace, external_id, status)
+        await write_back.write_status(self._workspace, external_id, status)
 
     def _incident_of(self, record: Mapping[str, Any]) -> Incident:
         return build_incident(record, self.settings.cloud_endpoints.portal, self.settings.tenant_id)

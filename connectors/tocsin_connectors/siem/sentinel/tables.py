@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tocsin import EntityKind, RelationType
-from tocsin_connectors.siem.microsoft.hunting import HUNTING_TABLES
-from tocsin_connectors.siem.microsoft.tables import ColumnRelation, EntityColumns, LogTable
+from tocsin_connectors.siem.microsoft.tables import (
+    HUNTING_TABLES,
+    ColumnRelation,
+    EntityColumns,
+    LogTable,
+)
 
 _SIGN_IN: EntityColumns = {
     EntityKind.USER: ("UserPrincipalName",),

@@ -7,12 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
+from tocsin_connectors.siem.entities import parse_entities, relate
 from tocsin_connectors.siem.records import describe_value, text, texts, union
-from tocsin_connectors.siem.relating import relate
-from tocsin_connectors.siem.splunk.fields import find_entities
-from tocsin_connectors.siem.splunk.findings import first_text, parse_time
+from tocsin_connectors.siem.splunk.mapping import find_entities, first_text, parse_time
 from tocsin_connectors.siem.splunk.spl import ORIGIN
-from tocsin_connectors.siem.typed import parse_entities
 
 _EVENT_FIELDS = (
     *("index", "sourcetype", "source", "host", "eventtype", "tag", "action", "signature", "app"),

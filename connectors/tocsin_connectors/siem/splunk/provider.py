@@ -23,19 +23,19 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.matching import contains_entity
+from tocsin_connectors.siem.entities import contains_entity
 from tocsin_connectors.siem.splunk import settings, spl
-from tocsin_connectors.siem.splunk.checking import find_permission_problems
 from tocsin_connectors.siem.splunk.events import build_event
-from tocsin_connectors.siem.splunk.fields import ENTITY_FIELDS
-from tocsin_connectors.siem.splunk.findings import (
+from tocsin_connectors.siem.splunk.jobs import ResultCursor, SearchJobs, SplunkRecord
+from tocsin_connectors.siem.splunk.mapping import (
+    ENTITY_FIELDS,
     build_incident,
     first_text,
     parse_id_time,
     select_stable,
 )
-from tocsin_connectors.siem.splunk.jobs import ResultCursor, SearchJobs, SplunkRecord
-from tocsin_connectors.siem.splunk.writing import SplunkWriteBack
+from tocsin_connectors.siem.splunk.permissions import find_permission_problems
+from tocsin_connectors.siem.splunk.write_back import SplunkWriteBack
 
 NEW, REVIEWED = "new", "reviewed"
 _BEFORE = timedelta(seconds=1)  # a finding's time is a little before that in its id

@@ -11,8 +11,8 @@ from pydantic import Field
 from tocsin import Duration, EntityKind, Incident, Provider, SiemEvent, hookimpl
 from tocsin_connectors.siem.files import FileProvider
 from tocsin_connectors.siem.records import describe_value, union
-from tocsin_connectors.siem.suricata.alerts import build_incident, parse_timestamp
 from tocsin_connectors.siem.suricata.events import build_event
+from tocsin_connectors.siem.suricata.mapping import build_incident, parse_timestamp
 
 
 class Suricata(FileProvider):

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
+from tocsin_connectors.siem.entities import relate
 from tocsin_connectors.siem.records import (
     child,
     children,
@@ -17,13 +18,12 @@ from tocsin_connectors.siem.records import (
     texts,
     union,
 )
-from tocsin_connectors.siem.relating import relate
-from tocsin_connectors.siem.suricata.alerts import parse_timestamp
-from tocsin_connectors.siem.suricata.entities import (
+from tocsin_connectors.siem.suricata.mapping import (
     find_entities,
     find_hashes,
     find_mail_addresses,
     find_web_entities,
+    parse_timestamp,
 )
 
 _ANSWER_TYPES = ("A", "AAAA", "CNAME")

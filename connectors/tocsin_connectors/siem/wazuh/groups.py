@@ -1,7 +1,7 @@
-"""One incident for each rule, agent and stretch of the clock, and how many alerts it stands for.
+"""Incidents as groups of alerts: one for each rule, agent and clock interval.
 
-Wazuh has no incidents, and alerts by the thousand. Which incident an alert belongs to follows from
-the alert alone; how many there are, the indexer counts.
+Wazuh has no incidents, and alerts by the thousand. The group follows from the alert alone; the
+indexer counts the alerts of a group.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from tocsin import Alert, Incident, Severity, Window
 from tocsin_connectors.siem.records import union
-from tocsin_connectors.siem.wazuh.alerts import (
+from tocsin_connectors.siem.wazuh.mapping import (
     WazuhDetection,
     WazuhRule,
     find_entities,
@@ -163,3 +163,31 @@ def _describe(group: AlertGroup, tally: AlertTally) -> str:
     when = f"at {tally.first:%Y-%m-%d %H:%M:%S} UTC" if tally.count == 1 else stretch
     where = f"at {group.agent_name} ({group.agent_id})"
     return f"Rule {group.rule_id} fired {times} {where}, {when}."
+
+
+def build_dashboard_url(dashboard: str, group: AlertGroup, length: timedelta) -> str:
+    """Return the address of Discover with the alerts of a group.
+
+    What is asked for stands there as KQL within Rison (https://github.com/Nanonid/rison): quoted in
+    the one, and then in the other.
+    """
+    window = group.window(length)
+    by_rule = _build_condition("rule.id", group.rule_id)
+    asked = f"{by_rule} and {_build_condition('agent.id', group.agent_id)}"
+    start, end = (_quote_rison(_format_time(moment)) for moment in (window.start, window.end))
+    time = f"(time:(from:{start},to:{end}))"
+    query = f"(query:(language:kuery,query:{_quote_rison(asked)}))"
+    return f"{dashboard}/app/discover#/?_g={quote(time)}&_a={quote(query)}"
+
+
+def _build_condition(field: str, value: str) -> str:
+    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'({field}:"{quoted}" or wazuh.{field}:"{quoted}")'
+
+
+def _quote_rison(text: str) -> str:
+    return "'" + text.replace("!", "!!").replace("'", "!'") + "'"
+
+
+def _format_time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")

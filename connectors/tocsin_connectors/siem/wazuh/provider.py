@@ -26,25 +26,30 @@ from tocsin import (
     WindowedProvider,
     any_case,
 )
-from tocsin_connectors.siem.indices.cluster import IndexClient, PermissionAttempts
-from tocsin_connectors.siem.indices.naming import build_entity_query
-from tocsin_connectors.siem.indices.reading import (
+from tocsin_connectors.siem.indices.client import ClusterSettings, IndexClient, PermissionAttempts
+from tocsin_connectors.siem.indices.documents import build_entity_query
+from tocsin_connectors.siem.indices.search import (
     LogIndices,
     build_events,
+    build_time_query,
     iterate_latest,
     list_oldest,
 )
-from tocsin_connectors.siem.indices.settings import ClusterSettings
-from tocsin_connectors.siem.indices.walk import build_time_query
-from tocsin_connectors.siem.wazuh.alerts import TIME_FIELD, parse_detection
-from tocsin_connectors.siem.wazuh.counting import TallyCache, build_summary_aggregations
 from tocsin_connectors.siem.wazuh.events import build_event
-from tocsin_connectors.siem.wazuh.groups import AlertGroup, AlertTally, apply_tally, build_incident
-from tocsin_connectors.siem.wazuh.links import build_dashboard_url
+from tocsin_connectors.siem.wazuh.groups import (
+    AlertGroup,
+    AlertTally,
+    apply_tally,
+    build_dashboard_url,
+    build_incident,
+)
+from tocsin_connectors.siem.wazuh.mapping import TIME_FIELD, parse_detection
 from tocsin_connectors.siem.wazuh.queries import (
     ENTITY_FIELDS,
+    TallyCache,
     build_group_query,
     build_severity_query,
+    build_summary_aggregations,
 )
 
 _MOST_AGAIN = 200

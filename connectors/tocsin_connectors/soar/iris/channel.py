@@ -13,7 +13,10 @@ from urllib.parse import quote
 from pydantic import Field, SecretStr, StringConstraints
 
 from tocsin import Broken, CaseChannel, Delivery, Health, Json, Observable, Refused, Severity, Tools
-from tocsin_connectors.soar.iris.answers import (
+from tocsin_connectors.soar.iris.iocs import OTHER, build_iocs, list_values, select_kept
+from tocsin_connectors.soar.iris.lookups import LookupKind, NumberLookup
+from tocsin_connectors.soar.iris.permissions import find_problems
+from tocsin_connectors.soar.iris.responses import (
     classify_refusal,
     expect_object,
     get_alert_id,
@@ -23,9 +26,6 @@ from tocsin_connectors.soar.iris.answers import (
     keep_owner,
     unwrap_data,
 )
-from tocsin_connectors.soar.iris.checking import find_problems
-from tocsin_connectors.soar.iris.iocs import OTHER, build_iocs, list_values, select_kept
-from tocsin_connectors.soar.iris.names import LookupKind, NumberLookup
 
 _NEW_STATUS = "New"
 _CLOSED_STATUSES = ("closed", "merged", "escalated")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tocsin import EntityKind, Observable
-from tocsin_connectors.soar.iris.names import LookupKind, NumberLookup
+from tocsin_connectors.soar.iris.lookups import LookupKind, NumberLookup
 
 _IOC_TYPES = {
     EntityKind.IP: "ip-any",

@@ -18,10 +18,9 @@ from tocsin import (
     Tools,
     TryLater,
 )
-from tocsin_connectors.microsoft.rights import READ_PERMISSIONS, find_missing_actions
+from tocsin_connectors.microsoft.resources import READ_PERMISSIONS, find_missing_actions
 from tocsin_connectors.soar.sentinel_incidents import comments
-from tocsin_connectors.soar.sentinel_incidents.azure import WorkspaceClient
-from tocsin_connectors.soar.sentinel_incidents.rights import REQUIRED_ACTIONS
+from tocsin_connectors.soar.sentinel_incidents.client import REQUIRED_ACTIONS, WorkspaceClient
 from tocsin_connectors.soar.sentinel_incidents.settings import SentinelIncidentsSettings
 
 _CLOSED = "Closed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +13,30 @@ from pydantic import Field, SecretStr
 
 from tocsin import Broken, CaseChannel, CredentialsRefused, Health, Json, Observable, Refused
 from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY_LABEL, ID_PREFIX, build_artifact
-from tocsin_connectors.soar.splunk_soar.options import find_missing_options
+
+_REQUIRED_SEVERITIES = ("low", "medium", "high")
+
+
+def find_missing_options(options: Json, label: str) -> Iterator[str]:
+    """Yield what the answer to `/rest/container_options` lacks: the label, a severity.
+
+    Where it lists none at all, it does not say what there is.
+    """
+    labels, severities = _list_names(options, "label"), _list_names(options, "severity")
+    if labels and label.lower() not in labels:
+        yield f"there is no label {label}; there are {', '.join(sorted(labels))}"
+    for severity in _REQUIRED_SEVERITIES:
+        if severities and severity not in severities:
+            yield f"there is no severity {severity}"
+
+
+def _list_names(options: Json, kind: str) -> set[str]:
+    """Return the words of a kind in lower case, listed as text or as objects with a name."""
+    listed = options.get(kind) if isinstance(options, dict) else None
+    members = listed if isinstance(listed, list) else []
+    names = [it.get("name") if isinstance(it, dict) else it for it in members]
+    return {it.lower() for it in names if isinstance(it, str)}
+
 
 _CONTAINERS = "/rest/container"
 _ARTIFACTS = "/rest/artifact"

@@ -13,7 +13,8 @@ from urllib.parse import quote
 from pydantic import Field, SecretStr
 
 from tocsin import CaseChannel, Health, Json, Observable, Refused, TryLater
-from tocsin_connectors.soar.xsoar.answers import (
+from tocsin_connectors.soar.xsoar.permissions import find_missing_permissions, list_incident_types
+from tocsin_connectors.soar.xsoar.responses import (
     KEY_LABEL,
     expect_object,
     format_line,
@@ -25,7 +26,6 @@ from tocsin_connectors.soar.xsoar.answers import (
     is_stale,
     quote_phrase,
 )
-from tocsin_connectors.soar.xsoar.checking import find_missing_permissions, list_incident_types
 
 _V8 = "/xsoar/public/v1"
 _BODY_MEMBERS = ("name", "occurred", "severity", "details")

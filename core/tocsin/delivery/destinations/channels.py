@@ -1,9 +1,12 @@
-"""From a destination of the database to its live channel on this node."""
+"""Live channels of destinations, and the channel of observer plugins."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
@@ -11,14 +14,41 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tocsin.delivery.destinations.changing import DestinationSpec
-from tocsin.delivery.destinations.observers import ObserverChannel
-from tocsin.delivery.destinations.records import Destination
+from tocsin.delivery.destinations.lifecycle import DestinationSpec
+from tocsin.delivery.destinations.repository import Destination
 from tocsin.errors import OperatorError
 from tocsin.fields import SettingsOrigin
-from tocsin.hookspecs import Channel
+from tocsin.hookspecs import Channel, Tools
+from tocsin.model import Delivery, Health, Receipt
 from tocsin.registry import Configuration, LivePlugin, ManagedBy, PluginFactory
 from tocsin.validation import explain_errors
+
+OBSERVER_PREFIX = "hook:"
+"""What the names of such destinations begin with; no other name can hold a colon."""
+_THREADS = 4
+
+
+class ObserverChannel(Channel):
+    """Hands events to a plugin's `tocsin_event`."""
+
+    def __init__(self, settings: Any, tools: Tools, hook: Callable[..., Any]) -> None:
+        super().__init__(settings, tools)
+        self._hook = hook
+        # of its own: a hook that hangs keeps its thread though nobody waits for it any more
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"tocsin-{tools.name}")
+
+    async def check(self) -> Health:
+        """Return that it is there; it is asked nothing."""
+        return Health(detail="hears of events")
+
+    async def deliver(self, delivery: Delivery) -> Receipt:
+        """Call the hook, in a thread, and wait for the coroutine if that is what it returns."""
+        call = partial(self._hook, event=delivery.event)
+        result = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        if inspect.isawaitable(result):
+            await result
+        return Receipt()
+
 
 Decrypt = Callable[[bytes], bytes]
 Network = IPv4Network | IPv6Network

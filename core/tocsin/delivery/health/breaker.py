@@ -1,9 +1,4 @@
-"""How a receiver does, and what follows: the circuit breaker and throttling, as pure functions.
-
-A receiver that has too much to do is left alone for a while. One that fails steadily, for long
-enough and often enough, has its destination paused. In both cases one delivery is tried when the
-time is over, and its success ends it.
-"""
+"""Circuit breaker for destinations."""
 
 from __future__ import annotations
 

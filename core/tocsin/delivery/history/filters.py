@@ -1,4 +1,4 @@
-"""Which deliveries are meant: what lists and replays are narrowed by."""
+"""Filters of delivery lists and replays."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Connection, select
 
-from tocsin.delivery.destinations.records import DestinationState
-from tocsin.delivery.queue.seam import DEAD, DELIVERED, PARKED, PENDING
-from tocsin.delivery.queue.states import is_stored_as
+from tocsin.delivery.destinations.repository import DestinationState
+from tocsin.delivery.queue.states import DEAD, DELIVERED, PARKED, PENDING, is_stored_as
+from tocsin.errors import TocsinError
 from tocsin.model import EventType, Vocabulary
 from tocsin.store.tables import EPOCH, deliveries, destinations, events
+from tocsin.validation import suggest_nearest
 
 _END = datetime.max.replace(tzinfo=UTC)
 
@@ -82,3 +83,16 @@ def matches_shown_state(state: DeliveryState) -> ColumnElement[bool]:
             held = ids.where(is_stored_as(PENDING), deliveries.c.destination.not_in(active))
             return deliveries.c.id.in_(ids.where(is_stored_as(PARKED)).union_all(held))
     return is_stored_as(state)
+
+
+class NoSuchDestinationError(TocsinError):
+    """There is no destination of this name, and never was one."""
+
+
+def require_destination(connection: Connection, name: str) -> None:
+    """Raise NoSuchDestinationError, which names the most similar one, where there never was one."""
+    known = connection.scalars(select(destinations.c.name).order_by(destinations.c.name)).all()
+    if name not in known:
+        raise NoSuchDestinationError(
+            f"there is no destination {name!r}{suggest_nearest(name, known)}"
+        )

@@ -1,7 +1,4 @@
-"""Replays of many deliveries, as jobs in the database.
-
-What a job replays is settled when it is made: what matches then, and still does in its turn.
-"""
+"""Bulk replay jobs."""
 
 from __future__ import annotations
 
@@ -13,9 +10,13 @@ from typing import Any, Self
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.delivery.destinations.records import DestinationState
-from tocsin.delivery.history.filters import SOURCE, DeliveryFilter, ReplayableState
-from tocsin.delivery.history.names import require_destination
+from tocsin.delivery.destinations.repository import DestinationState
+from tocsin.delivery.history.filters import (
+    SOURCE,
+    DeliveryFilter,
+    ReplayableState,
+    require_destination,
+)
 from tocsin.delivery.queue.states import is_stored_as
 from tocsin.events import new_id
 from tocsin.model import EventType

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, RowMapping, Select, delete, exists, select
 
 from tocsin.clock import Clock, isoformat, isoformat_or_none
 from tocsin.delivery.history.archive import Archive
-from tocsin.delivery.history.reads import represent_attempt
-from tocsin.delivery.queue.seam import DEAD, DELIVERED
+from tocsin.delivery.history.repository import represent_attempt
+from tocsin.delivery.queue.states import DEAD, DELIVERED
 from tocsin.loops import run_forever
 from tocsin.store import Database, lock_exclusively
 from tocsin.store.sequences import record_events_kept_from

@@ -1,8 +1,4 @@
-"""The queue in the database that everything else is in, SQLite or PostgreSQL.
-
-A claim moves `due_at` to the end of its lease, so a delivery whose holder died is simply due
-again; one whose holder is known to be dead is made due at once.
-"""
+"""The delivery queue in the database, SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,30 +9,27 @@ from operator import itemgetter
 
 from sqlalchemy import Connection, RowMapping, Update, or_, select, update
 
-from tocsin.delivery.queue.seam import (
+from tocsin.delivery.queue.states import (
+    CLAIMS,
     HEARTBEAT,
+    IN_FRONT,
     LEASE,
+    LEASES,
+    LOG_ATTEMPT,
+    OFFER,
     PENDING,
+    RELATED,
+    SETTLE,
+    TAKEN,
     AttemptResult,
     ClaimedDelivery,
     DeliveryQueue,
     queue_topic,
 )
-from tocsin.delivery.queue.statements import (
-    CLAIMS,
-    IN_FRONT,
-    LEASES,
-    LOG_ATTEMPT,
-    OFFER,
-    RELATED,
-    SETTLE,
-    TAKEN,
-)
 from tocsin.events import new_id, parse_event_row
 from tocsin.model import Event
 from tocsin.store import Database, announce, find_absent_nodes, lock_exclusively
-from tocsin.store.batches import Row
-from tocsin.store.conflicts import build_insert
+from tocsin.store.statements import Row, build_insert
 from tocsin.store.tables import deliveries, remote_objects
 
 _SOON = timedelta(seconds=2)

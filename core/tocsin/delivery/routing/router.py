@@ -1,16 +1,172 @@
-"""The loop that turns events into deliveries."""
+"""Routes to destinations, and the loop that turns events into deliveries."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from time import monotonic
+from typing import Any, Self
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy import Connection, or_, select
 
 from tocsin.clock import Clock
-from tocsin.delivery.queue.seam import DeliveryQueue, queue_topic
-from tocsin.delivery.routing.routes import Routes, route_events
-from tocsin.events import EVENTS, Notifiers
+from tocsin.conditions import Condition
+from tocsin.delivery.destinations.repository import (
+    Destination,
+    DestinationState,
+    StopReason,
+    load_destination,
+)
+from tocsin.delivery.queue.states import DeliveryQueue, queue_topic
+from tocsin.events import EVENTS, Notifiers, load_unrouted, mark_routed
+from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
 from tocsin.metrics import Counter
-from tocsin.store import Database
+from tocsin.model import Event, EventType, Severity
+from tocsin.registry import ManagedBy
+from tocsin.store import Database, lock_exclusively
+from tocsin.store.tables import destinations
+
+_MAX_ROUTING_SECONDS = 0.25  # seconds
+_log = structlog.get_logger()
+
+_ROUTED = (
+    select(destinations.c.name, destinations.c.revision)
+    .where(
+        destinations.c.state != DestinationState.DELETED,
+        or_(destinations.c.reason.is_(None), destinations.c.reason != StopReason.REMOVED),
+    )
+    .order_by(destinations.c.name)
+)
+
+
+@dataclass(frozen=True)
+class Route:
+    """What one destination wants to hear of."""
+
+    destination: str
+    events: frozenset[EventType] = frozenset(EventType)
+    min_severity: Severity = Severity.INFORMATIONAL
+    providers: frozenset[str] = frozenset()
+    when: str | None = None
+
+    @classmethod
+    def of(cls, destination: Destination) -> Self:
+        """Return the route to a destination, be its plugin there or not.
+
+        Plugins hear of everything, and settings that cannot be read any more keep nothing away.
+        """
+        if destination.managed_by is ManagedBy.PLUGIN:
+            return cls(destination.name)
+        model = Channel.Settings
+        routing = {"plugin", "events", "min_severity", "providers", "when"}
+        known = {name: value for name, value in destination.settings.items() if name in routing}
+        try:
+            settings = model.model_validate({"plugin": destination.plugin, **known})
+        except ValidationError as error:
+            facts = {"destination": destination.name, "reason": str(error)}
+            _log.warning("a destination hears of everything", **facts)
+            return cls(destination.name)
+        return cls(
+            destination.name,
+            frozenset(settings.events),
+            settings.min_severity,
+            frozenset(settings.providers),
+            settings.when,
+        )
+
+    @cached_property
+    def _severities(self) -> frozenset[str]:
+        return frozenset(it for it in Severity if it.rank >= self.min_severity.rank)
+
+    @cached_property
+    def _condition(self) -> Condition | None:
+        return None if self.when is None else Condition(self.when)
+
+    def takes(self, event: Event) -> bool:
+        """Return whether the event goes there."""
+        if event.event_type not in self.events:
+            return False
+        if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
+            return False
+        return self._condition is None or self._fulfils(event, self._condition)
+
+    def _takes_alert(self, data: Any) -> bool:
+        if self.providers and data["provider"] not in self.providers:
+            return False
+        return data["severity"] in self._severities
+
+    def _fulfils(self, event: Event, condition: Condition) -> bool:
+        """Return whether the condition holds; one that cannot be decided keeps nothing away."""
+        try:
+            return condition.holds(event.variables())
+        except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
+            facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
+            _log.warning("a condition cannot be decided; the event passes", **facts)
+            return True
+
+
+class Routes:
+    """The routes as they are in the transaction that asks; kept while nobody changes them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, Route]] = {}
+
+    def current(self, connection: Connection) -> list[Route]:
+        """Return a route to each destination that new events go to."""
+        return list(self._current(connection))
+
+    def _current(self, connection: Connection) -> Iterator[Route]:
+        for name, revision in connection.execute(_ROUTED).all():
+            known = self._known.get(name)
+            if known is None or known[0] != revision:
+                destination = load_destination(connection, name)
+                assert destination is not None  # noqa: S101 - it was there a moment ago
+                known = self._known[name] = revision, Route.of(destination)
+            yield known[1]
+
+
+def route_events(
+    connection: Connection, queue: DeliveryQueue, routes: Routes, most: int, now: datetime
+) -> tuple[int, frozenset[str]]:
+    """Turn the oldest unrouted events into deliveries.
+
+    Returns how many events those were, and to which destinations they go.
+    """
+    lock_exclusively(
+        connection, "routing"
+    )  # or a later event could be offered before an earlier one
+    ways = routes.current(connection)
+    waiting = load_unrouted(connection, most, whole=any(to.when is not None for to in ways))
+    if not waiting:
+        return 0, frozenset()
+    judged, wanted = _match_events(waiting, ways)
+    queue.offer(connection, wanted, now)
+    mark_routed(connection, judged)
+    return len(judged), frozenset(destination for _, destination in wanted)
+
+
+def _match_events(
+    waiting: Sequence[Event], ways: Sequence[Route]
+) -> tuple[list[Event], list[tuple[Event, str]]]:
+    """Return as many events as there is time for, and where they go.
+
+    Conditions may take long, and everybody waits who wants to write.
+    """
+    judged: list[Event] = []
+    wanted: list[tuple[Event, str]] = []
+    begin = monotonic()
+    for event in waiting:
+        wanted += [(event, to.destination) for to in ways if to.takes(event)]
+        judged.append(event)
+        if monotonic() - begin > _MAX_ROUTING_SECONDS:
+            break
+    return judged, wanted
+
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200

@@ -11,12 +11,12 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from tocsin.delivery.destinations.records import Destination
+from tocsin.delivery.destinations.repository import Destination
 from tocsin.delivery.health.breaker import HealthStatus, PausePolicy, Verdict
-from tocsin.delivery.health.pacing import DeliveryRateLimiter
-from tocsin.delivery.health.standings import record_verdicts
-from tocsin.delivery.measuring.meters import DeliveryMeter
-from tocsin.delivery.queue.seam import (
+from tocsin.delivery.health.health_status import record_verdicts
+from tocsin.delivery.health.rate_limiter import DeliveryRateLimiter
+from tocsin.delivery.metrics.meters import DeliveryMeter
+from tocsin.delivery.queue.states import (
     HEARTBEAT,
     LEASE,
     AttemptResult,
@@ -24,8 +24,7 @@ from tocsin.delivery.queue.seam import (
     DeliveryQueue,
 )
 from tocsin.delivery.rendering import Renderer
-from tocsin.delivery.sending.attempting import GRACE, AttemptRunner
-from tocsin.delivery.sending.reporting import log_attempts, log_transition
+from tocsin.delivery.sending.attempts import GRACE, AttemptRunner, log_attempts, log_transition
 from tocsin.events import Notifier
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever

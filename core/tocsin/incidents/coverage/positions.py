@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, case, func, literal, select, update
 
 from tocsin.errors import TocsinError
-from tocsin.store.conflicts import build_insert
+from tocsin.store.statements import build_insert
 from tocsin.store.tables import Timestamp, stream_positions
 
 

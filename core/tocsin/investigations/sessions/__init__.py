@@ -1,1 +1,1 @@
-"""Sessions as rows: what was asked, how it stands, and the ledger of how it came to that."""
+"""Sessions as rows: messages, status, reports and ledgers."""

@@ -1,4 +1,4 @@
-"""The ledger of a session: one row for each question and its answer, and for each conclusion."""
+"""Ledger of a session: one row for each question with its answer, and for each conclusion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import orjson
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
 from tocsin.clock import isoformat
-from tocsin.model import Phase, QueryOutcome
+from tocsin.investigations.codec import (
+    decode_answer,
+    decode_question,
+    encode_question,
+    question_kind,
+)
+from tocsin.model import Phase, QueryOutcome, QueryResult, Question
 from tocsin.store.tables import session_steps
 
 CONCLUSION = "conclusion"
@@ -140,3 +146,30 @@ def _represent_step(row: RowMapping) -> dict[str, Any]:
 
 def _loads(text: str | None) -> Any:
     return None if text is None else orjson.loads(text)
+
+
+MAX_CONCLUSION = 10_000
+
+
+def build_answer(step: LedgerStep, content: Any) -> QueryResult[Any]:
+    """Return what an investigator is told of a step."""
+    outcome = step.outcome or QueryOutcome.ANSWERED
+    return QueryResult(step=step.reference, outcome=outcome, content=content, reason=step.reason)
+
+
+def match_answer(step: LedgerStep, question: Question[Any]) -> QueryResult[Any] | None:
+    """Return what stands in the ledger for this question, None where the step is of another."""
+    if step.kind != question_kind(type(question)) or step.question is None:
+        return None
+    try:
+        is_same = step.question == encode_question(question)
+        is_same = is_same or decode_question(step.kind, step.question) == question
+        content = None if step.answer is None else decode_answer(step.kind, step.answer)
+    except ValueError:  # it was written by another version
+        return None
+    return build_answer(step, content) if is_same else None
+
+
+def is_same_conclusion(step: LedgerStep, text: str, evidence: Sequence[str]) -> bool:
+    """Return whether a step is this conclusion."""
+    return (step.kind, step.conclusion, step.evidence) == (CONCLUSION, text, tuple(evidence))

@@ -3,13 +3,12 @@
 What incidents say by themselves is read from their own tables; the rest is recorded here.
 """
 
-from tocsin.knowledge.graph.latest import find_latest_incidents
 from tocsin.knowledge.graph.nodes import is_known_node, normalize_node
 from tocsin.knowledge.graph.paths import FoundPath, find_path
-from tocsin.knowledge.graph.recording import ObservedRelation, record_relations
+from tocsin.knowledge.graph.relations import ObservedRelation, record_relations
 from tocsin.knowledge.graph.statistics import BoundedCount, GraphStatistics, count_graph
 from tocsin.knowledge.graph.stix import export_stix
-from tocsin.knowledge.graph.walking import MAX_DEPTH, find_neighborhood
+from tocsin.knowledge.graph.traversal import MAX_DEPTH, find_latest_incidents, find_neighborhood
 
 __all__ = [
     "MAX_DEPTH",

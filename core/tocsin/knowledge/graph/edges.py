@@ -1,4 +1,4 @@
-"""The edges between nodes that are known, each with what it is known from."""
+"""Edges between known nodes, each with its sources."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, select, union
 
-from tocsin.knowledge.graph.looking import GraphFilter
+from tocsin.knowledge.graph.filters import GraphFilter
 from tocsin.knowledge.graph.steps import STEPS, GraphQueryShape
-from tocsin.knowledge.listing import encode_list, select_list
+from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Edge, Marking, Node, NodeKind, Pap, RelationType, Tlp
 from tocsin.store.tables import (
     incident_entities,

@@ -1,4 +1,4 @@
-"""Nodes by themselves: how one is spelt, and whether there is one."""
+"""Nodes: normalization and existence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, literal, select
 
-from tocsin.knowledge.listing import MAX_VALUE, parse_incident_number
+from tocsin.knowledge.sql_lists import MAX_VALUE, parse_incident_number
 from tocsin.model import Entity, EntityKind, Node, NodeKind
 from tocsin.store.tables import (
     incident_entities,

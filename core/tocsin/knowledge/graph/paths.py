@@ -1,4 +1,4 @@
-"""A shortest path between two nodes, looked for from both ends."""
+"""Shortest paths between two nodes, searched from both ends."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, select, union_all
 
 from tocsin.knowledge.graph.edges import find_edges_between
-from tocsin.knowledge.graph.looking import GraphFilter, has_more_edges
+from tocsin.knowledge.graph.filters import GraphFilter, has_more_edges
 from tocsin.knowledge.graph.nodes import is_known_node, is_session_node, normalize_node
 from tocsin.knowledge.graph.steps import GraphQueryShape
-from tocsin.knowledge.listing import encode_list, select_list
-from tocsin.knowledge.newest import force_index_scans
+from tocsin.knowledge.latest_rows import force_index_scans
+from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Edge, Node, RelationType
 
 FAN_OUT = 25

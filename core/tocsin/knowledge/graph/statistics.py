@@ -1,4 +1,4 @@
-"""How large the graph is."""
+"""Counts of nodes and edges in the graph."""
 
 from __future__ import annotations
 

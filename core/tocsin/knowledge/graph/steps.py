@@ -1,9 +1,4 @@
-"""The ways on from a node: which rows of which table lead from it, and to what.
-
-What an incident says by itself stands in the incidents' own tables, everything else in `relations`.
-Each way can be gone in both directions, along an index. Of what may lead to very many nodes, only
-the newest rows are looked at: those from the `fan_out`th on.
-"""
+"""Traversal steps: the rows of each table that lead from a node to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of incidents: which there were, and in which an entity was."""
+"""Incident history: stored incidents, and the sightings of entities in them."""
 
 from tocsin.knowledge.history.incidents import find_incidents, list_incidents_within, load_incidents
 from tocsin.knowledge.history.sightings import find_sightings

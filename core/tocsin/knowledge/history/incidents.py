@@ -1,4 +1,4 @@
-"""Incidents as they are kept, by number, by what they involve, and by when they occurred."""
+"""Stored incidents by number, by entity and by time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
 
-from tocsin.knowledge.listing import encode_list, select_list
-from tocsin.knowledge.newest import (
+from tocsin.knowledge.latest_rows import (
     HIGHEST,
     find_highest_number,
     force_index_scans,
     latest_row_conditions,
 )
+from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import (
     Alert,
     Entity,

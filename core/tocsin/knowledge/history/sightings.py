@@ -1,4 +1,4 @@
-"""Whether entities were seen here before, and where."""
+"""Sightings of entities in stored incidents."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, literal, select
 
-from tocsin.knowledge.listing import encode_list, select_list
-from tocsin.knowledge.newest import HIGHEST, force_index_scans, latest_row_conditions
+from tocsin.knowledge.latest_rows import HIGHEST, force_index_scans, latest_row_conditions
+from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Entity, Sighting
 from tocsin.observables import Environment
 from tocsin.store.tables import entities, incident_entities, incidents

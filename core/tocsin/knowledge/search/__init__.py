@@ -1,7 +1,11 @@
-"""Searching what is known: incidents, sessions and entities."""
+"""Search over incidents, sessions and entities."""
 
-from tocsin.knowledge.search.composing import SearchDocument
-from tocsin.knowledge.search.documents import index_document, index_documents, remove_document
+from tocsin.knowledge.search.documents import (
+    SearchDocument,
+    index_document,
+    index_documents,
+    remove_document,
+)
 from tocsin.knowledge.search.entities import (
     EntityPage,
     EntityPosition,
@@ -9,13 +13,13 @@ from tocsin.knowledge.search.entities import (
     search_entities,
 )
 from tocsin.knowledge.search.fields import FIELDS
-from tocsin.knowledge.search.indexing import (
+from tocsin.knowledge.search.indexer import (
     INCIDENTS,
     INDEXED_CHANGES,
     SearchIndexer,
     count_unindexed,
 )
-from tocsin.knowledge.search.searching import (
+from tocsin.knowledge.search.results import (
     DocumentHit,
     SearchPage,
     SearchPosition,

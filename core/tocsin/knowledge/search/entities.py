@@ -1,4 +1,4 @@
-"""Searching the entities that incidents have."""
+"""Search over the entities of incidents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search can be narrowed by: `severity:high`, `ip:192.0.2.1`, `before:2026-01-01`."""
+"""Fields that narrow a search: `severity:high`, `ip:192.0.2.1`, `before:2026-01-01`."""
 
 from __future__ import annotations
 

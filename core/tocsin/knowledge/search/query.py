@@ -1,4 +1,4 @@
-"""The query language: words, "phrases", prefix*, field:value, -without, one OR another."""
+"""Query language: words, "phrases", prefix*, field:value, -without, one OR another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a text in which the hits are."""
+"""Snippets of a text around its hits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Text as the tokens that both databases index, made once so that both find the same.
-
-A token has no space, quotation mark, apostrophe or backslash in it, so that it stands for itself in
-the query languages of both.
-"""
+"""Tokens of a text, built once so that both databases find the same."""
 
 from __future__ import annotations
 

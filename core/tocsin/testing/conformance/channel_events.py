@@ -1,4 +1,4 @@
-"""What happens in the lab of channels."""
+"""Sample events for channel conformance tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from tocsin.delivery.destinations.sampling import build_sample
+from tocsin.delivery.destinations.samples import build_sample
 from tocsin.model import (
     Confidence,
     Disposition,

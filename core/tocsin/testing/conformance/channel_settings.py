@@ -1,10 +1,10 @@
-"""Rules of what an operator sets of a channel, and of how it begins."""
+"""Rules for channel settings and startup."""
 
 from __future__ import annotations
 
 from pydantic import ValidationError
 
-from tocsin.testing.conformance.channel_lab import ChannelSuite
+from tocsin.testing.conformance.channel_harness import ChannelSuite
 from tocsin.testing.conformance.rules import expect, rule
 from tocsin.testing.conformance.settings import (
     expect_descriptions,

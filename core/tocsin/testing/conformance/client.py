@@ -1,4 +1,4 @@
-"""The client that a provider under test is handed."""
+"""HTTP client that records what a provider requests."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Rules of comments that a provider writes to incidents, where it can."""
+"""Rules for comments on incidents."""
 
 from __future__ import annotations
 
 from tocsin.errors import PluginFailure, Refused, TryLater
 from tocsin.hookspecs import Capability
-from tocsin.testing.conformance.abilities import ODD_IDS
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
+from tocsin.testing.conformance.capabilities import ODD_IDS
+from tocsin.testing.conformance.http_harness import HttpConformance, HttpHarness
 from tocsin.testing.conformance.rules import (
     catch_failure,
     describe_error,

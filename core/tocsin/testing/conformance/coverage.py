@@ -1,4 +1,4 @@
-"""Rules of time: what the ledger is told was read, and clocks that differ."""
+"""Rules for coverage and clock skew."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from tocsin.model import Covered
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
-from tocsin.testing.conformance.paging import PAGE
+from tocsin.testing.conformance.http_harness import HttpConformance, HttpHarness
+from tocsin.testing.conformance.pagination import PAGE
 from tocsin.testing.conformance.records import PRECISION
 from tocsin.testing.conformance.rules import RuleViolation, does_not_apply, expect, rule
 from tocsin.testing.faults import Fault

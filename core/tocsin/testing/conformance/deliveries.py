@@ -1,4 +1,4 @@
-"""Rules of what becomes of an event at its receiver, whatever goes wrong on the way."""
+"""Rules for deliveries, including faults at every request."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import timedelta
 from functools import partial
 from itertools import cycle
 
-from tocsin.delivery.queue.seam import HEARTBEAT
+from tocsin.delivery.queue.states import HEARTBEAT
 from tocsin.model import Idempotency
-from tocsin.testing.conformance.channel_lab import ChannelHarness
+from tocsin.testing.conformance.channel_harness import ChannelHarness
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
-from tocsin.testing.conformance.stories import (
+from tocsin.testing.conformance.scenarios import (
     NEW_OBJECT,
     SCENARIOS,
     ChannelScenario,

@@ -1,4 +1,4 @@
-"""Rules of failure of what an enricher asks: none is taken for "nothing is known"."""
+"""Rules for enricher failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from tocsin.errors import Broken, CredentialsRefused, PluginFailure, TryLater
 from tocsin.model import Health
-from tocsin.testing.conformance.enricher_lab import DELAY, EnricherHarness, EnricherSuite
+from tocsin.testing.conformance.enricher_harness import DELAY, EnricherHarness, EnricherSuite
 from tocsin.testing.conformance.rules import describe_error, expect, expect_failure, rule
 from tocsin.testing.conformance.settings import iter_secrets
 from tocsin.testing.faults import Fault

@@ -1,9 +1,9 @@
-"""Rules of what an enricher says of itself, and of what an operator sets."""
+"""Rules for enricher settings and declarations."""
 
 from __future__ import annotations
 
 from tocsin.model import EntityKind
-from tocsin.testing.conformance.enricher_lab import EnricherSuite
+from tocsin.testing.conformance.enricher_harness import EnricherSuite
 from tocsin.testing.conformance.rules import expect, rule
 from tocsin.testing.conformance.settings import (
     expect_descriptions,

@@ -1,4 +1,4 @@
-"""Rules of what an enricher answers: about whom, in which order, and how much."""
+"""Rules for enrichment answers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from urllib.parse import parse_qsl, urlsplit
 
-from tocsin.enrichment.answers import sanitize_enrichments
+from tocsin.enrichment.sanitizer import sanitize_enrichments
 from tocsin.errors import PluginFailure
 from tocsin.model import Enrichment, Entity, Json
-from tocsin.testing.conformance.enricher_lab import EnricherHarness, EnricherSuite
+from tocsin.testing.conformance.enricher_harness import EnricherHarness, EnricherSuite
+from tocsin.testing.conformance.record_shapes import change_texts, iter_paths, put_at
 from tocsin.testing.conformance.rules import describe_error, does_not_apply, expect, rule
-from tocsin.testing.conformance.shapes import change_texts, iter_paths, put_at
 
 _MARK = "tocsin"
 HOSTILE = (

@@ -1,4 +1,4 @@
-"""Rules of what a provider finds out about an entity, where it can."""
+"""Rules for event searches."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from tocsin.errors import PluginFailure, Refused, TryLater
 from tocsin.hookspecs import Capability
 from tocsin.model import Entity, EntityKind, SiemEvent, Window
-from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.http_lab import HttpConformance
-from tocsin.testing.conformance.lab import Harness
-from tocsin.testing.conformance.paging import PAGE
+from tocsin.testing.conformance.harness import Conformance, Harness
+from tocsin.testing.conformance.http_harness import HttpConformance
+from tocsin.testing.conformance.pagination import PAGE
 from tocsin.testing.conformance.records import PRECISION
 from tocsin.testing.conformance.rules import (
     RuleViolation,

@@ -1,12 +1,12 @@
-"""Rules of failure: each is told from success, says when to come again, and is recovered from."""
+"""Rules for provider failures and recovery."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from tocsin.errors import PluginFailure, Refused, TryLater
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
-from tocsin.testing.conformance.paging import PAGE, SPREAD
+from tocsin.testing.conformance.http_harness import HttpConformance, HttpHarness
+from tocsin.testing.conformance.pagination import PAGE, SPREAD
 from tocsin.testing.conformance.rules import describe_error, expect, expect_failure, rule
 from tocsin.testing.faults import Fault
 

@@ -1,4 +1,4 @@
-"""Rules of files that grow, are put aside, compressed and cut while they are followed."""
+"""Rules for followed files: growth, rotation, compression, truncation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import orjson
 from tocsin.errors import PluginFailure, TryLater
 from tocsin.hookspecs import Capability
 from tocsin.model import Entity, EntityKind, Health, Window
-from tocsin.testing.conformance.file_lab import FileConformance, FileHarness
-from tocsin.testing.conformance.reader import PageReader, ReaderStore, round_trip_json
+from tocsin.testing.conformance.file_harness import FileConformance, FileHarness
+from tocsin.testing.conformance.page_reader import PageReader, ReaderStore, round_trip_json
 from tocsin.testing.conformance.rules import does_not_apply, expect, expect_failure, rule
 
 _NO_RECORDS = (b"{\n", b"\xff\xfe\x00\n", b'"text"\n', b"[]\n")

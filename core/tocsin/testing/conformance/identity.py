@@ -1,10 +1,9 @@
-"""Rules of identity: what is one incident stays one, and what are two stay two."""
+"""Rules for incident identity."""
 
 from __future__ import annotations
 
 from tocsin.model import Entity, EntityKind, IncidentStatus, Severity
-from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Harness
+from tocsin.testing.conformance.harness import Conformance, Harness
 from tocsin.testing.conformance.records import PRECISION
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 from tocsin.testing.siem import Case

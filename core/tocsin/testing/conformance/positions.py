@@ -1,4 +1,4 @@
-"""Rules of positions: what is stored is enough to go on, and nothing else is needed."""
+"""Rules for stored positions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import timedelta
 import orjson
 
 from tocsin.model import Incident, Page
-from tocsin.testing.conformance.http_lab import HttpConformance
-from tocsin.testing.conformance.paging import PAGE, SPREAD
-from tocsin.testing.conformance.reader import PageReader, ReaderStore, round_trip_json
+from tocsin.testing.conformance.http_harness import HttpConformance
+from tocsin.testing.conformance.page_reader import PageReader, ReaderStore, round_trip_json
+from tocsin.testing.conformance.pagination import PAGE, SPREAD
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 
 _MOST_BYTES = 1024 * 1024

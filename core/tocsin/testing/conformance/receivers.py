@@ -1,4 +1,4 @@
-"""Rules of what the receiver says."""
+"""Rules for receiver responses and health checks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tocsin.testing.conformance.rules import (
     expect_failure,
     rule,
 )
+from tocsin.testing.conformance.scenarios import ChannelScenario, ScenarioSuite
 from tocsin.testing.conformance.settings import iter_secrets
-from tocsin.testing.conformance.stories import ChannelScenario, ScenarioSuite
 from tocsin.testing.faults import Fault
 
 

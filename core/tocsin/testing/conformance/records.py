@@ -1,4 +1,4 @@
-"""Rules of what an incident says: severity, status, times, identity."""
+"""Rules for incident records: severity, status, times."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from tocsin.model import Entity, EntityKind, Incident, IncidentStatus, Json, Severity
-from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Harness
+from tocsin.testing.conformance.harness import Conformance, Harness
+from tocsin.testing.conformance.record_shapes import iter_texts, put_at, unchanged, value_at
 from tocsin.testing.conformance.rules import expect, rule
-from tocsin.testing.conformance.shapes import iter_texts, put_at, unchanged, value_at
 
 PRECISION = timedelta(seconds=1)
 """Vendors may keep times this coarsely."""

@@ -1,4 +1,4 @@
-"""What a rule is: a test that says, where a provider breaks it, what is wrong and what it costs."""
+"""Rule decorator, and the expectations that rules use."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Rules of credentials: sessions end and are begun anew, refusals are told from failures."""
+"""Rules for credentials and sessions."""
 
 from __future__ import annotations
 
 from tocsin.errors import CredentialsRefused, PluginFailure, TryLater
 from tocsin.model import Health
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
+from tocsin.testing.conformance.http_harness import HttpConformance, HttpHarness
 from tocsin.testing.conformance.rules import does_not_apply, expect, expect_failure, rule
 from tocsin.testing.faults import Fault
 

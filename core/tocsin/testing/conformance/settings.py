@@ -1,4 +1,4 @@
-"""Rules of what an operator sets, and of how a provider begins."""
+"""Rules for provider settings and startup."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import SecretStr, ValidationError
 
 from tocsin.fields import PluginSettings
 from tocsin.hookspecs import Channel, Enricher, Provider
-from tocsin.testing.conformance.base import Conformance
+from tocsin.testing.conformance.harness import Conformance
 from tocsin.testing.conformance.rules import expect, rule
 
 _SECRET = re.compile(r"(^|_)(apikey|credential|passphrase|password|secret|token)s?($|_)|api_key")

@@ -1,4 +1,4 @@
-"""Rules of where a provider has incidents stand, where it can set that."""
+"""Rules for setting incident statuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from tocsin.errors import Refused
 from tocsin.hookspecs import Capability
 from tocsin.model import IncidentStatus
-from tocsin.testing.conformance.http_lab import HttpConformance, HttpHarness
+from tocsin.testing.conformance.http_harness import HttpConformance, HttpHarness
 from tocsin.testing.conformance.rules import (
     RuleViolation,
     catch_failure,

@@ -1,25 +1,25 @@
-"""The suites, each made of the rules that concern it."""
+"""Conformance suites, composed of rules."""
 
 from __future__ import annotations
 
-from tocsin.testing.conformance.abilities import CapabilityRules
+from tocsin.testing.conformance.capabilities import CapabilityRules
 from tocsin.testing.conformance.channel_settings import ChannelSettingsRules
-from tocsin.testing.conformance.closings import ClosureRules
+from tocsin.testing.conformance.closure import ClosureRules
 from tocsin.testing.conformance.comments import CommentRules
-from tocsin.testing.conformance.contents import EventContentRules
 from tocsin.testing.conformance.coverage import CoverageRules
 from tocsin.testing.conformance.deliveries import DeliveryRules
 from tocsin.testing.conformance.enricher_failures import EnricherFailureRules
 from tocsin.testing.conformance.enricher_settings import EnricherSettingsRules
 from tocsin.testing.conformance.enrichments import EnrichmentRules
+from tocsin.testing.conformance.event_contents import EventContentRules
 from tocsin.testing.conformance.events import EventRules, HttpEventRules
 from tocsin.testing.conformance.failures import FailureRules
 from tocsin.testing.conformance.files import FileRules
 from tocsin.testing.conformance.identity import IdentityRules
-from tocsin.testing.conformance.manners import RateLimitRules
-from tocsin.testing.conformance.paging import PaginationRules
+from tocsin.testing.conformance.pagination import PaginationRules
 from tocsin.testing.conformance.positions import PositionRules
-from tocsin.testing.conformance.pushes import PushRequestRules
+from tocsin.testing.conformance.push_requests import PushRequestRules
+from tocsin.testing.conformance.rate_limits import RateLimitRules
 from tocsin.testing.conformance.receivers import ReceiverRules
 from tocsin.testing.conformance.records import RecordRules
 from tocsin.testing.conformance.sessions import SessionRules

@@ -1,4 +1,4 @@
-"""Rules of what stands in a record: hostile text, odd times, too much, too little."""
+"""Rules for record contents: hostile text, odd types, missing members."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from tocsin.model import Incident, IncidentStatus, Json, Severity
-from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Harness
-from tocsin.testing.conformance.records import get_only_incident
-from tocsin.testing.conformance.rules import expect, rule
-from tocsin.testing.conformance.shapes import (
+from tocsin.testing.conformance.harness import Conformance, Harness
+from tocsin.testing.conformance.record_shapes import (
     Path,
     differences,
     iter_paths,
@@ -19,6 +16,8 @@ from tocsin.testing.conformance.shapes import (
     put_at,
     with_strangers,
 )
+from tocsin.testing.conformance.records import get_only_incident
+from tocsin.testing.conformance.rules import expect, rule
 
 HOSTILE = (
     "a NUL \x00 inside",

@@ -1,4 +1,4 @@
-"""Rules of how times are written: any number of digits, any zone, or none."""
+"""Rules for timestamps: precision, time zones, odd numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from functools import partial
 from unittest.mock import patch
 
 from tocsin.model import Json
-from tocsin.testing.conformance.base import Conformance
-from tocsin.testing.conformance.lab import Harness
-from tocsin.testing.conformance.records import PRECISION
-from tocsin.testing.conformance.rules import does_not_apply, expect, rule
-from tocsin.testing.conformance.shapes import (
+from tocsin.testing.conformance.harness import Conformance, Harness
+from tocsin.testing.conformance.record_shapes import (
     Path,
     change_texts,
     iter_texts,
@@ -26,6 +23,8 @@ from tocsin.testing.conformance.shapes import (
     with_offset,
     without_zone,
 )
+from tocsin.testing.conformance.records import PRECISION
+from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 from tocsin.testing.siem import Case
 
 _NEVER = (0, -1, 2**31 - 1, 2**63 - 1, 1e300)

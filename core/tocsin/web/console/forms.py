@@ -1,14 +1,15 @@
-"""What forms bring."""
+"""Form bodies, and number and timestamp fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from tocsin.errors import CallerError
-from tocsin.web.client_authentication import FORM_MEDIA_TYPE
+from tocsin.web.authentication import FORM_MEDIA_TYPE
 from tocsin.web.parsing import read_body
 
 _MOST_FIELDS = 200
@@ -48,3 +49,27 @@ async def read_fields(request: web.Request) -> Form:
     for name, value in pairs:
         several.setdefault(name, []).append(value.replace("\r\n", "\n"))
     return Form(several)
+
+
+_MOST_DIGITS = 9
+
+
+def to_number(text: str) -> int | str:
+    """Return the number that stands in a field; what is none as it is, to be judged elsewhere."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number else text
+
+
+def to_utc(text: str) -> str:
+    """Return a moment with its zone, UTC where it has none; what is no moment as it is."""
+    try:
+        moment = datetime.fromisoformat(text)
+        in_utc = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):  # the latter before the year 1 and after 9999
+        return text
+    return in_utc.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def to_field(text: str) -> str:
+    """Return a moment as a field has it: in UTC, without saying so (HTML, `datetime-local`)."""
+    return to_utc(text).removesuffix("Z")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin.credentials import ConsoleRole
-from tocsin.web.calls import AsyncHandler, TransactionHandler
 from tocsin.web.console.forms import Form
-from tocsin.web.console.reading import PageRequest
+from tocsin.web.console.page_request import PageRequest
+from tocsin.web.context import AsyncHandler, TransactionHandler
 
 View = Callable[[PageRequest], Awaitable[Mapping[str, Any]]]
 """Returns what the page's template is rendered with."""

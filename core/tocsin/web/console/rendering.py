@@ -23,7 +23,7 @@ from jinja2 import (
 from markupsafe import Markup, escape
 
 from tocsin.clock import isoformat
-from tocsin.web.console.visitors import FORM_TOKEN, ONCE
+from tocsin.web.console.sessions import FORM_TOKEN, ONCE
 
 _HERE = Path(__file__).parent
 _ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}

@@ -1,4 +1,4 @@
-"""The console's routes: from a request to a page, and from a form to an endpoint."""
+"""Routes, pages and actions of the console."""
 
 from __future__ import annotations
 
@@ -14,18 +14,55 @@ from yarl import URL
 
 from tocsin.credentials import CALLBACK
 from tocsin.errors import CallerError
-from tocsin.web.calls import ApiServices
+from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
-from tocsin.web.console.acting import ActionHandler
-from tocsin.web.console.live import LiveStreams, live_path
-from tocsin.web.console.oidc_sign_in import OIDC_SIGN_IN, OidcSignInRoutes
-from tocsin.web.console.pages import ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.signing_in import SIGN_IN, SignInRoutes
-from tocsin.web.console.table import ACTIONS, PAGES, SAID
-from tocsin.web.console.visitors import ONCE, ConsoleSessions, NotSignedIn, SignedInUser
-from tocsin.web.gate import AccessControl
+from tocsin.web.console.actions import ActionHandler
+from tocsin.web.console.live_updates import LiveStreams, live_path
+from tocsin.web.console.page_request import PageRequest
+from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
+from tocsin.web.console.sessions import ONCE, ConsoleSessions, NotSignedIn, SignedInUser
+from tocsin.web.console.sign_in import OIDC_SIGN_IN, SIGN_IN, OidcSignInRoutes, SignInRoutes
+from tocsin.web.console.views import (
+    api_clients,
+    api_keys,
+    audit,
+    deliveries,
+    destinations,
+    graph,
+    incidents,
+    investigations,
+    ledger,
+    overview,
+    plugins,
+    providers,
+    schedules,
+    search,
+)
+from tocsin.web.context import ApiServices
 from tocsin.web.problems import describe_error
+
+_ROOMS = (
+    overview,
+    incidents,
+    investigations,
+    ledger,
+    schedules,
+    graph,
+    search,
+    deliveries,
+    destinations,
+    providers,
+    api_keys,
+    api_clients,
+    plugins,
+    audit,
+)
+
+PAGES: tuple[ConsolePage, ...] = tuple(page for room in _ROOMS for page in room.PAGES)
+ACTIONS: tuple[ConsoleAction, ...] = tuple(action for room in _ROOMS for action in room.ACTIONS)
+SAID: dict[str | None, str] = {message_key(action): action.said for action in ACTIONS}
+"""What the next page tells of an action, by the word in its address."""
+
 
 _SIGNED_OUT = "You are not signed in any more; nothing was changed. Sign in and try again."
 _BY_PATH = {page.path: page for page in PAGES}

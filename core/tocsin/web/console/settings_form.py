@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tocsin.registry.setting_shapes import SettingShape
+from tocsin.registry.settings_schema import SettingShape
 from tocsin.web.console.forms import Form
 
 _SECRET = "secret-"  # noqa: S105 - what the names of such fields begin with

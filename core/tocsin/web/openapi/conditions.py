@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
-from tocsin.web.calls import AccessRole, Endpoint
+from tocsin.web.context import AccessRole, Endpoint
 
 Condition = Callable[[Endpoint], bool]
 

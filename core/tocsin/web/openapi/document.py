@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from tocsin.web.calls import Endpoint
+from tocsin.web.context import Endpoint
 from tocsin.web.openapi.headers import HEADERS, PARAMETERS
 from tocsin.web.openapi.operations import describe
 from tocsin.web.openapi.schemas import component_schemas

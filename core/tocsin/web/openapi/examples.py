@@ -27,7 +27,6 @@ from tocsin.web.routes import (
     plugins,
     providers,
     push,
-    rendered,
     replays,
     schedules,
     search,
@@ -498,7 +497,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
             }
         ],
     },
-    rendered.DeliveryBody: {
+    deliveries.DeliveryBody: {
         "id": DELIVERY_ID,
         "destination": "soar",
         "template": "envelope",

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tocsin.web.calls import AccessRole, Endpoint
-from tocsin.web.client_authentication import FORM_MEDIA_TYPE
+from tocsin.web.authentication import FORM_MEDIA_TYPE
+from tocsin.web.context import AccessRole, Endpoint
 from tocsin.web.openapi.examples import (
     BACKFILL_ID,
     DELIVERY_ID,

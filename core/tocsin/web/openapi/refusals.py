@@ -10,7 +10,7 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from tocsin.model import Json
-from tocsin.web.calls import Endpoint
+from tocsin.web.context import Endpoint
 from tocsin.web.openapi.conditions import (
     Condition,
     changes_schedule,
@@ -45,11 +45,11 @@ from tocsin.web.openapi.examples import (
     SESSION_ID,
 )
 from tocsin.web.problems import CONTENT_TYPE, OAuthErrorDocument, ProblemDocument, ProblemType
+from tocsin.web.rate_limits import PUSH_REFUSED
 from tocsin.web.routes.destinations import NewDestination
 from tocsin.web.routes.oauth import REVOCATION_PATH, TOKEN_PATH
 from tocsin.web.routes.push import TOO_LARGE
 from tocsin.web.routes.schedules import NewSchedule
-from tocsin.web.senders import PUSH_REFUSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
 from tocsin.events.payloads import ENVELOPES
-from tocsin.web.calls import AccessRole, Endpoint
+from tocsin.web.context import AccessRole, Endpoint
 from tocsin.web.problems import OAuthErrorDocument, ProblemDocument
 
 _TEMPLATE = "#/components/schemas/{model}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin.credentials import Scope
-from tocsin.web.calls import Access, AccessRole
-from tocsin.web.gate import API_KEY_HEADER
+from tocsin.web.authentication import API_KEY_HEADER
+from tocsin.web.context import Access, AccessRole
 from tocsin.web.routes.oauth import TOKEN_PATH
 
 SCOPES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.web.calls import Endpoint
+from tocsin.web.context import Endpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from tocsin import accounting
 from tocsin.errors import CallerError
 from tocsin.fields import parse_iso_duration
 from tocsin.model import EventType, SessionStatus, Severity, Verdict
-from tocsin.web.calls import RequestContext, Response
+from tocsin.web.context import RequestContext, Response
 from tocsin.web.parsing import QueryModel, ResponseModel, parse_number
 from tocsin.web.routes.deliveries import DeliveryStatusItem, TracedAttempt
-from tocsin.web.routes.moments import Timestamp
+from tocsin.web.routes.fields import Timestamp
 from tocsin.web.routes.sessions import WriteBackOutcome
 
 _DAY = timedelta(days=1)

@@ -26,10 +26,9 @@ from tocsin.credentials import (
 )
 from tocsin.credentials import create_api_client as store_api_client
 from tocsin.model import Json
-from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.context import AuditedChange, RequestContext, Response
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
-from tocsin.web.routes.oauth import TOKEN_PATH
-from tocsin.web.routes.records import (
+from tocsin.web.routes.fields import (
     NO_STORE,
     Limit,
     Name,
@@ -42,6 +41,7 @@ from tocsin.web.routes.records import (
     record_page_response,
     translate_record_errors,
 )
+from tocsin.web.routes.oauth import TOKEN_PATH
 
 LIST = "c"
 _NOT_REGENERATED = "The API client is {status} for good; create a new one."

@@ -27,10 +27,10 @@ from tocsin.credentials import (
 from tocsin.credentials import create_api_key as store_api_key
 from tocsin.fields import WholeNumber
 from tocsin.model import Json
-from tocsin.web.calls import AuditedChange, RequestContext, Response
-from tocsin.web.gate import API_KEY_HEADER
+from tocsin.web.authentication import API_KEY_HEADER
+from tocsin.web.context import AuditedChange, RequestContext, Response
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
-from tocsin.web.routes.records import (
+from tocsin.web.routes.fields import (
     NO_STORE,
     Limit,
     Name,

@@ -9,12 +9,12 @@ from pydantic import Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import audit
-from tocsin.web.calls import RequestContext, Response
-from tocsin.web.cursor import PageCursor
+from tocsin.web.context import RequestContext, Response
+from tocsin.web.pagination import PageCursor
 from tocsin.web.parsing import QueryModel, ResponseModel
-from tocsin.web.routes.moments import Timestamp
-from tocsin.web.routes.records import (
+from tocsin.web.routes.fields import (
     Limit,
+    Timestamp,
     TotalRelation,
     cursor_field,
     page_response,

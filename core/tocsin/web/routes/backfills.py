@@ -15,11 +15,10 @@ from tocsin.hookspecs import Capability
 from tocsin.incidents import BackfillOrigin, BackfillState
 from tocsin.model import Window
 from tocsin.validation import suggest_nearest
-from tocsin.web.calls import AuditedChange, RequestContext, Response
-from tocsin.web.cursor import PageCursor
+from tocsin.web.context import AuditedChange, RequestContext, Response
+from tocsin.web.pagination import PageCursor
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
-from tocsin.web.routes.moments import Timestamp
-from tocsin.web.routes.records import Limit, cursor_field, not_found, page_response
+from tocsin.web.routes.fields import Limit, Timestamp, cursor_field, not_found, page_response
 
 LIST = "b"
 _PREFIX = "bkf_"

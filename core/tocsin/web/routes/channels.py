@@ -8,8 +8,8 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from tocsin.delivery import ChannelOffer
-from tocsin.registry.setting_shapes import SettingShape
-from tocsin.web.calls import RequestContext, Response
+from tocsin.registry.settings_schema import SettingShape
+from tocsin.web.context import RequestContext, Response
 from tocsin.web.parsing import ResponseModel
 
 

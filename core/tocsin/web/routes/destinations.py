@@ -35,11 +35,11 @@ from tocsin.errors import CallerError, NameTakenError
 from tocsin.fields import any_case
 from tocsin.model import EventType, Json
 from tocsin.registry import NAME_PATTERN, ManagedBy
-from tocsin.web.calls import AuditedChange, RequestContext, Response
-from tocsin.web.cursor import PageCursor
+from tocsin.web.context import AuditedChange, RequestContext, Response
+from tocsin.web.pagination import PageCursor
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request
 from tocsin.web.problems import ProblemType, refusal
-from tocsin.web.routes.records import Limit, cursor_field, not_found, page_response
+from tocsin.web.routes.fields import Limit, cursor_field, not_found, page_response
 
 LIST = "d"
 

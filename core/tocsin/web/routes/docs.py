@@ -1,10 +1,12 @@
-"""The API's description as a page for people: made once, without scripts, from the document."""
+"""The API's description as an HTML page without scripts."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,142 @@ import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tocsin.web.calls import Response
-from tocsin.web.routes.docs_page import ApiDocsPage, Schema
+from tocsin.web.context import Response
+
+_CREDENTIALS = {
+    "apiKey": '-H "X-API-Key: $API_KEY"',
+    "adminToken": '-H "Authorization: Bearer $ADMIN_TOKEN"',
+    "clientSecret": '-u "$CLIENT_ID:$CLIENT_SECRET"',
+    "pushToken": '-H "Authorization: Bearer $PUSH_TOKEN"',
+}
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentedOperation:
+    """One method of one path, or one event."""
+
+    method: str
+    path: str
+    content: Mapping[str, Any]
+
+    @property
+    def anchor(self) -> str:
+        """What links to it name."""
+        return str(self.content["operationId"])
+
+    @property
+    def access(self) -> str:
+        """Who may call, or what scope is asked for."""
+        match self.content["security"]:
+            case []:
+                return "public"
+            case [{"adminToken": _}]:
+                return "admin"
+            case [{"clientSecret": _}, *_]:
+                return "client"
+            case [{"pushToken": _}, *_]:
+                return "sender"
+            case [{"apiKey": [scope]}, *_]:
+                return str(scope)
+        raise LookupError(f"{self.anchor} is guarded by something that this page has no name for")
+
+    @property
+    def body(self) -> tuple[str, Mapping[str, Any]] | None:
+        """The media type and the content of the body, None where there is none."""
+        contents = self.content.get("requestBody", {}).get("content", {})
+        return next(iter(contents.items()), None)
+
+    @property
+    def answers(self) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:
+        """The status, the response and the content of every answer that is no error."""
+        for status, response in self.content["responses"].items():
+            contents = [*response.get("content", {}).values(), None]
+            if contents[0] is None or "examples" not in contents[0]:
+                yield status, response, contents[0]
+
+    @property
+    def errors(self) -> Iterator[tuple[str, str, str, str]]:
+        """The status, its phrase, the kind and the words of every error."""
+        for status, response in self.content["responses"].items():
+            for content in response.get("content", {}).values():
+                for example in content.get("examples", {}).values():
+                    error = example["value"]
+                    kind = error.get("error") or error["type"]
+                    words = error.get("detail") or error["error_description"]
+                    yield status, response["description"], kind, words
+
+
+class ApiDocsPage:
+    """What the template asks for."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+
+    @cached_property
+    def operations(self) -> list[DocumentedOperation]:
+        """Every operation, in the order of the document."""
+        return [
+            DocumentedOperation(method.upper(), path, content)
+            for path, item in self.document["paths"].items()
+            for method, content in item.items()
+            if method != "servers"
+        ]
+
+    def operations_of(self, tag: str) -> list[DocumentedOperation]:
+        """Return the operations of a group."""
+        return [operation for operation in self.operations if tag in operation.content["tags"]]
+
+    @cached_property
+    def events(self) -> list[DocumentedOperation]:
+        """Every event that is posted to others."""
+        webhooks = self.document["webhooks"].items()
+        return [DocumentedOperation("POST", name, item["post"]) for name, item in webhooks]
+
+    def resolve(self, schema: Schema) -> Schema:
+        """Return what a reference leads to; the schema itself where it is none."""
+        found: Any = self.document
+        if "$ref" not in schema:
+            return schema
+        for key in schema["$ref"].removeprefix("#/").split("/"):
+            found = found[key]
+        return dict(found)
+
+    def curl(self, operation: DocumentedOperation) -> str:
+        """Return the command that calls the operation."""
+        parameters = [self.resolve(parameter) for parameter in operation.content["parameters"]]
+        values = {p["name"]: p["example"] for p in parameters if p["in"] == "path"}
+        server = self.document["paths"][operation.path].get("servers", self.document["servers"])[0]
+        # what curl does by itself need not be said
+        usual = "GET" if operation.body is None else "POST"
+        method = "" if operation.method == usual else f" -X {operation.method}"
+        url = server["url"] + operation.path.format(**values)
+        lines = [f"curl -sS{method} '{url}'", *_credentials(operation), *_sent(operation)]
+        return " \\\n  ".join(lines)
+
+
+def _credentials(operation: DocumentedOperation) -> Iterator[str]:
+    for scheme in operation.content["security"][:1]:
+        yield from (_CREDENTIALS[name] for name in scheme)
+
+
+def _sent(operation: DocumentedOperation) -> Iterator[str]:
+    if operation.body is None:
+        return
+    media_type, content = operation.body
+    if media_type == "application/json":
+        yield f"-H 'Content-Type: {media_type}'"
+        yield f"-d '{_compact(content['example'])}'"
+        return
+    for name, value in content["example"].items():
+        if name not in {"client_id", "client_secret"}:
+            yield f"-d '{name}={value}'"
+
+
+def _compact(value: object) -> str:
+    return orjson.dumps(value).decode().replace("'", r"'\''")
+
 
 _HERE = Path(__file__).parent
 _BOUNDS = (

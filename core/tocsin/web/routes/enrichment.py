@@ -16,8 +16,8 @@ from tocsin.enrichment import (
 )
 from tocsin.errors import CallerError
 from tocsin.model import Disposition, Enrichment, QueryOutcome
-from tocsin.web.auditing import build_audit_entry
-from tocsin.web.calls import MAX_CONCURRENT_ENRICHMENTS, ApiServices, RequestContext, Response
+from tocsin.web.context import MAX_CONCURRENT_ENRICHMENTS, ApiServices, RequestContext, Response
+from tocsin.web.dispatch import build_audit_entry
 from tocsin.web.parsing import ResponseModel, parse_number
 from tocsin.web.routes.incidents import EntityItem
 

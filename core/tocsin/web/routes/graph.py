@@ -23,9 +23,9 @@ from tocsin.errors import CallerError
 from tocsin.knowledge import BoundedCount
 from tocsin.model import Edge, EntityKind, Neighborhood, Node, NodeKind, RelationType
 from tocsin.observables import find_observables
-from tocsin.web.calls import RequestContext, Response
+from tocsin.web.context import RequestContext, Response
 from tocsin.web.parsing import QueryModel, ResponseModel
-from tocsin.web.routes.moments import Timestamp
+from tocsin.web.routes.fields import Timestamp
 
 STIX = "application/stix+json"
 """The media type of STIX 2.1 (section 10 of its specification)."""

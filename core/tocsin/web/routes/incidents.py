@@ -12,10 +12,10 @@ from tocsin import incidents
 from tocsin.errors import CallerError
 from tocsin.fields import any_case, parse_iso_duration
 from tocsin.model import EntityKind, IncidentStatus, Severity
-from tocsin.web.calls import RequestContext, Response
-from tocsin.web.cursor import ChangeCursor
+from tocsin.web.context import RequestContext, Response
+from tocsin.web.pagination import ChangeCursor
 from tocsin.web.parsing import QueryModel, ResponseModel, parse_number
-from tocsin.web.routes.records import TotalRelation, total_fields
+from tocsin.web.routes.fields import TotalRelation, total_fields
 
 LONGEST_TIMESPAN = timedelta(days=3650)
 

@@ -14,10 +14,10 @@ from tocsin import investigations, reports
 from tocsin.errors import CallerError
 from tocsin.fields import any_case
 from tocsin.model import Persona, Phase, QueryOutcome, Report, SessionStatus
-from tocsin.web.calls import RequestContext, Response
-from tocsin.web.cursor import PageCursor
+from tocsin.web.context import RequestContext, Response
+from tocsin.web.pagination import PageCursor
 from tocsin.web.parsing import QueryModel, ResponseModel
-from tocsin.web.routes.records import (
+from tocsin.web.routes.fields import (
     Limit,
     TotalRelation,
     cursor_field,

@@ -9,8 +9,8 @@ from aiohttp import hdrs, web
 
 from tocsin.errors import CallerError, OperatorError
 from tocsin.settings import Settings
-from tocsin.web.addresses import FORWARDED, UNKNOWN_ADDRESS
-from tocsin.web.calls import RequestContext, Response
+from tocsin.web.context import RequestContext, Response
+from tocsin.web.rate_limits import FORWARDED, UNKNOWN_ADDRESS
 
 _PASSED_ON = (FORWARDED, hdrs.FORWARDED, hdrs.VIA, "X-Real-IP")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tocsin"'}

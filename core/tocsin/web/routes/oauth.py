@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from sqlalchemy import Connection
 
 from tocsin.credentials import AccessToken, Scope, TokenError, revoke_token
-from tocsin.web.calls import RequestContext, Response
+from tocsin.web.context import RequestContext, Response
 from tocsin.web.parsing import BodyModel, ResponseModel
 from tocsin.web.problems import OAuthError
 

@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import Field
 
 from tocsin.registry import OfferedKind, PluginDescription
-from tocsin.web.calls import RequestContext, Response
+from tocsin.web.context import RequestContext, Response
 from tocsin.web.parsing import ResponseModel
-from tocsin.web.routes.records import not_found
+from tocsin.web.routes.fields import not_found
 
 
 class PluginState(StrEnum):

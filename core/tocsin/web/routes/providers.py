@@ -8,7 +8,7 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from tocsin import incidents
-from tocsin.web.calls import RequestContext, Response
+from tocsin.web.context import RequestContext, Response
 from tocsin.web.parsing import ResponseModel
 
 

@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field
 from tocsin.errors import CallerError, CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
 from tocsin.incidents.coverage.ledger import ReadCounts
-from tocsin.web.calls import RequestContext, Response
-from tocsin.web.gate import RATE_LIMIT_FIELDS
+from tocsin.web.authentication import RATE_LIMIT_FIELDS
+from tocsin.web.context import RequestContext, Response
 from tocsin.web.parsing import BodyModel, ResponseModel, read_body, require_json
 
 MAX_BODY = 1024 * 1024

@@ -12,12 +12,11 @@ from tocsin import delivery
 from tocsin.delivery import ReplayableState, ReplayExtent, ReplayState
 from tocsin.fields import any_case
 from tocsin.model import EventType
-from tocsin.web.calls import AuditedChange, RequestContext, Response
-from tocsin.web.cursor import PageCursor
+from tocsin.web.context import AuditedChange, RequestContext, Response
+from tocsin.web.pagination import PageCursor
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request
 from tocsin.web.routes.deliveries import DestinationName
-from tocsin.web.routes.moments import Timestamp
-from tocsin.web.routes.records import Limit, cursor_field, not_found, page_response
+from tocsin.web.routes.fields import Limit, Timestamp, cursor_field, not_found, page_response
 
 LIST = "r"
 _PREFIX = "rpl_"

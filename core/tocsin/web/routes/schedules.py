@@ -34,11 +34,11 @@ from tocsin.schedules import (
     represent_run,
     represent_schedule,
 )
-from tocsin.web.calls import AuditedChange, RequestContext, Response
-from tocsin.web.cursor import CompositeCursor, PageCursor
+from tocsin.web.context import AuditedChange, RequestContext, Response
+from tocsin.web.pagination import CompositeCursor, PageCursor
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request, validate
 from tocsin.web.problems import ProblemType, refusal
-from tocsin.web.routes.records import (
+from tocsin.web.routes.fields import (
     Limit,
     TotalRelation,
     composite_cursor_field,

@@ -13,10 +13,10 @@ from tocsin.clock import isoformat
 from tocsin.fields import any_case
 from tocsin.knowledge import DocumentHit, EntityPosition, FoundEntity, SearchPosition
 from tocsin.model import EntityKind
-from tocsin.web.calls import RequestContext, Response
-from tocsin.web.cursor import CompositeCursor
+from tocsin.web.context import RequestContext, Response
+from tocsin.web.pagination import CompositeCursor
 from tocsin.web.parsing import QueryModel, ResponseModel
-from tocsin.web.routes.records import (
+from tocsin.web.routes.fields import (
     Limit,
     TotalRelation,
     composite_cursor_field,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from tocsin.errors import OperatorError
 from tocsin.store import Database, check_schema
-from tocsin.web.calls import RequestContext, Response
+from tocsin.web.context import RequestContext, Response
 from tocsin.web.parsing import ResponseModel
 
 _DATABASE_TIMEOUT = 5

@@ -15,9 +15,9 @@ from tocsin.fields import QueryText, any_case
 from tocsin.investigations.write_backs import WriteBackState
 from tocsin.model import Confidence, Persona, Phase, SessionStatus, Verdict
 from tocsin.validation import suggest_nearest
-from tocsin.web.calls import AuditedChange, RequestContext, Response
+from tocsin.web.context import AuditedChange, RequestContext, Response
 from tocsin.web.parsing import BodyModel, ResponseModel, invalid_request
-from tocsin.web.routes.records import not_found
+from tocsin.web.routes.fields import not_found
 
 MAX_QUEUED_SESSIONS = 1_000
 """So many sessions may wait to be investigated; then no more are taken."""

@@ -1,4 +1,4 @@
-"""GitLab, at gitlab.com or elsewhere."""
+"""GitLab, hosted or self-managed."""
 
 from __future__ import annotations
 

@@ -1,25 +1,68 @@
-"""Issues of GitLab: https://docs.gitlab.com/api/issues/ and https://docs.gitlab.com/api/notes/."""
+"""GitLab issues: https://docs.gitlab.com/api/issues/ and https://docs.gitlab.com/api/notes/."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from pydantic import Field
 
-from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
-from tocsin_plugins.ticketing.answers import (
+from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket, TicketSettings
+from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
     expect_objects,
     hash_key,
 )
-from tocsin_plugins.ticketing.gitlab.checking import find_problems
-from tocsin_plugins.ticketing.gitlab.texts import escape_markdown
 from tocsin_plugins.ticketing.markup import replace_unprintable
+
+_PLANNER = 15  # the first role that may label: https://docs.gitlab.com/user/permissions/
+
+
+def find_problems(
+    project: Mapping[str, Any], settings: TicketSettings, *, is_assignable: bool
+) -> Iterator[str]:
+    """Yield what is wrong with a project, or with what the token may do there."""
+    name, path = settings.project, str(project.get("path_with_namespace"))
+    if path.lower() != name.lower():
+        yield f"project: name it by its path, {path}"
+    if project.get("issues_access_level") == "disabled":
+        yield f"{name} has its issues turned off"
+    if project.get("archived"):
+        yield f"{name} is archived"
+    if _highest_role(project) < _PLANNER:
+        yield f"the token may not label issues of {name}: it needs the role Planner or Reporter"
+    if not is_assignable:
+        yield f"assignee: {settings.assignee} is no member of {name}"
+    if any("," in it for it in (*settings.labels, *settings.priorities.values())):
+        yield "labels, priorities: GitLab takes no comma in a label"
+
+
+def _highest_role(project: Mapping[str, Any]) -> int:
+    """Return the highest role that the token has, by its number; 0 where it is no member."""
+    given = project.get("permissions") or {}
+    found = [given.get("project_access"), given.get("group_access")]
+    return max((it.get("access_level", 0) for it in found if isinstance(it, dict)), default=0)
+
+
+_QUICK_ACTION = re.compile(r"^(?=/)", re.MULTILINE)
+_CODE = re.compile(r"((?<!\\)`+[^`]*`+)")  # within it a backslash means nothing
+_REFERENCE = re.compile(r"(?<!\\)(?=[!%][\w\"])")  # those that mean something in GitLab alone
+
+
+def escape_markdown(markdown: str) -> str:
+    """Return Markdown in which no line is a quick action and no word names a merge request.
+
+    GitLab looks at lines after it has dropped every CR, and so do we.
+    """
+    parts = _CODE.split(markdown.replace("\r", ""))
+    parts[::2] = [_REFERENCE.sub(r"\\", it) for it in parts[::2]]
+    return _QUICK_ACTION.sub(r"\\", "".join(parts))
+
 
 _MOST = 100
 _MOST_PAGES = 20

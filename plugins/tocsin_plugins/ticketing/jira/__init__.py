@@ -1,4 +1,4 @@
-"""Jira, in the cloud and in one's own data center."""
+"""Jira Cloud and Jira Data Center."""
 
 from tocsin_plugins.ticketing.jira.cloud import JiraCloud
 from tocsin_plugins.ticketing.jira.data_center import JiraDataCenter

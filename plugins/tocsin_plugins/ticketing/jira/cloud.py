@@ -1,7 +1,4 @@
-"""Jira Cloud: version 3 of the API, whose texts are documents.
-
-https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
-"""
+"""Jira Cloud: API version 3, with documents as texts."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from tocsin import Json, Ticket
-from tocsin_plugins.ticketing.answers import expect_objects
+from tocsin_plugins.ticketing.http_tracker import expect_objects
 from tocsin_plugins.ticketing.jira.options import CloudOptions
 from tocsin_plugins.ticketing.jira.tracker import Jira
 from tocsin_plugins.ticketing.markup import (

@@ -1,7 +1,4 @@
-"""Jira Data Center: version 2 of the API, whose texts are wiki markup.
-
-https://developer.atlassian.com/server/jira/platform/rest/
-"""
+"""Jira Data Center: API version 2, with wiki markup as texts."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from html import unescape
 from typing import Any
 
 from tocsin import Json
-from tocsin_plugins.ticketing.answers import expect_objects
+from tocsin_plugins.ticketing.http_tracker import expect_objects
 from tocsin_plugins.ticketing.jira.tracker import Jira
 from tocsin_plugins.ticketing.markup import parse_document, render_wiki, shorten_markdown
 

@@ -1,4 +1,4 @@
-"""What only Jira can be told."""
+"""Options of Jira trackers."""
 
 from __future__ import annotations
 

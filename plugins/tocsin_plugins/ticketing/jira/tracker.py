@@ -1,8 +1,4 @@
-"""What Jira Cloud and Jira Data Center share.
-
-The key of an issue is a label. An entity property would be out of sight, but a search finds one
-only where an app has declared it for indexing.
-"""
+"""Shared base of Jira Cloud and Jira Data Center."""
 
 from __future__ import annotations
 
@@ -12,13 +8,50 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from tocsin import ApiResponse, Health, Idempotency, Json, Refused, Ticket
-from tocsin_plugins.ticketing.answers import HttpTracker, expect_object, expect_objects, hash_key
-from tocsin_plugins.ticketing.jira.answers import explain_refusal, issue_key
-from tocsin_plugins.ticketing.jira.checking import USUAL_TYPE, find_problems
-from tocsin_plugins.ticketing.jira.closing import build_transition
+from tocsin import ApiResponse, Broken, Health, Idempotency, Json, Refused, Ticket, parse_json
+from tocsin_plugins.ticketing.http_tracker import (
+    HttpTracker,
+    expect_object,
+    expect_objects,
+    hash_key,
+)
+from tocsin_plugins.ticketing.jira.health import USUAL_TYPE, find_problems
 from tocsin_plugins.ticketing.jira.options import JiraOptions
+from tocsin_plugins.ticketing.jira.transitions import build_transition
 from tocsin_plugins.ticketing.markup import replace_unprintable
+
+_SHOWN = 1_000
+
+
+def explain_refusal(refused: Refused) -> Refused:
+    """Return the same refusal, with Jira's reasons in place of the beginning of its answer."""
+    reasons = "; ".join(_refusal_reasons(refused.response))[:_SHOWN]
+    if not reasons:
+        return refused
+    words = f"{str(refused).partition(': ')[0]}: {reasons}"
+    return Refused(words, status=refused.status, response=refused.response)
+
+
+def issue_key(issue: dict[str, Any]) -> str:
+    """Return what an issue is called, such as SEC-7."""
+    key = issue.get("key")
+    if isinstance(key, str) and key:
+        return key
+    raise Broken("Jira answered an issue without its key")
+
+
+def _refusal_reasons(body: bytes) -> Iterator[str]:
+    try:
+        said = parse_json(body)
+    except ValueError:
+        return
+    match said:
+        case {"errorMessages": [*messages]}:
+            yield from map(str, messages)
+    match said:
+        case {"errors": {**errors}}:
+            yield from (f"{name}: {reason}" for name, reason in errors.items())
+
 
 _PAGE = 100
 _MOST_PAGES = 100

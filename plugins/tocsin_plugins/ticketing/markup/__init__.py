@@ -1,4 +1,4 @@
-"""Markdown as what trackers take instead: documents of Atlassian, wiki markup, plain text."""
+"""Markdown converted for trackers: Atlassian documents, wiki markup, plain text."""
 
 from tocsin_plugins.ticketing.markup.characters import replace_unprintable
 from tocsin_plugins.ticketing.markup.document import literal_document, node_text, parse_document

@@ -1,4 +1,4 @@
-"""Characters that no tracker stores."""
+"""Characters that trackers refuse."""
 
 from __future__ import annotations
 

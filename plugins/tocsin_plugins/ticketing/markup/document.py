@@ -1,9 +1,4 @@
-"""Markdown as a document of Atlassian (ADF): a tree of nodes, as JSON.
-
-The rules of what may stand in what, and that no text is empty, are those of
-https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/. Nothing becomes a
-mention, a card or a macro: such nodes are never made.
-"""
+"""Markdown as an Atlassian document (ADF)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown that becomes no longer than a tracker takes."""
+"""Markdown shortened to a tracker's limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document of Atlassian as plain text, for what shows nothing else."""
+"""Atlassian documents as plain text."""
 
 from __future__ import annotations
 

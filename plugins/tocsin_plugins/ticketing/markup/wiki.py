@@ -1,9 +1,4 @@
-"""A document of Atlassian as wiki markup, which Jira Data Center takes.
-
-https://jira.atlassian.com/secure/WikiRendererHelpAction.jspa?section=all. Text becomes entities
-wherever it could mean something: its renderer keeps entities as they are, and sees none of what
-they stand for, while a backslash counts for some of its parts only.
-"""
+"""Atlassian documents as Jira wiki markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request Tracker (RT), from version 5 on."""
+"""Request Tracker (RT), version 5 or later."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What a ticket of RT is to have: its own fields, and custom ones."""
+"""Ticket fields, comments and TicketSQL queries of Request Tracker."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from tocsin import Json, Ticket
+from tocsin_plugins.ticketing.markup.comments import render_comment
 
 RESERVED = frozenset(
     {"queue", "subject", "content", "contenttype", "priority", "status", "owner", "requestor"}
@@ -42,3 +43,35 @@ def changed_fields(changes: Mapping[str, Json], ticket: Mapping[str, Json]) -> d
 
 def _values(given: Json) -> list[str]:
     return [str(it) for it in (given if isinstance(given, list) else [given])]
+
+
+_TITLE = 150  # characters of the 255 that a transaction remembers of a subject
+
+
+def build_comment(markdown: str) -> dict[str, Json]:
+    """Return a comment; its subject is the first line of the text, with the last.
+
+    The last one names the event, and a history shows subjects but no texts.
+    """
+    content = render_comment(markdown)
+    lines = [it for it in content.splitlines() if it] or ["Tocsin"]
+    named = f" ({lines[-1]})" if len(lines) > 1 else ""
+    subject = f"{lines[0][:_TITLE]}{named}"
+    return {"Subject": subject, "Content": content, "ContentType": "text/plain"}
+
+
+FIELD_NAME = r"^[^{}'\"\\]+$"
+"""The names of custom fields that can stand in a query."""
+
+
+def tickets_query(mark: str, field: str | None) -> str:
+    """Return the query for the tickets with a mark in a custom field, or in their subject."""
+    return (
+        f"'CF.{{{field}}}' = {quote_value(mark)}" if field else f"Subject LIKE {quote_value(mark)}"
+    )
+
+
+def quote_value(text: str) -> str:
+    """Return a text as it stands in TicketSQL: a backslash takes away what follows its meaning."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

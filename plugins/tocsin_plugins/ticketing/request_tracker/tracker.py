@@ -1,4 +1,4 @@
-"""Tickets of Request Tracker: https://docs.bestpractical.com/rt/latest/RT/REST2.html."""
+"""Request Tracker tickets: https://docs.bestpractical.com/rt/latest/RT/REST2.html."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
-from tocsin_plugins.ticketing.answers import (
+from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
@@ -20,20 +20,21 @@ from tocsin_plugins.ticketing.answers import (
     retry_on_conflict,
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable
-from tocsin_plugins.ticketing.request_tracker.checking import (
+from tocsin_plugins.ticketing.request_tracker.fields import (
+    FIELD_NAME,
+    RESERVED,
+    build_comment,
+    changed_fields,
+    custom_fields,
+    own_fields,
+    tickets_query,
+)
+from tocsin_plugins.ticketing.request_tracker.health import (
     API,
     check_fields,
     check_key,
     find_problems,
 )
-from tocsin_plugins.ticketing.request_tracker.comments import build_comment
-from tocsin_plugins.ticketing.request_tracker.fields import (
-    RESERVED,
-    changed_fields,
-    custom_fields,
-    own_fields,
-)
-from tocsin_plugins.ticketing.request_tracker.ticket_sql import FIELD_NAME, tickets_query
 
 _MOST = 100
 _MOST_PAGES = 20

@@ -1,4 +1,4 @@
-"""Roundup, from version 2 on."""
+"""Roundup, version 2 or later."""
 
 from __future__ import annotations
 

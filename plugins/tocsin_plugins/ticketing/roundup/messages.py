@@ -1,8 +1,4 @@
-"""The messages of issues: objects of their own, each with a Message-ID of ours.
-
-Its text is no property of an issue, so a message is written first and then made part of one. By its
-Message-ID it is found where a crash came in between, and an issue by that of its first one.
-"""
+"""Roundup messages, identified by a Message-ID of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from tocsin_plugins.ticketing.answers import (
+from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,

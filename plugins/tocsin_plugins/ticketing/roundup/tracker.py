@@ -1,4 +1,4 @@
-"""Issues of Roundup 2: https://www.roundup-tracker.org/docs/rest.html."""
+"""Roundup issues: https://www.roundup-tracker.org/docs/rest.html."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from pydantic import Field
 
 from tocsin import Broken, Health, Idempotency, Json, Misconfigured, Ticket, TryLater
-from tocsin_plugins.ticketing.answers import (
+from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
@@ -21,8 +21,7 @@ from tocsin_plugins.ticketing.answers import (
     retry_on_conflict,
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable
-from tocsin_plugins.ticketing.plain_text import render_comment
-from tocsin_plugins.ticketing.roundup.checking import find_problems
+from tocsin_plugins.ticketing.markup.comments import render_comment
 from tocsin_plugins.ticketing.roundup.messages import (
     API,
     description_message_id,
@@ -32,6 +31,7 @@ from tocsin_plugins.ticketing.roundup.messages import (
     note_message_id,
     write_message,
 )
+from tocsin_plugins.ticketing.roundup.permissions import find_problems
 
 _LINK = re.compile(r"/@poe/[\w-]+$", re.ASCII)
 

@@ -1,4 +1,4 @@
-"""Records of ServiceNow."""
+"""ServiceNow records."""
 
 from tocsin_plugins.ticketing.servicenow.tracker import ServiceNow
 

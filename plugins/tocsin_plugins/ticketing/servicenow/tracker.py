@@ -1,32 +1,71 @@
-"""Records of ServiceNow, by its Table API.
-
-https://www.servicenow.com/docs/bundle/zurich-api-reference/page/integrate/inbound-rest/concept/c_TableAPI.html
-"""
+"""ServiceNow records, through the Table API."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
-from tocsin import ApiResponse, Broken, Health, Idempotency, Json, Misconfigured, Refused, Ticket
-from tocsin_plugins.ticketing.answers import HttpTracker, expect_object, expect_objects
-from tocsin_plugins.ticketing.markup import replace_unprintable
-from tocsin_plugins.ticketing.servicenow.answers import (
-    expect_awake,
-    expect_complete,
-    explain_refusal,
+from pydantic import Field
+
+from tocsin import (
+    ApiResponse,
+    Broken,
+    Health,
+    Idempotency,
+    Json,
+    Misconfigured,
+    Refused,
+    Ticket,
+    Tracker,
 )
-from tocsin_plugins.ticketing.servicenow.checking import find_problems
-from tocsin_plugins.ticketing.servicenow.options import ServiceNowOptions
-from tocsin_plugins.ticketing.servicenow.values import (
+from tocsin_plugins.ticketing.http_tracker import HttpTracker, expect_object, expect_objects
+from tocsin_plugins.ticketing.markup import replace_unprintable
+from tocsin_plugins.ticketing.servicenow.fields import (
     correlation_id,
     drop_priority_fields,
     journal_entry,
     priority_fields,
 )
+from tocsin_plugins.ticketing.servicenow.health import find_problems
+from tocsin_plugins.ticketing.servicenow.responses import (
+    expect_awake,
+    expect_complete,
+    explain_refusal,
+)
+
+
+class ServiceNowOptions(Tracker.Options):
+    """What only ServiceNow can be told."""
+
+    display_values: bool = Field(
+        default=False,
+        description="Read assignee, fields and priorities as ServiceNow shows them, such as the "
+        "name of a group, and not as it stores them.",
+    )
+    comment_field: Literal["work_notes", "comments"] = Field(
+        default="work_notes",
+        description="Where comments go: to those who work on the record, or to its caller as well.",
+    )
+    closed_state: str | None = Field(
+        default=None,
+        description="The state of a record that is closed, by its value; by default 6 of incidents "
+        "and 3 of other tables.",
+    )
+    close_code: str | None = Field(
+        default=None, description="The close code, by its value; most instances want one."
+    )
+    close_notes: str | None = Field(
+        default=None, description="The close notes; by default the reason for closing."
+    )
+    new_after_close: bool = Field(
+        default=False,
+        description="Make another record where one is not active any more, for instances that let "
+        "nobody add to it.",
+    )
+
 
 API = "/api/now/table"
 _CLOSED = {"incident": ("6", "7", "8"), "sn_si_incident": ("3", "7")}

@@ -1,9 +1,9 @@
-"""Tickets of Zendesk: https://developer.zendesk.com/api-reference/ticketing/tickets/tickets/."""
+"""Zendesk tickets: https://developer.zendesk.com/api-reference/ticketing/tickets/tickets/."""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
@@ -11,15 +11,67 @@ from urllib.parse import quote
 import orjson
 from pydantic import Field
 
-from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
-from tocsin_plugins.ticketing.answers import (
+from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket, TicketSettings
+from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
     expect_objects,
 )
-from tocsin_plugins.ticketing.zendesk.checking import find_problems
-from tocsin_plugins.ticketing.zendesk.texts import build_note, escape_placeholders
+from tocsin_plugins.ticketing.markup import replace_unprintable, shorten_markdown
+
+_AGENTS = ("agent", "admin")
+
+
+def find_problems(
+    settings: TicketSettings,
+    user: Mapping[str, Any],
+    fields: Iterable[dict[str, Any]],
+    group: int | None,
+) -> Iterator[str]:
+    """Yield what keeps this user from making tickets of this group, or from closing them."""
+    if user.get("role") not in _AGENTS:
+        yield f"{user.get('email') or 'nobody'} is no agent, and only an agent can do this"
+    if group is None:
+        yield f"project: there is no group {settings.project}"
+    known = {expect_identifier(it): it for it in fields if it.get("active", True)}
+    for name in settings.fields:
+        if name.isdigit() and name not in known:
+            yield f"fields.{name}: there is no such field"
+    if settings.close_when is not None or settings.close_recovered:
+        for number, field in known.items():
+            if _is_required_field(field) and number not in settings.fields:
+                yield f"the field {field.get('title')} is required to solve: give fields.{number}"
+
+
+def _is_required_field(field: Mapping[str, Any]) -> bool:
+    """Return whether a field has to be filled in that is none of Zendesk's own."""
+    return bool(field.get("required") and field.get("removable"))
+
+
+_MOST_BYTES = 60_000
+
+
+def build_note(markdown: str) -> dict[str, Json]:
+    """Return an internal comment, shortened where it is too long."""
+    return {"body": shorten_markdown(markdown, _fits_in_body), "public": False}
+
+
+def escape_placeholders(value: Json) -> Json:
+    """Return what can be stored, without any text that Zendesk puts something else in place of."""
+    match replace_unprintable(value):
+        case str(text):
+            return text.replace("{{", "{ {").replace("{%", "{ %")
+        case list(items):
+            return [escape_placeholders(it) for it in items]
+        case dict(members):
+            return {name: escape_placeholders(it) for name, it in members.items()}
+    return value
+
+
+def _fits_in_body(text: str) -> bool:
+    return len(text.encode(errors="replace")) <= _MOST_BYTES
+
 
 _API = "/api/v2"
 _MOST = 100

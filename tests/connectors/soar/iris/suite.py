@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tocsin_templates
-from tocsin.testing.conformance.channel_lab import ChannelSuite
+from tocsin.testing.conformance.channel_harness import ChannelSuite
 from tocsin_connectors.soar.iris import Iris
 
 from .simulator import CUSTOMER, KEY, IrisSimulator

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tocsin import Broken, EntityKind, Misconfigured, Observable, Refused
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness
+from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness
 from tocsin_connectors.soar.iris.iocs import get_ioc_type
 
 from .simulator import (

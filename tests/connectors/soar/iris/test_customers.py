@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin import Misconfigured
-from tocsin.testing.conformance.channel_lab import ChannelHarness
+from tocsin.testing.conformance.channel_harness import ChannelHarness
 
 from .simulator import CUSTOMER, CUSTOMERS, OTHERS
 from .suite import Suite

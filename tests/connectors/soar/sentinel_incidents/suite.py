@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.testing.conformance.channel_lab import ChannelSuite
+from tocsin.testing.conformance.channel_harness import ChannelSuite
 from tocsin_connectors.soar.sentinel_incidents import SentinelIncidents
 
 from .simulator import CLIENT_ID, CLIENT_SECRET, SUBSCRIPTION, TENANT, AzureSimulator

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tocsin import CredentialsRefused, EntityKind, Misconfigured, Observable, TryLater
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness
+from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness
 from tocsin_connectors.soar.sentinel_incidents import SentinelIncidents
 
 from .simulator import INCIDENTS

@@ -9,7 +9,7 @@ import pytest
 
 from tocsin import EntityKind, Observable, Refused
 from tocsin.delivery.rendering import Renderer
-from tocsin.testing.conformance.channel_lab import ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.channel_harness import ChannelHarness, ChannelSuite
 from tocsin_connectors.soar.splunk_soar import SplunkSoar
 from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY_LABEL, build_artifact
 

@@ -8,7 +8,7 @@ import pytest
 
 from tocsin import Refused
 from tocsin.testing.conformance.channel_events import FOUND_ADDRESS
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness, ChannelSuite
 from tocsin_connectors.soar.thehive import TheHive
 
 from .simulator import KEY, TheHiveSimulator

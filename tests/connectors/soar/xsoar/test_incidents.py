@@ -9,9 +9,9 @@ import pytest
 
 import tocsin_templates
 from tocsin import Refused, TryLater
-from tocsin.testing.conformance.channel_lab import ADDRESSES, ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness, ChannelSuite
 from tocsin_connectors.soar.xsoar import Xsoar
-from tocsin_connectors.soar.xsoar.answers import format_line
+from tocsin_connectors.soar.xsoar.responses import format_line
 
 from .simulator import KEY, KEY_ID, V6, XsoarSimulator
 

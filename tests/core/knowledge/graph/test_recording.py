@@ -11,7 +11,7 @@ from database_statements import noted_statements
 from graph_rows import DOMAIN, HOST, IP, USER, incident
 from incident_rows import NOW
 from tocsin.knowledge.graph import ObservedRelation, find_neighborhood, record_relations
-from tocsin.knowledge.graph.recording import MAX_SOURCES
+from tocsin.knowledge.graph.relations import MAX_SOURCES
 from tocsin.model import Edge, Marking, Node, Pap, RelationType, Tlp
 from tocsin.store.sqlite import SqliteDatabase
 

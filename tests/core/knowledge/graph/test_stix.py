@@ -17,8 +17,7 @@ from graph_rows import DOMAIN, HOST, IP, USER, technique
 from incident_rows import NOW
 from tocsin.knowledge.graph import export_stix, find_latest_incidents, find_neighborhood
 from tocsin.knowledge.graph.stix.entities import entity_object
-from tocsin.knowledge.graph.stix.identity import StixIdentifiers
-from tocsin.knowledge.graph.stix.markings import marking_definition, marking_id
+from tocsin.knowledge.graph.stix.objects import StixIdentifiers, marking_definition, marking_id
 from tocsin.model import EntityKind, Marking, Node, NodeKind, RelationType, Tlp
 from tocsin.store.tables import sessions
 

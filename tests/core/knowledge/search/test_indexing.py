@@ -10,10 +10,9 @@ from sqlalchemy import Connection, select
 
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storing.alerting import AlertPolicy
-from tocsin.incidents.storing.intake import store_received
+from tocsin.incidents.storage.store import AlertPolicy, store_received
 from tocsin.knowledge.search import search_documents, search_entities
-from tocsin.knowledge.search.indexing import INCIDENTS, SearchIndexer, count_unindexed, index_batch
+from tocsin.knowledge.search.indexer import INCIDENTS, SearchIndexer, count_unindexed, index_batch
 from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Severity
 from tocsin.store import open_database
 from tocsin.store.tables import documents, entities

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.web.console.views.citing import link_to_reference
+from tocsin.web.console.citations import link_to_reference
 
 
 @pytest.mark.parametrize(

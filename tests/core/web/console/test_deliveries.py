@@ -11,7 +11,7 @@ from delivery_rows import NOW, add_delivery, add_destination
 from tocsin.delivery import replay_batch
 from tocsin.model import EventType
 from tocsin.store.tables import attempts, deliveries, events
-from tocsin.web.console.periods import to_field, to_utc
+from tocsin.web.console.forms import to_field, to_utc
 
 HOSTILE = "<script>alert('{{ 7 * 7 }}')</script>"
 

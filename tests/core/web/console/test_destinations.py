@@ -17,8 +17,8 @@ from delivery_rows import add_delivery
 from running_api import CONFIGURATION, Api, open_api
 from tocsin import Channel, Delivery, Health, Receipt
 from tocsin.delivery import DestinationState, StopReason, load_destination
-from tocsin.delivery.destinations.changing import DestinationSpec, create_destination
-from tocsin.delivery.destinations.records import Destination, destination_to_row
+from tocsin.delivery.destinations.lifecycle import DestinationSpec, create_destination
+from tocsin.delivery.destinations.repository import Destination, destination_to_row
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations
 

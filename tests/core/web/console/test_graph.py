@@ -15,10 +15,15 @@ from session_rows import add_session
 from tocsin.events import Notifiers
 from tocsin.knowledge import SearchIndexer
 from tocsin.model import Node, RelationType
-from tocsin.web.console.curves import BOX
-from tocsin.web.console.neighbourhood import MOST_EDGES, MOST_NODES, draw_graph_around
-from tocsin.web.console.relations import AT_ONCE, build_rows, parse_source
-from tocsin.web.console.rings import build_adjacency, measure_distances
+from tocsin.web.console.citations import AT_ONCE, build_rows, parse_source
+from tocsin.web.console.graph_edges import BOX
+from tocsin.web.console.graph_layout import (
+    MOST_EDGES,
+    MOST_NODES,
+    build_adjacency,
+    draw_graph_around,
+    measure_distances,
+)
 
 HOSTILE = "a<script>alert(1)</script>\"'{{ 7 * 7 }}&?#/ü"
 HOST = Node("host", "ws-1")

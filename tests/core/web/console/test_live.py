@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from tocsin.testing import ManualClock
-from tocsin.web.console import live
-from tocsin.web.console.live import MAX_STREAMS, LiveStreams
+from tocsin.web.console import live_updates
+from tocsin.web.console.live_updates import MAX_STREAMS, LiveStreams
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -25,7 +25,7 @@ async def test_many_who_come_at_once_get_no_more_streams_than_there_are(person):
 
 @on_sqlite
 async def test_a_page_that_there_is_not_takes_no_stream_away(person, monkeypatch):
-    monkeypatch.setattr(live, "MOST", 1)
+    monkeypatch.setattr(live_updates, "MOST", 1)
     for _ in range(3):
         assert (await person.get("/live/deliveries/none")).status == 404
 
@@ -65,7 +65,7 @@ async def test_a_stream_that_begins_as_the_node_ends_does_not_hold_it_up(api, pe
 
 async def test_streams_render_one_after_the_other_and_rest_for_longer(monkeypatch):
     moments = iter(range(100))
-    monkeypatch.setattr(live, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(live_updates, "monotonic", lambda: next(moments))
     clock, busy, most = Sleepless(), 0, 0
 
     async def render() -> str:

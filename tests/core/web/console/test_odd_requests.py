@@ -7,8 +7,7 @@ import re
 import pytest
 from yarl import URL
 
-from tocsin.web.console.forms import Form
-from tocsin.web.console.periods import to_utc
+from tocsin.web.console.forms import Form, to_utc
 from tocsin.web.console.settings_form import read_settings
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -17,8 +17,8 @@ from delivery_rows import NOW, add_delivery, add_destination
 from schedule_office import Office
 from tocsin.store.tables import schedules
 from tocsin.testing import ManualClock
-from tocsin.web.console.live import MAX_STREAMS
-from tocsin.web.console.strips import WIDTH, build_coverage_bars
+from tocsin.web.console.coverage_bar import WIDTH, build_coverage_bars
+from tocsin.web.console.live_updates import MAX_STREAMS
 
 NOON = "2026-11-20T12:00:00Z"
 

@@ -10,9 +10,8 @@ import pytest
 from running_api import URL
 from tocsin.hookspecs import Provider
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storing.alerting import AlertPolicy
-from tocsin.incidents.storing.intake import store_page
-from tocsin.incidents.syncing.lease import acquire_lease
+from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.incidents.sync.lease import acquire_lease
 from tocsin.model import Covered, Page
 
 KEY = StreamKey("edge", "changed")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.registry.setting_shapes import SettingShape
+from tocsin.registry.settings_schema import SettingShape
 from tocsin.web.console.forms import Form
 from tocsin.web.console.settings_form import build_fields, mistakes_in, read_settings
 

@@ -1,4 +1,4 @@
-"""Entities and techniques as STIX objects: observables where it has one, else domain objects."""
+"""Entities and techniques as STIX objects: observables where STIX has one, else domain objects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tocsin.knowledge.graph.stix.identity import (
+from tocsin.knowledge.graph.stix.objects import (
     StixIdentifiers,
     StixObject,
     domain_object,

@@ -7,9 +7,8 @@ from typing import Any
 
 from tocsin.credentials import ConsoleRole
 from tocsin.web.console.forms import Form
+from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.openapi.security import SCOPES
 from tocsin.web.routes import api_clients as api
 from tocsin.web.routes.oauth import TOKEN_PATH

@@ -9,9 +9,13 @@ from urllib.parse import quote
 import orjson
 
 from tocsin.credentials import ConsoleRole
+from tocsin.web.console.page_request import (
+    PageRequest,
+    format_period_fields,
+    select_period,
+    select_query,
+)
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.views.narrowing import format_period_fields, select_period, select_query
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.routes.audit import list_audit_entries
 

@@ -9,17 +9,21 @@ from urllib.parse import quote
 from tocsin.delivery import DeliveryState, ReplayableState
 from tocsin.model import EventType
 from tocsin.web.console.forms import Form
-from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.views.narrowing import (
+from tocsin.web.console.page_request import (
     MOMENTS,
+    PageRequest,
     format_period_fields,
     select_period,
     select_query,
 )
-from tocsin.web.routes.deliveries import get_delivery, list_deliveries, replay_delivery
+from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.routes.deliveries import (
+    get_delivery,
+    get_delivery_body,
+    list_deliveries,
+    replay_delivery,
+)
 from tocsin.web.routes.destinations import list_destinations
-from tocsin.web.routes.rendered import get_delivery_body
 from tocsin.web.routes.replays import cancel_replay, create_replay, list_replays
 
 _TEXTS = ("state", "destination", "event_type", "subject")

@@ -10,10 +10,9 @@ from tocsin.delivery import DestinationState
 from tocsin.errors import CallerError
 from tocsin.model import EventType
 from tocsin.web.console.forms import Form
+from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
 from tocsin.web.console.settings_form import SettingField, build_fields, mistakes_in, read_settings
-from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.routes.channels import list_channels
 from tocsin.web.routes.deliveries import get_delivery, list_deliveries
 from tocsin.web.routes.destinations import (

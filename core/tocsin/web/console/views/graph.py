@@ -9,11 +9,15 @@ from typing import Any
 
 from tocsin.errors import CallerError
 from tocsin.model import RelationType
-from tocsin.web.console.neighbourhood import draw_graph_around
+from tocsin.web.console.citations import AT_ONCE, add_sources, build_rows
+from tocsin.web.console.graph_layout import (
+    build_adjacency,
+    draw_graph_around,
+    measure_distances,
+    parse_node,
+)
+from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.relations import AT_ONCE, add_sources, build_rows
-from tocsin.web.console.rings import build_adjacency, measure_distances, parse_node
 from tocsin.web.problems import describe_error
 from tocsin.web.routes.graph import KINDS, get_graph_entity, get_graph_path, get_graph_statistics
 from tocsin.web.routes.incidents import list_incidents

@@ -8,11 +8,10 @@ from typing import Any
 from tocsin.accounting import MAX_INVESTIGATIONS
 from tocsin.model import IncidentStatus, Persona, Severity
 from tocsin.reports import draw_timeline
+from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
 from tocsin.web.console.views.history import build_history
 from tocsin.web.console.views.investigations import read_question
-from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.routes.accounting import get_incident_trace
 from tocsin.web.routes.enrichment import enrich_incident
 from tocsin.web.routes.incidents import get_incident, list_incidents

@@ -1,4 +1,4 @@
-"""Investigations: all of them, and one while it runs and once it has a report."""
+"""Investigations: list, session page and report."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any
 
 from tocsin.model import Persona, Phase, SessionStatus
+from tocsin.reports import SHOWN, draw_graph, draw_timeline, from_json, number, signed
+from tocsin.web.console.citations import link_to_reference
 from tocsin.web.console.forms import Form
+from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.views.citing import link_to_reference
-from tocsin.web.console.views.narrowing import select_query
-from tocsin.web.console.views.reporting import build_report_view
-from tocsin.web.cursor import PageCursor
+from tocsin.web.pagination import PageCursor
 from tocsin.web.routes.investigations import (
     STEPS,
     get_investigation_report,
@@ -28,6 +27,21 @@ from tocsin.web.routes.sessions import (
     send_session_message,
     start_investigation,
 )
+
+
+def build_report_view(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a template needs to show the report of this JSON, with both drawings."""
+    report = from_json(document)
+    return {
+        "report": report,
+        "score": number(report.risk_score),
+        "share": report.risk_score,
+        "signed": signed,
+        "timeline": draw_timeline(report.timeline),
+        "graph": draw_graph(report),
+        "most": SHOWN,
+    }
+
 
 _ALL = "/investigations"
 _ONE = f"{_ALL}/{{session_id}}"

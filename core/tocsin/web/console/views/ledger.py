@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from tocsin.web.console.citations import link_to_reference
+from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.views.citing import link_to_reference
-from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.routes.investigations import (
     get_investigation,
     get_investigation_step,

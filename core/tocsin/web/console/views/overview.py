@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tocsin.web.console.coverage_bar import build_coverage_bars
+from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.strips import build_coverage_bars
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.destinations import list_destinations
 from tocsin.web.routes.providers import list_providers

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin.credentials import ConsoleRole
+from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
 from tocsin.web.routes.plugins import PluginState, get_plugin, list_plugins
 
 _LIST, _ONE = "/admin/plugins", "/admin/plugins/{plugin}"

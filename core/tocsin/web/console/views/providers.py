@@ -7,12 +7,10 @@ from typing import Any
 
 from tocsin.credentials import ConsoleRole
 from tocsin.hookspecs import Capability
-from tocsin.web.console.forms import Form
+from tocsin.web.console.coverage_bar import CoverageBar, build_coverage_bars
+from tocsin.web.console.forms import Form, to_field, to_utc
+from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.periods import to_field, to_utc
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.strips import CoverageBar, build_coverage_bars
-from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.backfills import cancel_backfill, create_backfill, list_backfills
 from tocsin.web.routes.providers import list_providers

@@ -10,11 +10,9 @@ from tocsin.model import Persona
 from tocsin.recurrence import Overlap
 from tocsin.schedules import RunState, ScheduleStatus
 from tocsin.web.console.cadence import describe_cadence, format_duration
-from tocsin.web.console.forms import Form
-from tocsin.web.console.numbers import to_number
+from tocsin.web.console.forms import Form, to_number
+from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.routes import schedules as api
 from tocsin.web.routes.providers import list_providers
 

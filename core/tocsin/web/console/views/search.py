@@ -9,9 +9,8 @@ from typing import Any
 
 from tocsin.errors import CallerError
 from tocsin.model import EntityKind
+from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.reading import PageRequest
-from tocsin.web.console.views.narrowing import select_query
 from tocsin.web.problems import describe_error
 from tocsin.web.routes import search as api
 

@@ -1,0 +1,257 @@
+"""Mapping of alerts to incidents, their entities and techniques.
+
+Most alerts name no technique, so the technique follows from the name of the scenario, as the hub
+labels its scenarios (https://github.com/crowdsecurity/hub, taxonomy/scenarios.json).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.crowdsec.go_time import GO_ZERO, parse_time
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    number,
+    parse_host,
+    text,
+    texts,
+    union,
+)
+
+_TECHNIQUE_LABEL = re.compile(r"attack[.:](T\d{4}(?:\.\d{3})?)", re.IGNORECASE)
+_SCENARIO_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # what was decided by hand has a sentence there
+_ADDRESS_SCOPES = frozenset({"ip", "range"})
+
+
+class ScenarioTechnique(NamedTuple):
+    """What words in the name of a scenario mean."""
+
+    words: str
+    technique: str
+    reason: str
+    from_afar: bool = False
+    """Whether they mean it only where the source of the alert is an address."""
+
+    def fits(self, scenario: str, scope: str) -> bool:
+        """Return whether the words are in a name, and the source is of the right scope."""
+        words = rf"(?<![a-z])(?:{self.words})(?![a-z])"
+        is_right = not self.from_afar or scope.casefold() in _ADDRESS_SCOPES
+        return is_right and re.search(words, scenario, re.IGNORECASE) is not None
+
+
+_EXPLOIT_REASON = "a known hole is tried; not where an account is the source: local (CVE-2021-4034)"
+SCENARIO_TECHNIQUES = (
+    ScenarioTechnique("bf|bruteforce", "T1110", "passwords are guessed"),
+    ScenarioTechnique("dovecot-spam", "T1110", "it counts failed sign-ins, in spite of its name"),
+    ScenarioTechnique(
+        "user[-_]enum(?:eration)?", "T1589", "it is found out which accounts there are"
+    ),
+    ScenarioTechnique("scan|prob+ing|crawl", "T1595", "it is found out what there is to attack"),
+    ScenarioTechnique(
+        "backdoors", "T1595", "backdoors that others left are looked for, and none is made"
+    ),
+    ScenarioTechnique(
+        "sensitive-files|wpconfig", "T1595", "files that should not be readable are asked for"
+    ),
+    ScenarioTechnique(
+        "open-proxy|bad-user-agent", "T1595", "scanners do so, or name themselves so"
+    ),
+    ScenarioTechnique(r"cve[-_]\d{4}[-_]\d+", "T1190", _EXPLOIT_REASON, from_afar=True),
+    ScenarioTechnique(
+        "(?:sqli|xss|path-traversal)(?!-prob)", "T1190", "more than the hub's -probing"
+    ),
+    ScenarioTechnique(
+        "vpatch|appsec|modsecurity|naxsi", "T1190", "a web application firewall says so"
+    ),
+    ScenarioTechnique("webshell", "T1505.003", "a web server runs the commands of others"),
+    ScenarioTechnique(
+        "impossible-travel", "T1078", "one account is used from places too far apart"
+    ),
+    ScenarioTechnique("dos|req-limit-exceeded", "T1498", "more is asked for than can be answered"),
+)
+"""Each line adds its technique. The hub has no scenarios like `http-sqli` or `webshell`: these are
+our own reading. It gives spam none."""
+
+
+def find_techniques(alert: dict[str, Any]) -> Iterator[str]:
+    """Yield the techniques that an alert's labels name, else those of its scenario's name."""
+    labels = [
+        match[1].upper()
+        for it in texts(alert, "labels")
+        if (match := _TECHNIQUE_LABEL.fullmatch(it))
+    ]
+    yield from labels or _infer_techniques(alert)
+
+
+def _infer_techniques(alert: dict[str, Any]) -> Iterator[str]:
+    scenario = text(alert, "scenario") or ""
+    scope = text(child(alert, "source"), "scope") or ""
+    if _SCENARIO_NAME.fullmatch(scenario):
+        yield from (it.technique for it in SCENARIO_TECHNIQUES if it.fits(scenario, scope))
+
+
+_CVE = re.compile(r"CVE[-_](\d{4})[-_](\d{4,})", re.IGNORECASE)
+_BLOCKLIST_SCOPES = ("crowdsecurity/community-blocklist", "lists:")
+_MANUAL_ORIGINS = frozenset({"cscli", "cscli-import"})
+# What the parsers of the hub call things
+_META_KINDS = {
+    **dict.fromkeys(("source_ip", "dest_ip", "target_ip"), EntityKind.IP),
+    **dict.fromkeys(("target_user", "source_user", "username", "user"), EntityKind.USER),
+    "target_fqdn": EntityKind.DOMAIN,
+    "machine": EntityKind.HOST,
+}
+
+
+def stabilize_decisions(alert: dict[str, Any]) -> dict[str, Any]:
+    """Return the alert with `active` for each decision instead of its remaining `duration`.
+
+    That differs in every answer; what is left is different only where something has changed.
+    """
+    decisions = [
+        {key: value for key, value in decision.items() if key != "duration"}
+        | {"active": not (text(decision, "duration") or "").startswith("-")}
+        for decision in children(alert, "decisions")
+    ]
+    return {**alert, "decisions": decisions}
+
+
+def is_blocklist(alert: dict[str, Any]) -> bool:
+    """Return whether an alert only says that a list of addresses was brought up to date."""
+    scope = text(child(alert, "source"), "scope") or ""
+    return scope.startswith(_BLOCKLIST_SCOPES)
+
+
+def parse_creation_time(alert: dict[str, Any]) -> datetime | None:
+    """Return when the server stored the alert, None where it does not say."""
+    with suppress(ValueError):
+        return parse_time(text(alert, "created_at") or "")
+    return None
+
+
+def build_external_id(alert: dict[str, Any]) -> str:
+    """Return the alert's id and when it was created: ids begin anew with a new database.
+
+    Raises ValueError where either is missing.
+    """
+    identifier, moment = number(alert, "id"), parse_creation_time(alert)
+    if identifier is None:
+        raise ValueError(f"id is {describe_value(alert.get('id'))}")
+    if moment is None:
+        raise ValueError(f"created_at is no time: {alert.get('created_at')!r:.60}")
+    return f"{identifier}@{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def build_incident(alert: dict[str, Any]) -> Incident:
+    """Return the incident of an alert that is `settled`.
+
+    Raises ValueError where the alert has no usable id or time of creation.
+    """
+    external_id = build_external_id(alert)
+    scenario = text(alert, "scenario") or "CrowdSec alert"
+    severity, occurred_at = _assess_severity(alert, scenario), parse_start(alert)
+    return Incident(
+        external_id=external_id,
+        external_number=external_id.partition("@")[0],
+        title=scenario,
+        description=_describe(alert),
+        severity=severity,
+        severity_assumed=True,
+        status=_get_status(alert),
+        occurred_at=occurred_at,
+        changed_at=parse_creation_time(alert),
+        techniques=union([find_techniques(alert)]),
+        entities=union([find_entities(alert)]),
+        alerts=(
+            Alert(
+                external_id=external_id, title=scenario, severity=severity, occurred_at=occurred_at
+            ),
+        ),
+    )
+
+
+def _assess_severity(alert: dict[str, Any], scenario: str) -> Severity:
+    """Return how bad an alert is taken to be; CrowdSec does not say."""
+    origins = {text(decision, "origin") for decision in children(alert, "decisions")}
+    if alert.get("simulated") is True or (origins and origins <= _MANUAL_ORIGINS):
+        return Severity.INFORMATIONAL
+    return Severity.HIGH if _CVE.search(scenario) else Severity.MEDIUM
+
+
+def _get_status(alert: dict[str, Any]) -> IncidentStatus:
+    """Return Closed where there were decisions and all have ended, by time or by hand."""
+    decisions = children(alert, "decisions")
+    is_over = decisions and not any(decision.get("active") for decision in decisions)
+    return IncidentStatus.CLOSED if is_over else IncidentStatus.NEW
+
+
+def parse_start(alert: dict[str, Any]) -> datetime:
+    """Return when the first event was seen; when the alert was stored, where that is not said."""
+    with suppress(ValueError):
+        moment = parse_time(text(alert, "start_at") or "")
+        if moment != GO_ZERO:
+            return moment
+    return parse_creation_time(alert) or GO_ZERO
+
+
+def join_decisions(alert: dict[str, Any]) -> str:
+    """Return the types of the alert's decisions, each once: `ban, captcha`."""
+    types = dict.fromkeys(text(it, "type") for it in children(alert, "decisions"))
+    return ", ".join(kind for kind in types if kind)
+
+
+def _describe(alert: dict[str, Any]) -> str:
+    """Say what was seen, of whom, by whom, and what was decided."""
+    source = child(alert, "source")
+    network = " ".join(text(source, key) or "" for key in ("as_name", "cn")).strip()
+    parts = {
+        "": text(alert, "message") or "",
+        "Network: ": network,
+        "Seen by: ": text(alert, "machine_id") or "",
+        "Decided: ": join_decisions(alert),
+    }
+    return "\n".join(f"{name}{value}" for name, value in parts.items() if value)
+
+
+def find_entities(alert: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what the alert names: its source, what its events tell, vulnerabilities."""
+    yield from find_source(child(alert, "source"))
+    for event in children(alert, "events"):
+        yield from find_meta_entities(list_meta(event))
+    for match in _CVE.finditer(text(alert, "scenario") or ""):
+        yield Entity(EntityKind.CVE, f"CVE-{match[1]}-{match[2]}")
+
+
+def list_meta(event: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what the parsers made of the line that an event is; a name may come twice."""
+    pairs = ((text(item, "key"), text(item, "value")) for item in children(event, "meta"))
+    return [(key, value) for key, value in pairs if key and value]
+
+
+def find_meta_entities(pairs: Iterable[tuple[str, str]]) -> Iterator[Entity]:
+    """Yield what a line names."""
+    for key, value in pairs:
+        if kind := _META_KINDS.get(key):
+            yield from parse_entity(kind, value)
+
+
+def find_source(source: dict[str, Any]) -> Iterator[Entity]:
+    """Yield whom the alert is about; `ip` repeats `value` even where that is no address."""
+    for key in ("ip", "value"):
+        yield from parse_host(text(source, key) or "", EntityKind.IP)
+    if (text(source, "scope") or "").casefold() == "username":
+        yield from parse_entity(EntityKind.USER, text(source, "value") or "")
+
+
+def parse_entity(kind: EntityKind, value: str) -> Iterator[Entity]:
+    """Yield the entity of a kind that a text names; nothing where it names none."""
+    if kind is not EntityKind.USER:
+        yield from parse_host(value, kind)
+    elif value:
+        yield Entity(kind, value)

@@ -1,0 +1,135 @@
+"""Falcon client for one customer: sign-in, alerts and changes.
+
+https://www.falconpy.io/Service-Collections/Alerts.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Any
+
+from tocsin import (
+    Api,
+    ApiResponse,
+    Broken,
+    CredentialsRefused,
+    Grant,
+    Misconfigured,
+    Refused,
+    Tools,
+)
+from tocsin_connectors.siem.crowdstrike import pagination
+from tocsin_connectors.siem.crowdstrike.pagination import AlertCursor, AlertPage
+from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
+from tocsin_connectors.siem.records import child, children, get_page_token, number
+
+TOKEN = "/oauth2/token"  # noqa: S105 - a path
+LIST = "/alerts/combined/alerts/v1"
+BY_ID = "/alerts/entities/alerts/v2"
+CHANGE = "/alerts/entities/alerts/v3"
+FalconRecord = dict[str, Any]
+
+
+class FalconClient:
+    """Requests to one cloud; all of them raise what `Api.request` raises."""
+
+    def __init__(self, settings: CrowdStrikeSettings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        self._settings = settings
+        self._clock = tools.clock
+        self.api = Api(tools, settings, sign_in=self._sign_in)
+
+    async def alerts(self, step: AlertCursor, end: datetime, limit: int) -> AlertPage:
+        """Return a page of the alerts that were updated before `end`, the oldest first."""
+        body = {
+            "filter": pagination.build_update_filter(step.since, end),
+            "sort": pagination.UPDATE_ORDER,
+            "limit": limit,
+        }
+        if step.after is not None:
+            body["after"] = step.after
+        answer = await self.api.request("POST", LIST, json=body)
+        told = _parse_object(answer, LIST)
+        paging = child(child(told, "meta"), "pagination")
+        total, records = number(paging, "total"), told.get("resources")
+        if total == 0 and records is None:
+            records = []
+        if total is None or not isinstance(records, list) or not _are_objects(records):
+            raise Broken(f"POST {LIST} answered without `resources` or `meta.pagination.total`")
+        return AlertPage(records, total, get_page_token(paging, "after"), answer.server_time)
+
+    async def alert(self, identifier: str) -> FalconRecord | None:
+        """Return an alert, None where there is none of that composite id."""
+        body = {"composite_ids": [identifier]}
+        try:
+            answer = await self.api.request("POST", BY_ID, json=body)
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        told = _parse_object(answer, BY_ID, but_for=HTTPStatus.NOT_FOUND)
+        if "resources" not in told:
+            raise Broken(f"POST {BY_ID} answered without `resources`")
+        return next(iter(children(told, "resources")), None)
+
+    async def change(self, identifiers: list[str], actions: Mapping[str, str]) -> None:
+        """Have alerts changed, by the parameters of actions."""
+        parameters = [{"name": name, "value": value} for name, value in actions.items()]
+        body = {"composite_ids": identifiers, "action_parameters": parameters}
+        _parse_object(await self.api.request("PATCH", CHANGE, json=body), CHANGE)
+
+    async def _sign_in(self) -> Grant:
+        """Return a grant by client credentials (RFC 6749 section 4.4).
+
+        Raises `Misconfigured` where the customer is in another cloud.
+        """
+        form = {
+            "client_id": self._settings.client_id,
+            "client_secret": self._settings.client_secret.get_secret_value(),
+        }
+        if self._settings.member_cid:
+            form["member_cid"] = self._settings.member_cid
+        answer = await self._token(form)
+        self._expect_here(answer.headers.get("X-Cs-Region"))
+        match answer.json:
+            case {"access_token": str(token), "expires_in": int(seconds)} if token:
+                return Grant(f"Bearer {token}", self._clock.now() + timedelta(seconds=seconds))
+        raise Broken(f"POST {TOKEN} answered without `access_token` and `expires_in`")
+
+    async def _token(self, form: Mapping[str, str]) -> ApiResponse:
+        try:
+            return await self.api.request("POST", TOKEN, form=form, signed=False)
+        except Misconfigured:
+            raise
+        except Refused as refused:
+            status = refused.status or 0
+            if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+                raise Misconfigured(f"{refused}: set `cloud` to that of the customer") from refused
+            raise CredentialsRefused(
+                str(refused), status=refused.status, response=refused.response
+            ) from refused
+
+    def _expect_here(self, region: str | None) -> None:
+        ours = FALCON_CLOUDS[self._settings.cloud].api
+        if (
+            region in FALCON_CLOUDS
+            and region != self._settings.cloud
+            and self._settings.url == ours
+        ):
+            raise Misconfigured(f'the customer is in another cloud: set cloud = "{region}"')
+
+
+def _parse_object(answer: ApiResponse, path: str, but_for: int | None = None) -> FalconRecord:
+    """Return what was answered; Broken where that tells of errors, though the status does not."""
+    if not isinstance(answer.json, dict):
+        raise Broken(f"{path} answered something else than an object")
+    errors = [it for it in children(answer.json, "errors") if it.get("code") != but_for]
+    if errors:
+        raise Broken(f"{path} answered with errors: {errors!r:.300}")
+    return answer.json
+
+
+def _are_objects(records: list[Any]) -> bool:
+    return all(isinstance(it, dict) for it in records)

@@ -1,0 +1,198 @@
+"""Mapping of Falcon alerts to incidents, their entities, severities and statuses.
+
+The products write alerts of different shapes: endpoints, identities, clouds, mobile devices and
+third-party data in Next-Gen SIEM. Every field is read wherever it is present.
+https://www.falconpy.io/Service-Collections/Alerts.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.crowdstrike.pagination import UPDATED
+from tocsin_connectors.siem.entities import filter_techniques, parse_entities
+from tocsin_connectors.siem.records import (
+    children,
+    describe_value,
+    number,
+    parse_utc,
+    text,
+    texts,
+    texts_at,
+    union,
+)
+
+SEVERITIES: Mapping[str, Severity] = {
+    "informational": Severity.INFORMATIONAL,
+    "low": Severity.LOW,
+    "medium": Severity.MEDIUM,
+    "high": Severity.HIGH,
+    "critical": Severity.CRITICAL,
+}
+_MIN_SCORES: Mapping[int, Severity] = {
+    80: Severity.CRITICAL,
+    60: Severity.HIGH,
+    40: Severity.MEDIUM,
+    20: Severity.LOW,
+    1: Severity.INFORMATIONAL,
+}
+"""From which number on; the highest that is not above it counts."""
+_MAX_SCORE = 100
+STATUSES: Mapping[str, IncidentStatus] = {
+    "new": IncidentStatus.NEW,
+    "reopened": IncidentStatus.NEW,
+    "in_progress": IncidentStatus.ACTIVE,
+    "closed": IncidentStatus.CLOSED,
+}
+STATUS_WORDS: Mapping[IncidentStatus, str] = {
+    IncidentStatus.NEW: "new",
+    IncidentStatus.ACTIVE: "in_progress",
+    IncidentStatus.CLOSED: "closed",
+}
+
+
+def parse_severity(word: str | None, number: int | None) -> Severity | None:
+    """Return the severity by its word, else by its number; None where neither is known."""
+    if found := SEVERITIES.get((word or "").casefold()):
+        return found
+    if number is None or number > _MAX_SCORE:
+        return None
+    return next((severity for begin, severity in _MIN_SCORES.items() if number >= begin), None)
+
+
+ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+    EntityKind.HOST: (
+        *("device.hostname", "hostname", "host_names", "computer_name"),
+        *("source_endpoint_host_name", "target_endpoint_host_name"),
+    ),
+    EntityKind.IP: (
+        *("device.external_ip", "device.local_ip", "source_ips", "source_ip_address"),
+        *("source_endpoint_address_ip4", "source_endpoint_address_ip6", "destination_ips"),
+        *("target_endpoint_address_ip4", "network_accesses.remote_address"),
+    ),
+    EntityKind.USER: (
+        *("user_name", "user_names", "user_principal", "source_account_upn"),
+        *("source_account_sam_account_name", "target_account_upn", "target_account_name"),
+    ),
+    EntityKind.DOMAIN: ("domain_names", "dns_requests.domain_name"),
+    EntityKind.FILE_HASH: (
+        *("sha256", "md5", "parent_details.sha256", "parent_details.md5"),
+        *("grandparent_details.sha256", "grandparent_details.md5", "quarantined_files.sha256"),
+    ),
+    EntityKind.FILE: ("filepath", "files_written.filename"),
+    EntityKind.PROCESS: ("filename", "parent_details.filename", "grandparent_details.filename"),
+    EntityKind.CLOUD_RESOURCE: ("resource_id",),
+}
+_INDICATOR_TYPES: Mapping[str, EntityKind] = {
+    "domain": EntityKind.DOMAIN,
+    "ip_address": EntityKind.IP,
+    "ipv4": EntityKind.IP,
+    "ipv6": EntityKind.IP,
+    "hash_md5": EntityKind.FILE_HASH,
+    "hash_sha256": EntityKind.FILE_HASH,
+    "url": EntityKind.URL,
+}
+
+
+def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what an alert names."""
+    for kind, places in ENTITY_FIELDS.items():
+        for place in places:
+            yield from _parse_values(kind, texts_at(record, place))
+    for indicator in (record, *children(record, "ioc_context")):
+        kind_of_it = _INDICATOR_TYPES.get((text(indicator, "ioc_type") or "").casefold())
+        if kind_of_it is not None:
+            yield from _parse_values(kind_of_it, texts(indicator, "ioc_value"))
+
+
+def _parse_values(kind: EntityKind, found: list[str]) -> Iterator[Entity]:
+    for value in found:
+        if value.strip("0"):  # what has no hash is written as so many zeros
+            yield from parse_entities(kind, value)
+
+
+_START_FIELDS = ("first_timestamp", "start_time", "timestamp", "created_timestamp")
+"""When it began, by the first of them that an alert has: the products differ."""
+
+
+def build_incident(given: Mapping[str, Any], console: str) -> Incident:
+    """Return the incident that an alert is; `console` is where alerts are shown.
+
+    Raises ValueError where it has no composite id or no time of its last update.
+    """
+    record = dict(given)
+    name, updated = text(record, "composite_id"), text(record, UPDATED)
+    if name is None:
+        raise ValueError(f"composite_id is {describe_value(record.get('composite_id'))}")
+    if updated is None:
+        raise ValueError(f"{UPDATED} is {describe_value(record.get(UPDATED))}")
+    changed_at = parse_utc(updated)
+    title = text(record, "display_name") or text(record, "name") or f"Alert {name}"
+    word, rank = text(record, "severity_name"), number(record, "severity")
+    severity, status = parse_severity(word, rank), text(record, "status")
+    occurred_at = _parse_start(record) or changed_at
+    return Incident(
+        external_id=name,
+        title=title,
+        description="\n".join(_describe(record)),
+        severity=severity or Severity.MEDIUM,
+        raw_severity=word or (None if rank is None else str(rank)),
+        severity_assumed=severity is None,
+        status=STATUSES.get((status or "").casefold(), IncidentStatus.NEW),
+        raw_status=status,
+        occurred_at=occurred_at,
+        changed_at=changed_at,
+        source_url=_build_url(record, name, console),
+        techniques=union([_find_techniques(record)]),
+        entities=union([find_entities(record)]),
+        alerts=(
+            Alert(
+                external_id=name,
+                title=title,
+                severity=severity or Severity.MEDIUM,
+                occurred_at=occurred_at,
+            ),
+        ),
+    )
+
+
+def _parse_start(record: dict[str, Any]) -> datetime | None:
+    for member in _START_FIELDS:
+        with suppress(ValueError):
+            if said := text(record, member):
+                return parse_utc(said)
+    return None
+
+
+def _describe(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that say what was found, and what became of it."""
+    if words := text(record, "description"):
+        yield words
+    for what, member in (
+        ("Command line", "cmdline"),
+        ("What Falcon did", "pattern_disposition_description"),
+        ("Resolved as", "resolution"),
+        ("Group", "aggregate_id"),
+    ):
+        if told := text(record, member):
+            yield f"{what}: {told}"
+    if record.get("show_in_ui") is False:
+        yield "Hidden in the console"
+
+
+def _find_techniques(record: dict[str, Any]) -> Iterator[str]:
+    for holder in (record, *children(record, "mitre_attack")):
+        yield from filter_techniques(texts(holder, "technique_id"))  # some are CrowdStrike's own
+
+
+def _build_url(record: dict[str, Any], name: str, console: str) -> str:
+    """Return the page of an alert, which the alert itself names as a rule."""
+    told = text(record, "falcon_host_link")
+    if told and told.startswith("https://"):
+        return told
+    return f"{console}/unified-detections/{quote(name, safe=':')}"

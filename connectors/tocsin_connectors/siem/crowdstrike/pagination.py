@@ -1,0 +1,106 @@
+"""Cursor over the alerts that were updated in a window, with filters in the Falcon Query Language.
+
+Each page is requested from the time at which the last alert of the previous page was updated: an
+alert that changes in the meantime moves behind the end of the window, and nothing else moves. Only
+among alerts of one millisecond is the page token used, which soon expires. Duplicates are
+recognized.
+
+https://www.falconpy.io/Usage/Falcon-Query-Language.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Self
+
+from tocsin import Broken, Window
+from tocsin_connectors.siem.records import parse_utc, text
+
+UPDATED = "updated_timestamp"
+UPDATE_ORDER = f"{UPDATED}|asc"
+
+
+def quote_value(value: str) -> str:
+    """Return a text as a value of a filter, whatever it holds."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def build_update_filter(since: str, until: datetime) -> str:
+    """Return the filter for what was updated from one time on, and before another."""
+    return f"{UPDATED}:>={quote_value(since)}+{UPDATED}:<{quote_value(format_time(until))}"
+
+
+def format_time(moment: datetime) -> str:
+    """Return a time as exactly as filters and orders look at it, cut and not rounded.
+
+    Alerts have their times to the nanosecond, but the index behind them does not.
+    """
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPage:
+    """What a page brought."""
+
+    records: Sequence[Mapping[str, Any]]
+    total: int
+    """How many alerts the filter finds, on all of its pages."""
+    after: str | None
+    server_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCursor:
+    """What to ask for: the alerts updated from `since` on, or those that follow a token."""
+
+    since: str
+    after: str | None = None
+
+    @classmethod
+    def first(cls, window: Window) -> Self:
+        """Return the step to begin a window with."""
+        return cls(format_time(window.start))
+
+    def following(self, found: AlertPage) -> AlertCursor | None:
+        """Return the next step, given what this one has brought; None at the end.
+
+        Raises `Broken` where what was brought is not what can be gone on from.
+        """
+        reached = [format_time(moment) for moment in _iterate_updated(found.records)]
+        if any(one > next_one for one, next_one in pairwise(reached)):
+            raise Broken(f"the alerts are not in the order of {UPDATED}")
+        if not self._leads_on(found):
+            return None
+        if reached and reached[-1] > self.since:
+            return AlertCursor(reached[-1])
+        if found.after is None:
+            raise Broken(f"there is no token behind {len(found.records)} alerts of {self.since}")
+        return AlertCursor(self.since, found.after)
+
+    def _leads_on(self, found: AlertPage) -> bool:
+        if not found.records:
+            return False
+        is_whole = self.after is None and found.total <= len(found.records)
+        return not is_whole and (found.after is not None or self.after is None)
+
+    def encode(self) -> list[Any]:
+        """Return the token that `decode` turns back into this."""
+        return [self.since, self.after]
+
+    @classmethod
+    def decode(cls, token: Any) -> Self:
+        """Return the step that `encode` made the token of."""
+        return cls(*token)
+
+
+def _iterate_updated(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
+    """Yield when those were updated that say so."""
+    for record in records:
+        with suppress(ValueError):
+            if said := text(dict(record), UPDATED):
+                yield parse_utc(said)

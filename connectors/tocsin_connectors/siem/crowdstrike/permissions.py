@@ -1,0 +1,42 @@
+"""Permission check of a CrowdStrike API client."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+
+from tocsin import Refused, Window
+from tocsin_connectors.siem.crowdstrike.client import FalconClient
+from tocsin_connectors.siem.crowdstrike.pagination import AlertCursor
+from tocsin_connectors.siem.crowdstrike.search import FalconSearcher
+from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+
+READ = "Alerts: Read"
+WRITE = "Alerts: Write"
+SEARCH = "NGSIEM: Read and Write"
+_RECENT = timedelta(minutes=1)
+
+
+async def find_permission_problems(
+    falcon: FalconClient, searcher: FalconSearcher | None, now: datetime, *, writes: bool
+) -> list[str]:
+    """Return which scopes the API client lacks, found out by trying; raises what else is wrong."""
+    lately = Window(now - _RECENT, now)
+    tried: dict[str, PermissionProbe] = {
+        READ: partial(falcon.alerts, AlertCursor.first(lately), now, 1)
+    }
+    if searcher is not None:
+        tried[SEARCH] = partial(searcher.run, "test(?value == ?value) | tail(1)", "tocsin", lately)
+    if writes:
+        tried[WRITE] = partial(_change_nothing, falcon)
+    return [f"the API client lacks the scope {scope}" for scope in await find_refused(tried)]
+
+
+async def _change_nothing(falcon: FalconClient) -> None:
+    """Ask for no change of no alert, which nobody does who may: it is refused with 400."""
+    try:
+        await falcon.change([], {})
+    except Refused as error:
+        if error.status != HTTPStatus.BAD_REQUEST:
+            raise

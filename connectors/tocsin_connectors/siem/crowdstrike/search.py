@@ -1,0 +1,242 @@
+"""Event search in Next-Gen SIEM: jobs, their results, and the events in them.
+
+Events of the sensor have names in CamelCase; events of other sources have the names of the Elastic
+Common Schema, which CrowdStrike's parsing standard prescribes.
+https://github.com/CrowdStrike/logscale-community-content and
+https://library.humio.com/logscale-api/api-search-query.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import (
+    Api,
+    ApiResponse,
+    Broken,
+    Clock,
+    Entity,
+    EntityKind,
+    PluginFailure,
+    Refused,
+    Relation,
+    RelationType,
+    SiemEvent,
+    TryLater,
+    Window,
+)
+from tocsin_connectors.siem.entities import contains_entity, parse_entities, relate
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    number,
+    text,
+    texts,
+    union,
+)
+
+EVENT_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+    EntityKind.IP: (
+        *("RemoteAddressIP4", "RemoteAddressIP6", "LocalAddressIP4", "LocalAddressIP6", "aip"),
+        *("source.ip", "destination.ip", "client.ip", "host.ip"),
+    ),
+    EntityKind.HOST: ("ComputerName", "host.name", "host.hostname"),
+    EntityKind.USER: ("UserName", "UserPrincipal", "user.name", "user.email"),
+    EntityKind.DOMAIN: ("DomainName", "dns.question.name", "url.domain", "destination.domain"),
+    EntityKind.URL: ("url.full", "url.original"),
+    EntityKind.FILE_HASH: (
+        *("SHA256HashData", "MD5HashData"),
+        *("file.hash.sha256", "file.hash.md5", "process.hash.sha256"),
+    ),
+    EntityKind.FILE: ("TargetFileName", "ImageFileName", "file.path"),
+    EntityKind.PROCESS: ("FileName", "ContextBaseFileName", "ParentBaseFileName", "process.name"),
+    EntityKind.EMAIL: ("email.from.address", "email.to.address", "user.email"),
+}
+_EVENT_NAME = "#event_simpleName"
+_SHOWN_FIELDS = (
+    *(_EVENT_NAME, "#repo", "#Vendor", "event.action", "event.outcome", "event_platform", "aid"),
+    *(name for names in EVENT_FIELDS.values() for name in names),
+    *("CommandLine", "RemotePort", "LocalPort", "destination.port", "message"),
+)
+"""What an analyst would look at."""
+_RELATIONS: tuple[tuple[str | None, str, RelationType, str], ...] = (
+    ("NetworkConnectIP4", "ComputerName", RelationType.CONNECTED_TO, "RemoteAddressIP4"),
+    ("NetworkConnectIP6", "ComputerName", RelationType.CONNECTED_TO, "RemoteAddressIP6"),
+    ("UserLogon", "UserName", RelationType.LOGGED_ON_TO, "ComputerName"),
+    ("ProcessRollup2", "FileName", RelationType.EXECUTED_ON, "ComputerName"),
+    ("ProcessRollup2", "ParentBaseFileName", RelationType.STARTED, "FileName"),
+    (None, "source.ip", RelationType.CONNECTED_TO, "destination.ip"),
+)
+"""Of which events (None for any) which field says what of which other."""
+
+
+def build_event(record: dict[str, Any]) -> SiemEvent:
+    """Return what an event tells; ValueError where it does not say when that was."""
+    at = _parse_time(record)
+    return SiemEvent(
+        external_id=text(record, "@id"),
+        occurred_at=at,
+        summary=" ".join(_summarize(record).split()),
+        entities=union(
+            _parse_field(record, name) for names in EVENT_FIELDS.values() for name in names
+        ),
+        relations=union(_find_relations(record, at)),
+        fields={
+            name: str(record[name])[:1_000] for name in _SHOWN_FIELDS if _is_present(record, name)
+        },
+    )
+
+
+def _is_present(record: dict[str, Any], name: str) -> bool:
+    return text(record, name) is not None or number(record, name) is not None
+
+
+def _parse_time(record: dict[str, Any]) -> datetime:
+    """Return when it was: milliseconds since 1970, at times as a text."""
+    told = record.get("@timestamp")
+    milliseconds = number(record, "@timestamp") or text(record, "@timestamp")
+    try:
+        return datetime.fromtimestamp(int(milliseconds or "") / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(f"@timestamp is {describe_value(told)}") from None
+
+
+def _summarize(record: dict[str, Any]) -> str:
+    """Say what happened: `NetworkConnectIP4: curl.exe, bastion, 203.0.113.7`."""
+    what = text(record, _EVENT_NAME) or text(record, "event.action") or "an event"
+    told = (text(record, name) for names in EVENT_FIELDS.values() for name in names)
+    who = ", ".join(dict.fromkeys(it for it in told if it))
+    return (f"{what}: {who}" if who else what)[:1_000]
+
+
+def _parse_field(record: dict[str, Any], name: str) -> list[Entity]:
+    value = text(record, name)
+    kinds = (kind for kind, names in EVENT_FIELDS.items() if name in names)
+    return [entity for kind in kinds if value for entity in parse_entities(kind, value)]
+
+
+def _find_relations(record: dict[str, Any], at: datetime) -> Iterator[Iterator[Relation]]:
+    what = text(record, _EVENT_NAME)
+    for of, source, kind, target in _RELATIONS:
+        if of in (None, what):
+            yield relate(_parse_field(record, source), kind, _parse_field(record, target), at)
+
+
+_TIMEOUT = timedelta(seconds=90)
+_PAUSES = timedelta(seconds=0.2), timedelta(seconds=5)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class FalconSearchResult:
+    """What a search came to."""
+
+    events: Sequence[dict[str, Any]]
+    warnings: str
+    """Why that may not be all; empty where nothing is said."""
+
+
+class FalconSearcher:
+    """The searches of one view."""
+
+    def __init__(self, api: Api, clock: Clock, repository: str) -> None:
+        """Keep what is needed; do no I/O."""
+        self._api = api
+        self._clock = clock
+        self._repository = repository
+        self._jobs = f"/humio/api/v1/repositories/{quote(repository)}/queryjobs"
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events that name an entity.
+
+        Raises `TryLater` at the end where that may not be all that there is, and `Refused` where
+        there is no view to look into.
+        """
+        if not self._repository:
+            raise Refused("`event_repository` is empty, so that no events can be asked for")
+        rows = await self.run(build_query(entity, window, limit), entity.value, window)
+        for record in rows.events[-limit:]:
+            with suppress(ValueError):  # what cannot be understood costs no other
+                event = build_event(record)
+                if event.occurred_at in window and contains_entity(entity, event.entities):
+                    yield event
+        if rows.warnings:
+            raise TryLater(f"the search may not be whole: {rows.warnings}")
+
+    async def run(self, words: str, value: str, window: Window) -> FalconSearchResult:
+        """Return what a query finds; `value` is its parameter."""
+        body = {
+            "queryString": words,
+            "arguments": {"value": value.replace("\0", "")},
+            "start": _to_milliseconds(window.start),
+            "end": _to_milliseconds(window.end) + 1,
+            "isLive": False,
+        }
+        answer = await self._api.request("POST", self._jobs, json=body)
+        match answer.json:
+            case {"id": str(identifier)} if identifier:
+                pass
+            case _:
+                raise Broken(f"POST {self._jobs} answered without `id`")
+        path = f"{self._jobs}/{quote(identifier, safe='')}"
+        try:
+            return await self._done(path)
+        finally:
+            with suppress(PluginFailure):  # it ends by itself when nobody asks for it any more
+                await self._api.request("DELETE", path)
+
+    async def _done(self, path: str) -> FalconSearchResult:
+        began, (shortest, longest) = self._clock.now(), _PAUSES
+        while self._clock.now() - began <= _TIMEOUT:
+            told = _parse_status(await self._api.get(path), path)
+            if told.get("cancelled") is True:
+                raise TryLater("the search was cancelled")
+            if told["done"]:
+                return _parse_result(told, path)
+            wanted = timedelta(milliseconds=number(child(told, "metaData"), "pollAfter") or 0)
+            await self._clock.sleep(min(max(wanted, shortest), longest))
+        raise TryLater(f"a search was not done after {_TIMEOUT}")
+
+
+def build_query(entity: Entity, window: Window, limit: int) -> str:
+    """Return the query for the latest events of a window that name an entity.
+
+    The value itself is the parameter `value`: it is no part of the query. Functions compare it as
+    it is, while `field = ?value` would take `*` for anything.
+    """
+    names = EVENT_FIELDS[entity.kind]
+    wanted = " or ".join(f"test(lower({name}) == lower(?value))" for name in names)
+    start, end = _to_milliseconds(window.start), _to_milliseconds(window.end)
+    return f"{wanted} | @timestamp >= {start} | @timestamp < {end} | tail({limit})"
+
+
+def _parse_result(told: dict[str, Any], path: str) -> FalconSearchResult:
+    events = told.get("events")
+    if not isinstance(events, list):
+        raise Broken(f"GET {path} answered without `events`")
+    said = child(told, "metaData").get("warnings")
+    warnings = [text(it, "message") or "" for it in children({"": said}, "")]
+    warnings += texts({"": said}, "")
+    return FalconSearchResult(
+        [it for it in events if isinstance(it, dict)], "; ".join(warnings)[:300]
+    )
+
+
+def _parse_status(answer: ApiResponse, path: str) -> dict[str, Any]:
+    match answer.json:
+        case {"done": bool()} as told:
+            return dict(told)
+    raise Broken(f"GET {path} answered without `done`")
+
+
+def _to_milliseconds(moment: datetime) -> int:
+    """Return a time as the events have it, rounded up: what is at it or later is what is meant."""
+    return -int((datetime.fromtimestamp(0, moment.tzinfo) - moment) // _MILLISECOND)

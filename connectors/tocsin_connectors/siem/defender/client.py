@@ -1,0 +1,102 @@
+"""Client of Microsoft Graph's security API for one tenant.
+
+https://learn.microsoft.com/graph/api/resources/security-api-overview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import ApiResponse, Broken, Refused, Window
+from tocsin_connectors.microsoft.entra import EntraClient
+from tocsin_connectors.siem.defender.pagination import UPDATED, DefenderCursor, DefenderRecord
+from tocsin_connectors.siem.defender.settings import DefenderSettings
+from tocsin_connectors.siem.microsoft.kql import format_interval, format_second
+from tocsin_connectors.siem.microsoft.search import LogRows
+
+INCIDENTS = "/v1.0/security/incidents"
+HUNTING = "/v1.0/security/runHuntingQuery"
+_ALERTS = {"$expand": "alerts"}
+_NEW_ENUM_MEMBERS = {"Prefer": "include-unknown-enum-members"}
+"""Without it, statuses that came later are shown as `unknownFutureValue`."""
+_UTF8 = {"Content-Type": "application/json; charset=utf-8"}
+"""Without the charset, letters beyond those of English are not understood."""
+
+
+class DefenderClient:
+    """Requests for incidents and for hunting; all of them raise what `Api.request` raises."""
+
+    def __init__(self, settings: DefenderSettings, entra: EntraClient) -> None:
+        """Keep what is needed; do no I/O."""
+        self._entra = entra
+        self._audience = settings.cloud_endpoints.graph
+        self._api = entra.api(settings.url, self._audience)
+
+    def granted(self) -> frozenset[str]:
+        """Return the permissions that the app's token names; none where it cannot be read."""
+        return self._entra.granted(self._audience)
+
+    async def incidents(
+        self, step: DefenderCursor, window: Window, limit: int, *, alerts: bool = True
+    ) -> tuple[Sequence[DefenderRecord], bool, ApiResponse]:
+        """Return a page of incidents, whether there may be more, and the answer."""
+        query = {
+            "$filter": f"{UPDATED} ge {step.since} and {UPDATED} lt {format_second(window.end)}",
+            "$orderby": f"{UPDATED} asc",
+            "$top": limit,
+            "$skip": step.skip or None,
+            **(_ALERTS if alerts else {}),
+        }
+        answer = await self._get(INCIDENTS, query)
+        match answer.json:
+            case {"value": [*records], **others} if all(isinstance(it, dict) for it in records):
+                # What was asked for with `$top` need not be told to go on
+                more = bool(others.get("@odata.nextLink")) or len(records) >= limit
+                return records, more, answer
+        raise Broken(f"GET {INCIDENTS} answered without the list `value`")
+
+    async def incident(self, name: str) -> DefenderRecord | None:
+        """Return an incident with its alerts, None where there is none of that name."""
+        path = self._of(name)
+        try:
+            answer = await self._get(path, _ALERTS)
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        if isinstance(answer.json, dict):
+            return answer.json
+        raise Broken(f"GET {path} answered something else than an object")
+
+    async def write_comment(self, name: str, comment: str) -> None:
+        """Add a comment to an incident."""
+        body = {"@odata.type": "microsoft.graph.security.alertComment", "comment": comment}
+        path = f"{self._of(name)}/comments"
+        _check_object(await self._api.request("POST", path, json=body, headers=_UTF8), path)
+
+    async def write_status(self, name: str, status: str) -> None:
+        """Set where an incident stands, in a word of Graph's."""
+        path = self._of(name)
+        _check_object(await self._api.request("PATCH", path, json={"status": status}), path)
+
+    async def hunt(self, query: str, window: Window) -> LogRows:
+        """Return the rows of a query over what was logged."""
+        body = {"Query": query, "Timespan": format_interval(window)}
+        answer = await self._api.request("POST", HUNTING, json=body, headers=_UTF8)
+        match answer.json:
+            case {"results": [*rows]}:
+                return LogRows([it for it in rows if isinstance(it, dict)])
+        raise Broken(f"POST {HUNTING} answered without the list `results`")
+
+    async def _get(self, path: str, query: dict[str, Any]) -> ApiResponse:
+        return await self._api.request("GET", path, query=query, headers=_NEW_ENUM_MEMBERS)
+
+    def _of(self, name: str) -> str:
+        return f"{INCIDENTS}/{quote(name, safe='')}"
+
+
+def _check_object(answer: ApiResponse, path: str) -> None:
+    if not isinstance(answer.json, dict):
+        raise Broken(f"{path} answered something else than what was written")

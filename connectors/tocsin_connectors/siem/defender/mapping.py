@@ -1,0 +1,188 @@
+"""Mapping of Defender XDR incidents, their alerts and the evidence in them.
+
+There are about fifty types of evidence, and Microsoft adds more. The name of a member says what it
+holds in every type: https://learn.microsoft.com/graph/api/resources/security-alertevidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.entities import filter_techniques
+from tocsin_connectors.siem.microsoft.mapping import (
+    parse_entity,
+    parse_file,
+    parse_machine,
+    parse_severity,
+    parse_time,
+    parse_user,
+)
+from tocsin_connectors.siem.records import child, children, describe_value, text, texts, union
+
+_MAX_DEPTH = 8
+_ENTITY_MEMBERS: Mapping[str, EntityKind] = {
+    **dict.fromkeys(
+        (
+            "ipAddress",
+            "ipInterfaces",
+            "lastExternalIpAddress",
+            "lastIpAddress",
+            "senderIp",
+            "sourceIpAddress",
+            "destinationIpAddress",
+        ),
+        EntityKind.IP,
+    ),
+    **dict.fromkeys(("sha1", "sha256", "md5"), EntityKind.FILE_HASH),
+    **dict.fromkeys(("url", "urls"), EntityKind.URL),
+    **dict.fromkeys(("emailAddress", "sender", "fromEmailAddress"), EntityKind.EMAIL),
+    **dict.fromkeys(("primaryAddress", "recipientEmailAddress", "recipient"), EntityKind.MAILBOX),
+    **dict.fromkeys(
+        ("resourceId", "amazonResourceId", "fullResourceName"), EntityKind.CLOUD_RESOURCE
+    ),
+    "domainName": EntityKind.DOMAIN,
+}
+_ACCOUNT_MEMBERS = ("accountName", "userPrincipalName", "azureAdUserId")
+"""Members that make an object an account, whose domain is one of Windows."""
+_AUTHENTICODE = "sha256ac"
+"""Of Authenticode: the hash of what is signed in a file, and of no file."""
+
+
+def find_entities(evidence: Any) -> Iterator[Entity]:
+    """Yield everything that a list of evidence names; what cannot be one is left out."""
+    yield from _find_nested(evidence, _MAX_DEPTH)
+
+
+def _find_nested(content: Any, deepest: int) -> Iterator[Entity]:
+    if isinstance(content, list):
+        for item in content if deepest else ():
+            yield from _find_nested(item, deepest - 1)
+    elif isinstance(content, dict):
+        yield from _find_named(content)
+        for value in content.values() if deepest else ():
+            if isinstance(value, dict | list):
+                yield from _find_nested(value, deepest - 1)
+
+
+def _find_named(thing: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what one object names by itself."""
+    if any(name in thing for name in _ACCOUNT_MEMBERS):
+        yield from _find_account(thing)
+        return
+    yield from _find_machine(thing)
+    yield from parse_file(text(thing, "filePath"), text(thing, "fileName"))
+    if image := text(child(thing, "imageFile"), "fileName"):
+        yield Entity(EntityKind.PROCESS, image)
+    for member, kind in _ENTITY_MEMBERS.items():
+        for value in texts(thing, member):
+            yield from parse_entity(kind, value)
+    if (
+        text(thing, "algorithm") or _AUTHENTICODE
+    ).casefold() != _AUTHENTICODE:  # evidence that is a hash
+        for value in texts(thing, "value"):
+            yield from parse_entity(EntityKind.FILE_HASH, value)
+
+
+def _find_account(thing: dict[str, Any]) -> Iterator[Entity]:
+    names = (text(thing, name) for name in ("accountName", "domainName", "userPrincipalName"))
+    yield from parse_user(*names)
+
+
+def _find_machine(thing: dict[str, Any]) -> Iterator[Entity]:
+    """Yield a machine by the name that the network knows it by."""
+    name = text(thing, "deviceDnsName") or text(thing, "hostName")
+    yield from parse_machine(name, text(thing, "dnsDomain"))
+    yield from parse_machine(text(thing, "deviceName"))
+
+
+# https://learn.microsoft.com/graph/api/resources/security-incident
+STATUSES: Mapping[str, IncidentStatus] = {
+    "active": IncidentStatus.NEW,
+    "inprogress": IncidentStatus.ACTIVE,
+    "awaitingaction": IncidentStatus.ACTIVE,
+    "resolved": IncidentStatus.CLOSED,
+    "redirected": IncidentStatus.CLOSED,
+}
+_UNKNOWN = "unknown"
+
+
+def build_incident(given: Mapping[str, Any]) -> Incident:
+    """Return the incident that a record is, with those of its alerts that it has.
+
+    Raises ValueError where a record has no id or no time of its last update.
+    """
+    record = dict(given)
+    name = text(record, "id")
+    if name is None:
+        raise ValueError(f"id is {describe_value(record.get('id'))}")
+    changed_at = parse_time(record, "lastUpdateDateTime")
+    if changed_at is None:
+        raise ValueError(
+            f"lastUpdateDateTime is {describe_value(record.get('lastUpdateDateTime'))}"
+        )
+    alerts = children(record, "alerts")
+    raw_severity, raw_status = text(record, "severity"), text(record, "status")
+    severity = parse_severity(raw_severity)
+    return Incident(
+        external_id=name,
+        external_number=name,
+        title=text(record, "displayName") or f"Incident {name}",
+        description="\n".join(_describe(record)),
+        severity=severity or Severity.MEDIUM,
+        raw_severity=raw_severity,
+        severity_assumed=severity is None,
+        status=STATUSES.get((raw_status or "").casefold(), IncidentStatus.NEW),
+        raw_status=raw_status,
+        merged_into=text(record, "redirectIncidentId"),
+        occurred_at=_find_start(record, alerts) or changed_at,
+        changed_at=changed_at,
+        source_url=text(record, "incidentWebUrl"),
+        techniques=union(map(_find_techniques, alerts)),
+        entities=union(find_entities(it.get("evidence")) for it in alerts),
+        alerts=union([_build_alerts(alerts)]),
+    )
+
+
+def _find_start(record: dict[str, Any], alerts: Iterable[dict[str, Any]]) -> datetime | None:
+    """Return when the first thing was seen; when the incident was made, where that is not told."""
+    seen = (_parse_optional_time(alert, "firstActivityDateTime") for alert in alerts)
+    return min((it for it in seen if it), default=None) or parse_time(record, "createdDateTime")
+
+
+def _build_alerts(records: Iterable[dict[str, Any]]) -> Iterator[Alert]:
+    for record in records:
+        name = text(record, "id")
+        at = _parse_optional_time(record, "firstActivityDateTime") or _parse_optional_time(
+            record, "createdDateTime"
+        )
+        if name and at:
+            yield Alert(
+                external_id=name,
+                title=text(record, "title") or name,
+                severity=parse_severity(text(record, "severity")) or Severity.MEDIUM,
+                occurred_at=at,
+            )
+
+
+def _find_techniques(alert: dict[str, Any]) -> Iterator[str]:
+    yield from filter_techniques(texts(alert, "mitreTechniques"))
+
+
+def _describe(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that say what was found and what was decided about it."""
+    if words := text(record, "description"):
+        yield words
+    said = (text(record, member) for member in ("classification", "determination"))
+    decided = [it for it in said if it and it.casefold() != _UNKNOWN]
+    if decided:
+        yield f"Classified as {', '.join(decided)}"
+
+
+def _parse_optional_time(record: dict[str, Any], member: str) -> datetime | None:
+    try:
+        return parse_time(record, member)
+    except ValueError:
+        return None

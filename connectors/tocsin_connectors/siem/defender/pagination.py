@@ -1,0 +1,85 @@
+"""Cursor over the incidents that were updated in a window.
+
+Graph skips 500 incidents at most (https://learn.microsoft.com/graph/api/resources/security-error-codes),
+and offsets move when incidents that were read change. So each page is requested from the time at
+which the last incident of the previous page was updated, and an offset is used only among incidents
+with the same update time. Duplicates are recognized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Self
+
+from tocsin import Broken, Window
+from tocsin_connectors.siem.microsoft.kql import format_second
+from tocsin_connectors.siem.records import parse_utc, text
+
+UPDATED = "lastUpdateDateTime"
+MAX_SKIP = 500
+DefenderRecord = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DefenderCursor:
+    """What to ask for: the incidents updated from `since` on, behind the first `skip` of them."""
+
+    since: str
+    """As Graph writes it, to its last digit."""
+    skip: int = 0
+    anchor: Any = None
+    """The id of the incident that the page has to begin with, where one is asked for again."""
+
+    @classmethod
+    def first(cls, window: Window) -> Self:
+        """Return the step to begin a window with."""
+        return cls(format_second(window.start))
+
+    def following(self, records: Sequence[DefenderRecord], *, more: bool) -> DefenderCursor | None:
+        """Return the next step, given what this one has brought; None at the end.
+
+        Raises `Broken` where what was brought is not what can be gone on from.
+        """
+        if self.anchor is not None and (not records or records[0].get("id") != self.anchor):
+            raise Broken("incidents of one moment have changed while they were read")
+        if not more:
+            return None
+        updated = list(_iterate_updated(records))
+        if any(one > next_one for (one, _), (next_one, _) in pairwise(updated)):
+            raise Broken(f"the incidents are not in the order of {UPDATED}")
+        if updated and updated[-1][0] > parse_utc(self.since):
+            return DefenderCursor(updated[-1][1])
+        return self._behind(records)
+
+    def _behind(self, records: Sequence[DefenderRecord]) -> DefenderCursor:
+        """Return the step behind incidents of one moment, the last of them once more.
+
+        Whether that is still in its place tells whether any before it has left.
+        """
+        again = 1 if len(records) > 1 else 0
+        reached = self.skip + len(records) - again
+        if reached > MAX_SKIP:
+            raise Broken(f"more than {MAX_SKIP} incidents were updated at {self.since}")
+        return DefenderCursor(self.since, reached, records[-1].get("id") if again else None)
+
+    def encode(self) -> list[Any]:
+        """Return the token that `decode` turns back into this."""
+        return [self.since, self.skip, self.anchor]
+
+    @classmethod
+    def decode(cls, token: Any) -> Self:
+        """Return the step that `encode` made the token of."""
+        return cls(*token)
+
+
+def _iterate_updated(records: Sequence[DefenderRecord]) -> Iterator[tuple[datetime, str]]:
+    """Yield when those were updated that say so, in their order and as they say it."""
+    for record in records:
+        said = text(dict(record), UPDATED)
+        with suppress(ValueError):
+            if said:
+                yield parse_utc(said), said

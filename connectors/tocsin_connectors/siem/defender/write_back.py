@@ -1,0 +1,52 @@
+"""Write-back to incidents: comments and status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin import IncidentStatus, Refused
+from tocsin_connectors.siem.defender.client import DefenderClient
+from tocsin_connectors.siem.defender.mapping import STATUSES
+from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
+from tocsin_connectors.siem.records import children, text
+
+_MAX_MERGES = 5
+_STATUS_WORDS = {
+    IncidentStatus.NEW: "active",
+    IncidentStatus.ACTIVE: "inProgress",
+    IncidentStatus.CLOSED: "resolved",
+}
+
+
+async def write_comment(graph: DefenderClient, incident: str, message: str, key: str) -> None:
+    """Write a comment once for its key.
+
+    Comments of Graph have no names and no keys: so each ends with a mark, and one that ends with
+    the mark of this key is looked for before.
+    """
+    found = await _get_current(graph, incident)
+    if not has_marker(key, read_comments(children(found, "comments"), "comment")):
+        await graph.write_comment(str(found["id"]), add_marker(message, key))
+
+
+async def write_status(graph: DefenderClient, incident: str, status: IncidentStatus) -> None:
+    """Set where an incident stands; one that stands there already is left alone."""
+    found = await _get_current(graph, incident)
+    if STATUSES.get((text(found, "status") or "").casefold()) is not status:
+        await graph.write_status(str(found["id"]), _STATUS_WORDS[status])
+
+
+async def _get_current(graph: DefenderClient, name: str) -> dict[str, Any]:
+    """Return the incident that one is part of now: what was merged is nobody's to write to.
+
+    Raises `Refused` where there is none.
+    """
+    for _ in range(_MAX_MERGES):
+        found = dict(await graph.incident(name) or {})
+        if not found:
+            raise Refused(f"there is no incident {name}")
+        redirected = text(found, "redirectIncidentId")
+        if redirected is None:
+            return {**found, "id": name}
+        name = redirected
+    raise Refused(f"incident {name} was merged more than {_MAX_MERGES} times")

@@ -1,0 +1,130 @@
+"""Kibana client, and lists of the cases of a space.
+
+Kibana filters cases by creation time, and has no filter for the time of change. So changes are
+listed newest first. A case that changes in the meantime moves to the front, and the cases behind it
+are returned a second time. A case can be skipped only if another one is deleted, which the total
+shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from tocsin import Api, ApiResponse, Broken, Listing, Tools, Window
+from tocsin_connectors.siem.elastic.mapping import parse_case_update
+from tocsin_connectors.siem.elastic.settings import ElasticSettings
+from tocsin_connectors.siem.records import number
+
+
+class KibanaClient(Api):
+    """One space of a Kibana."""
+
+    def __init__(self, tools: Tools, settings: ElasticSettings) -> None:
+        """Keep what is needed; Kibana refuses what might be a form of another site."""
+        super().__init__(tools, settings.model_copy(update={"url": settings.kibana}))
+        self._fields = {"kbn-xsrf": "true", **settings.authorization}
+
+    async def request(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
+    ) -> ApiResponse:
+        """Return the answer, as `Api.request` does."""
+        fields = {**self._fields, **(headers or {})}
+        return await super().request(method, path, headers=fields, **options)
+
+
+CASES = "/api/cases"
+FIND = f"{CASES}/_find"
+OWNER = "securitySolution"
+_MAX_PAGE_SIZE = 100  # cases on a page
+
+
+@dataclass(frozen=True, slots=True)
+class CaseCursor:
+    """How far a list was read: the next case, how many are on a page, how many there were."""
+
+    offset: int = 0
+    size: int = _MAX_PAGE_SIZE
+    total: int = 0
+    last: str | None = None
+    """When the last one that was listed was changed."""
+
+    def encode(self) -> list[Any]:
+        """Return the token that `decode` turns back into this."""
+        return [self.offset, self.size, self.total, self.last]
+
+    @classmethod
+    def decode(cls, token: Any, limit: int) -> Self:
+        """Return the place that `encode` made the token of; the beginning for None."""
+        return cls(size=min(limit, _MAX_PAGE_SIZE)) if token is None else cls(*token)
+
+
+@dataclass(frozen=True, slots=True)
+class _CasePage:
+    cases: Sequence[Mapping[str, Any]]
+    following: CaseCursor
+    answer: ApiResponse
+
+    def listing(self, cases: Sequence[Mapping[str, Any]], *, is_end: bool) -> Listing:
+        token = None if is_end else self.following.encode()
+        return Listing(records=cases, next_token=token, server_time=self.answer.server_time)
+
+
+async def list_new_cases(kibana: Api, window: Window, place: CaseCursor) -> Listing:
+    """Return a page of the cases that were made in a window, the oldest first."""
+    bounds = {"from": window.start.isoformat(), "to": window.end.isoformat()}
+    page = await _fetch_page(kibana, place, sortField="createdAt", sortOrder="asc", **bounds)
+    return page.listing(page.cases, is_end=page.following.offset >= page.following.total)
+
+
+async def list_changed_cases(kibana: Api, window: Window, place: CaseCursor) -> Listing:
+    """Return a page of the cases that were last changed in a window, the newest first.
+
+    `Broken` where they are in another order: Kibana before 8.9 sorts by the time at which they were
+    made, and does not say so.
+    """
+    page = await _fetch_page(kibana, place, sortField="updatedAt", sortOrder="desc")
+    times = [_format_change_time(case) for case in page.cases]
+    _check_order([place.last, *times])
+    inside = [
+        case
+        for case, told in zip(page.cases, times, strict=True)
+        if told and datetime.fromisoformat(told) in window
+    ]
+    is_past = any(told is None or datetime.fromisoformat(told) < window.start for told in times)
+    return page.listing(inside, is_end=is_past or page.following.offset >= page.following.total)
+
+
+async def _fetch_page(kibana: Api, place: CaseCursor, **query: Any) -> _CasePage:
+    number_of_page = place.offset // place.size + 1
+    answer = await kibana.get(FIND, owner=OWNER, page=number_of_page, perPage=place.size, **query)
+    body = answer.json if isinstance(answer.json, dict) else {}
+    cases, total, size = body.get("cases"), number(body, "total"), number(body, "per_page")
+    if not isinstance(cases, list) or total is None or not size:
+        raise Broken(f"GET {FIND} answered without `cases`, `total` and `per_page`")
+    if not all(isinstance(case, dict) for case in cases):
+        raise Broken(f"GET {FIND} answered something else than cases")
+    if total < place.total:
+        raise Broken("cases were deleted while they were listed")
+    start = (number_of_page - 1) * size
+    if start < total and not cases:
+        raise Broken(f"GET {FIND} answered none of the {total - start} cases that are left")
+    last = _format_change_time(cases[-1]) if cases else None
+    return _CasePage(cases, CaseCursor(start + len(cases), size, total, last), answer)
+
+
+def _format_change_time(case: Mapping[str, Any]) -> str | None:
+    """Return when a case was changed, None where it never was or does not say."""
+    try:
+        moment = parse_case_update(case)
+    except ValueError:
+        return None
+    return moment.isoformat() if moment else None
+
+
+def _check_order(times: Sequence[str | None]) -> None:
+    told = [datetime.fromisoformat(it) for it in times if it]
+    if told != sorted(told, reverse=True):
+        raise Broken(f"GET {FIND} does not sort by `updatedAt`; Kibana 8.9 and newer do")

@@ -1,0 +1,297 @@
+"""Mapping of detection alerts and cases to incidents, their entities, severities and statuses.
+
+Fields: https://www.elastic.co/docs/reference/ecs/ecs-field-reference
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, Window
+from tocsin_connectors.siem.elastic.settings import ElasticSettings
+from tocsin_connectors.siem.entities import filter_techniques, parse_entities
+from tocsin_connectors.siem.indices.search import build_time_query
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    number,
+    parse_utc,
+    text,
+    texts,
+    union,
+)
+
+SEVERITIES = {
+    "low": Severity.LOW,
+    "medium": Severity.MEDIUM,
+    "high": Severity.HIGH,
+    "critical": Severity.CRITICAL,
+}
+STATUSES = {
+    "open": IncidentStatus.NEW,
+    "acknowledged": IncidentStatus.ACTIVE,
+    "in-progress": IncidentStatus.ACTIVE,
+    "closed": IncidentStatus.CLOSED,
+}
+"""Alerts are acknowledged, cases in progress; alerts of version 7 were in progress as well."""
+ALERT_STATUSES = {
+    IncidentStatus.NEW: "open",
+    IncidentStatus.ACTIVE: "acknowledged",
+    IncidentStatus.CLOSED: "closed",
+}
+CASE_STATUSES = ALERT_STATUSES | {IncidentStatus.ACTIVE: "in-progress"}
+OBSERVABLE_TYPES = {
+    "observable-type-ipv4": EntityKind.IP,
+    "observable-type-ipv6": EntityKind.IP,
+    "observable-type-hostname": EntityKind.HOST,
+    "observable-type-domain": EntityKind.DOMAIN,
+    "observable-type-url": EntityKind.URL,
+    "observable-type-email": EntityKind.EMAIL,
+    "observable-type-file-hash": EntityKind.FILE_HASH,
+    "observable-type-file-path": EntityKind.FILE,
+}
+"""The types of a case's observables that come with Kibana; customers add their own."""
+
+
+_MAX_DEPTH = 30  # lists count too
+
+FlatDocument = dict[str, Any]
+"""Each member by its dotted name, with the list of its values."""
+
+
+def flatten_document(source: Mapping[str, Any]) -> FlatDocument:
+    """Return every value of a document by the dotted name of its member.
+
+    `{"a.b": 1, "a": {"b": [2]}}` is `{"a.b": [1, 2]}`: what stands under a dotted name comes first,
+    since Kibana writes so what it changes later.
+    """
+    found: FlatDocument = {}
+    for name, value in _iterate_members("", source, _MAX_DEPTH):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _iterate_members(place: str, value: Any, deepest: int) -> Iterator[tuple[str, Any]]:
+    if not deepest:
+        return
+    if isinstance(value, Mapping):
+        for name, inner in sorted(value.items(), key=lambda it: "." not in it[0]):
+            yield from _iterate_members(f"{place}.{name}" if place else name, inner, deepest - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _iterate_members(place, inner, deepest - 1)
+    elif value is not None:
+        yield place, value
+
+
+_HASH_OWNERS = ("file", "process", "process.parent", "dll")
+_ADDRESS_OWNERS = ("source", "destination", "client", "server")
+ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
+    EntityKind.IP: (
+        *(f"{end}.ip" for end in _ADDRESS_OWNERS),
+        *("host.ip", "dns.resolved_ip", "related.ip", "threat.indicator.ip"),
+    ),
+    EntityKind.HOST: ("host.name", "host.hostname", "related.hosts"),
+    EntityKind.USER: ("user.name", "user.target.name", "user.effective.name", "related.user"),
+    EntityKind.DOMAIN: (
+        *("dns.question.name", "url.domain", "tls.client.server_name"),
+        *(f"{end}.domain" for end in _ADDRESS_OWNERS),
+    ),
+    EntityKind.URL: ("url.full", "threat.indicator.url.full"),
+    EntityKind.FILE_HASH: (
+        *(f"{it}.hash.{kind}" for it in _HASH_OWNERS for kind in ("sha256", "sha1", "md5")),
+        "related.hash",
+    ),
+    EntityKind.FILE: ("file.path",),
+    EntityKind.PROCESS: (
+        *("process.executable", "process.parent.executable"),
+        *("process.name", "process.parent.name"),
+    ),
+    EntityKind.EMAIL: (
+        *("email.from.address", "email.to.address", "email.cc.address", "email.sender.address"),
+        "user.email",
+    ),
+    EntityKind.CVE: ("vulnerability.id",),
+    EntityKind.CLOUD_RESOURCE: ("cloud.instance.id", "orchestrator.resource.id"),
+}
+_THREAT_FIELDS = ("kibana.alert.rule.threat", "kibana.alert.rule.parameters.threat", "threat")
+
+
+def find_entities(flat: FlatDocument) -> Iterator[Entity]:
+    """Yield what a document names; of a host's own addresses, not those that every host has."""
+    for kind, names in ENTITY_FIELDS.items():
+        for name in names:
+            for value in texts(flat, name):
+                found = parse_entities(kind, value)
+                yield from (it for it in found if name != "host.ip" or _is_own_address(it.value))
+
+
+def find_techniques(flat: FlatDocument) -> Iterator[str]:
+    """Yield the ATT&CK ids that a rule or an event names, of sub-techniques where it has them."""
+    places = (f"{it}.technique{sub}.id" for it in _THREAT_FIELDS for sub in (".subtechnique", ""))
+    found = list(filter_techniques(it for place in places for it in texts(flat, place)))
+    parents = {it.partition(".")[0] for it in found if "." in it}
+    yield from (it for it in found if it not in parents)
+
+
+def _is_own_address(value: str) -> bool:
+    try:
+        address = ip_address(value)
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_link_local)
+
+
+TIMESTAMP, STATUS_UPDATED = "@timestamp", "kibana.alert.workflow_status_updated_at"
+"""When an alert was made or, by suppression, added to; and when its status last changed."""
+BUILDING_BLOCK_TYPE = "kibana.alert.building_block_type"
+"""An alert that has one is only made for other rules to look at."""
+
+
+def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> Incident:
+    """Return the incident of an alert; ValueError where it has no id or no time."""
+    flat, alert = flatten_document(child(dict(hit), "_source")), build_alert(hit)
+    word = first_text(flat, "kibana.alert.severity")
+    status = first_text(flat, "kibana.alert.workflow_status")
+    said = (first_text(flat, f"kibana.alert.{it}") for it in ("reason", "rule.description"))
+    changes = [_parse_time(flat, TIMESTAMP), *map(parse_utc, texts(flat, STATUS_UPDATED))]
+    return Incident(
+        external_id=alert.external_id,
+        title=alert.title,
+        description="\n".join(it for it in said if it),
+        severity=alert.severity,
+        severity_assumed=(word or "").casefold() not in SEVERITIES,
+        raw_severity=word,
+        status=STATUSES.get((status or "").casefold(), IncidentStatus.NEW),
+        raw_status=status,
+        occurred_at=alert.occurred_at,
+        changed_at=max(changes),
+        source_url=first_text(flat, "kibana.alert.url")
+        or _build_alert_url(alert.external_id, flat, settings),
+        techniques=union([find_techniques(flat)]),
+        entities=union([find_entities(flat)]),
+        alerts=(alert,),
+    )
+
+
+def build_alert(hit: Mapping[str, Any]) -> Alert:
+    """Return the alert that a document is; ValueError where it has no id or no time."""
+    identifier = text(dict(hit), "_id")
+    if identifier is None:
+        raise ValueError(f"_id is {describe_value(hit.get('_id'))}")
+    flat = flatten_document(child(dict(hit), "_source"))
+    happened = first_text(flat, "kibana.alert.original_time") or first_text(
+        flat, "kibana.alert.start"
+    )
+    word = first_text(flat, "kibana.alert.severity") or ""
+    return Alert(
+        external_id=identifier,
+        title=first_text(flat, "kibana.alert.rule.name") or "Elastic alert",
+        severity=SEVERITIES.get(word.casefold(), Severity.MEDIUM),
+        occurred_at=parse_utc(happened) if happened else _parse_time(flat, TIMESTAMP),
+    )
+
+
+def first_text(flat: FlatDocument, name: str) -> str | None:
+    """Return the first text of a member, None where it has none."""
+    return next(iter(texts(flat, name)), None)
+
+
+def _parse_time(flat: FlatDocument, name: str) -> datetime:
+    told = first_text(flat, name)
+    if told is None:
+        raise ValueError(f"{name} is missing or no text")
+    return parse_utc(told)
+
+
+def _build_alert_url(identifier: str, flat: FlatDocument, settings: ElasticSettings) -> str:
+    """Return the alert's page, for a Kibana that does not know its own address."""
+    query = {"index": settings.alerts_index, "timestamp": first_text(flat, TIMESTAMP)}
+    name = quote(identifier, safe="")
+    return f"{settings.kibana}/app/security/alerts/redirect/{name}?{urlencode(query)}"
+
+
+CASE_PREFIX = "case:"
+"""Before the id of a case, which tells it from an alert's."""
+
+
+def build_case_incident(case: Mapping[str, Any], settings: ElasticSettings) -> Incident:
+    """Return the incident of a case; ValueError where it has no id or no time."""
+    record = dict(case)
+    identifier, created = text(record, "id"), text(record, "created_at")
+    if identifier is None or created is None:
+        raise ValueError(
+            f"id is {describe_value(case.get('id'))}, created_at {created or 'missing'}"
+        )
+    word, status = text(record, "severity"), text(record, "status")
+    severity = SEVERITIES.get((word or "").casefold())
+    shown = number(record, "incremental_id")
+    return Incident(
+        external_id=f"{CASE_PREFIX}{identifier}",
+        external_number=None if shown is None else str(shown),
+        title=text(record, "title") or "Elastic case",
+        description=text(record, "description") or "",
+        severity=severity or Severity.MEDIUM,
+        severity_assumed=severity is None,
+        raw_severity=word,
+        status=STATUSES.get((status or "").casefold(), IncidentStatus.NEW),
+        raw_status=status,
+        occurred_at=parse_utc(created),
+        changed_at=parse_case_update(record) or parse_utc(created),
+        source_url=f"{settings.kibana}/app/security/cases/{quote(identifier, safe='')}",
+        entities=union([_find_observables(record)]),
+    )
+
+
+def parse_case_update(case: Mapping[str, Any]) -> datetime | None:
+    """Return when a case was last changed, None where it never was; ValueError for no time."""
+    told = text(dict(case), "updated_at")
+    return parse_utc(told) if told else None
+
+
+def has_alerts(case: Mapping[str, Any]) -> bool:
+    """Return whether alerts are attached to a case."""
+    return (number(dict(case), "totalAlerts") or 0) > 0
+
+
+def attach_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Incident:
+    """Return the incident with these alerts, and with what they name."""
+    alerts, entities, techniques = [], [incident.entities], [incident.techniques]
+    for hit in hits:
+        with suppress(ValueError):  # what is no alert costs no other
+            alerts.append(build_alert(hit))
+            flat = flatten_document(child(dict(hit), "_source"))
+            entities.append(tuple(find_entities(flat)))
+            techniques.append(tuple(find_techniques(flat)))
+    return replace(
+        incident,
+        alerts=tuple(alerts),
+        entities=union(entities),
+        techniques=union(techniques),
+    )
+
+
+def _find_observables(case: dict[str, Any]) -> Iterator[Entity]:
+    for observable in children(case, "observables"):
+        kind = OBSERVABLE_TYPES.get(text(observable, "typeKey") or "")
+        if kind and (value := text(observable, "value")):
+            yield from parse_entities(kind, value)
+
+
+def build_change_query(window: Window) -> dict[str, Any]:
+    """Return the clause for the alerts that were made, or whose status was changed, in a window."""
+    changes = [build_time_query(name, window) for name in (TIMESTAMP, STATUS_UPDATED)]
+    return {
+        "bool": {
+            "should": changes,
+            "minimum_should_match": 1,
+            "must_not": [{"exists": {"field": BUILDING_BLOCK_TYPE}}],
+        }
+    }

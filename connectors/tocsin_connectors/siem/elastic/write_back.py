@@ -1,0 +1,107 @@
+"""Write-back to alerts and cases: comments and status.
+
+A comment on a case is one of its comments; a comment on an alert is a note. Kibana renders both as
+Markdown, so the text is put into a code block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import Api, Broken, IncidentStatus, Refused, TryLater
+from tocsin_connectors.siem.elastic.client import CASES, OWNER
+from tocsin_connectors.siem.elastic.mapping import ALERT_STATUSES, CASE_STATUSES, STATUSES
+from tocsin_connectors.siem.idempotency_marker import (
+    add_marker,
+    fence_text,
+    has_marker,
+    read_comments,
+)
+from tocsin_connectors.siem.records import children, number, text
+
+NOTE = "/api/note"
+STATUS = "/api/detection_engine/signals/status"
+_CONFLICT, _ATTEMPTS, _PAGE = 409, 3, 100
+
+
+class ElasticWriteBack:
+    """Writes to one space of a Kibana."""
+
+    def __init__(self, kibana: Api) -> None:
+        self._kibana = kibana
+
+    async def comment_on_case(self, identifier: str, words: str, key: str) -> None:
+        """Write a comment to a case, unless there is one with the mark of this key."""
+        path = f"{_build_case_path(identifier)}/comments"
+        async for comment in self._comments(path):
+            if has_marker(key, [comment]):
+                return
+        content = {"type": "user", "owner": OWNER, "comment": add_marker(fence_text(words), key)}
+        await self._kibana.request("POST", path, json=content)
+
+    async def comment_on_alert(self, identifier: str, words: str, key: str) -> None:
+        """Write a note to an alert, unless there is one with the mark of this key."""
+        answer = await self._kibana.get(NOTE, documentIds=identifier)
+        if not isinstance(answer.json, dict) or not isinstance(answer.json.get("notes"), list):
+            raise Broken(f"GET {NOTE} answered without `notes`")
+        own = (it for it in children(answer.json, "notes") if it.get("eventId") == identifier)
+        if not has_marker(key, read_comments(own, "note")):
+            note = {
+                "eventId": identifier,
+                "note": add_marker(fence_text(words), key),
+                "timelineId": "",
+            }
+            await self._kibana.request("PATCH", NOTE, json={"note": note})
+
+    async def set_status_of_alert(self, identifier: str, status: IncidentStatus) -> None:
+        """Have an alert stand so; Kibana leaves it alone where it does already."""
+        change = {"signal_ids": [identifier], "status": ALERT_STATUSES[status]}
+        answer = await self._kibana.request("POST", STATUS, json=change)
+        if not isinstance(answer.json, dict) or number(answer.json, "total") is None:
+            raise Broken(f"POST {STATUS} answered without `total`")
+        if not answer.json["total"]:
+            raise Refused(f"there is no alert {identifier}")
+
+    async def set_status_of_case(self, identifier: str, status: IncidentStatus) -> None:
+        """Have a case stand so; read again and again where someone else changes it meanwhile."""
+        for _ in range(_ATTEMPTS):
+            case = (await self._kibana.get(_build_case_path(identifier))).json
+            if not isinstance(case, dict) or not (version := text(case, "version")):
+                raise Broken(f"GET {CASES} answered a case without `version`")
+            if STATUSES.get((text(case, "status") or "").casefold()) is status:
+                return
+            if await self._patched(identifier, version, CASE_STATUSES[status]):
+                return
+        raise TryLater(f"the case {identifier} is being changed by others")
+
+    async def _patched(self, identifier: str, version: str, status: str) -> bool:
+        change = {"id": identifier, "version": version, "status": status}
+        try:
+            await self._kibana.request("PATCH", CASES, json={"cases": [change]})
+        except Refused as refused:
+            if refused.status == _CONFLICT:
+                return False
+            raise
+        return True
+
+    async def _comments(self, path: str) -> AsyncIterator[str]:
+        """Yield the comments of a case, the newest first."""
+        page = 1
+        while True:
+            query: Mapping[str, Any] = {"page": page, "perPage": _PAGE, "sortOrder": "desc"}
+            answer = await self._kibana.get(f"{path}/_find", **query)
+            body = answer.json if isinstance(answer.json, dict) else {}
+            total = number(body, "total")
+            if total is None or not isinstance(body.get("comments"), list):
+                raise Broken(f"GET {path}/_find answered without `comments` and `total`")
+            for comment in read_comments(children(body, "comments"), "comment"):
+                yield comment
+            if page * _PAGE >= total:
+                return
+            page += 1
+
+
+def _build_case_path(identifier: str) -> str:
+    return f"{CASES}/{quote(identifier, safe='')}"

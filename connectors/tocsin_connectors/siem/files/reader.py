@@ -1,0 +1,208 @@
+"""Reader of all files: which file is which, what is new in each, and what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from tocsin import Covered, Page, Refused, TryLater
+from tocsin_connectors.siem.files import losses
+from tocsin_connectors.siem.files.batch import IncidentParser, LineBatch
+from tocsin_connectors.siem.files.discovery import FileCandidate, FileListing, FileState, find_files
+from tocsin_connectors.siem.files.lines import LineStream
+from tocsin_connectors.siem.files.open_file import OpenFile
+from tocsin_connectors.siem.files.position import FilePosition, encode_positions
+
+MAX_FILES = 1000
+SETTLE_TIME = timedelta(minutes=1)
+"""How long nothing must have been written before a file counts as complete."""
+
+T = TypeVar("T")
+
+
+class FileReader:
+    """One read of all files, or of those written to `since`, as they are at `until`.
+
+    Everything in it blocks: it runs in a thread.
+    """
+
+    def __init__(
+        self,
+        pattern: str,
+        parser: IncidentParser,
+        known: list[FilePosition],
+        until: datetime,
+        since: datetime | None = None,
+    ) -> None:
+        self._pattern = pattern
+        self._parser = parser
+        self._until = until
+        self._since = since
+        self._earlier = known
+        """What earlier reads remember and this one has not come to yet."""
+        self._now: list[FilePosition] = []
+        """What this read remembers."""
+        self._unreadable: list[str] = []
+        self.waits = False
+        """Whether something is left for later, since its writer or rotation is at work on it."""
+
+    def pages(self, skip_before: datetime | None = None) -> Generator[Page, None, None]:
+        """Yield what is new; files last written before `skip_before` are taken as read.
+
+        Raises `TryLater` at the end if something was missing or could not be read, and `Refused`
+        where there are more files than can be followed.
+        """
+        findings = find_files(self._pattern, self._since)
+        if len(findings.files) > MAX_FILES:
+            count = len(findings.files)
+            raise Refused(f"{self._pattern}: {count} files; at most {MAX_FILES} can be followed")
+        stored = self._position()
+        for page in self._read_all(findings, skip_before):
+            stored = dict(page.next_position)
+            yield page
+        if self._position() != stored:
+            yield Page(next_position=self._position())
+        if problems := findings.missing + self._unreadable:
+            raise TryLater("; ".join(problems))
+
+    def _position(self) -> dict[str, Any]:
+        return encode_positions([*self._now, *self._earlier])
+
+    def _read_all(self, findings: FileListing, skip_before: datetime | None) -> Iterator[Page]:
+        old = [it for it in findings.files if skip_before and it.state.is_older_than(skip_before)]
+        # All in one page: whoever stops after it goes on with a read that is not the first
+        if passed := [part for found in old for part in self._try(self._pass_over, found)]:
+            yield Page(next_position=self._position(), covered=tuple(passed))
+        for found in findings.files[len(old) :]:
+            yield from self._try(self._read, found)
+        if lost := self._settle(findings):
+            yield Page(next_position=self._position(), covered=tuple(lost))
+
+    def _try(
+        self, read: Callable[[FileCandidate], Iterator[T]], found: FileCandidate
+    ) -> Iterator[T]:
+        """Yield what comes of a file, which may not be readable, or there no more."""
+        try:
+            yield from read(found)
+        except FileNotFoundError:
+            self._leave(found.state)
+        except OSError as error:
+            self._unreadable.append(f"{found.state.path}: {error.strerror or error}")
+            self._leave(found.state)
+
+    def _leave(self, state: FileState) -> None:
+        """Keep what is remembered of a file that this read cannot tell anything about."""
+        self.waits = True
+        self._now += [known for known in self._earlier if known.state.identity == state.identity]
+        self._earlier = [known for known in self._earlier if known not in self._now]
+
+    def _pass_over(self, found: FileCandidate) -> Iterator[Covered]:
+        """Take a file that is too old for a first read as read, and say so."""
+        with OpenFile(found.state.path) as opened:
+            if not found.state.is_unchanged(opened.state):
+                self._leave(found.state)
+                return
+            known = opened.known_at_end()
+        self._now.append(known)
+        yield losses.passed_over(known)
+
+    def _read(self, found: FileCandidate) -> Iterator[Page]:
+        for known in self._earlier:
+            if known.finished and known.state.is_unchanged(found.state):
+                self._earlier.remove(known)
+                self._now.append(replace(known, state=found.state))
+                return
+        with OpenFile(found.state.path) as opened:
+            if opened.state.identity != found.state.identity:  # rotated since it was found
+                self._leave(found.state)
+            else:
+                yield from self._recognise(opened, found)
+
+    def _recognise(self, opened: OpenFile, found: FileCandidate) -> Iterator[Page]:
+        candidates = sorted(self._now + self._earlier, key=lambda known: -known.offset)
+        best = next((known for known in candidates if opened.holds(known)), None)
+        if self._may_be_growing(opened, found, candidates, best):
+            self._leave(found.state)
+            return
+        own = [known for known in self._earlier if known.state.identity == found.state.identity]
+        for known in own:
+            if known is best or opened.holds(known):
+                self._earlier.remove(known)
+        lines = opened.lines(
+            best.offset if best else 0,
+            in_long_line=best is not None and best.in_long_line,
+            partial=not found.live and not self._is_fresh(found.state),
+        )
+        yield from self._read_on(opened, lines, live=found.live)
+
+    def _may_be_growing(
+        self,
+        opened: OpenFile,
+        found: FileCandidate,
+        candidates: list[FilePosition],
+        best: FilePosition | None,
+    ) -> bool:
+        """Whether this is perhaps a copy in the making, which only its end will tell."""
+        is_known = best is not None and best.state.identity == found.state.identity
+        if is_known or found.live or not self._is_fresh(found.state):
+            return False
+        offset = best.offset if best else 0
+        longer = (known for known in candidates if known.offset > offset)
+        return any(opened.may_grow_into(known) for known in longer)
+
+    def _read_on(self, opened: OpenFile, lines: LineStream, *, live: bool) -> Iterator[Page]:
+        place = len(self._now)
+        more = True
+        while more:
+            batch = LineBatch(self._parser, opened.state.path, lines)
+            more = batch.fill()
+            is_damaged = not more and self._is_damaged(opened)
+            finished = not more and (is_damaged or not (lines.has_rest or opened.damage))
+            self._now[place:] = [opened.known_after(lines, finished=finished)]
+            self.waits |= not (more or finished or live)
+            lost = losses.damaged(opened, lines) if is_damaged else None
+            if page := batch.page(self._position(), lost):
+                yield page
+
+    def _is_damaged(self, opened: OpenFile) -> bool:
+        """Whether nobody is going to complete the compressed content that ended too early."""
+        return opened.damage is not None and not self._is_fresh(opened.state)
+
+    def _is_fresh(self, state: FileState) -> bool:
+        return not state.is_older_than(self._until - SETTLE_TIME)
+
+    def _settle(self, findings: FileListing) -> list[Covered]:
+        """Forget the files that are gone, and return what was lost with them."""
+        if not self._earlier:
+            return []
+        again = find_files(self._pattern, self._since)
+        if again.identities != findings.identities:  # rotation is under way
+            return []
+        is_clear = not (findings.missing or self._unreadable or self.waits)
+        if not is_clear and len(self._now) + len(self._earlier) <= MAX_FILES:
+            return []
+        gone, self._earlier = self._earlier, []
+        doubtful = [known for known in gone if not known.finished or self._is_truncated(known)]
+        return [
+            losses.gone(known, truncated=self._is_truncated(known))
+            for known in doubtful
+            if not _is_content_present(known, again)
+        ]
+
+    def _is_truncated(self, known: FilePosition) -> bool:
+        """Whether the file is still there, under its name, and holds something else."""
+        place = known.state.identity, known.state.path
+        return any((now.state.identity, now.state.path) == place for now in self._now)
+
+
+def _is_content_present(known: FilePosition, findings: FileListing) -> bool:
+    for found in findings.files:
+        try:
+            with OpenFile(found.state.path) as opened:
+                if opened.holds(known):
+                    return True
+        except OSError:
+            continue
+    return False

@@ -1,0 +1,177 @@
+"""Client of an OpenSearch or Elasticsearch cluster, and its settings.
+
+A search counts only if every shard has answered.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_core import PydanticCustomError
+
+from tocsin import Api, ApiResponse, ApiSettings, Broken, CredentialsRefused, Tools, TryLater
+
+
+class ClusterSettings(ApiSettings):
+    """What is told to whoever asks a cluster that signs in users or takes tokens."""
+
+    username: str | None = Field(default=None, min_length=1, description="The user to sign in as.")
+    password: SecretStr | None = Field(default=None, description="That user's password.")
+    token: SecretStr | None = Field(
+        default=None, description="A token (JWT) to show instead of both, where they are taken."
+    )
+
+    @model_validator(mode="after")
+    def _has_one_way_in(self) -> Self:
+        is_pair = (self.username is None) is (self.password is None)
+        if not is_pair or not (self.username or self.token or self.client_certificate):
+            raise PydanticCustomError(
+                "credentials", "give `username` and `password`, `token`, or `client_certificate`"
+            )
+        return self
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The field that each request has; none where the certificate is all that is shown."""
+        if self.token is not None:
+            return {"Authorization": f"Bearer {self.token.get_secret_value()}"}
+        if self.username is None or self.password is None:
+            return {}
+        pair = f"{self.username}:{self.password.get_secret_value()}"
+        return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+
+
+_MISSING_PERMISSION = re.compile(rb"no permissions for \[([^\]]{1,200})\]")
+_FORBIDDEN = 403
+MAX_HITS = 10_000
+"""What `index.max_result_window` lets one search bring."""
+_DOCUMENTS_PER_REQUEST = 100
+"""So many are asked for at once: an answer has a bound, and documents may be long."""
+_MAX_REASON_LENGTH = 200
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSearchResult:
+    """What a search found."""
+
+    hits: Sequence[dict[str, Any]]
+    total: int
+    """How many there are in all, as far as they were to be counted."""
+    shards: int
+    """How many were searched: none where no index has the name."""
+    aggregations: Mapping[str, Any]
+    server_time: datetime | None
+
+
+class IndexClient:
+    """One cluster."""
+
+    def __init__(
+        self, tools: Tools, settings: ApiSettings, authorization: Mapping[str, str]
+    ) -> None:
+        """Keep what is needed; `authorization` is the field that each request has, if any."""
+        self._api = Api(tools, settings)
+        self._authorization = authorization
+
+    async def ask(
+        self, method: str, path: str, *, json: Any = None, query: Mapping[str, Any] | None = None
+    ) -> ApiResponse:
+        """Return what a request is answered; raises what `Api.request` raises."""
+        return await self._api.request(
+            method, path, json=json, query=query, headers=self._authorization
+        )
+
+    async def search(self, indices: str, body: Mapping[str, Any]) -> IndexSearchResult:
+        """Return what a search finds.
+
+        Raises `TryLater` where not all shards answered, or not in time: both come with status
+        200, and what they hold is missing, not absent.
+        """
+        path = f"/{quote(indices, safe='*,-:')}/_search"
+        # A cluster that cannot say all is to say so, and not to answer what it has
+        whole = {"allow_partial_search_results": "false"}
+        return parse_search(await self.ask("POST", path, json=body, query=whole), f"POST {path}")
+
+    async def documents(self, indices: str, names: Sequence[str]) -> Sequence[dict[str, Any]]:
+        """Return those of some documents that there are; raises as `search` does."""
+        found: list[dict[str, Any]] = []
+        for start in range(0, len(names), _DOCUMENTS_PER_REQUEST):
+            some = list(names[start : start + _DOCUMENTS_PER_REQUEST])
+            body = {"query": {"ids": {"values": some}}, "size": len(some)}
+            found += (await self.search(indices, body)).hits
+        return found
+
+
+def parse_search(answer: ApiResponse, what: str) -> IndexSearchResult:
+    """Return what the answer of a search holds; raises as `IndexClient.search` does."""
+    match answer.json:
+        case {
+            "timed_out": bool(),
+            "_shards": {"total": int(total), "successful": int(), "failed": int()},
+            "hits": {"hits": list(hits)} as counted,
+        } if all(isinstance(hit, dict) for hit in hits):
+            if missing := _describe_missing(answer.json):
+                raise TryLater(f"{what} found only a part: {missing}")
+            aggregations = answer.json.get("aggregations") or {}
+            return IndexSearchResult(
+                hits, _parse_total(counted, what), total, aggregations, answer.server_time
+            )
+    raise Broken(f"{what} answered something else than what a search finds")
+
+
+class PermissionAttempts:
+    """Tries what is to be allowed, and keeps what of it is not."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    async def make(self, asked: Awaitable[T]) -> T | None:
+        """Return what was asked for; None, with a problem more, where a permission is missing."""
+        try:
+            return await asked
+        except CredentialsRefused as error:
+            if error.status != _FORBIDDEN:
+                raise
+            named = _MISSING_PERMISSION.search(error.response or b"")
+            permission = named[1].decode("utf-8", "replace") if named else f"a permission: {error}"
+            self.problems.append(f"the user's role lacks {permission}")
+            return None
+
+
+def _describe_missing(answer: dict[str, Any]) -> str | None:
+    """Return what of a search is missing, None where it is whole.
+
+    A shard that no node has is neither successful nor failed for OpenSearch, and was so for
+    Elasticsearch before 7.11: https://github.com/elastic/elasticsearch/pull/64337.
+    """
+    if answer["timed_out"]:
+        return "it ran out of time"
+    shards = answer["_shards"]
+    if silent := max(shards["failed"], shards["total"] - shards["successful"]):
+        return f"{silent} of {shards['total']} shards did not answer{_describe_failure(shards)}"
+    match answer.get("_clusters"):
+        case {"skipped": int(skipped)} if skipped:
+            return f"{skipped} clusters were skipped"
+    return None
+
+
+def _parse_total(counted: Any, what: str) -> int:
+    match counted.get("total"):
+        case int(total) | {"value": int(total)}:
+            return total
+    raise Broken(f"{what} does not say how many there are (hits.total)")
+
+
+def _describe_failure(shards: Any) -> str:
+    match shards:
+        case {"failures": [{"reason": {"reason": str(reason)}}, *_]}:
+            return f": {' '.join(reason.split())[:_MAX_REASON_LENGTH]}"
+    return ""

@@ -1,0 +1,242 @@
+"""Event search in tables of logs: queries, their rows, and the events in the rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from http import HTTPStatus
+from typing import Any
+
+from tocsin import Entity, EntityKind, Refused, Relation, SiemEvent, TryLater, Window, parse_json
+from tocsin_connectors.siem.entities import relate
+from tocsin_connectors.siem.microsoft.kql import AT, FROM, RECORD, build_search_query
+from tocsin_connectors.siem.microsoft.mapping import parse_entity
+from tocsin_connectors.siem.microsoft.tables import LogColumn, LogTable
+from tocsin_connectors.siem.records import number, parse_utc, text, union
+
+LogRow = Mapping[str, Any]
+EntityReader = Callable[[Any], Iterable[Entity]]
+"""Returns the entities that a column names in JSON of the product's own."""
+
+
+def build_event(
+    row: LogRow, tables: Mapping[str, LogTable], asked: Entity, read: EntityReader
+) -> SiemEvent:
+    """Return the event that a row is.
+
+    Raises ValueError for a row that cannot be understood, or that does not name what was asked for.
+    """
+    table, record = tables.get(str(row.get(FROM))), _parse_object(row.get(RECORD))
+    if table is None:
+        raise ValueError(f"{FROM} is of no table that was asked: {row.get(FROM)!r:.60}")
+    at = parse_utc(str(row.get(AT)))
+    entities = union(
+        [_find_named(record, table, asked), _find_mentioned(record, table, read, asked)]
+    )
+    if asked not in entities:
+        raise ValueError("it does not name what was asked for")
+    return SiemEvent(
+        external_id=text(record, "_ItemId") or _build_digest(table, at, record),
+        occurred_at=at,
+        summary=" ".join(_summarize(record, table).split()),
+        entities=entities,
+        relations=union([_find_relations(record, table, asked, at)]),
+        fields={"table": table.name, **dict(_select_fields(record, table.shown))},
+    )
+
+
+def _parse_object(value: Any) -> dict[str, Any]:
+    """Return the object that a dynamic value is, which may be written as a text."""
+    if isinstance(value, str):
+        value = parse_json(value.encode())
+    match value:
+        case dict():
+            return value
+    raise ValueError(f"{RECORD} is no object: {value!r:.60}")
+
+
+def _find_named(record: dict[str, Any], table: LogTable, asked: Entity) -> Iterator[Entity]:
+    for kind, columns in table.columns.items():
+        for column in columns:
+            yield from _find_in_column(record, kind, column, asked)
+
+
+def _find_mentioned(
+    record: dict[str, Any], table: LogTable, read: EntityReader, asked: Entity
+) -> Iterator[Entity]:
+    columns = union(table.mentions.values())
+    for column in columns:
+        yield from (_use_queried_spelling(it, asked) for it in read(record.get(str(column))))
+
+
+def _find_in_column(
+    record: dict[str, Any], kind: EntityKind, column: LogColumn, asked: Entity
+) -> Iterator[Entity]:
+    value = _get_value(record, column)
+    if not value:
+        return
+    if kind is asked.kind and value.casefold() == asked.value.casefold():
+        yield asked  # whatever form it has, it is what the row was found by
+    else:
+        yield from (_use_queried_spelling(it, asked) for it in parse_entity(kind, value))
+
+
+def _get_value(record: dict[str, Any], column: LogColumn) -> str | None:
+    if isinstance(column, str):
+        return text(record, column)
+    domain, name = (text(record, it) for it in column)
+    return f"{domain}\\{name}" if domain and name else name
+
+
+def _use_queried_spelling(found: Entity, asked: Entity) -> Entity:
+    """Return the entity as it was asked for, where it differs in nothing but its case."""
+    same = (found.kind, found.value.casefold()) == (asked.kind, asked.value.casefold())
+    return asked if same else found
+
+
+def _find_relations(
+    record: dict[str, Any], table: LogTable, asked: Entity, at: datetime
+) -> Iterator[Relation]:
+    for tie in table.ties:
+        if tie.only is None or text(record, tie.only[0]) == tie.only[1]:
+            ends = (
+                _find_all_in_column(record, table, it, asked) for it in (tie.source, tie.target)
+            )
+            yield from relate(next(ends), tie.type, next(ends), at)
+
+
+def _find_all_in_column(
+    record: dict[str, Any], table: LogTable, column: LogColumn, asked: Entity
+) -> tuple[Entity, ...]:
+    kinds = [kind for kind, columns in table.columns.items() if column in columns]
+    return union(_find_in_column(record, kind, column, asked) for kind in kinds)
+
+
+def _summarize(record: dict[str, Any], table: LogTable) -> str:
+    """Say what a row tells: `logon: LogonSuccess, RemoteInteractive, alice`."""
+    said = [str(value) for _, value in _select_fields(record, table.shown)]
+    return f"{table.what}: {', '.join(said)}" if said else table.what
+
+
+def _select_fields(
+    record: dict[str, Any], columns: Iterable[str]
+) -> Iterator[tuple[str, str | int]]:
+    for column in columns:
+        value = text(record, column)
+        found = value if value is not None else number(record, column)
+        if found is not None:
+            yield column, found
+
+
+def _build_digest(table: LogTable, at: datetime, record: dict[str, Any]) -> str:
+    """Return what names a row that has no id of its own: rows do not change."""
+    content = json.dumps([table.name, at.isoformat(), record], sort_keys=True)
+    return sha256(content.encode()).hexdigest()[:24]
+
+
+_WORD = re.compile(r"\w+")
+_UNRESOLVED_NAME = re.compile(r"[Ff]ailed to resolve[^'\"]*['\"\\]+(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class LogRows:
+    """What a query was answered."""
+
+    rows: Sequence[LogRow]
+    lacking: str | None = None
+    """Why that is not all."""
+
+
+QueryRunner = Callable[[str, Window], Awaitable[LogRows]]
+"""Runs a query over a window; raises what `Api.request` raises."""
+
+
+def list_entity_kinds(tables: Iterable[LogTable]) -> frozenset[EntityKind]:
+    """Return what some tables can be asked for."""
+    return frozenset(kind for it in tables for kind in (*it.columns, *it.mentions))
+
+
+def _read_nothing(_: object) -> Iterable[Entity]:
+    return ()
+
+
+class LogTableSearcher:
+    """Finds events in some tables."""
+
+    def __init__(
+        self,
+        tables: Iterable[LogTable],
+        time: str,
+        run: QueryRunner,
+        read: EntityReader = _read_nothing,
+    ) -> None:
+        """Keep what is needed; `time` is the column that all of the tables have their time in."""
+        self._tables = {table.name: table for table in tables}
+        self._time = time
+        self._run = run
+        self._read = read
+        self._left_out: set[str] = set()
+        """Tables that are there, but cannot be asked."""
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield what names an entity, the latest first.
+
+        Raises `TryLater` at the end where that is not all that there is.
+        """
+        answer = await self._ask(entity, window, limit) if entity.value else LogRows(())
+        for row in answer.rows[:limit]:
+            event = self._event(row, entity)
+            if event is not None and event.occurred_at in window:
+                yield event
+        lacking = [answer.lacking, *(f"{it} cannot be asked" for it in sorted(self._left_out))]
+        if reasons := [it for it in lacking if it]:
+            raise TryLater(f"the logs were searched in part only: {'; '.join(reasons)}")
+
+    def _event(self, row: LogRow, asked: Entity) -> SiemEvent | None:
+        """Return the event that a row is; None where it cannot be understood."""
+        with suppress(ValueError):
+            return build_event(row, self._tables, asked, self._read)
+        return None
+
+    async def _ask(self, entity: Entity, window: Window, limit: int) -> LogRows:
+        """Return what the tables answer that can be asked."""
+        while query := build_search_query(self._tables.values(), self._time, entity, window, limit):
+            asked = frozenset(self._tables)
+            try:
+                return await self._run(query, window)
+            except Refused as refused:
+                if not self._learn_from(refused, asked):
+                    raise
+        return LogRows(())
+
+    def _learn_from(self, refused: Refused, asked: frozenset[str]) -> bool:
+        """Return whether there is one table less to ask than were asked, since the answer names it.
+
+        Not every service passes over what it does not have, and one table may be on a plan that
+        takes no such queries: neither is to hide what the others have.
+        """
+        if refused.status != HTTPStatus.BAD_REQUEST:
+            return False
+        words = refused.response.decode(errors="replace")
+        unknown = asked & set(_UNRESOLVED_NAME.findall(words))
+        named = asked & set(_WORD.findall(words))
+        if not unknown and len(named) == 1:
+            self._left_out |= named
+        for name in (gone := unknown or self._left_out & named):
+            self._tables.pop(name, None)  # another question may have met it meanwhile
+        return bool(gone)

@@ -1,0 +1,163 @@
+"""Client of the Security Analytics API: detectors, alerts and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import ApiResponse, Broken, Refused
+from tocsin_connectors.siem.indices.client import IndexClient, parse_search
+from tocsin_connectors.siem.opensearch.mapping import AlertReference, parse_change_time
+from tocsin_connectors.siem.opensearch.pagination import DetectorCursor
+from tocsin_connectors.siem.records import child, children, text, texts
+
+PLUGIN = "/_plugins/_security_analytics"
+DETECTORS, ALERTS = f"{PLUGIN}/detectors/_search", f"{PLUGIN}/alerts"
+FINDINGS = f"{PLUGIN}/findings/_search"
+MAX_DETECTORS = 1_000
+MAX_FINDINGS = 50
+"""So many findings of one alert are read."""
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """What looks for something in indices."""
+
+    id: str
+    name: str | None
+    indices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRows:
+    """A page of alerts, as they came."""
+
+    alerts: Sequence[dict[str, Any]]
+    total: int
+    server_time: datetime | None
+
+
+class SecurityAnalyticsClient:
+    """Security Analytics in one cluster."""
+
+    def __init__(self, cluster: IndexClient) -> None:
+        self._cluster = cluster
+
+    async def detectors(self) -> dict[str, Detector]:
+        """Return, by id, the detectors that may be seen; none before the first one was made."""
+        body = {"size": MAX_DETECTORS, "query": {"match_all": {}}}
+        try:
+            answer = await self._cluster.ask("POST", DETECTORS, json=body)
+        except Refused as error:
+            if error.status == _NOT_FOUND and b".opensearch-sap" in (error.response or b""):
+                return {}
+            raise
+        found = parse_search(answer, f"POST {DETECTORS}")
+        if found.total > MAX_DETECTORS:
+            raise Broken(f"there are {found.total} detectors, and {MAX_DETECTORS} can be read")
+        return {it.id: it for hit in found.hits if (it := _parse_detector(hit))}
+
+    async def alerts(self, step: DetectorCursor, size: int) -> AlertRows:
+        """Return the alerts of a step."""
+        answer = await self._cluster.ask("GET", ALERTS, query={**step.query, "size": size})
+        match answer.json:
+            case {"alerts": list(alerts), "total_alerts": int(total)} if _are_objects(alerts):
+                return AlertRows(alerts, total, answer.server_time)
+        raise Broken(f"GET {ALERTS} answered something else than alerts and their number")
+
+    async def acknowledge(self, detector: str, alert: str) -> bool:
+        """Have an alert be acknowledged; False where it is not one that can be."""
+        path = f"{PLUGIN}/detectors/{quote(detector, safe='')}/_acknowledge/alerts"
+        answer = await self._cluster.ask("POST", path, json={"alerts": [alert]})
+        match answer.json:
+            case {"acknowledged": [*done], "failed": list()}:
+                return any(isinstance(it, dict) and it.get("id") == alert for it in done)
+        raise Broken(f"POST {path} answered without `acknowledged` and `failed`")
+
+    async def try_acknowledging(self, detector: str) -> None:
+        """Acknowledge an alert that there is not, to see whether that is allowed."""
+        with suppress(Broken):  # so it answers where there is none
+            await self.acknowledge(detector, "tocsin-check")
+
+    async def findings(self, detector: str, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the findings of these ids that there are."""
+        if not names:
+            return []
+        asked = ",".join(names[:MAX_FINDINGS])
+        query = {"detector_id": detector, "findingIds": asked, "size": MAX_FINDINGS}
+        return parse_findings(await self._cluster.ask("GET", FINDINGS, query=query))
+
+    async def try_findings(self, detector: str) -> None:
+        """Ask for one finding, to see whether that is allowed."""
+        query = {"detector_id": detector, "size": 1}
+        parse_findings(await self._cluster.ask("GET", FINDINGS, query=query))
+
+
+def join_indices(detectors: Iterable[Detector]) -> str:
+    """Return the indices that detectors look into, separated by commas."""
+    return ",".join(sorted({index for detector in detectors for index in detector.indices}))
+
+
+def parse_findings(answer: ApiResponse) -> list[dict[str, Any]]:
+    """Return the findings of an answer; Broken where it is none."""
+    match answer.json:
+        case {"findings": list(findings), "total_findings": int()} if _are_objects(findings):
+            return findings
+    raise Broken(f"GET {FINDINGS} answered something else than findings and their number")
+
+
+def _are_objects(values: list[Any]) -> bool:
+    return all(isinstance(value, dict) for value in values)
+
+
+def _parse_detector(hit: dict[str, Any]) -> Detector | None:
+    source = child(hit, "_source")
+    source = child(source, "detector") or source
+    name = text(hit, "_id")
+    inputs = (child(it, "detector_input") for it in children(source, "inputs"))
+    indices = tuple(index for it in inputs for index in texts(it, "indices"))
+    return Detector(name, text(source, "name"), indices) if name else None
+
+
+_PAGE_SIZE = 100
+DETECTOR = "tocsin_detector"
+"""The member that tells of which detector a record is; `detector_id` is not always right."""
+
+
+async def list_rows(
+    analytics: SecurityAnalyticsClient, step: DetectorCursor, size: int
+) -> tuple[DetectorCursor, AlertRows]:
+    """Return the first part of a step that is not too large, and its rows."""
+    rows = await analytics.alerts(step, size)
+    while step.is_too_large(rows.total):
+        step = step.halved()
+        rows = await analytics.alerts(step, size)
+    return step, rows
+
+
+async def probe_rows(analytics: SecurityAnalyticsClient, step: DetectorCursor) -> AlertRows:
+    """Return no rows, where others than those of a step can be listed."""
+    answer = await analytics.alerts(step.probe(), 1)
+    return AlertRows((), 0, answer.server_time)
+
+
+async def find_alert(analytics: SecurityAnalyticsClient, external_id: str) -> dict[str, Any] | None:
+    """Return the record of an alert, None where it or its detector is gone."""
+    name = AlertReference.parse(external_id)
+    detectors = await analytics.detectors()
+    if name is None or name.detector not in detectors:
+        return None
+    told = {"id": name.detector, "name": detectors[name.detector].name}
+    step: DetectorCursor | None = DetectorCursor.of_moment(name.detector, name.start)
+    while step is not None:
+        rows = await analytics.alerts(step, _PAGE_SIZE)
+        for alert in rows.alerts:
+            if alert.get("id") == name.alert and parse_change_time(alert) is not None:
+                return {**alert, DETECTOR: told}
+        step = step.following(len(rows.alerts), rows.total, _PAGE_SIZE)
+    return None

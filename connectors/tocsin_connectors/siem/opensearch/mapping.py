@@ -1,0 +1,222 @@
+"""Mapping of Security Analytics alerts and their findings to incidents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from tocsin import Alert, Entity, Incident, IncidentStatus, Severity, Window, find_in_record
+from tocsin_connectors.siem.indices.documents import decode_object, find_ecs_entities
+from tocsin_connectors.siem.opensearch.pagination import to_milliseconds
+from tocsin_connectors.siem.records import (
+    children,
+    describe_value,
+    number,
+    parse_utc,
+    text,
+    texts,
+    union,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SEPARATOR = "@"
+_CHANGE_TOLERANCE = timedelta(seconds=1)
+# The levels of a trigger, https://docs.opensearch.org/latest/observing-your-data/alerting/triggers/
+SEVERITIES = {
+    "1": Severity.CRITICAL,
+    "2": Severity.HIGH,
+    "3": Severity.MEDIUM,
+    "4": Severity.LOW,
+    "5": Severity.INFORMATIONAL,
+}
+STATUSES = {
+    "active": IncidentStatus.NEW,
+    "error": IncidentStatus.NEW,
+    "acknowledged": IncidentStatus.ACTIVE,
+    "completed": IncidentStatus.CLOSED,
+    "deleted": IncidentStatus.CLOSED,
+}
+_CHANGE_TIMES = ("last_notification_time", "acknowledged_time", "end_time")
+
+
+class AlertReference(NamedTuple):
+    """What finds an alert again: the API lists by detector and time, and knows no ids."""
+
+    alert: str
+    detector: str
+    start: int
+    """In milliseconds since 1970."""
+
+    def __str__(self) -> str:
+        """Return the `external_id` of the incident."""
+        return _SEPARATOR.join(map(str, self))
+
+    @classmethod
+    def parse(cls, external_id: str) -> AlertReference | None:
+        """Return the name that an `external_id` has, None where it has none."""
+        with suppress(ValueError):
+            alert, detector, start = external_id.rsplit(_SEPARATOR, 2)
+            return cls(alert, detector, int(start))
+        return None
+
+
+def build_incident(alert: dict[str, Any], detector: str, detector_name: str | None) -> Incident:
+    """Return the incident of an alert of a detector.
+
+    Raises ValueError where the alert has no id or no time at which it began.
+    """
+    identifier, began_at = text(alert, "id"), parse_time(alert.get("start_time"))
+    if identifier is None:
+        raise ValueError(f"id is {describe_value(alert.get('id'))}")
+    if began_at is None:
+        raise ValueError(f"start_time is no time: {alert.get('start_time')!r:.60}")
+    severity, raw = parse_severity(alert)
+    state = text(alert, "state")
+    return Incident(
+        external_id=str(AlertReference(identifier, detector, to_milliseconds(began_at))),
+        external_number=identifier,
+        title=text(alert, "trigger_name") or "OpenSearch alert",
+        description=_description(alert, detector_name),
+        severity=severity or Severity.MEDIUM,
+        raw_severity=raw,
+        severity_assumed=severity is None,
+        status=STATUSES.get((state or "").casefold(), IncidentStatus.NEW),
+        raw_status=state or _number_text(alert.get("state")),
+        occurred_at=began_at,
+        changed_at=parse_change_time(alert),
+    )
+
+
+def parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
+    """Return how bad an alert is, None where that is not known, and the trigger's own word."""
+    raw = text(alert, "severity") or _number_text(alert.get("severity"))
+    return SEVERITIES.get(raw or ""), raw
+
+
+def parse_change_time(alert: dict[str, Any]) -> datetime | None:
+    """Return when an alert began, was told of, acknowledged or ended last; None without a time."""
+    return max(_parse_times(alert), default=None)
+
+
+def has_changed_in(alert: dict[str, Any], window: Window) -> bool:
+    """Return whether something has become of an alert in a window, since it began."""
+    began_at, last = parse_time(alert.get("start_time")), parse_change_time(alert)
+    if began_at is None or last is None:
+        return False
+    return last in window and last - began_at > _CHANGE_TOLERANCE
+
+
+def list_finding_ids(alert: dict[str, Any]) -> list[str]:
+    """Return the ids of what has raised an alert, as far as they can be asked for."""
+    found = alert.get("finding_ids")
+    names = found if isinstance(found, list) else [found]
+    return [name for name in names if isinstance(name, str) and name and "," not in name]
+
+
+def parse_time(value: Any) -> datetime | None:
+    """Return the time that text or a number of milliseconds gives, None where it gives none."""
+    with suppress(ValueError, OverflowError):
+        if isinstance(value, str):
+            return parse_utc(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return _EPOCH + timedelta(milliseconds=value)
+    return None
+
+
+def _parse_times(alert: dict[str, Any]) -> Iterator[datetime]:
+    for name in ("start_time", *_CHANGE_TIMES):
+        if found := parse_time(alert.get(name)):
+            yield found
+
+
+def _number_text(value: Any) -> str | None:
+    return str(found) if (found := number({"": value}, "")) is not None else None
+
+
+def _description(alert: dict[str, Any], detector_name: str | None) -> str:
+    error = text(alert, "error_message") or ""
+    return "\n".join(filter(None, (error, detector_name and f"Detector: {detector_name}")))
+
+
+MAX_ENTITIES = 200
+"""So many entities are taken of one document."""
+RULE_LEVELS = {severity.value.casefold(): severity for severity in Severity}
+"""The levels of Sigma rules, which are among the tags of what has matched."""
+_TECHNIQUE_TAG = re.compile(r"attack\.(t\d{4}(?:\.\d{3})?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSearchFinding:
+    """What a finding tells."""
+
+    alert: Alert | None
+    severity: Severity | None
+    techniques: tuple[str, ...]
+    entities: tuple[Entity, ...]
+
+
+def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
+    """Return what a finding tells, as far as it can be understood."""
+    queries = children(record, "queries")
+    tags = [tag for query in queries for tag in texts(query, "tags")]
+    levels = [RULE_LEVELS[tag.casefold()] for tag in tags if tag.casefold() in RULE_LEVELS]
+    severity = max(levels, key=lambda level: level.rank, default=None)
+    documents = list(read_documents(record))
+    found = [find_in_record(document, MAX_ENTITIES) for document in documents]
+    more = map(find_ecs_entities, documents)
+    named = (match[1].upper() for tag in tags if (match := _TECHNIQUE_TAG.fullmatch(tag)))
+    return OpenSearchFinding(
+        alert=_build_alert(record, queries, severity),
+        severity=severity,
+        techniques=union([named, *(it.techniques for it in found)]),
+        entities=union([*(it.entities for it in found), *more]),
+    )
+
+
+def read_documents(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the documents of a finding, which stand in it as text that is JSON."""
+    for place in children(record, "document_list"):
+        if document := decode_object(place.get("document")):
+            yield document
+
+
+def _build_alert(
+    record: dict[str, Any], queries: list[dict[str, Any]], severity: Severity | None
+) -> Alert | None:
+    identifier, occurred_at = text(record, "id"), parse_time(record.get("timestamp"))
+    if identifier is None or occurred_at is None:
+        return None
+    rules = [name for query in queries if (name := text(query, "name"))]
+    return Alert(
+        external_id=identifier,
+        title=", ".join(rules)[:200] or "OpenSearch finding",
+        severity=severity or Severity.MEDIUM,
+        occurred_at=occurred_at,
+    )
+
+
+def attach_findings(incident: Incident, records: Iterable[dict[str, Any]]) -> Incident:
+    """Return the incident with what its findings tell.
+
+    The trigger's level counts; where an alert has none, the highest of the rules that have matched.
+    """
+    findings = [parse_finding(record) for record in records]
+    levels = [finding.severity for finding in findings if finding.severity]
+    if incident.raw_severity is None and levels:
+        highest = max(levels, key=lambda level: level.rank)
+        incident = replace(
+            incident,
+            severity=highest,
+            raw_severity=highest.value.casefold(),
+            severity_assumed=False,
+        )
+    return replace(
+        incident,
+        techniques=union(finding.techniques for finding in findings),
+        entities=union(finding.entities for finding in findings),
+        alerts=tuple(finding.alert for finding in findings if finding.alert),
+    )

@@ -1,0 +1,276 @@
+"""QRadar client: requests to the console, lists in ranges, and offenses.
+
+https://www.ibm.com/docs/en/qradar-common?topic=versions-paging-syntax and
+https://www.ibm.com/docs/en/qradar-common?topic=endpoints-siem-endpoints
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from itertools import pairwise
+from typing import Any, Self, TypeVar
+
+from tocsin import Api, ApiResponse, Broken, Refused, Tools, Window
+from tocsin_connectors.siem.qradar.mappings import to_milliseconds
+from tocsin_connectors.siem.qradar.settings import QRadarSettings
+from tocsin_connectors.siem.records import number
+
+QRadarRecord = dict[str, Any]
+MAX_RANGES = 200
+"""A list has fewer parts, or it does not end."""
+_TOTAL = re.compile(r"items (?:\d+-\d+|\*)/(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRange:
+    """What stands in one range of a list."""
+
+    records: Sequence[QRadarRecord]
+    total: int | None
+    """How many there are in all; None where the console does not say."""
+    server_time: datetime | None
+
+    def ends(self, first: int, asked: int) -> bool:
+        """Return whether nothing is behind it, given where it began and how many were asked for.
+
+        The documentation leaves open whether the total is that of the list or of the part, so one
+        that has all that was asked for is never the last.
+        """
+        count = len(self.records)
+        return not count or (
+            count < asked and self.total is not None and self.total <= first + count
+        )
+
+
+class QRadarClient:
+    """Requests to one console; all of them raise what `Api.request` raises."""
+
+    def __init__(self, tools: Tools, settings: QRadarSettings) -> None:
+        """Keep what is needed; do no I/O."""
+        self._api = Api(tools, settings)
+        self._token = settings.token
+        self._version = {"Version": settings.api_version}
+
+    async def request(
+        self, method: str, path: str, *, span: str | None = None, **query: Any
+    ) -> ApiResponse:
+        """Return the answer to a request below `/api`; `span` is a range such as `0-49`."""
+        bounds = {} if span is None else {"Range": f"items={span}"}
+        headers = {"SEC": self._token.get_secret_value(), **self._version, **bounds}
+        return await self._api.request(method, f"/api{path}", query=query, headers=headers)
+
+    async def versions(self) -> Sequence[QRadarRecord]:
+        """Return the versions of the API that the console knows, asked for in none of them."""
+        headers = {"SEC": self._token.get_secret_value()}
+        path = "/api/help/versions"
+        answer = await self._api.request("GET", path, headers=headers)
+        return _parse_records(answer.json, path)
+
+    async def part(self, path: str, first: int, count: int, **query: Any) -> RecordRange:
+        """Return so many records of a list at most, from the one at `first` on."""
+        answer = await self.request("GET", path, span=f"{first}-{first + count - 1}", **query)
+        found = _TOTAL.fullmatch(answer.headers.get("Content-Range", "").strip())
+        total = int(found[1]) if found else None
+        return RecordRange(_parse_records(answer.json, path), total, answer.server_time)
+
+    async def all(
+        self, path: str, count: int, most: int | None = None, **query: Any
+    ) -> list[QRadarRecord]:
+        """Return all records of a list that does not change, of which there are `most` at most.
+
+        So many are asked for at once as `count` says. Raises `Broken` where the list does not end.
+        """
+        found = list[QRadarRecord]()
+        for _ in range(MAX_RANGES):
+            first = len(found)
+            part = await self.part(path, first, count, **query)
+            found += part.records
+            if part.ends(first, count) or len(found) == most:
+                return found
+        raise Broken(f"GET {path} has more than {MAX_RANGES} parts")
+
+
+def _parse_records(content: Any, path: str) -> list[QRadarRecord]:
+    if not isinstance(content, list) or not all(isinstance(it, dict) for it in content):
+        raise Broken(f"GET {path} answered something else than a list of objects")
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class OffenseCursor:
+    """What to ask for: the offenses behind an id, less the first few that tell none."""
+
+    after: int = 0
+    skipped: int = 0
+
+    def following(self, part: RecordRange, asked: int) -> OffenseCursor | None:
+        """Return the next step, given what this one has brought; None at the end.
+
+        Where ids do not tell where to go on, since they are missing or in no order, it is the next
+        place in the same list.
+        """
+        if part.ends(self.skipped, asked):
+            return None
+        known = list(iterate_ids(part.records))
+        reached = [self.after, *(it for _, it in known)]
+        if not known or any(one >= next_one for one, next_one in pairwise(reached)):
+            return OffenseCursor(self.after, self.skipped + len(part.records))
+        place, last = known[-1]
+        return OffenseCursor(last, len(part.records) - place - 1)
+
+    def encode(self) -> list[int]:
+        """Return the token that `decode` turns back into this."""
+        return [self.after, self.skipped]
+
+    @classmethod
+    def decode(cls, token: Any) -> Self:
+        """Return the step that `encode` made the token of."""
+        return cls(*token)
+
+
+def iterate_ids(records: Sequence[QRadarRecord]) -> Iterator[tuple[int, int]]:
+    """Yield the ids of those offenses that tell one, each with its place."""
+    for place, record in enumerate(records):
+        identifier = number(record, "id")
+        if identifier is not None:
+            yield place, identifier
+
+
+OFFENSES = "/siem/offenses"
+CLOSED, STARTED = "close_time", "start_time"
+PERSISTED, UPDATED, FIRST_PERSISTED = (
+    "last_persisted_time",
+    "last_updated_time",
+    "first_persisted_time",
+)
+_FIELDS = (
+    *("id", "description", "status", "magnitude", "severity", "offense_type", "offense_source"),
+    *("assigned_to", "follow_up", "closing_user", "closing_reason_id", "domain_id", "categories"),
+    *("source_network", "destination_networks", "source_address_ids"),
+    *("local_destination_address_ids", STARTED, CLOSED, UPDATED),
+    *("rules(id,type)", "log_sources(id,name,type_name)"),
+)
+_LATER_FIELDS = (FIRST_PERSISTED, PERSISTED)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OffensePage:
+    """A page of offenses, and the step behind it; None at the end."""
+
+    part: RecordRange
+    following: OffenseCursor | None
+
+
+class OffenseClient:
+    """Asks for offenses, always by name for what is read of them: consoles are slow.
+
+    Older versions of the API tell no `last_persisted_time`, which changes with whatever changes;
+    `last_updated_time` only does with new events. Which it is, is found out by asking.
+    """
+
+    def __init__(self, console: QRadarClient, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        self._console = console
+        self._log = tools.log
+        self._is_old = False
+
+    @property
+    def clock(self) -> str:
+        """The field that tells when something last became of an offense."""
+        return UPDATED if self._is_old else PERSISTED
+
+    async def changed(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
+        """Return a page of the offenses that changed in a window, by the console's own time."""
+        return await self._either(
+            lambda: self._page(_build_time_filter(self.clock, window), step, limit)
+        )
+
+    async def made(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
+        """Return a page of the offenses that were made in a window, or began in it."""
+        return await self._either(lambda: self._page(self._made(window), step, limit))
+
+    async def closed(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
+        """Return a page of the offenses that were closed in a window."""
+        return await self._either(
+            lambda: self._page(_build_time_filter(CLOSED, window), step, limit)
+        )
+
+    async def behind(self, step: OffenseCursor, limit: int) -> OffensePage:
+        """Return a page of the offenses behind an id."""
+        return await self._either(lambda: self._page("", step, limit))
+
+    async def newest(self) -> tuple[int | None, RecordRange]:
+        """Return the highest id there is, and the answer.
+
+        It is 0 where there are no offenses, and None where the newest does not tell its id.
+        """
+        part = await self._console.part(OFFENSES, 0, 1, sort="-id", fields="id")
+        known = [it for _, it in iterate_ids(part.records)]
+        return (max(known, default=None) if part.records else 0), part
+
+    async def one(self, identifier: str) -> QRadarRecord | None:
+        """Return the offense of an id, None where there is none."""
+        if not (identifier.isascii() and identifier.isdecimal()):
+            return None
+        try:
+            return await self._either(lambda: self._get(f"{OFFENSES}/{int(identifier)}"))
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+
+    async def _page(self, clause: str, step: OffenseCursor, limit: int) -> OffensePage:
+        wanted = " and ".join(filter(None, [clause, f"id > {step.after}"]))
+        query = {"filter": wanted, "sort": "+id", "fields": self._fields}
+        part = await self._console.part(OFFENSES, step.skipped, limit, **query)
+        return OffensePage(part, step.following(part, limit))
+
+    async def _get(self, path: str) -> QRadarRecord:
+        answer = await self._console.request("GET", path, fields=self._fields)
+        if not isinstance(answer.json, dict) or "id" not in answer.json:
+            raise Broken(f"GET {path} answered without `id`")
+        return answer.json
+
+    def _made(self, window: Window) -> str:
+        """Return the clause for `made`: when an offense was made, older versions do not tell."""
+        began = _build_time_filter(STARTED, window)
+        return (
+            began if self._is_old else f"({_build_time_filter(FIRST_PERSISTED, window)} or {began})"
+        )
+
+    @property
+    def _fields(self) -> str:
+        return ",".join(_FIELDS if self._is_old else (*_FIELDS, *_LATER_FIELDS))
+
+    async def _either(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what is answered, at the second try to what an older version knows as well."""
+        try:
+            return await ask()
+        except Refused as refused:
+            if self._is_old or refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
+            self._is_old = True
+            try:
+                answered = await ask()
+            except Refused:
+                self._is_old = False
+                raise refused from None
+        words = "this version of the API does not tell when an offense was changed by hand"
+        self._log.warning(words, lacks=PERSISTED)
+        return answered
+
+
+def _build_time_filter(field: str, window: Window) -> str:
+    start, end = to_milliseconds(window.start), to_milliseconds(window.end)
+    return f"{field} >= {start} and {field} < {end}"
+
+
+def get_creation_field(record: dict[str, Any]) -> str:
+    """Return which field tells when an offense was made."""
+    return FIRST_PERSISTED if record.get(FIRST_PERSISTED) else STARTED

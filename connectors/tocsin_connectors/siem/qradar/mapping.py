@@ -1,0 +1,133 @@
+"""Mapping of offenses to incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.entities import parse_entities
+from tocsin_connectors.siem.qradar.client import CLOSED, PERSISTED, STARTED, UPDATED
+from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES, OffenseLookups, has_more_addresses
+from tocsin_connectors.siem.qradar.mappings import (
+    OFFENSE_TYPES,
+    STATUSES,
+    parse_severity,
+    parse_time,
+    text_or_number,
+)
+from tocsin_connectors.siem.records import children, describe_value, number, text, texts, union
+
+_SUMMARY_PATH = "/console/do/sem/offensesummary?appName=Sem&pageId=OffenseSummary&summaryId="
+_RULE_ENGINE = "EventCRE"
+"""The type of the log source that is QRadar's own engine of rules."""
+
+
+def build_incident(record: dict[str, Any], lookups: OffenseLookups, console: str) -> Incident:
+    """Return the incident that an offense is, with the names that were looked up until now.
+
+    Raises ValueError where it has no id, or no time at which it changed.
+    """
+    identifier = number(record, "id")
+    if identifier is None or identifier < 0:
+        raise ValueError(f"id is {describe_value(record.get('id'))}")
+    changed_at = _parse_change_time(record)
+    severity, raw_severity = _parse_severity(record)
+    occurred_at = parse_time(record, STARTED) or changed_at
+    return Incident(
+        external_id=str(identifier),
+        external_number=str(identifier),
+        title=" ".join((text(record, "description") or "").split()) or f"Offense {identifier}",
+        description="\n".join(_describe(record, lookups)),
+        severity=severity or Severity.MEDIUM,
+        raw_severity=raw_severity,
+        severity_assumed=severity is None,
+        status=parse_status(record),
+        raw_status=text_or_number(record, "status"),
+        occurred_at=occurred_at,
+        changed_at=changed_at,
+        source_url=f"{console}{_SUMMARY_PATH}{identifier}",
+        entities=union(
+            [_find_source(record, lookups), _find_addresses(record, lookups), _find_senders(record)]
+        ),
+        alerts=tuple(
+            Alert(
+                external_id=f"{identifier}:{number(rule, 'id')}",
+                title=lookups.rule(rule) or f"Rule {number(rule, 'id')}",
+                severity=severity or Severity.MEDIUM,
+                occurred_at=occurred_at,
+            )
+            for rule in children(record, "rules")
+            if number(rule, "id") is not None
+        ),
+    )
+
+
+def _parse_change_time(record: dict[str, Any]) -> datetime:
+    """Return when something last became of an offense: closing may count as nothing else."""
+    changed = parse_time(record, PERSISTED) or parse_time(record, UPDATED)
+    if changed is None:
+        raise ValueError(f"{PERSISTED} is {describe_value(record.get(PERSISTED))}")
+    with suppress(ValueError):
+        if closed := parse_time(record, CLOSED):
+            return max(changed, closed)
+    return changed
+
+
+def _parse_severity(record: dict[str, Any]) -> tuple[Severity | None, str | None]:
+    """Return how bad it is, and the number or word that says so: the magnitude, if there is one."""
+    name = "severity" if record.get("magnitude") is None else "magnitude"
+    return parse_severity(number(record, name)), text_or_number(record, name)
+
+
+def parse_status(record: dict[str, Any]) -> IncidentStatus:
+    """Return where an offense stands: one that somebody has taken is active."""
+    status = STATUSES.get((text(record, "status") or "").casefold(), IncidentStatus.NEW)
+    is_taken = text(record, "assigned_to") or record.get("follow_up") is True
+    if status is IncidentStatus.NEW and is_taken:
+        return IncidentStatus.ACTIVE
+    return status
+
+
+def _describe(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[str]:
+    """Yield the lines that say what it is about, without numbers that grow with each event."""
+    logs = (text(it, "name") or "" for it in children(record, "log_sources"))
+    domain = text_or_number(record, "domain_id")
+    source, kind = text(record, "offense_source"), lookups.offense_type(record)
+    lines = {
+        kind or "Source": source,
+        "Categories": ", ".join(texts(record, "categories")),
+        "Log sources": ", ".join(filter(None, logs)),
+        "From the network": text(record, "source_network"),
+        "To the networks": ", ".join(texts(record, "destination_networks")),
+        "Domain": None if domain == "0" else domain,
+        "Assigned to": text(record, "assigned_to"),
+        "Closed by": text(record, "closing_user"),
+        "Closed as": lookups.closing_reason(record),
+    }
+    yield from (f"{what}: {said}" for what, said in lines.items() if said)
+    if has_more_addresses(record):
+        yield f"It has more addresses than the first {MAX_ADDRESSES}, which are named"
+
+
+def _find_source(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[Entity]:
+    """Yield what an offense is indexed by, where that is a thing."""
+    kind = OFFENSE_TYPES.get((lookups.offense_type(record) or "").casefold())
+    source = text(record, "offense_source")
+    if kind is not None and source is not None:
+        yield from parse_entities(kind, source)
+
+
+def _find_addresses(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[Entity]:
+    for found in lookups.addresses(record):
+        yield from parse_entities(EntityKind.IP, found)
+
+
+def _find_senders(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield who sends the logs: QRadar itself names log sources that it finds `type @ host`."""
+    for source in children(record, "log_sources"):
+        _, at, host = (text(source, "name") or "").rpartition(" @ ")
+        if at and text(source, "type_name") != _RULE_ENGINE:
+            yield from parse_entities(EntityKind.HOST, host)

@@ -1,0 +1,169 @@
+"""New offenses, read in the order of their IDs, which only grow.
+
+This depends on no clock: neither on the time of the events, which may be a week old, nor on the
+time of the last change, which older versions of the API do not return. Changes of offenses are
+left to the other streams, and so are new offenses that cannot be parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Protocol, Self
+
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
+
+from tocsin import Broken, Covered, Incident, Page, Refused
+from tocsin_connectors.siem.qradar.client import (
+    OffenseClient,
+    OffenseCursor,
+    QRadarRecord,
+    RecordRange,
+    get_creation_field,
+    iterate_ids,
+)
+from tocsin_connectors.siem.qradar.lookups import OffenseLookups
+from tocsin_connectors.siem.qradar.mappings import parse_time
+
+NEW = "new"
+_MAX_FAILURES = 2
+"""After so many reads that broke in a row, what is there is left to be read by time."""
+_MAX_PAGES = 1_000
+
+
+class OffenseMapper(Protocol):
+    """What says what an offense is: the provider."""
+
+    settings: Any
+    page_size: ClassVar[int]
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
+        """Return the incident of an offense."""
+        ...
+
+    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
+        """Return the incident with what its ids stand for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OffensePosition:
+    """Up to which id, and which time, new offenses were read."""
+
+    after: int
+    reached: AwareDatetime
+
+    def encode(self) -> dict[str, Any]:
+        """Return the position that `decode` turns back into this."""
+        return {"after": self.after, "reached": self.reached.isoformat()}
+
+    @classmethod
+    def decode(cls, position: Mapping[str, Any]) -> Self:
+        """Return the place that `encode` made the position of; `Refused` for another's."""
+        try:
+            return TypeAdapter(cls).validate_python(dict(position))
+        except ValidationError:
+            words = "this version cannot read the position that was stored, so it is left as it is"
+            raise Refused(f"{words}: {dict(position)!r:.200}") from None
+
+    def page(self, end: datetime, *incidents: Incident, lost: str | None = None) -> Page:
+        """Return the page that is stored with this place, and accounts for the time up to `end`."""
+        reached = max(self.reached, end)
+        covered = Covered(source=NEW, start=self.reached, end=reached, lost=lost)
+        position = replace(self, reached=reached).encode()
+        count = len(incidents)
+        return Page(next_position=position, incidents=incidents, covered=(covered,), records=count)
+
+
+class NewOffenseReader:
+    """Reads the new offenses of one console."""
+
+    def __init__(
+        self, reader: OffenseMapper, offenses: OffenseClient, lookups: OffenseLookups
+    ) -> None:
+        """Keep what is needed; do no I/O."""
+        self._reader = reader
+        self._offenses = offenses
+        self._lookups = lookups
+        self._breaks = 0
+
+    async def read(
+        self, position: Mapping[str, Any] | None, until: datetime
+    ) -> AsyncGenerator[Page, None]:
+        """Yield what is behind the last id and old enough; at first, only where to begin.
+
+        The offenses that are there by then are read by the time at which they changed.
+        """
+        if position is None:
+            newest, part = await self._offenses.newest()
+            if newest is not None:
+                place = OffensePosition(newest, self._settled(part, until))
+                yield Page(next_position=place.encode())
+            return
+        place = OffensePosition.decode(position)
+        try:
+            async with aclosing(self._read_on(place, until)) as pages:
+                async for page in pages:
+                    place = OffensePosition.decode(page.next_position)
+                    yield page
+        except Broken as error:
+            self._breaks += 1
+            if self._breaks <= _MAX_FAILURES:
+                raise
+            yield await self._left(place, until, error)
+        self._breaks = 0
+
+    async def _read_on(self, place: OffensePosition, until: datetime) -> AsyncGenerator[Page, None]:
+        step: OffenseCursor | None = OffenseCursor(place.after)
+        end: datetime | None = None
+        for _ in range(_MAX_PAGES):
+            if step is None:
+                return
+            found = await self._offenses.behind(step, self._reader.page_size)
+            end = end or self._settled(found.part, until)
+            records = list(_select_settled(found.part.records, end))
+            self._lookups.expect(records)
+            incidents = [it async for it in self._incidents(records)]
+            following = None if len(records) < len(found.part.records) else found.following
+            known = [it for _, it in iterate_ids(records)]
+            if following is not None:  # what is in no order leads no further than it says
+                known = [following.after]
+            before, place = place.after, replace(place, after=max([place.after, *known]))
+            if incidents or end > place.reached or place.after > before:
+                yield place.page(place.reached if following else end, *incidents)
+            step = following
+        raise Broken(f"there are more than {_MAX_PAGES:,} pages of new offenses")
+
+    async def _incidents(self, records: Sequence[QRadarRecord]) -> AsyncGenerator[Incident, None]:
+        for record in records:
+            with suppress(ValueError):
+                if (incident := self._reader.to_incident(record)) is not None:
+                    yield await self._reader.complete(incident, record)
+
+    async def _left(self, place: OffensePosition, until: datetime, error: Broken) -> Page:
+        """Return the page that goes on behind what cannot be listed, and says that it is lost.
+
+        What is lost is asked for again by time, where one offense after the other can be tried.
+        """
+        newest, part = await self._offenses.newest()
+        if newest is None or newest <= place.after:
+            raise error
+        return replace(place, after=newest).page(self._settled(part, until), lost=str(error))
+
+    def _settled(self, part: RecordRange, until: datetime) -> datetime:
+        """Return the time up to which there is all, by the console's clock where it tells it."""
+        now = part.server_time or until
+        settled: datetime = now - self._reader.settings.settle_delay
+        return settled.astimezone(UTC).replace(microsecond=0)
+
+
+def _select_settled(records: Sequence[QRadarRecord], end: datetime) -> Sequence[QRadarRecord]:
+    """Return the offenses up to the first that was made later."""
+    for place, record in enumerate(records):
+        with suppress(ValueError):
+            born = parse_time(record, get_creation_field(record))
+            if born is not None and born >= end:
+                return records[:place]
+    return records

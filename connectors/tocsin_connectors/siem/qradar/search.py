@@ -1,0 +1,245 @@
+"""Event search in Ariel: jobs, their results, and the events in the rows.
+
+For a query that was submitted a short while ago, QRadar answers with the existing search. So no two
+queries of Tocsin are alike: deleting a shared search would take it away from the other caller.
+
+https://www.ibm.com/docs/en/qradar-common?topic=endpoints-ariel-endpoints
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from secrets import randbelow
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import (
+    Broken,
+    Clock,
+    Entity,
+    EntityKind,
+    Misconfigured,
+    PluginFailure,
+    Refused,
+    Relation,
+    RelationType,
+    SiemEvent,
+    TryLater,
+    Window,
+)
+from tocsin_connectors.siem.entities import contains_entity, parse_entities, relate
+from tocsin_connectors.siem.qradar import aql
+from tocsin_connectors.siem.qradar.aql import ADDRESS_FIELDS, ENTITY_FIELDS
+from tocsin_connectors.siem.qradar.client import QRadarClient, QRadarRecord
+from tocsin_connectors.siem.qradar.mappings import parse_time, text_or_number
+from tocsin_connectors.siem.qradar.settings import QRadarSettings
+from tocsin_connectors.siem.records import children, describe_value, number, text, union
+
+EventProperties = Mapping[EntityKind, Sequence[str]]
+_EVENT_FIELDS = (
+    *("event_name", "category_name", "log_source", "protocol", "sourceip", "sourcev6"),
+    *("sourceport", "destinationip", "destinationv6", "destinationport", "username"),
+    *("identityip", "identityhostname", "eventcount", "magnitude", "devicetime", "payload"),
+)
+_NO_ADDRESSES = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what stands where there is none
+_SOURCES, _TARGETS = ("sourceip", "sourcev6"), ("destinationip", "destinationv6")
+
+
+def build_event(row: dict[str, Any], properties: EventProperties) -> SiemEvent:
+    """Return what a row tells; ValueError where it does not say when that was.
+
+    `properties` are the custom properties that were asked for, by the kind of what they name.
+    """
+    at = parse_time(row, "starttime")
+    if at is None:
+        raise ValueError(f"starttime is {describe_value(row.get('starttime'))}")
+    names = [*_EVENT_FIELDS, *(name for its in properties.values() for name in its)]
+    shown = {name: value for name in names if (value := text_or_number(row, name))}
+    return SiemEvent(
+        external_id=None,
+        occurred_at=at,
+        summary=" ".join(_summarize(row).split())[:1_000],
+        entities=union([_find_entities(row, properties)]),
+        relations=union([_find_relations(row, at)]),
+        fields={name: value[:1_000] for name, value in shown.items()},
+    )
+
+
+def _find_entities(row: dict[str, Any], properties: EventProperties) -> Iterator[Entity]:
+    for names in ADDRESS_FIELDS.values():
+        yield from _find_hosts(row, names)
+    named = (*ENTITY_FIELDS.items(), *properties.items())
+    for kind, its in named:
+        for name in its:
+            yield from parse_entities(kind, text(row, name) or "")
+
+
+def _find_hosts(row: dict[str, Any], names: Sequence[str]) -> list[Entity]:
+    """Return the addresses in some fields; where there is none, all of it is zero."""
+    found = (it for name in names for it in parse_entities(EntityKind.IP, text(row, name) or ""))
+    return [it for it in found if it.value not in _NO_ADDRESSES]
+
+
+def _find_relations(row: dict[str, Any], at: datetime) -> Iterator[Relation]:
+    sources, targets = _find_hosts(row, _SOURCES), _find_hosts(row, _TARGETS)
+    yield from relate(sources, RelationType.CONNECTED_TO, targets, at)
+
+
+def _summarize(row: dict[str, Any]) -> str:
+    """Say what happened: `Firewall Permit of ann from 203.0.113.7 to 198.51.100.9, told by fw`."""
+    what = text(row, "event_name") or text(row, "category_name") or "an event"
+    source, target = (
+        next((it.value for it in _find_hosts(row, names)), None) for names in (_SOURCES, _TARGETS)
+    )
+    parts = {
+        " of ": text(row, "username"),
+        " from ": source,
+        " to ": target,
+        ", told by ": text(row, "log_source"),
+    }
+    return what + "".join(f"{word}{said}" for word, said in parts.items() if said)
+
+
+SEARCHES = "/ariel/searches"
+_PAGE_SIZE = 500
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=0.5), timedelta(seconds=5)
+_RUNNING = frozenset({"WAIT", "EXECUTE", "SORTING"})
+_MAX_OFFSET = 60_000
+"""In milliseconds, by how much STOP may be later: it bounds nothing but what Ariel opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArielResult:
+    """What a search came to."""
+
+    events: Sequence[QRadarRecord]
+    problems: str
+    """Why that may not be all; empty where nothing is said."""
+
+
+class ArielSearcher:
+    """The searches of one console, of which only so many are under way at once."""
+
+    def __init__(self, console: QRadarClient, clock: Clock, settings: QRadarSettings) -> None:
+        """Keep what is needed; do no I/O."""
+        self._console = console
+        self._clock = clock
+        self._settings = settings
+        self._free = asyncio.Semaphore(settings.most_searches)
+        self._numbers = count(randbelow(_MAX_OFFSET))  # another at each node
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events that name an entity.
+
+        Raises `TryLater` or `Refused` at the end where that may not be all that there is, and
+        `Refused` where no event can be asked for.
+        """
+        settings = self._settings
+        if not settings.search_events:
+            raise Refused("`search_events` is off, so that no events can be asked for")
+        properties = settings.event_properties
+        own = properties.get(entity.kind, ())
+        if entity.kind not in (*aql.ENTITY_FIELDS, EntityKind.IP) and not own:
+            words = f"no event names a {entity.kind}: name what does in `event_properties`"
+            raise Refused(words)
+        try:
+            query = aql.build_entity_query(entity, own, settings.properties, window, limit)
+        except ValueError:  # what is no address is in no field for addresses
+            return
+        rows, left = await self.run(query), limit
+        for row in rows.events:
+            with suppress(ValueError):  # what cannot be understood costs no other
+                event = build_event(row, properties)
+                if event.occurred_at in window and contains_entity(entity, event.entities):
+                    left -= 1
+                    yield event
+        if rows.problems:
+            raise TryLater(f"the search may not be whole: {rows.problems}")
+        if left and len(rows.events) >= limit:
+            raise Refused(
+                f"there may be more: of the latest {limit} events found, {left} are others"
+            )
+
+    async def run(self, query: str) -> ArielResult:
+        """Return what a query finds, which ends with its STOP.
+
+        Raises `TryLater` where the search is ended by somebody else, or takes too long.
+        """
+        async with self._free:
+            path = await self._begin(query)
+            try:
+                told = await self._done(path)
+                return ArielResult(await self._results(path, told), _join_problems(told))
+            except Misconfigured:
+                raise
+            except Refused as refused:
+                if refused.is_missing:
+                    raise TryLater(f"the search was deleted by somebody else: {refused}") from None
+                raise
+            finally:
+                with suppress(PluginFailure):  # QRadar deletes it by itself after a day
+                    await self._console.request("DELETE", path)
+
+    async def _begin(self, query: str) -> str:
+        """Return the path of a new search."""
+        told = await self._console.request("POST", SEARCHES, query_expression=self._unlike(query))
+        match told.json:
+            case {"search_id": str(identifier)} if identifier:
+                return f"{SEARCHES}/{quote(identifier, safe='')}"
+        raise Broken(f"POST {SEARCHES} answered without `search_id`")
+
+    def _unlike(self, query: str) -> str:
+        """Return the query with a STOP that is some milliseconds later, another each time."""
+        words, _, stop = query.rpartition(" ")
+        return f"{words} {int(stop) + next(self._numbers) % _MAX_OFFSET}"
+
+    async def _done(self, path: str) -> QRadarRecord:
+        """Return what is told of a search once it has come to its end."""
+        began, pause = self._clock.now(), _FIRST_PAUSE
+        while self._clock.now() - began <= self._settings.search_timeout:
+            told = _parse_status(await self._console.request("GET", path), path)
+            if told["status"] == "COMPLETED":
+                return told
+            if told["status"] == "CANCELED":
+                raise TryLater("the search was cancelled")
+            if told["status"] not in _RUNNING:
+                raise Broken(f"the search failed: {_join_problems(told) or told['status']:.300}")
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        raise TryLater(f"a search was not done after {self._settings.search_timeout}")
+
+    async def _results(self, path: str, told: QRadarRecord) -> list[QRadarRecord]:
+        """Return the rows of a search that is done."""
+        total = number(told, "record_count")
+        if total is None:
+            raise Broken(f"GET {path} answered without `record_count`")
+        found = list[QRadarRecord]()
+        while len(found) < total:
+            span = f"{len(found)}-{len(found) + _PAGE_SIZE - 1}"
+            answer = await self._console.request("GET", f"{path}/results", span=span)
+            match answer.json:
+                case {"events": [_, *_] as rows}:
+                    found += [it if isinstance(it, dict) else {} for it in rows]
+                case _:
+                    raise Broken(f"GET {path}/results answered none of {total - len(found)} events")
+        return found
+
+
+def _parse_status(answer: Any, path: str) -> QRadarRecord:
+    match answer.json:
+        case {"status": str()} as told:
+            return dict(told)
+    raise Broken(f"GET {path} answered without `status`")
+
+
+def _join_problems(told: QRadarRecord) -> str:
+    """Return what is told that went wrong."""
+    said = children(told, "error_messages")
+    return "; ".join(text(it, "message") or "" for it in said if it.get("severity") != "INFO")[:300]

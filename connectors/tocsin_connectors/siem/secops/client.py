@@ -1,0 +1,177 @@
+"""Client of one Google SecOps instance: detections, events and feedback.
+
+https://cloud.google.com/chronicle/docs/reference/rest. Detections have no other address yet than
+the one that Google calls legacy; the older Backstory API, which ends in July 2027, is not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Any
+
+from tocsin import Api, ApiResponse, Broken, Clock, Refused, Tools, TryLater, Window
+from tocsin_connectors.siem.records import get_page_token
+from tocsin_connectors.siem.secops.service_account import ServiceAccount
+from tocsin_connectors.siem.secops.settings import SecOpsSettings
+
+
+class RequestQuota:
+    """So many turns at most within any stretch of time."""
+
+    def __init__(self, clock: Clock, most: int, within: timedelta, patience: timedelta) -> None:
+        """Keep what is needed; nobody waits for a turn longer than `patience`."""
+        self._clock = clock
+        self._within = within
+        self._patience = patience
+        self._turns: deque[datetime] = deque(maxlen=most)
+        self._waiting = asyncio.Lock()
+
+    async def turn(self) -> None:
+        """Return when it is one's turn; `TryLater` where that takes too long."""
+        async with self._waiting:
+            wait = self._wait()
+            if wait > self._patience:
+                raise TryLater("the limit of SecOps is reached", after=wait, unsent=True)
+            if wait > timedelta(0):
+                await self._clock.sleep(wait)
+            self._turns.append(self._clock.now())
+
+    def _wait(self) -> timedelta:
+        if len(self._turns) < (self._turns.maxlen or 0):
+            return timedelta(0)
+        return min(self._turns[0] + self._within - self._clock.now(), self._within)
+
+
+EVERY_RULE = "-"
+RULE_DETECTIONS = "legacy:legacySearchDetections", "detections"
+CURATED_DETECTIONS = "legacy:legacySearchCuratedDetections", "curatedDetections"
+GET_ALERT, UPDATE_ALERT = "legacy:legacyGetAlert", "legacy:legacyUpdateAlert"
+SEARCH_EVENTS = "udmSearch"
+MAX_EVENTS = 1_000
+_MINUTE, _HOUR, _SECOND = timedelta(minutes=1), timedelta(hours=1), timedelta(seconds=1)
+_SEARCHES_PER_HOUR = 120  # https://cloud.google.com/chronicle/docs/reference/service-limits
+_ABSENT_STATUSES = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
+_PAGING_MEMBERS = frozenset({"nextPageToken", "respTooLargeDetectionsTruncated"})
+SecOpsRecord = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionPage:
+    """A page of detections."""
+
+    records: Sequence[SecOpsRecord]
+    next_token: str | None
+    server_time: datetime | None
+
+
+class SecOpsClient:
+    """Requests to one instance; all of them raise what `Api.request` raises."""
+
+    def __init__(self, settings: SecOpsSettings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        self._alerting = {"alertState": "ALERTING"} if settings.detections == "alerting" else {}
+        self._api = Api(tools, settings, sign_in=ServiceAccount(settings, tools).sign_in)
+        self._instance = (
+            f"/v1alpha/projects/{settings.project}/locations/{settings.region}"
+            f"/instances/{settings.instance}"
+        )
+        clock = tools.clock
+        self._lists = RequestQuota(clock, settings.lists_per_minute, _MINUTE, patience=_MINUTE)
+        self._gets = RequestQuota(clock, 1, _SECOND, patience=_MINUTE)
+        self._searches = RequestQuota(clock, _SEARCHES_PER_HOUR, _HOUR, patience=_MINUTE)
+
+    async def detections(
+        self, rule: str, window: Window, token: str | None, limit: int
+    ) -> DetectionPage:
+        """Return a page of the detections of a rule that were created in a window."""
+        method, member = RULE_DETECTIONS if rule == EVERY_RULE else CURATED_DETECTIONS
+        await self._lists.turn()
+        answer = await self._api.get(
+            f"{self._instance}/{method}",
+            ruleId=rule,
+            startTime=format_time(window.start),
+            endTime=format_time(window.end),
+            listBasis="CREATED_TIME",
+            pageSize=limit,
+            pageToken=token,
+            **self._alerting,
+        )
+        told = _parse_object(answer, method)
+        # What is empty is left out in answers of Google's: `{}` tells that there is nothing
+        records = (
+            told.get(member, []) if member in told or not told.keys() - _PAGING_MEMBERS else None
+        )
+        if not isinstance(records, list) or not _are_objects(records):
+            raise Broken(f"GET {method} answered without the list `{member}`")
+        if told.get("respTooLargeDetectionsTruncated"):
+            raise Broken(f"GET {method} left out detections, since the answer became too large")
+        return DetectionPage(records, get_page_token(told, "nextPageToken"), answer.server_time)
+
+    async def has_curated_rule(self, rule: str) -> bool:
+        """Return whether there is a curated rule of this id."""
+        try:
+            await self._api.get(f"{self._instance}/curatedRules/{rule}")
+        except Refused as refused:
+            if refused.status in _ABSENT_STATUSES:
+                return False
+            raise
+        return True
+
+    async def alert(self, identifier: str) -> SecOpsRecord | None:
+        """Return a detection as an alert, None where there is none of that id."""
+        await self._gets.turn()
+        path = f"{self._instance}/{GET_ALERT}"
+        try:
+            answer = await self._api.get(path, alertId=identifier, includeDetections="true")
+        except Refused as refused:
+            if refused.status in _ABSENT_STATUSES:
+                return None
+            raise
+        match _parse_object(answer, GET_ALERT):
+            case {"alert": dict(alert)}:
+                return alert
+        raise Broken(f"GET {GET_ALERT} answered without `alert`")
+
+    async def update(self, identifier: str, feedback: Mapping[str, str]) -> None:
+        """Give feedback on an alert."""
+        body = {"alertId": identifier, "feedback": dict(feedback)}
+        path = f"{self._instance}/{UPDATE_ALERT}"
+        _parse_object(await self._api.request("POST", path, json=body), UPDATE_ALERT)
+
+    async def search(self, query: str, window: Window) -> tuple[Sequence[SecOpsRecord], bool]:
+        """Return the events that a query finds in a window, and whether there are more."""
+        await self._searches.turn()
+        answer = await self._api.get(
+            f"{self._instance}:{SEARCH_EVENTS}",
+            **{
+                "query": query,
+                "timeRange.startTime": format_time(window.start),
+                "timeRange.endTime": format_time(window.end),
+                "limit": MAX_EVENTS,
+            },
+        )
+        told = _parse_object(answer, SEARCH_EVENTS)
+        events = told.get("events", [])
+        if not isinstance(events, list) or not _are_objects(events):
+            raise Broken(f"GET {SEARCH_EVENTS} answered without the list `events`")
+        return events, told.get("moreDataAvailable") is True
+
+
+def format_time(moment: datetime) -> str:
+    """Return a time as Google has it in queries (RFC 3339)."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def _parse_object(answer: ApiResponse, method: str) -> SecOpsRecord:
+    if isinstance(answer.json, dict):
+        return answer.json
+    raise Broken(f"{method} answered something else than an object")
+
+
+def _are_objects(records: list[Any]) -> bool:
+    return all(isinstance(it, dict) for it in records)

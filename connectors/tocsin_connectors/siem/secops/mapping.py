@@ -1,0 +1,202 @@
+"""Mapping of detections and of events in the Unified Data Model.
+
+https://cloud.google.com/chronicle/docs/reference/rest/v1alpha/Noun and
+https://cloud.google.com/chronicle/docs/reference/udm-field-list
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.entities import find_techniques_in_text, parse_entities
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    parse_utc,
+    text,
+    texts_at,
+    union,
+)
+
+SEVERITIES: Mapping[str, Severity] = {
+    "info": Severity.INFORMATIONAL,
+    "informational": Severity.INFORMATIONAL,
+    "low": Severity.LOW,
+    "medium": Severity.MEDIUM,
+    "high": Severity.HIGH,
+    "critical": Severity.CRITICAL,
+}
+UNSPECIFIED = frozenset({"unknown_severity", "unspecified", "priority_unspecified"})
+"""Words that say nothing, so that the next place counts."""
+STATUSES: Mapping[str, IncidentStatus] = {
+    "new": IncidentStatus.NEW,
+    "open": IncidentStatus.NEW,
+    "reviewed": IncidentStatus.ACTIVE,
+    "closed": IncidentStatus.CLOSED,
+}
+STATUS_WORDS: Mapping[IncidentStatus, str] = {
+    IncidentStatus.NEW: "NEW",
+    IncidentStatus.ACTIVE: "REVIEWED",
+    IncidentStatus.CLOSED: "CLOSED",
+}
+
+
+def parse_severity(word: str | None) -> Severity | None:
+    """Return the severity of a word such as `PRIORITY_HIGH` or `High`, None for others."""
+    return SEVERITIES.get((word or "").casefold().removeprefix("priority_"))
+
+
+def parse_status(word: str | None) -> IncidentStatus | None:
+    """Return where a detection stands by a word of Google's, None for others."""
+    return STATUSES.get((word or "").casefold())
+
+
+_NOUNS = ("principal", "target", "src", "observer", "intermediary", "about")
+_NOUN_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+    EntityKind.IP: ("ip", "asset.ip"),
+    EntityKind.HOST: ("hostname", "asset.hostname"),
+    EntityKind.USER: ("user.userid", "user.windowsSid"),
+    EntityKind.EMAIL: ("user.emailAddresses", "email"),
+    EntityKind.DOMAIN: ("domain.name",),
+    EntityKind.URL: ("url",),
+    EntityKind.FILE_HASH: (
+        *("file.sha256", "file.sha1", "file.md5"),
+        *("process.file.sha256", "process.file.sha1", "process.file.md5"),
+    ),
+    EntityKind.FILE: ("file.fullPath",),
+    EntityKind.PROCESS: ("process.file.fullPath",),
+    EntityKind.CLOUD_RESOURCE: ("resource.name",),
+}
+_EVENT_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+    EntityKind.DOMAIN: ("network.dns.questions.name",),
+    EntityKind.EMAIL: ("network.email.from", "network.email.to"),
+    EntityKind.URL: ("network.http.referralUrl",),
+    EntityKind.CVE: ("extensions.vulns.vulnerabilities.cveId",),
+}
+ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+    kind: (
+        *(f"{noun}.{place}" for noun in _NOUNS for place in _NOUN_FIELDS.get(kind, ())),
+        *_EVENT_FIELDS.get(kind, ()),
+    )
+    for kind in (*_NOUN_FIELDS, EntityKind.CVE)
+}
+"""By kind, all the places that name one, as answers spell them."""
+
+
+def find_entities(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
+    """Yield what an event names, in all of it or in a noun such as `principal`."""
+    for kind, places in ENTITY_FIELDS.items():
+        for place in places:
+            if place.startswith(within):
+                for value in texts_at(event, place):
+                    yield from parse_entities(kind, value)
+
+
+def build_incident(given: Mapping[str, Any]) -> Incident:
+    """Return the incident that a detection is; ValueError where it has no id or no time."""
+    record = dict(given)
+    name = text(record, "id")
+    if name is None:
+        raise ValueError(f"id is {describe_value(record.get('id'))}")
+    created_at, changed_at = parse_times(record)
+    rule = next(iter(children(record, "detection")), {})
+    feedback = child(record, "feedbackSummary")
+    word, status = _select_severity(rule, feedback), text(feedback, "status")
+    severity = parse_severity(word)
+    title = text(rule, "ruleName") or f"Detection {name}"
+    occurred_at = _parse_start(record) or created_at
+    return Incident(
+        external_id=name,
+        title=title,
+        description="\n".join(_describe(rule)),
+        severity=severity or Severity.MEDIUM,
+        raw_severity=word,
+        severity_assumed=severity is None,
+        status=parse_status(status) or IncidentStatus.NEW,
+        raw_status=status,
+        occurred_at=occurred_at,
+        changed_at=changed_at,
+        source_url=_get_link(rule),
+        techniques=union([_find_techniques(rule)]),
+        entities=union(find_entities(event) for event in _iterate_events(record)),
+        alerts=(
+            Alert(
+                external_id=name,
+                title=title,
+                severity=severity or Severity.MEDIUM,
+                occurred_at=occurred_at,
+            ),
+        ),
+    )
+
+
+def parse_times(record: dict[str, Any]) -> tuple[datetime, datetime]:
+    """Return when a detection was created, and when it last changed.
+
+    Raises ValueError where it does not say when it was created. `detectionTime` is neither: it is
+    the end of what the rule looked at, hours before a rule that runs once a day.
+    """
+    created = text(record, "createdTime")
+    if created is None:
+        raise ValueError(f"createdTime is {describe_value(record.get('createdTime'))}")
+    created_at = parse_utc(created)
+    feedback = child(record, "feedbackSummary")
+    later = (_parse_time(record, "lastUpdatedTime"), _parse_time(feedback, "createTime"))
+    return created_at, max([created_at, *(it for it in later if it)])
+
+
+def _parse_time(record: dict[str, Any], member: str) -> datetime | None:
+    with suppress(ValueError):
+        if said := text(record, member):
+            return parse_utc(said)
+    return None
+
+
+def _parse_start(record: dict[str, Any]) -> datetime | None:
+    return _parse_time(child(record, "timeWindow"), "startTime") or _parse_time(
+        record, "detectionTime"
+    )
+
+
+def _select_severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | None:
+    """Return the word for how bad it is: an analyst's, else the rule's."""
+    labels = children(rule, "ruleLabels") + children(rule, "outcomes")
+    said = (text(it, "value") for it in labels if (text(it, "key") or "").casefold() == "severity")
+    words = (text(feedback, "priority"), text(rule, "severity"), *said)
+    return next((it for it in words if it and it.casefold() not in UNSPECIFIED), None)
+
+
+def _describe(rule: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that say what was found, and what the rule has compared."""
+    if words := text(rule, "description") or text(rule, "summary"):
+        yield words
+    for it in children(rule, "detectionFields"):
+        if (key := text(it, "key")) and (value := text(it, "value")):
+            yield f"{key}: {value}"
+
+
+def _get_link(rule: dict[str, Any]) -> str | None:
+    told = text(rule, "urlBackToProduct")
+    return told if told and told.startswith("https://") else None
+
+
+def _find_techniques(rule: dict[str, Any]) -> Iterator[str]:
+    """Yield the ATT&CK ids of a rule: in its labels, and in what it says of the attack."""
+    for it in children(rule, "ruleLabels"):
+        if re.search("mitre|technique", text(it, "key") or "", re.IGNORECASE):
+            yield from find_techniques_in_text(text(it, "value") or "")
+    for it in children(child(rule, "attackDetails"), "techniques"):
+        yield from find_techniques_in_text(text(it, "subtechniqueId") or text(it, "id") or "")
+
+
+def _iterate_events(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for element in children(record, "collectionElements"):
+        for reference in children(element, "references"):
+            yield from children(reference, "event")
+            yield from ({"about": it} for it in children(child(reference, "entity"), "entity"))

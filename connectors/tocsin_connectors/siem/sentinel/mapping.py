@@ -1,0 +1,162 @@
+"""Mapping of Sentinel incidents and their alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, unquote
+from uuid import UUID
+
+from tocsin import Alert, Entity, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.entities import filter_techniques
+from tocsin_connectors.siem.microsoft.mapping import parse_severity, parse_time
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    number,
+    text,
+    texts,
+    union,
+)
+from tocsin_connectors.siem.sentinel.entities import find_entities
+
+OWN_LABEL = "tocsin"
+_NAME_BASED = 5
+STATUSES: Mapping[str, IncidentStatus] = {
+    "new": IncidentStatus.NEW,
+    "active": IncidentStatus.ACTIVE,
+    "closed": IncidentStatus.CLOSED,
+}
+
+
+def build_incident(record: Mapping[str, Any], portal: str | None, tenant: str) -> Incident:
+    """Return the incident that a record is, without its alerts and entities.
+
+    `portal` is where the Defender portal is. Raises ValueError where a record has no name or no
+    time of change.
+    """
+    name, told = text(dict(record), "name"), child(dict(record), "properties")
+    if name is None:
+        raise ValueError(f"name is {describe_value(record.get('name'))}")
+    changed_at = _parse_time(told, "lastModifiedTimeUtc")
+    raw_severity, raw_status = text(told, "severity"), text(told, "status")
+    severity = parse_severity(raw_severity)
+    more = child(told, "additionalData")
+    return Incident(
+        external_id=name,
+        external_number=_get_number(told),
+        title=text(told, "title") or f"Incident {_get_number(told) or name}",
+        description="\n".join(_describe(told)),
+        severity=severity or Severity.MEDIUM,
+        raw_severity=raw_severity,
+        severity_assumed=severity is None,
+        status=STATUSES.get((raw_status or "").casefold(), IncidentStatus.NEW),
+        raw_status=raw_status,
+        merged_into=_get_merge_target(more),
+        occurred_at=_parse_time(
+            told, "firstActivityTimeUtc", "createdTimeUtc", "lastModifiedTimeUtc"
+        ),
+        changed_at=changed_at,
+        source_url=_build_url(told, portal, tenant),
+        techniques=union([_iterate_techniques([more])]),
+    )
+
+
+def is_own(record: Mapping[str, Any]) -> bool:
+    """Return whether Tocsin has made an incident: by its label, and a GUID as Tocsin gives them.
+
+    A label alone says too little, since people and automation rules set labels as well. Sentinel's
+    own GUIDs are random ones (version 4 of RFC 9562), Tocsin's follow from a name (version 5).
+    """
+    labels = children(child(dict(record), "properties"), "labels")
+    if OWN_LABEL not in {(text(it, "labelName") or "").casefold() for it in labels}:
+        return False
+    try:
+        return UUID(text(dict(record), "name") or "").version == _NAME_BASED
+    except ValueError:
+        return False
+
+
+def build_alerts(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
+    """Yield the alerts that records are; one that cannot be understood costs no other."""
+    for record in records:
+        told = child(dict(record), "properties")
+        name = text(told, "systemAlertId") or text(dict(record), "name")
+        try:
+            at = _parse_time(told, "startTimeUtc", "timeGenerated", "processingEndTime")
+        except ValueError:
+            continue
+        if name:
+            yield Alert(
+                external_id=name,
+                title=text(told, "alertDisplayName") or text(told, "friendlyName") or name,
+                severity=parse_severity(text(told, "severity")) or Severity.MEDIUM,
+                occurred_at=at,
+            )
+
+
+def find_techniques(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the ATT&CK techniques that alerts name."""
+    yield from _iterate_techniques(child(dict(record), "properties") for record in records)
+
+
+def find_alert_entities(records: Iterable[Mapping[str, Any]]) -> Iterator[Entity]:
+    """Yield what alerts name by themselves, beside the entities of their incident."""
+    for record in records:
+        told = child(dict(record), "properties")
+        for holder in (told, child(told, "additionalData")):
+            for member in ("entities", "Entities"):
+                yield from find_entities(holder.get(member))
+
+
+def _iterate_techniques(holders: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for holder in holders:
+        yield from filter_techniques(texts(holder, "techniques"))
+
+
+def _parse_time(told: dict[str, Any], *places: str) -> datetime:
+    """Return the first time that is told; ValueError where none is, or it is no time."""
+    for place in places:
+        if moment := parse_time(told, place):
+            return moment
+    raise ValueError(f"{places[0]} is {describe_value(told.get(places[0]))}")
+
+
+def _is_from_defender(told: dict[str, Any]) -> bool:
+    """Whether the incident is one of Defender XDR, whose number people quote then."""
+    return "sentinel" not in (text(told, "providerName") or "sentinel").casefold()
+
+
+def _get_number(told: dict[str, Any]) -> str | None:
+    if _is_from_defender(told) and (quoted := text(told, "providerIncidentId")):
+        return quoted
+    own = number(told, "incidentNumber")
+    return None if own is None else str(own)
+
+
+def _describe(told: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that say what was found and, of one that is closed, what came of it."""
+    if words := text(told, "description"):
+        yield words
+    if found := text(told, "classification"):
+        why, comment = text(told, "classificationReason"), text(told, "classificationComment")
+        told_why = f" ({why})" if why else ""
+        yield f"Closed as {found}{told_why}{f': {comment}' if comment else ''}"
+
+
+def _get_merge_target(more: dict[str, Any]) -> str | None:
+    """Return the name of the incident that one was merged into, where a link to it has that."""
+    _, found, name = (text(more, "mergedIncidentUrl") or "").rpartition("/incidents/")
+    return unquote(name.rstrip("/")) or None if found else None
+
+
+def _build_url(told: dict[str, Any], portal: str | None, tenant: str) -> str | None:
+    """Return where people see the incident: once Defender XDR has it, in its portal."""
+    more, quoted = child(told, "additionalData"), text(told, "providerIncidentId")
+    if link := text(more, "providerIncidentUrl"):
+        return link
+    if portal and quoted and _is_from_defender(told):
+        return f"{portal}/incident2/{quote(quoted, safe='')}/overview?tid={tenant}"
+    return text(told, "incidentUrl")

@@ -1,0 +1,69 @@
+"""Cursor over the incidents that were modified in a window.
+
+Azure does not document whether its links to the next page count the preceding incidents. If they
+do, each incident that changes in the meantime and leaves the window moves another one to a page
+that was already read. So each page is requested from the second in which the last incident of the
+previous page was modified, and the link is followed only where a page is full of incidents of one
+second. Duplicates are recognized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Self
+
+from tocsin import Broken, Window
+from tocsin_connectors.siem.microsoft.kql import format_second
+from tocsin_connectors.siem.records import child, parse_utc, text
+
+MODIFIED = "lastModifiedTimeUtc"
+
+
+@dataclass(frozen=True, slots=True)
+class SentinelCursor:
+    """What to ask for: the incidents modified from `since` on, or what a link leads to."""
+
+    since: str
+    link: str | None = None
+    """The path and query of the page, where it is asked for by a link."""
+
+    @classmethod
+    def first(cls, window: Window) -> Self:
+        """Return the step to begin a window with."""
+        return cls(format_second(window.start))
+
+    def following(
+        self, records: Sequence[Mapping[str, Any]], link: str | None
+    ) -> SentinelCursor | None:
+        """Return the next step, given what this one has brought; None at the end."""
+        if link is None:
+            return None
+        reached = [format_second(moment) for moment in _iterate_modified(records)]
+        in_order = all(one <= other for one, other in pairwise(reached))
+        if reached and in_order and reached[-1] > self.since:
+            return SentinelCursor(reached[-1])
+        return SentinelCursor(self.since, link)
+
+    def encode(self) -> list[Any]:
+        """Return the token that `decode` turns back into this."""
+        return [self.since, self.link]
+
+    @classmethod
+    def decode(cls, token: Any) -> Self:
+        """Return the step that `encode` made the token of; `Broken` for any other token."""
+        match token:
+            case [str(since), (str() | None) as link]:
+                return cls(since, link)
+        raise Broken(f"the page token is of another version: {token!r:.60}")
+
+
+def _iterate_modified(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
+    """Yield when those were modified that say so."""
+    for record in records:
+        with suppress(ValueError):
+            if said := text(child(dict(record), "properties"), MODIFIED):
+                yield parse_utc(said)

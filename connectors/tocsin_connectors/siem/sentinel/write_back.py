@@ -1,0 +1,101 @@
+"""Write-back to incidents: comments and status.
+
+The portals of Sentinel render comments as Markdown with HTML:
+https://learn.microsoft.com/azure/sentinel/incident-navigate-triage
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from tocsin import IncidentStatus, Refused, TryLater
+from tocsin_connectors.siem.records import child, text
+from tocsin_connectors.siem.sentinel.client import SentinelClient
+from tocsin_connectors.siem.sentinel.mapping import STATUSES
+
+MAX_COMMENT_LENGTH = 30_000
+_MARKUP = frozenset('!"#$&*:;<=>?@[\\]^_`{|}~')
+_AT_THE_BEGINNING = re.compile(r"[ \t]*(?:[+\-=]|\d{1,9}[.)])|[ \t]")
+"""What makes a list, a heading or a block of code of a line; only its last character does."""
+
+
+def derive_comment_name(key: str) -> str:
+    """Return the name of a comment, the same for the same key."""
+    return str(uuid5(NAMESPACE_URL, f"tocsin:{key}"))
+
+
+def escape_markup(text: str) -> str:
+    """Return a comment that reads as the text does, cut to what one can hold.
+
+    What could be markup is written as character references: in CommonMark (section 6.4) as in HTML
+    they are never taken for markup, nor for a part of a link.
+    """
+    kept, room = [], MAX_COMMENT_LENGTH
+    for part in _escape_parts(text):
+        room -= len(part.encode("utf-16-le", "surrogatepass")) // 2  # as .NET counts it
+        if room < 0:
+            break
+        kept.append(part)
+    return "".join(kept)
+
+
+def _escape_parts(text: str) -> Iterator[str]:
+    for line in text.splitlines(keepends=True):
+        words = line.rstrip("\r\n")
+        marked = len(match[0]) if (match := _AT_THE_BEGINNING.match(words)) else 0
+        for place, character in enumerate(words):
+            is_markup = character in _MARKUP or place == marked - 1
+            yield f"&#{ord(character)};" if is_markup else character
+        if words != line:
+            yield "<br>\n"
+
+
+_ATTEMPTS = 3
+_KEPT_PROPERTIES = (
+    "title",
+    "description",
+    "severity",
+    "owner",
+    "labels",
+    "firstActivityTimeUtc",
+    "lastActivityTimeUtc",
+    "classification",
+    "classificationReason",
+    "classificationComment",
+)
+"""What a change has to repeat: a PUT replaces the whole incident."""
+
+
+async def write_comment(workspace: SentinelClient, incident: str, message: str, key: str) -> None:
+    """Write a comment once for its key, which names it."""
+    name = derive_comment_name(key)
+    if await workspace.write_comment(incident, name, escape_markup(message)):
+        return
+    if await workspace.comment(incident, name) is None:
+        raise TryLater("the comment conflicts with a change that somebody else is making")
+
+
+async def write_status(workspace: SentinelClient, incident: str, status: IncidentStatus) -> None:
+    """Set where an incident stands, and leave the rest as it is.
+
+    Raises `Refused` where there is no such incident, and `TryLater` where others keep changing it.
+    """
+    for _ in range(_ATTEMPTS):
+        found = await workspace.incident(incident)
+        if found is None:
+            raise Refused(f"there is no incident {incident}")
+        told = child(found, "properties")
+        if STATUSES.get((text(told, "status") or "").casefold()) is status:
+            return
+        if await workspace.write(incident, _build_properties(told, status), text(found, "etag")):
+            return
+    raise TryLater("somebody else is changing the incident")
+
+
+def _build_properties(told: dict[str, Any], status: IncidentStatus) -> dict[str, Any]:
+    kept = {name: told[name] for name in _KEPT_PROPERTIES if told.get(name) is not None}
+    closed = {"classification": "Undetermined"} if status is IncidentStatus.CLOSED else {}
+    return {**closed, **kept, "status": status.value}

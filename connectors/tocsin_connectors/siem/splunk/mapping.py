@@ -1,0 +1,253 @@
+"""Mapping of findings, as the macro `notable` returns them, to incidents.
+
+Fields: https://docs.splunk.com/Documentation/CIM/latest/User/Overview. Urgencies:
+https://docs.splunk.com/Documentation/ES/latest/User/Howurgencyisassigned. Statuses are the ones
+that Enterprise Security ships (`reviewstatuses`); customers add their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.entities import filter_techniques, parse_entities
+from tocsin_connectors.siem.records import children, describe_value, parse_utc, texts, union
+from tocsin_connectors.siem.splunk.spl import INDEXED, REVIEWED
+
+URGENCIES = {
+    "informational": Severity.INFORMATIONAL,
+    "low": Severity.LOW,
+    "medium": Severity.MEDIUM,
+    "high": Severity.HIGH,
+    "critical": Severity.CRITICAL,
+}
+STATUSES = {
+    "0": IncidentStatus.NEW,
+    "1": IncidentStatus.NEW,
+    "2": IncidentStatus.ACTIVE,
+    "3": IncidentStatus.ACTIVE,
+    "4": IncidentStatus.CLOSED,
+    "5": IncidentStatus.CLOSED,
+}
+"""By number: unassigned, new, in progress, pending, resolved, closed."""
+STATUS_GROUPS = {
+    "new": IncidentStatus.NEW,
+    "open": IncidentStatus.ACTIVE,
+    "closed": IncidentStatus.CLOSED,
+}
+"""By `status_group`, which a status of a customer's own has as well."""
+STATUS_NUMBERS = {
+    IncidentStatus.NEW: "1",
+    IncidentStatus.ACTIVE: "2",
+    IncidentStatus.CLOSED: "5",
+}
+"""What is written for a status of ours."""
+
+
+_CIM_FIELDS: dict[EntityKind, tuple[str, ...]] = {
+    EntityKind.IP: (*("src_ip", "dest_ip", "dvc_ip", "src_translated_ip", "dest_translated_ip"),),
+    EntityKind.HOST: (
+        *("src", "src_host", "src_dns", "src_nt_host", "dest", "dest_host", "dest_dns"),
+        *("dest_nt_host", "dvc", "dvc_host", "orig_host"),
+    ),
+    EntityKind.USER: ("user", "src_user", "user_name", "src_user_name"),
+    EntityKind.DOMAIN: ("query", "answer", "domain", "url_domain"),
+    EntityKind.URL: ("url", "http_url", "http_referrer"),
+    EntityKind.FILE_HASH: ("file_hash", "process_hash", "parent_process_hash"),
+    EntityKind.FILE: ("file_name", "file_path"),
+    EntityKind.PROCESS: ("process_name", "parent_process_name"),
+    EntityKind.EMAIL: ("recipient", "src_user", "return_addr", "orig_src", "sender"),
+    EntityKind.CVE: ("cve",),
+}
+"""By kind, the fields that name one; where a host or a domain turns out to be an address, it is."""
+ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
+    **_CIM_FIELDS,
+    EntityKind.IP: (
+        *_CIM_FIELDS[EntityKind.IP],
+        *_CIM_FIELDS[EntityKind.HOST],
+        "answer",
+        "risk_object",
+    ),
+    EntityKind.HOST: (*_CIM_FIELDS[EntityKind.HOST], "risk_object"),
+    EntityKind.USER: (*_CIM_FIELDS[EntityKind.USER], "risk_object"),
+}
+"""By kind, the fields to look in for one."""
+_KNOWN_FIELDS = frozenset(name for names in _CIM_FIELDS.values() for name in names)
+_RISK_OBJECTS = {"system": EntityKind.HOST, "user": EntityKind.USER}
+_ARTIFACTS = {"asset": EntityKind.HOST, "identity": EntityKind.USER}
+_ACCOUNT_PROPERTY = re.compile(r"(id|role|category|priority)$")  # what `identity` names as well
+_DOTTED_NAME = re.compile(
+    r"[^\s/]+\.[^\s/]+"
+)  # `query` also holds searches, and names without a dot
+_TECHNIQUE_FIELDS = (
+    "annotations.mitre_attack",
+    "annotations.mitre_attack.mitre_technique_id",
+    "mitre_technique_id",
+)
+
+
+def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what a record of events or findings names."""
+    for kind, names in _CIM_FIELDS.items():
+        for name in names:
+            yield from _parse_field(record, name, kind)
+    risks = zip(texts(record, "risk_object_type"), texts(record, "risk_object"), strict=False)
+    for risk, value in risks:
+        if kind_of_risk := _RISK_OBJECTS.get(risk.casefold()):
+            yield from parse_entities(kind_of_risk, value)
+
+
+def find_artifacts(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield what a finding has in the fields that its detection says hold assets and identities.
+
+    `extract_artifacts` is JSON in a text: `{"asset": ["src"], "identity": ["user", "user_role"]}`.
+    """
+    for key, kind in _ARTIFACTS.items():
+        for name in _list_encoded(record, "extract_artifacts", key):
+            if name not in _KNOWN_FIELDS and not _ACCOUNT_PROPERTY.search(name):
+                yield from _parse_field(record, name, kind)
+
+
+def find_techniques(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the ATT&CK ids that a finding is annotated with."""
+    named = [it for name in _TECHNIQUE_FIELDS for it in texts(record, name)]
+    named += _list_encoded(record, "annotations", "mitre_attack")
+    yield from filter_techniques(named)
+
+
+def _parse_field(record: dict[str, Any], name: str, kind: EntityKind) -> Iterator[Entity]:
+    for value in texts(record, name):
+        if kind is not EntityKind.DOMAIN or _DOTTED_NAME.fullmatch(value):
+            yield from parse_entities(kind, value)
+
+
+def _list_encoded(record: dict[str, Any], name: str, key: str) -> list[str]:
+    """Return the texts at a key of an object that stands as JSON in a field, or in several."""
+    found = []
+    for encoded in texts(record, name):
+        with suppress(ValueError, RecursionError):
+            content = json.loads(encoded)
+            found += [it for holder in children({"": content}, "") for it in texts(holder, key)]
+    return found
+
+
+_SECONDS = re.compile(r"\d{1,12}(\.\d+)?")
+_TIME_OF_ID = re.compile(r"@@time(\d{1,12})")
+_TOKEN = re.compile(r"\$([\w.:-]{1,100})\$")
+_REVIEW_PATH = "/app/SplunkEnterpriseSecuritySuite/incident_review"
+_VOLATILE = frozenset({"_serial", "_si"})  # where a record is in the answer, and who answered
+
+
+def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
+    """Return the incident of a finding; ValueError where it has no id or no time."""
+    external_id = get_finding_id(record)
+    urgency = first_text(record, "urgency") or first_text(record, "severity")
+    severity = URGENCIES.get((urgency or "").casefold())
+    occurred_at, title = _parse_occurrence(record), _render_text(record, "rule_title", "rule_name")
+    title = title or _render_text(record, "search_name", "source") or "Splunk finding"
+    return Incident(
+        external_id=external_id,
+        title=title,
+        description=_render_text(record, "rule_description", "savedsearch_description"),
+        severity=severity or Severity.MEDIUM,
+        severity_assumed=severity is None,
+        raw_severity=urgency,
+        status=_parse_status(record),
+        raw_status=first_text(record, "status_label") or first_text(record, "status"),
+        occurred_at=occurred_at,
+        changed_at=_parse_change_time(record),
+        source_url=web_url and _build_url(web_url, external_id, occurred_at),
+        techniques=union([find_techniques(record)]),
+        entities=union([find_entities(record), find_artifacts(record)]),
+        alerts=(
+            Alert(
+                external_id=external_id,
+                title=first_text(record, "search_name") or title,
+                severity=severity or Severity.MEDIUM,
+                occurred_at=occurred_at,
+            ),
+        ),
+    )
+
+
+def select_stable(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a finding is the same in each answer until the finding changes."""
+    return {
+        name: value
+        for name, value in record.items()
+        if name not in _VOLATILE and not name.endswith("_risk_score")
+    }
+
+
+def get_finding_id(record: dict[str, Any]) -> str:
+    """Return a finding's id; ValueError where it has none."""
+    found = first_text(record, "event_id") or first_text(record, "finding_id")
+    if found:
+        return found
+    if missing := first_text(record, "rule_id"):
+        raise ValueError(f"{missing} was reviewed, and is not found: it is older than `look_back`")
+    raise ValueError(f"event_id is {describe_value(record.get('event_id'))}")
+
+
+def parse_id_time(identifier: str) -> datetime | None:
+    """Return the time that an id of version 8 ends with: `...@@notable@@time1763800000`.
+
+    None where it has none, as before version 8.
+    """
+    match = _TIME_OF_ID.search(identifier)
+    return parse_time(match[1]) if match else None
+
+
+def parse_time(value: str) -> datetime:
+    """Return the time that a text tells: seconds since 1970, or ISO 8601; ValueError if none."""
+    if not _SECONDS.fullmatch(value):
+        return parse_utc(value)
+    try:
+        return datetime.fromtimestamp(float(value), UTC)
+    except (OverflowError, OSError) as error:
+        raise ValueError(f"the time {value!r} is out of range") from error
+
+
+def first_text(record: dict[str, Any], name: str) -> str | None:
+    """Return the first text that a field has, which may have several; None if it has none."""
+    return next(iter(texts(record, name)), None)
+
+
+def _parse_occurrence(record: dict[str, Any]) -> datetime:
+    told = first_text(record, "_time") or first_text(record, INDEXED)
+    if told is None:
+        raise ValueError(f"_time is {describe_value(record.get('_time'))}")
+    return parse_time(told)
+
+
+def _parse_change_time(record: dict[str, Any]) -> datetime | None:
+    """Return when it was indexed or, if later, reviewed; None where neither is told."""
+    told = (first_text(record, name) for name in (INDEXED, "_indextime", REVIEWED))
+    return max((parse_time(it) for it in told if it), default=None)
+
+
+def _render_text(record: dict[str, Any], *names: str) -> str:
+    """Return the first that is there of some texts, its tokens (`$src$`) replaced by the fields."""
+    told = next((it for name in names if (it := first_text(record, name))), "")
+    return _TOKEN.sub(lambda token: ", ".join(texts(record, token[1])) or token[0], told)
+
+
+def _parse_status(record: dict[str, Any]) -> IncidentStatus:
+    """Return where a finding stands: by the group of its status, else by its number."""
+    group = STATUS_GROUPS.get((first_text(record, "status_group") or "").casefold())
+    if (first_text(record, "status_end") or "").casefold() in ("true", "1"):
+        group = IncidentStatus.CLOSED
+    return group or STATUSES.get(first_text(record, "status") or "", IncidentStatus.NEW)
+
+
+def _build_url(web_url: str, identifier: str, occurred_at: datetime) -> str:
+    """Return the finding in the analyst queue, which shows only the time that it is told."""
+    second = int(occurred_at.timestamp())
+    query = {"earliest": second - 1, "latest": second + 2, "search": f'event_id="{identifier}"'}
+    return f"{web_url}{_REVIEW_PATH}?{urlencode(query)}"

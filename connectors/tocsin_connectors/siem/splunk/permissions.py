@@ -1,0 +1,41 @@
+"""Permission check of a Splunk token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from tocsin import Api, Broken, Window
+from tocsin_connectors.siem.records import child, children, text, texts
+from tocsin_connectors.siem.splunk import spl
+from tocsin_connectors.siem.splunk.jobs import SearchJobs
+
+CONTEXT = "/services/authentication/current-context"
+_SECOND = timedelta(seconds=1)
+
+
+async def find_permission_problems(
+    api: Api, jobs: SearchJobs, needed: Iterable[str], now: datetime
+) -> tuple[str, tuple[str, ...]]:
+    """Return whose token it is, and what the operator has to mend.
+
+    Asks for what a read asks for, of the last second; raises where that fails.
+    """
+    who, capabilities = await _get_context(api)
+    problems = [f"{who} lacks the capability {it}" for it in needed if it not in capabilities]
+    if not await jobs.all(spl.FINDINGS_INDEX_SEARCH):
+        problems.append(f"{who} cannot search the index notable, or there is none")
+    window = Window(now - _SECOND, now)
+    await jobs.all(spl.build_indexed_search(window, _SECOND))
+    await jobs.all(spl.build_reviewed_search(window))
+    return who, tuple(problems)
+
+
+async def _get_context(api: Api) -> tuple[str, frozenset[str]]:
+    answer = await api.get(CONTEXT, output_mode="json")
+    entries = children(answer.json, "entry") if isinstance(answer.json, dict) else []
+    content = child(entries[0], "content") if entries else {}
+    who = text(content, "username")
+    if who is None:
+        raise Broken(f"GET {CONTEXT} answered without `entry` and `username`")
+    return who, frozenset(texts(content, "capabilities"))

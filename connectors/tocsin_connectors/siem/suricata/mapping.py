@@ -1,0 +1,197 @@
+"""Mapping of EVE alert records to incidents, their entities and techniques."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Any
+
+from tocsin import Alert, Entity, EntityKind, Incident, Severity
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    normalize_address,
+    number,
+    parse_host,
+    parse_utc,
+    text,
+    texts,
+    union,
+)
+
+_CVE = re.compile(r"(?:CVE[_-])?(\d{4})[_-](\d{4,})", re.IGNORECASE)
+_TECHNIQUE = re.compile(r"(T\d{4})(?:[._](\d{3}))?", re.IGNORECASE)
+_HASH = re.compile(r"(?:[0-9a-fA-F]{32}){1,4}|[0-9a-fA-F]{40}")
+_MAIL_ADDRESS = re.compile(r"[^\s<>\",;:@]{1,64}@[\w.-]{1,255}")
+_HTTP_PORT = 80
+
+
+def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield everything that the record names; what cannot be one is left out."""
+    for key in ("src_ip", "dest_ip"):
+        yield from parse_host(text(record, key) or "", EntityKind.IP)
+    for key in (key for key in _FINDERS if key in record):
+        for part in children(record, key):
+            yield from _FINDERS[key](part)
+    for name in texts(child(child(record, "alert"), "metadata"), "cve"):
+        if match := _CVE.fullmatch(name):
+            yield Entity(EntityKind.CVE, f"CVE-{match[1]}-{match[2]}")
+
+
+def find_techniques(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the ATT&CK techniques that the signature's metadata names."""
+    for name in texts(child(child(record, "alert"), "metadata"), "mitre_technique_id"):
+        if match := _TECHNIQUE.fullmatch(name):
+            yield ".".join(part.upper() for part in match.groups() if part)
+
+
+def find_web_entities(http: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the site that was asked, and the page."""
+    hostname, url = text(http, "hostname"), text(http, "url")
+    if hostname:
+        yield from parse_host(hostname, EntityKind.DOMAIN)
+    if url and "://" in url.partition("?")[0]:  # as a client asks a proxy
+        yield Entity(EntityKind.URL, url)
+    elif url and url.startswith("/") and hostname:
+        port = number(http, "http_port") or _HTTP_PORT
+        place = hostname if port == _HTTP_PORT else f"{hostname}:{port}"
+        yield Entity(EntityKind.URL, f"http://{place}{url}")
+
+
+def _find_names(dns: dict[str, Any]) -> Iterator[Entity]:
+    asked = chain.from_iterable(children(dns, key) for key in ("queries", "query"))
+    for question in [dns, *asked]:
+        if name := text(question, "rrname"):
+            yield from parse_host(name, EntityKind.DOMAIN)
+
+
+def _find_server(handshake: dict[str, Any]) -> Iterator[Entity]:
+    if name := text(handshake, "sni"):
+        yield from parse_host(name, EntityKind.DOMAIN)
+
+
+def find_hashes(file: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the digests of a file."""
+    for key in ("sha256", "sha1", "md5"):
+        if (value := text(file, key)) and _HASH.fullmatch(value):
+            yield Entity(EntityKind.FILE_HASH, value)
+
+
+def find_mail_addresses(message: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the addresses of a message's sender and receivers."""
+    for key in ("mail_from", "rcpt_to", "from", "to", "cc"):
+        for value in texts(message, key):
+            if match := _MAIL_ADDRESS.search(value):
+                yield Entity(EntityKind.EMAIL, match[0])
+
+
+_FINDERS: dict[str, Callable[[dict[str, Any]], Iterator[Entity]]] = {
+    "http": find_web_entities,
+    "dns": _find_names,
+    "tls": _find_server,
+    "quic": _find_server,
+    "files": find_hashes,
+    "fileinfo": find_hashes,
+    "smtp": find_mail_addresses,
+    "email": find_mail_addresses,
+}
+"""By the member of a record that speaks of them: what reads its entities."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SEVERITIES = {
+    "critical": Severity.CRITICAL,
+    "major": Severity.HIGH,
+    "minor": Severity.LOW,
+    "informational": Severity.INFORMATIONAL,
+}
+_LOWEST_PRIORITY = 255  # as the documentation of the rule keyword `priority` has it
+_PRIORITIES = {1: Severity.HIGH, 2: Severity.MEDIUM, 3: Severity.LOW}
+_IDENTITY_FIELDS = ("flow_id", "tx_id", "timestamp", "src_ip", "src_port", "dest_ip", "dest_port")
+
+
+def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
+    """Return the incident of an alert's signature, source and stretch of the clock.
+
+    Raises ValueError where the signature or a usable timestamp is missing.
+    """
+    alert = child(record, "alert")
+    signature = _get_signature(alert)
+    occurred_at = parse_timestamp(record)
+    severity, raw_severity = _parse_severity(alert)
+    title = text(alert, "signature") or f"Suricata signature {signature}"
+    detection = Alert(
+        external_id=_build_alert_id(record, signature),
+        title=title,
+        severity=severity or Severity.MEDIUM,
+        occurred_at=occurred_at,
+    )
+    return Incident(
+        external_id=_build_incident_id(record, signature, occurred_at, window),
+        title=title,
+        description=_describe(record, alert),
+        severity=detection.severity,
+        raw_severity=raw_severity,
+        severity_assumed=severity is None,
+        occurred_at=occurred_at,
+        techniques=union([find_techniques(record)]),
+        entities=union([find_entities(record)]),
+        alerts=(detection,),
+    )
+
+
+def _get_signature(alert: dict[str, Any]) -> str:
+    generator, signature = number(alert, "gid"), number(alert, "signature_id")
+    if signature is None:
+        raise ValueError(f"alert.signature_id is {describe_value(alert.get('signature_id'))}")
+    return f"{1 if generator is None else generator}:{signature}"
+
+
+def parse_timestamp(record: dict[str, Any]) -> datetime:
+    """Return when the record was made; ValueError where it does not say."""
+    if value := text(record, "timestamp"):
+        return parse_utc(value)
+    raise ValueError(f"timestamp is {describe_value(record.get('timestamp'))}")
+
+
+def _build_incident_id(
+    record: dict[str, Any], signature: str, occurred_at: datetime, window: timedelta
+) -> str:
+    source = normalize_address(text(record, "src_ip") or "") or "-"
+    try:
+        begin = _EPOCH + (occurred_at - _EPOCH) // window * window
+    except OverflowError as error:
+        raise ValueError(f"the time {occurred_at} is out of range") from error
+    return f"{signature}/{source}/{begin.isoformat()}"
+
+
+def _build_alert_id(record: dict[str, Any], signature: str) -> str:
+    values = [record.get(key) for key in _IDENTITY_FIELDS]
+    scalars = [value if isinstance(value, str | int) else None for value in values]
+    return hashlib.sha256(repr([signature, *scalars]).encode()).hexdigest()[:32]
+
+
+def _parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
+    """Return the severity, None where it is unknown, and Suricata's own word or number for it."""
+    words = texts(child(alert, "metadata"), "signature_severity")
+    for word in words:
+        if severity := _SEVERITIES.get(word.casefold()):
+            return severity, word
+    priority = number(alert, "severity")
+    raw = None if priority is None else str(priority)
+    if priority is None or not 1 <= priority <= _LOWEST_PRIORITY:
+        return None, next(iter(words), raw)
+    return _PRIORITIES.get(priority, Severity.INFORMATIONAL), raw
+
+
+def _describe(record: dict[str, Any], alert: dict[str, Any]) -> str:
+    """Say what was seen: `Attempted Recon: Suricata allowed this TCP traffic (http).`"""
+    category, protocol = text(alert, "category"), text(record, "app_proto")
+    action = text(alert, "action") or "saw"
+    sentence = f"Suricata {action} this {text(record, 'proto') or 'network'} traffic"
+    sentence += f" ({protocol})." if protocol and protocol != "failed" else "."
+    return f"{category}: {sentence}" if category else sentence

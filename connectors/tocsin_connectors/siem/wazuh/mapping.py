@@ -1,0 +1,135 @@
+"""Mapping of Wazuh 4 alerts and Wazuh 5 findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tocsin import Entity, Severity, find_in_record
+from tocsin_connectors.siem.entities import filter_techniques
+from tocsin_connectors.siem.indices.documents import find_ecs_entities, text_at, value_at
+from tocsin_connectors.siem.records import describe_value, parse_utc, texts, union
+
+TIME_FIELD = "@timestamp"
+"""What both layouts are sorted by; 5.x has no `timestamp`."""
+MAX_ENTITIES = 200
+UNKNOWN = "-"
+"""Stands for an agent that is not named."""
+# Level 0 to 15, https://documentation.wazuh.com/current/user-manual/ruleset/rules-classification.html
+MIN_LEVELS = {
+    Severity.CRITICAL: 15,
+    Severity.HIGH: 12,
+    Severity.MEDIUM: 7,
+    Severity.LOW: 4,
+    Severity.INFORMATIONAL: 0,
+}
+"""The lowest level of 4.x that counts as a severity; the mapping is ours."""
+SEVERITY_LEVELS = {severity.value.casefold(): severity for severity in Severity}
+"""The levels of 5.x."""
+_MAX_LEVEL = 16
+# What entities are found in: not the text of the log, in which anybody may write anything
+_V4_FIELDS = ("agent.name", "agent.ip", "data", "syscheck", "predecoder.hostname")
+_V5_EXCLUDED = frozenset({"wazuh", "event", "rule", "agent", "log", "message", "tags", "labels"})
+
+
+@dataclass(frozen=True, slots=True)
+class WazuhRule:
+    """What was detected."""
+
+    title: str
+    severity: Severity | None
+    """None where the level is not known."""
+    level: str | None
+    """As Wazuh says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WazuhDetection:
+    """One alert or finding."""
+
+    document_id: str
+    at: datetime
+    """When Wazuh stamped it."""
+    rule_id: str
+    agent_id: str
+    agent_name: str
+    rule: WazuhRule
+
+
+def parse_detection(hit: dict[str, Any]) -> WazuhDetection:
+    """Return what a hit says; ValueError where it lacks an id, a time or a rule."""
+    document, name = hit.get("_source"), hit.get("_id")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"_id is {describe_value(name)}")
+    if (rule_id := get_rule_id(document)) is None:
+        raise ValueError(f"rule.id is {describe_value(value_at(document, 'rule'))}")
+    return WazuhDetection(
+        document_id=name,
+        at=_parse_time(document),
+        rule_id=rule_id,
+        agent_id=text_at(document, "wazuh.agent.id", "agent.id") or UNKNOWN,
+        agent_name=text_at(document, "wazuh.agent.name", "agent.name") or UNKNOWN,
+        rule=parse_rule(document),
+    )
+
+
+def get_rule_id(document: Any) -> str | None:
+    """Return the id of the rule that a document names, None where it names none."""
+    return text_at(document, "wazuh.rule.id", "rule.id")
+
+
+def _parse_time(document: Any) -> datetime:
+    value = value_at(document, TIME_FIELD) or value_at(document, "timestamp")
+    if isinstance(value, str):
+        return parse_utc(value)
+    raise ValueError(f"{TIME_FIELD} is {describe_value(value)}")
+
+
+def parse_rule(document: Any) -> WazuhRule:
+    """Return the rule that a document names, as far as it does."""
+    title = text_at(document, "wazuh.rule.title", "rule.description", "rule.title")
+    level = text_at(document, "wazuh.rule.level", "rule.level")
+    return WazuhRule(title or f"Wazuh rule {get_rule_id(document)}", _parse_severity(level), level)
+
+
+def _parse_severity(level: str | None) -> Severity | None:
+    if level is None:
+        return None
+    if (known := SEVERITY_LEVELS.get(level.casefold())) is not None:
+        return known
+    with suppress(ValueError):
+        number = int(level)
+        if 0 <= number <= _MAX_LEVEL:
+            return next(it for it, lowest in MIN_LEVELS.items() if number >= lowest)
+    return None
+
+
+def find_techniques(document: Any) -> Iterator[str]:
+    """Yield the ATT&CK techniques that the rule is about."""
+    mitre = value_at(document, "wazuh.rule.mitre") or value_at(document, "rule.mitre")
+    for place in ("id", "technique.id", "subtechnique.id"):
+        found = value_at(mitre, place)
+        yield from filter_techniques(it.upper() for it in texts({"": found}, ""))
+
+
+def find_entities(document: Any) -> tuple[Entity, ...]:
+    """Return what a document names; what its fields are called tells what kind each is."""
+    if not isinstance(document, dict):
+        return ()
+    agent = _select_agent(value_at(document, "wazuh.agent") or value_at(document, "agent"))
+    if value_at(document, "wazuh.rule") is None:
+        told = {place: value_at(document, place) for place in _V4_FIELDS}
+    else:
+        told = {name: it for name, it in document.items() if name.split(".")[0] not in _V5_EXCLUDED}
+    found = find_in_record(agent).entities, find_in_record(told, MAX_ENTITIES).entities
+    return union([*found, find_ecs_entities(document)])
+
+
+def _select_agent(agent: Any) -> dict[str, Any]:
+    return {
+        "agent.name": text_at(agent, "name", "host.hostname", "host.name"),
+        "agent.ip": value_at(agent, "ip") or value_at(agent, "host.ip"),
+    }

@@ -1,0 +1,68 @@
+"""Responses of IRIS, which answers mistakes, missing permissions and its own failures with 400."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from tocsin import Broken, Json, Misconfigured, PluginFailure, Refused
+
+_TRANSIENT = (b"OperationalError", b"QueuePool limit", b"has been rolled back")
+"""How SQLAlchemy says that its database is away or busy, which IRIS hands on."""
+_NOBODY = -1
+
+
+def unwrap_data(answer: Json, what: str) -> Json:
+    """Return the `data` of an answer; raises `Broken` unless it says `success`."""
+    match answer:
+        case {"status": "success", "data": data}:
+            return data
+    raise Broken(f"{what} answered without success")
+
+
+def classify_refusal(refused: Refused) -> PluginFailure:
+    """Return what a refusal is: the rights, IRIS itself, or what was asked."""
+    if b"not entitled" in refused.response:
+        return Misconfigured(str(refused), status=refused.status, response=refused.response)
+    if any(it in refused.response for it in _TRANSIENT):
+        return Broken(str(refused))
+    return refused
+
+
+def is_missing(refused: Refused) -> bool:
+    """Return whether there is no such alert, or none that the user may see."""
+    return refused.status == HTTPStatus.NOT_FOUND or b"Alert not found" in refused.response
+
+
+def is_of_other_format(refused: Refused) -> bool:
+    """Return whether a value does not match the regular expression of its IOC type."""
+    return b"expected format" in refused.response
+
+
+def expect_object(answer: Json) -> dict[str, Any]:
+    """Return an object; raises `Broken` for anything else."""
+    if isinstance(answer, dict):
+        return answer
+    raise Broken("IRIS answered something else than an object")
+
+
+def get_alert_id(alert: Json) -> str:
+    """Return the id of an alert; raises `Broken` where it has none."""
+    match alert:
+        case {"alert_id": int(number)}:
+            return str(number)
+    raise Broken("IRIS answered without an alert_id")
+
+
+def get_status(alert: Mapping[str, Any]) -> str:
+    """Return the name of an alert's status in small letters; raises `Broken` where it has none."""
+    match alert:
+        case {"status": {"status_name": str(name)}}:
+            return name.casefold()
+    raise Broken("IRIS answered an alert without a status")
+
+
+def keep_owner(alert: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what keeps an alert without an owner so; else whoever changes it becomes that."""
+    return {"alert_owner_id": _NOBODY} if alert.get("alert_owner_id") is None else {}

@@ -1,0 +1,67 @@
+"""Client of one Sentinel workspace over Azure Resource Manager."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from tocsin import Broken, Tools
+from tocsin_connectors.microsoft.entra import EntraClient
+from tocsin_connectors.microsoft.resources import (
+    AUTHORIZATION_API_VERSION,
+    AzureResources,
+    build_incidents_path,
+    build_permissions_path,
+    build_workspace_path,
+)
+from tocsin_connectors.soar.sentinel_incidents.settings import SentinelIncidentsSettings
+
+REQUIRED_ACTIONS = (
+    "Microsoft.SecurityInsights/incidents/read",
+    "Microsoft.SecurityInsights/incidents/write",
+    "Microsoft.SecurityInsights/incidents/comments/read",
+    "Microsoft.SecurityInsights/incidents/comments/write",
+)
+
+
+_API_VERSION = "2025-09-01"
+"""The version of the API of Sentinel: stable, unlike those that end in `-preview`."""
+_MAX_PAGES = 20
+
+
+class WorkspaceClient(AzureResources):
+    """Requests to one workspace; all of them raise what `Api.request` raises."""
+
+    def __init__(self, settings: SentinelIncidentsSettings, tools: Tools) -> None:
+        """Keep what is needed; do no I/O."""
+        self.api = EntraClient(settings, tools).api(
+            settings.url, settings.cloud_endpoints.management
+        )
+        super().__init__(self.api, _API_VERSION)
+        self.workspace = build_workspace_path(
+            settings.subscription, settings.resource_group, settings.workspace
+        )
+        self.incidents = build_incidents_path(self.workspace)
+
+    async def members(self, path: str, version: str = _API_VERSION, **query: Any) -> list[Any]:
+        """Return what a list has, over its pages."""
+        found, answer = [], await self.api.get(path, **{"api-version": version}, **query)
+        for _ in range(_MAX_PAGES):
+            match answer.json:
+                case {"value": [*members], "nextLink": str(link)} if link:
+                    found += members
+                    following = urlsplit(link)  # which may name the port, and so another origin
+                    answer = await self.api.get(f"{following.path}?{following.query}")
+                case {"value": [*members]}:
+                    return [*found, *members]
+                case _:
+                    raise Broken(f"GET {path} answered without a list")
+        return found
+
+    async def roles(self) -> list[Any]:
+        """Return what the app's roles on the workspace allow."""
+        return await self.members(build_permissions_path(self.workspace), AUTHORIZATION_API_VERSION)
+
+    async def expect_incidents(self) -> None:
+        """Return where the workspace shows its incidents."""
+        await self.api.get(self.incidents, **{"api-version": _API_VERSION, "$top": 1})

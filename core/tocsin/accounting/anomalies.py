@@ -1,0 +1,156 @@
+"""Anomalies: overdue work that nothing explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    String,
+    cast,
+    exists,
+    literal,
+    or_,
+    select,
+    union_all,
+)
+
+from tocsin.accounting.intervals import MAX_LISTED, Period
+from tocsin.clock import isoformat
+from tocsin.delivery.destinations.repository import DestinationState
+from tocsin.delivery.queue.states import PARKED, PENDING, is_stored_as
+from tocsin.incidents.storage.store import ALERTED
+from tocsin.model import EventType
+from tocsin.store.sequences import load_events_kept_from
+from tocsin.store.tables import deliveries, destinations, events, incidents
+
+TOLERANCE = timedelta(minutes=5)
+"""What is due may wait for so long to be done."""
+
+ANOMALY_KINDS = ("hole", "lost", "silent", "no-event", "not-routed", "overdue", "no-destination")
+"""What can be unaccounted for."""
+
+
+def find_anomalies(
+    connection: Connection, period: Period, now: datetime
+) -> Iterator[dict[str, Any]]:
+    """Yield what should have been done: of incidents those of the period, of events all up to it.
+
+    An event from before that is stuck now would otherwise be in the account of no period.
+    """
+    kept_from = load_events_kept_from(connection)  # older events may have been removed
+    known = Period(max(period.since, kept_from), max(period.until, kept_from))
+    for row in connection.execute(select_without_event(known)):
+        words = "it was to be alerted, but there is no event that says so"
+        yield represent_anomaly("no-event", f"incident:{row.number}", row.created_at, words)
+    for row in connection.execute(select_unrouted(period, now)):
+        words = "it was not looked at: nobody has worked out yet whom it concerns"
+        yield represent_anomaly("not-routed", row.id, row.timestamp, words)
+    for row in connection.execute(select_overdue(period, now)):
+        words = f"its destination {row.destination} is active, and it is due but not tried"
+        yield represent_anomaly("overdue", row.id, row.due_at, words)
+    for row in connection.execute(select_untested_destinations(now)):
+        words = "it is paused, something waits for it, and nobody tries it any more"
+        yield represent_anomaly("overdue", f"destination:{row.name}", row.held_until, words)
+    for row in connection.execute(select_without_destination(period)):
+        words = f"there is no destination {row.destination}"
+        yield represent_anomaly("no-destination", row.id, row.created_at, words)
+
+
+def represent_anomaly(kind: str, what: str, since: datetime | str, words: str) -> dict[str, Any]:
+    """Return something that nothing explains, as it is shown."""
+    moment = since if isinstance(since, str) else isoformat(since)
+    return {"kind": kind, "what": what, "since": moment, "detail": words}
+
+
+def select_without_event(period: Period) -> Select[Any]:
+    """Return the query of incidents that were to be alerted and have no event."""
+    subject = literal("incident:") + cast(incidents.c.number, String)
+    event = exists().where(
+        events.c.subject == subject, events.c.event_type == EventType.INCIDENT_ALERT
+    )
+    return (
+        select(incidents.c.number, incidents.c.created_at)
+        .where(*select_created_in(period), incidents.c.alert_outcome == ALERTED, ~event)
+        .order_by(incidents.c.updated_at, incidents.c.change)  # as the index has them
+        .limit(MAX_LISTED)
+    )
+
+
+def select_created_in(period: Period) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of incidents that were first stored in the period."""
+    return (
+        incidents.c.updated_at > period.since,  # follows from the next, and has an index
+        incidents.c.created_at > period.since,
+        incidents.c.created_at <= period.until,
+    )
+
+
+def select_unrouted(period: Period, now: datetime) -> Select[Any]:
+    """Return the query of events that nobody has looked at."""
+    latest = min(period.until, now - TOLERANCE)
+    return (
+        select(events.c.id, events.c.timestamp)
+        .where(events.c.routed.is_(False), events.c.timestamp <= latest)
+        .order_by(events.c.id)
+        .limit(MAX_LISTED)
+    )
+
+
+def select_overdue(period: Period, now: datetime) -> Select[Any]:
+    """Return the query of deliveries that could have been tried and were not.
+
+    One that waits for an older one of its subject, or for its destination's next turn, could not.
+    A lease moves `due_at` to its end, so one that is overdue has none that holds.
+    """
+    latest = now - TOLERANCE
+    older = deliveries.alias("older")
+    is_behind = exists().where(
+        older.c.destination == deliveries.c.destination,
+        older.c.subject == deliveries.c.subject,
+        is_stored_as(PENDING, older),
+        older.c.id < deliveries.c.id,
+    )
+    return (
+        select(deliveries.c.id, deliveries.c.destination, deliveries.c.due_at)
+        .join(destinations, destinations.c.name == deliveries.c.destination)
+        .where(
+            destinations.c.state == DestinationState.ACTIVE,
+            or_(destinations.c.held_until.is_(None), destinations.c.held_until < latest),
+            or_(destinations.c.free_at.is_(None), destinations.c.free_at < latest),
+            is_stored_as(PENDING),
+            deliveries.c.due_at < latest,
+            deliveries.c.created_at <= period.until,
+            ~is_behind,
+        )
+        .order_by(deliveries.c.due_at)
+        .limit(MAX_LISTED)
+    )
+
+
+def select_untested_destinations(now: datetime) -> Select[Any]:
+    """Return the query of paused destinations that should have been tried long ago."""
+    latest = now - TOLERANCE
+    waits = exists().where(deliveries.c.destination == destinations.c.name, is_stored_as(PENDING))
+    return select(destinations.c.name, destinations.c.held_until).where(
+        destinations.c.state == DestinationState.PAUSED,
+        destinations.c.held_until < latest,
+        or_(destinations.c.probing_until.is_(None), destinations.c.probing_until < latest),
+        waits,
+    )
+
+
+def select_without_destination(period: Period) -> CompoundSelect[Any]:
+    """Return the query of deliveries that wait for a destination that there is not."""
+    d = deliveries.c
+    is_there = exists().where(destinations.c.name == d.destination)
+    waiting = select(d.id, d.destination, d.created_at).where(
+        d.created_at <= period.until, ~is_there
+    )
+    states = (waiting.where(is_stored_as(state)) for state in (PENDING, PARKED))
+    return union_all(*states).limit(MAX_LISTED)

@@ -1,0 +1,189 @@
+"""Coverage report of a period."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping
+
+from tocsin.accounting.gaps import BYTES, Gap, Interval, find_gaps
+from tocsin.accounting.intervals import (
+    Period,
+    get_stream_key,
+    is_accounted,
+    load_ending_at,
+    load_latest_before,
+    load_overlapping,
+    load_rows_between,
+    represent_point,
+    to_intervals,
+)
+from tocsin.accounting.stalled_streams import STALL_TOLERANCE, find_stalled_streams, load_last_reads
+from tocsin.clock import isoformat
+from tocsin.incidents.coverage.ledger import LOST, PASSED_OVER, ROW_SPAN
+from tocsin.incidents.coverage.losses import iter_still_lost
+from tocsin.incidents.coverage.positions import StreamKey
+
+_SOURCE = ("provider", "stream", "source", "unit")
+_COUNTED = ("records", "new", "changed", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageReport:
+    """The account of what was read; each item as it is shown."""
+
+    coverage: list[dict[str, Any]]
+    """What was read, by source."""
+    holes: list[dict[str, Any]]
+    lost: list[dict[str, Any]]
+    """What was given up and not read since, with the reason."""
+    passed_over: list[dict[str, Any]]
+    """What was not meant to be read, with the reason."""
+    failures: list[dict[str, Any]]
+    """When a stream could not be read, and whether it has been since."""
+    silent: list[dict[str, Any]]
+    """Streams that should have been read and were not, without a failure that says why."""
+
+    @property
+    def quarantined(self) -> int:
+        """How many records could not be understood and were kept aside."""
+        return sum(source["rejected"] for source in self.coverage)
+
+
+def report_coverage(connection: Connection, period: Period) -> CoverageReport:
+    """Return the account of what was read in the period."""
+    # A row holds what was read within ROW_SPAN, so these are all that grew while one of them did
+    around = load_rows_between(connection, period.since - ROW_SPAN, period.until + ROW_SPAN)
+    rows = [row for row in around if row["finished_at"] in period]
+    failures = [row for row in rows if not is_accounted(row)]
+    recently = period.until - STALL_TOLERANCE
+    lately = (row for row in around if row["finished_at"] > recently)
+    failing = {get_stream_key(row) for row in lately if not is_accounted(row)}
+    passed_over = (row for row in rows if row["outcome"] == PASSED_OVER)
+    read = load_last_reads(connection)
+    return CoverageReport(
+        coverage=_list_sources(row for row in rows if is_accounted(row)),
+        holes=_list_gaps(connection, around, period),
+        lost=_list_lost(connection, [row for row in rows if row["outcome"] == LOST]),
+        passed_over=[_represent_unread(row, row["start"], row["end"]) for row in passed_over],
+        failures=[_represent_failure(row, read.get(get_stream_key(row))) for row in failures],
+        silent=find_stalled_streams(connection, read, failing, period),
+    )
+
+
+def _list_sources(rows: Iterable[RowMapping]) -> list[dict[str, Any]]:
+    by_source: dict[tuple[str, ...], list[RowMapping]] = defaultdict(list)
+    for row in rows:
+        by_source[tuple(row[name] for name in _SOURCE)].append(row)
+    return [_represent_source(by_source[key]) for key in sorted(by_source)]
+
+
+def _represent_source(rows: Sequence[RowMapping]) -> dict[str, Any]:
+    unit = rows[0]["unit"]
+    return {
+        "provider": rows[0]["provider"],
+        "stream": rows[0]["stream"],
+        "source": rows[0]["source"],
+        "from": represent_point(min(row["start"] for row in rows), unit),
+        "to": represent_point(max(row["end"] for row in rows), unit),
+        "stretches": len(rows),
+        **{name: sum(row[name] for row in rows) for name in _COUNTED},
+        "read_at": isoformat(max(row["finished_at"] for row in rows)),
+    }
+
+
+def _list_gaps(
+    connection: Connection, rows: Iterable[RowMapping], period: Period
+) -> list[dict[str, Any]]:
+    by_stream: dict[StreamKey, list[RowMapping]] = defaultdict(list)
+    for row in rows:
+        by_stream[get_stream_key(row)].append(row)
+    return [
+        _represent_gap(key, hole)
+        for key, its_rows in by_stream.items()
+        for hole in _find_stream_gaps(connection, key, to_intervals(its_rows), period)
+    ]
+
+
+def _find_stream_gaps(
+    connection: Connection, key: StreamKey, around: Sequence[Interval], period: Period
+) -> list[Gap]:
+    """Return the holes of one stream; the ledger is asked further only where it seems to have one.
+
+    What was read later, or long before, may explain what the period alone does not.
+    """
+    judged = {stretch.id for stretch in around if stretch.ended in period}
+    known = {stretch.id: stretch for stretch in around}
+    for first in {stretch.source: stretch for stretch in reversed(around)}.values():
+        known |= _index_by_id(load_latest_before(connection, key, first))
+    suspected = find_gaps(known.values(), judged)
+    if not suspected:
+        return []
+    known |= _index_by_id(_load_evidence(connection, key, suspected))
+    return find_gaps(known.values(), judged)
+
+
+def _load_evidence(connection: Connection, key: StreamKey, holes: Iterable[Gap]) -> list[Interval]:
+    ends = sorted({hole.before.start for hole in holes if hole.before.unit == BYTES})
+    found = load_ending_at(connection, key, ends)
+    of_feeds: dict[str, list[Gap]] = defaultdict(list)
+    for hole in holes:
+        if hole.before.unit != BYTES:
+            of_feeds[hole.before.source].append(hole)
+    for source, its_holes in of_feeds.items():
+        start = min(hole.start for hole in its_holes)
+        end = max(hole.before.start for hole in its_holes)
+        found += load_overlapping(connection, key, source, start, end)
+    return found
+
+
+def _index_by_id(stretches: Iterable[Interval]) -> dict[int, Interval]:
+    return {stretch.id: stretch for stretch in stretches}
+
+
+def _represent_gap(key: StreamKey, hole: Gap) -> dict[str, Any]:
+    unit = hole.before.unit
+    return {
+        "provider": key.provider,
+        "stream": key.stream,
+        "source": hole.before.source,
+        "from": represent_point(hole.start, unit),
+        "to": represent_point(hole.before.start, unit),
+        "found_at": isoformat(hole.before.began),
+    }
+
+
+def _list_lost(connection: Connection, rows: Sequence[RowMapping]) -> list[dict[str, Any]]:
+    """Return what of the stretches that were lost has not been read since, the oldest first."""
+    files = [(row, (row["start"], row["end"])) for row in rows if row["unit"] == BYTES]
+    feeds = iter_still_lost(connection, (row for row in rows if row["unit"] != BYTES))
+    lost = sorted([*files, *feeds], key=lambda it: it[0]["id"])
+    return [_represent_unread(row, *span) for row, span in lost]
+
+
+def _represent_unread(row: RowMapping, start: int, end: int) -> dict[str, Any]:
+    return {
+        "provider": row["provider"],
+        "stream": row["stream"],
+        "source": row["source"],
+        "from": represent_point(start, row["unit"]),
+        "to": represent_point(end, row["unit"]),
+        "reason": row["reason"],
+        "found_at": isoformat(row["started_at"]),
+    }
+
+
+def _represent_failure(row: RowMapping, read_at: datetime | None) -> dict[str, Any]:
+    return {
+        "provider": row["provider"],
+        "stream": row["stream"],
+        "outcome": row["outcome"],
+        "reason": row["reason"],
+        "from": isoformat(row["started_at"]),
+        "to": isoformat(row["finished_at"]),
+        "read_since": read_at is not None and read_at > row["finished_at"],
+    }

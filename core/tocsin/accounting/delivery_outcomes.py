@@ -1,0 +1,122 @@
+"""Delivery outcomes of the events of a period."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, case, func, select
+
+from tocsin.accounting.intervals import MAX_LISTED, Period
+from tocsin.clock import isoformat
+from tocsin.delivery.history.delivery_status import SHOWN_STATE, STATUS_COLUMNS, describe_status
+from tocsin.delivery.queue.states import DEAD, DELIVERED, PARKED, PENDING
+from tocsin.store.tables import deliveries, destinations, events
+
+_STATES = (DELIVERED, PENDING, PARKED, DEAD)
+"""From well to badly."""
+_STATE_OUTCOMES = ("arrived", "on-its-way", "parked", "dead")
+_NOT_ROUTED = "not-routed"
+_NO_DESTINATION = "concerned-nobody"
+EVENT_OUTCOMES = (*_STATE_OUTCOMES, _NO_DESTINATION, _NOT_ROUTED)
+"""What became of an event: how its worst delivery stands, or why it has none."""
+
+_RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN_STATE)
+_IS_THERE = destinations.c.name == deliveries.c.destination
+_joined = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoin(
+    destinations, _IS_THERE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryOutcomes:
+    """The account of a period's events."""
+
+    events: dict[str, int]
+    """How many had each outcome."""
+    destinations: list[dict[str, Any]]
+    """How many deliveries of each destination are in each state."""
+    not_arrived: list[dict[str, Any]]
+    """The oldest deliveries that are not there, and why."""
+
+    @property
+    def not_arrived_total(self) -> int:
+        """How many deliveries are not there."""
+        missing = (PENDING, PARKED, DEAD)
+        return sum(counts[state] for counts in self.destinations for state in missing)
+
+
+def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutcomes:
+    """Return what became of the events of the period."""
+    return DeliveryOutcomes(
+        events=_count_events(connection, period),
+        destinations=_count_deliveries(connection, period),
+        not_arrived=[
+            {
+                **describe_status(row),
+                "event_id": row["event_id"],
+                "event_type": row["event_type"],
+                "subject": row["subject"],
+                "timestamp": isoformat(row["timestamp"]),
+                "attempts": row["attempts"],
+            }
+            for row in connection.execute(select_missing(period)).mappings()
+        ],
+    )
+
+
+def select_missing(period: Period) -> Select[Any]:
+    """Return the query of the deliveries that are not there."""
+    return (
+        select(*STATUS_COLUMNS, events.c.event_type, events.c.timestamp)
+        .select_from(_joined)
+        .where(*_within_period(period), deliveries.c.state != DELIVERED)
+        .order_by(events.c.timestamp, deliveries.c.id)
+        .limit(MAX_LISTED)
+    )
+
+
+def _within_period(period: Period) -> tuple[ColumnElement[bool], ...]:
+    return events.c.timestamp > period.since, events.c.timestamp <= period.until
+
+
+def _count_events(connection: Connection, period: Period) -> dict[str, int]:
+    # A subquery for each event; grouped by event, SQLite would walk all that there ever were
+    worst = (
+        select(func.max(_RANK))
+        .select_from(deliveries.outerjoin(destinations, _IS_THERE))
+        .where(deliveries.c.event_id == events.c.id)
+        .scalar_subquery()
+    )
+    each = select(events.c.routed, worst.label("worst")).where(*_within_period(period)).subquery()
+    query = select(each.c.routed, each.c.worst, func.count()).group_by(each.c.routed, each.c.worst)
+    counts = dict.fromkeys(EVENT_OUTCOMES, 0)
+    for routed, rank_of_worst, count in connection.execute(query):
+        counts[classify_event(routed=routed, worst=rank_of_worst)] += count
+    return counts
+
+
+def classify_event(*, routed: bool, worst: int | None) -> str:
+    """Return how an event came off, from the rank of its worst delivery, None where it has none."""
+    if worst is not None:
+        return _STATE_OUTCOMES[worst]
+    return _NO_DESTINATION if routed else _NOT_ROUTED
+
+
+def rank_state(state: str) -> int:
+    """Return how badly off a delivery in this state is."""
+    return _STATES.index(state)
+
+
+def _count_deliveries(connection: Connection, period: Period) -> list[dict[str, Any]]:
+    query = (
+        select(deliveries.c.destination, SHOWN_STATE, func.count())
+        .select_from(_joined)
+        .where(*_within_period(period))
+        .group_by(deliveries.c.destination, SHOWN_STATE)
+    )
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_STATES, 0))
+    for destination, state, count in connection.execute(query):
+        counts[destination][state] = count
+    return [{"destination": name, **counts[name]} for name in sorted(counts)]

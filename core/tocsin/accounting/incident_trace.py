@@ -1,0 +1,194 @@
+"""Trace of one incident: coverage, alert, events, deliveries, investigations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, select
+
+from tocsin.accounting.delivery_outcomes import classify_event, rank_state
+from tocsin.accounting.intervals import represent_point
+from tocsin.clock import isoformat, isoformat_or_none
+from tocsin.delivery.history.delivery_status import STATUS_COLUMNS, describe_status
+from tocsin.delivery.history.repository import summarize_attempt
+from tocsin.incidents.storage.store import ALERTED, BELOW, QUIET, ROSE
+from tocsin.model import NodeKind
+from tocsin.store.tables import (
+    attempts,
+    coverage,
+    deliveries,
+    destinations,
+    events,
+    incidents,
+    relations,
+    sessions,
+    write_backs,
+)
+
+_EVENT = ("id", "event_type", "timestamp", "routed", "subject")
+
+
+def load_events_about(connection: Connection, *subjects: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the events about each of these subjects, the oldest first, with their deliveries."""
+    about = select(*(events.c[name] for name in _EVENT)).where(events.c.subject.in_(subjects))
+    rows = connection.execute(about.order_by(events.c.id)).mappings().all()
+    arrived = _load_deliveries(connection, [row["id"] for row in rows]) if rows else {}
+    found: dict[str, list[dict[str, Any]]] = {subject: [] for subject in subjects}
+    for row in rows:
+        found[row["subject"]].append(_represent_event(row, arrived[row["id"]]))
+    return found
+
+
+def _represent_event(row: RowMapping, its_deliveries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    worst = max((rank_state(delivery["state"]) for delivery in its_deliveries), default=None)
+    return {
+        "id": row["id"],
+        "event_type": row["event_type"],
+        "timestamp": isoformat(row["timestamp"]),
+        "outcome": classify_event(routed=row["routed"], worst=worst),
+        "deliveries": its_deliveries,
+    }
+
+
+def _load_deliveries(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the deliveries of each of these events."""
+    query = (
+        select(*STATUS_COLUMNS)
+        .outerjoin(destinations, destinations.c.name == deliveries.c.destination)
+        .where(deliveries.c.event_id.in_(of))
+        .order_by(deliveries.c.id)
+    )
+    rows = connection.execute(query).mappings().all()
+    tried = _load_attempts(connection, [row["id"] for row in rows])
+    found = defaultdict(list)
+    for row in rows:
+        found[row["event_id"]].append(describe_status(row) | {"attempts": tried[row["id"]]})
+    return found
+
+
+def _load_attempts(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the attempts at each of these deliveries."""
+    told = [column for column in attempts.c if column is not attempts.c.response]
+    query = select(*told).where(attempts.c.delivery_id.in_(of)).order_by(attempts.c.number)
+    found = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        found[row["delivery_id"]].append(summarize_attempt(row))
+    return found
+
+
+MAX_INVESTIGATIONS = 20
+"""So many investigations of one incident are told, the newest."""
+_SESSION = (
+    *("id", "schedule_id", "query", "status", "title", "verdict", "risk_score", "error"),
+    "created_by",
+)
+_MOMENTS = ("created_at", "completed_at")
+_WRITTEN = ("run", "state", "attempts", "reason")
+_WRITTEN_MOMENTS = ("created_at", "finished_at")
+
+
+def load_investigations(connection: Connection, number: int) -> list[dict[str, Any]]:
+    """Return the investigations that have examined an incident, the newest first.
+
+    Each has the events about it, and the comments that it left, or was to leave, at the incident.
+    """
+    columns = [sessions.c[name] for name in (*_SESSION, *_MOMENTS)]
+    query = select(*columns).where(sessions.c.id.in_(_select_sessions(number)))
+    newest = query.order_by(sessions.c.id.desc()).limit(MAX_INVESTIGATIONS)
+    rows = connection.execute(newest).mappings().all()
+    if not rows:
+        return []
+    told = load_events_about(connection, *(f"session:{row['id']}" for row in rows))
+    written = _load_write_backs(connection, number, [row["id"] for row in rows])
+    return [
+        {
+            **{name: row[name] for name in _SESSION},
+            **{name: isoformat_or_none(row[name]) for name in _MOMENTS},
+            "events": told[f"session:{row['id']}"],
+            "write_backs": written[row["id"]],
+        }
+        for row in rows
+    ]
+
+
+def _select_sessions(number: int) -> Any:
+    """Return a query of the sessions that have to do with an incident: by examining it."""
+    return select(relations.c.source_value).where(
+        relations.c.target_value == str(number),
+        relations.c.target_kind == NodeKind.INCIDENT,
+        relations.c.source_kind == NodeKind.SESSION,
+    )
+
+
+def _load_write_backs(
+    connection: Connection, number: int, of: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return what each of these sessions wrote, or is to write, to the incident."""
+    columns = (write_backs.c[name] for name in ("session_id", *_WRITTEN, *_WRITTEN_MOMENTS))
+    query = select(*columns).where(  # without their texts, which may be long
+        write_backs.c.incident_number == number, write_backs.c.session_id.in_(of)
+    )
+    found = defaultdict(list)
+    for row in connection.execute(query.order_by(write_backs.c.run)).mappings():
+        found[row["session_id"]].append(_represent_write_back(row))
+    return found
+
+
+def _represent_write_back(row: RowMapping) -> dict[str, Any]:
+    moments = {name: isoformat_or_none(row[name]) for name in _WRITTEN_MOMENTS}
+    return {name: row[name] for name in _WRITTEN} | moments
+
+
+ALERT_WORDS = {
+    ALERTED: "an event was written for whoever wants to hear of it",
+    BELOW: "it is below Medium, of which nobody is told",
+    QUIET: "it was read quietly, as the provider's settings have it",
+    ROSE: "it was first read below Medium and rose later, of which nobody is told"
+    " unless the provider's settings ask for it",
+}
+
+
+def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None:
+    """Return the incident's whole chain as it is shown, None where there is none of this number."""
+    query = select(incidents).where(incidents.c.number == number)
+    incident = connection.execute(query).mappings().one_or_none()
+    if incident is None:
+        return None
+    subject = f"incident:{number}"
+    return {
+        "incident": _represent_incident(incident),
+        "coverage": _load_coverage(connection, incident["coverage_id"]),
+        "alert": {
+            "outcome": incident["alert_outcome"],
+            "detail": ALERT_WORDS[incident["alert_outcome"]],
+        },
+        "events": load_events_about(connection, subject)[subject],
+        "investigations": load_investigations(connection, number),
+    }
+
+
+def _represent_incident(row: RowMapping) -> dict[str, Any]:
+    names = ("number", "provider", "external_id", "title", "severity")
+    return {name: row[name] for name in names} | {"created_at": isoformat(row["created_at"])}
+
+
+def _load_coverage(connection: Connection, row_id: int) -> dict[str, Any]:
+    """Return the stretch that brought it."""
+    query = select(coverage).where(coverage.c.id == row_id)
+    row = connection.execute(query).mappings().one()
+    began, ended = isoformat(row["started_at"]), isoformat(row["finished_at"])
+    # of what is pushed a row holds the latest moment, which may be after that of this incident
+    is_pushed = row["unit"] == "time" and row["start"] == row["end"]
+    return {
+        "provider": row["provider"],
+        "stream": row["stream"],
+        "source": row["source"],
+        "from": began if is_pushed else represent_point(row["start"], row["unit"]),
+        "to": ended if is_pushed else represent_point(row["end"], row["unit"]),
+        "outcome": row["outcome"],
+        "reason": row["reason"],
+        "started_at": began,
+        "finished_at": ended,
+    }

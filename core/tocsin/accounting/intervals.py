@@ -1,0 +1,117 @@
+"""Intervals of the coverage ledger, and the period of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
+
+from tocsin.accounting.gaps import BYTES, Interval
+from tocsin.clock import isoformat
+from tocsin.incidents.coverage.ledger import ACCOUNTED
+from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.store.tables import EPOCH, coverage
+
+_AT_ONCE = 500
+_c = coverage.c
+
+
+def represent_point(number: int, unit: str) -> str | int:
+    """Return one end of a stretch as it is shown: a byte, or a moment."""
+    return number if unit == BYTES else isoformat(EPOCH + timedelta(microseconds=number))
+
+
+def get_stream_key(row: RowMapping) -> StreamKey:
+    """Return the stream that a row of the ledger is of."""
+    return StreamKey(row["provider"], row["stream"])
+
+
+def is_accounted(row: RowMapping) -> bool:
+    """Whether the row says what became of a stretch, and not that there was a failure."""
+    return row["outcome"] in ACCOUNTED
+
+
+def to_intervals(rows: Iterable[RowMapping]) -> list[Interval]:
+    """Return the stretches that the rows account for, without those of no length."""
+    return [_to_interval(row) for row in rows if is_accounted(row) and row["end"] > row["start"]]
+
+
+def load_rows_between(
+    connection: Connection, after: datetime, up_to: datetime
+) -> Sequence[RowMapping]:
+    """Return the ledger's rows of every stream that were last added to then, as they began."""
+    then = select(coverage).where(_c.finished_at > after, _c.finished_at <= up_to)
+    return connection.execute(then.order_by(_c.id)).mappings().all()
+
+
+def load_latest_before(connection: Connection, key: StreamKey, first: Interval) -> list[Interval]:
+    """Return the stretch of the same source that was begun before, none for its first."""
+    earlier = _select_intervals(key, _c.source == first.source, _c.id < first.id)
+    return _load_intervals(connection, earlier.order_by(_c.id.desc()).limit(1))
+
+
+def load_overlapping(
+    connection: Connection, key: StreamKey, source: str, start: int, end: int
+) -> list[Interval]:
+    """Return all that was ever read of this part of a source."""
+    within = (_c.source == source, _c.start <= end, _c.end >= start)
+    return _load_intervals(connection, _select_intervals(key, *within))
+
+
+def load_ending_at(connection: Connection, key: StreamKey, ends: Sequence[int]) -> list[Interval]:
+    """Return the stretches of files of a stream, whatever their names, that end at these bytes."""
+    found = []
+    for start in range(0, len(ends), _AT_ONCE):
+        some = ends[start : start + _AT_ONCE]
+        found += _load_intervals(
+            connection, _select_intervals(key, _c.unit == BYTES, _c.end.in_(some))
+        )
+    return found
+
+
+def _select_intervals(key: StreamKey, *conditions: ColumnElement[bool]) -> Select[Any]:
+    return select(coverage).where(
+        _c.provider == key.provider,
+        _c.stream == key.stream,
+        _c.outcome.in_(ACCOUNTED),
+        _c.end > _c.start,
+        *conditions,
+    )
+
+
+def _load_intervals(connection: Connection, query: Select[Any]) -> list[Interval]:
+    return to_intervals(connection.execute(query).mappings())
+
+
+def _to_interval(row: RowMapping) -> Interval:
+    return Interval(
+        id=row["id"],
+        source=row["source"],
+        past=row["past"],
+        unit=row["unit"],
+        start=row["start"],
+        end=row["end"],
+        began=row["started_at"],
+        ended=row["finished_at"],
+    )
+
+
+LONGEST_PERIOD = timedelta(days=31)
+"""More is proved a part at a time, so that what an account costs has a bound."""
+MAX_LISTED = 1_000
+"""So many of a kind are listed, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """After `since`, up to and including `until`, so that periods that follow share no moment."""
+
+    since: datetime
+    until: datetime
+
+    def __contains__(self, moment: datetime) -> bool:
+        """Return whether the moment lies in the period."""
+        return self.since < moment <= self.until

@@ -1,0 +1,78 @@
+"""Account of a period."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from tocsin.accounting.anomalies import find_anomalies, represent_anomaly, select_created_in
+from tocsin.accounting.coverage_report import CoverageReport, report_coverage
+from tocsin.accounting.delivery_outcomes import summarize_deliveries
+from tocsin.accounting.intervals import MAX_LISTED, Period
+from tocsin.clock import isoformat
+from tocsin.incidents.storage.store import ALERTED, BELOW, QUIET, ROSE
+from tocsin.store.tables import incidents
+
+
+def report_period(connection: Connection, period: Period, now: datetime) -> dict[str, Any]:
+    """Return the account of the period as it is shown.
+
+    Where `unaccounted` is empty, everything is accounted for: it arrived, is on its way, or rests
+    with a reason. The longer lists hold their oldest items, MOST of each kind.
+    """
+    reading = report_coverage(connection, period)
+    arrivals = summarize_deliveries(connection, period)
+    unexplained = [*_list_unread(reading), *find_anomalies(connection, period, now)]
+    return {
+        "since": isoformat(period.since),
+        "until": isoformat(period.until),
+        "coverage": reading.coverage,
+        "holes": reading.holes[:MAX_LISTED],
+        "lost": reading.lost[:MAX_LISTED],
+        "passed_over": reading.passed_over[:MAX_LISTED],
+        "failures": reading.failures[:MAX_LISTED],
+        "silent": reading.silent,
+        "quarantined": reading.quarantined,
+        "incidents": _count_incidents(connection, period),
+        "events": arrivals.events,
+        "destinations": arrivals.destinations,
+        "not_arrived": arrivals.not_arrived,
+        "not_arrived_total": arrivals.not_arrived_total,
+        "unaccounted": unexplained,
+    }
+
+
+def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
+    for hole in reading.holes[:MAX_LISTED]:
+        words = f"{_describe_extent(hole)} was not read"
+        yield represent_anomaly("hole", _describe_source(hole), hole["found_at"], words)
+    for lost in reading.lost[:MAX_LISTED]:
+        words = f"{_describe_extent(lost)}: {lost['reason']}"
+        yield represent_anomaly("lost", _describe_source(lost), lost["found_at"], words)
+    for silent in reading.silent:
+        words = "it has not been read since, and no failure says why"
+        what = f"{silent['provider']}/{silent['stream']}"
+        yield represent_anomaly("silent", what, silent["read_at"], words)
+
+
+def _describe_source(stretch: dict[str, Any]) -> str:
+    return f"{stretch['provider']}/{stretch['stream']} {stretch['source']}"
+
+
+def _describe_extent(stretch: dict[str, Any]) -> str:
+    unit = "byte " if isinstance(stretch["from"], int) else ""
+    return f"{unit}{stretch['from']} to {stretch['to']}"
+
+
+def _count_incidents(connection: Connection, period: Period) -> dict[str, int]:
+    """Return how many were first stored in the period, by what was said of their alert."""
+    by_outcome = (
+        select(incidents.c.alert_outcome, func.count())
+        .where(*select_created_in(period))
+        .group_by(incidents.c.alert_outcome)
+    )
+    counts = dict.fromkeys((ALERTED, BELOW, QUIET, ROSE), 0)
+    return counts | dict(map(tuple, connection.execute(by_outcome)))

@@ -1,0 +1,158 @@
+"""Audit log verification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain, islice
+
+from sqlalchemy import Connection, RowMapping, bindparam, func, or_, select
+
+from tocsin.audit.chain import GENESIS, compute_seal
+from tocsin.audit.rows import allow_any_text, select_rows
+from tocsin.store.sequences import AUDIT_POSITION, load_last_allotted
+from tocsin.store.tables import audit, sequences
+from tocsin.store.text import clean_text
+
+MOST_PROBLEMS = 100
+SEALED_WITHIN = timedelta(minutes=1)  # a sealer needs seconds
+_BATCH = 500
+
+_rows = (
+    select_rows()
+    .where(audit.c.position > bindparam("after"), audit.c.position <= bindparam("last"))
+    .order_by(audit.c.position)
+    .limit(_BATCH)
+)
+_head = (
+    select(audit.c.position, audit.c.seal)
+    .where(audit.c.position <= bindparam("last"))
+    .order_by(audit.c.position.desc())
+    .limit(1)
+)
+_seal_at = select(audit.c.seal).where(audit.c.position == bindparam("position"))
+_allotted = select(sequences.c.value).where(sequences.c.name == AUDIT_POSITION).scalar_subquery()
+_never_allotted = (
+    select(audit.c.id, audit.c.position)
+    .where(or_(audit.c.position < 1, audit.c.position > _allotted))
+    .order_by(audit.c.position)
+    .limit(MOST_PROBLEMS)
+)
+_counts = select(func.count(audit.c.position), func.count())
+_overdue = select(func.min(audit.c.id), func.count()).where(
+    audit.c.position.is_(None), audit.c.at < bindparam("due")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditVerification:
+    """What became of the audit log; it is whole where there are no problems."""
+
+    entries: int
+    """How many are sealed."""
+    unsealed: int
+    """How many are not sealed yet: of these is only said when they should have been."""
+    head_position: int | None
+    """The end of the chain, to be kept as a witness; None where nothing is sealed."""
+    head_seal: str | None
+    problems: list[str]
+    """At most 100. Where every row is one, the key is more likely to be another one."""
+
+
+def verify(
+    connection: Connection, key: bytes, *, now: datetime, head: tuple[int, str] | None = None
+) -> AuditVerification:
+    """Return what is found wrong with the chain, and with a `head` that was witnessed before.
+
+    Without a `head`, nobody can tell a chain whose end was cut off, sequence and all, from one
+    that never was longer. Problems never say which seal would be right: that would forge it.
+    """
+    with allow_any_text(connection):
+        return _verify(connection, key, now, head)
+
+
+def _verify(
+    connection: Connection, key: bytes, now: datetime, head: tuple[int, str] | None
+) -> AuditVerification:
+    # Every statement sees what was committed when it began. The sequence is therefore read first:
+    # all rows up to it are visible to the statements below, whatever is sealed meanwhile.
+    last = load_last_allotted(connection, AUDIT_POSITION)
+    found = connection.execute(_head, {"last": last}).one_or_none()
+    sealed, total = connection.execute(_counts).one()
+    problems = chain(
+        _check_witness(connection, head),
+        _check_unsealed(connection, now),
+        _check_positions(connection),
+        _check_chain(connection, key, last),
+    )
+    return AuditVerification(
+        entries=sealed,
+        unsealed=total - sealed,
+        head_position=found.position if found else None,
+        head_seal=_format_seal(found.seal) if found else None,
+        problems=list(islice(problems, MOST_PROBLEMS)),
+    )
+
+
+def _check_witness(connection: Connection, head: tuple[int, str] | None) -> Iterator[str]:
+    if head is None:
+        return
+    position, witnessed = head
+    seal = connection.execute(_seal_at, {"position": position}).scalar_one_or_none()
+    if seal != witnessed:
+        instead = _format_seal(seal) if seal else "nothing"
+        yield f"position {position}: witnessed with the seal {witnessed}, found {instead}"
+
+
+def _format_seal(seal: object) -> str:
+    return clean_text(str(seal), 64)
+
+
+def _check_unsealed(connection: Connection, now: datetime) -> Iterator[str]:
+    row, count = connection.execute(_overdue, {"due": now - SEALED_WITHIN}).one()
+    if count:
+        yield (
+            f"row {row}: not sealed, though older than a minute, as are {count} in all; "
+            "a running service seals within seconds"
+        )
+
+
+def _check_positions(connection: Connection) -> Iterator[str]:
+    for row in connection.execute(_never_allotted):
+        yield f"position {row.position} (row {row.id}): this position was never allotted"
+
+
+def _check_chain(connection: Connection, key: bytes, last: int) -> Iterator[str]:
+    """Walk the chain up to the position `last`, telling what is missing and what does not fit."""
+    position, seal = 0, GENESIS
+    for row in _iter_rows(connection, last):
+        place = f"position {row['position']} (row {row['id']})"
+        if row["position"] > position + 1:
+            missing = _describe_missing(position, row["position"] - 1)
+            yield f"{missing}, so {place} cannot be checked"
+        elif not _has_valid_seal(key, seal, row):
+            yield f"{place}: its seal does not follow from its content and the seal before"
+        position, seal = row["position"], str(row["seal"])
+    if position < last:
+        yield f"{_describe_missing(position, last)}; position {last} was the last allotted"
+
+
+def _iter_rows(connection: Connection, last: int) -> Iterator[RowMapping]:
+    after = 0
+    while rows := connection.execute(_rows, {"after": after, "last": last}).mappings().all():
+        yield from rows
+        after = rows[-1]["position"]
+
+
+def _describe_missing(before: int, last: int) -> str:
+    first = before + 1
+    return (
+        f"positions {first} to {last} are missing"
+        if first < last
+        else f"position {last} is missing"
+    )
+
+
+def _has_valid_seal(key: bytes, before: str, row: RowMapping) -> bool:
+    return compute_seal(key, before, row, row["position"]) == str(row["seal"])

@@ -1,0 +1,103 @@
+"""Fields of an event that case-management platforms receive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tocsin.model import Delivery, Entity, EntityKind, Event, EventType
+
+_NOTABLE = ("malicious", "suspicious")
+_FIRST = 1
+_LONGEST = 2_000  # a shortened one would be a false one
+
+
+def is_failure(event: Event) -> bool:
+    """Return whether an event tells that a schedule does not run as it should."""
+    return event.event_type in (EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED)
+
+
+def is_about_object(event: Event) -> bool:
+    """Return whether an event tells of what its subject's object is about.
+
+    A report that went to an incident's object does not.
+    """
+    return event.event_type is not EventType.INVESTIGATION_COMPLETED
+
+
+def build_object_key(event: Event) -> str:
+    """Return the name of the object that an event makes, if it makes one.
+
+    That of a schedule's failures is another in each series of them: the one before may be closed.
+    """
+    return f"{event.key}/{event.id}" if is_failure(event) else event.key
+
+
+def list_known_objects(delivery: Delivery) -> Sequence[str]:
+    """Return the platform's objects that an event belongs to, as far as they are known.
+
+    A completed investigation belongs to the incidents that it is about, the first failure of a
+    schedule in a row to none.
+    """
+    event = delivery.event
+    if event.event_type is EventType.INVESTIGATION_FAILED and _is_first(event):
+        return ()
+    if delivery.remote is not None:
+        return (delivery.remote,)
+    related = delivery.related.items()
+    return tuple(dict.fromkeys(it for subject, it in related if subject.startswith("incident:")))
+
+
+def list_recovered_objects(delivery: Delivery) -> Sequence[str]:
+    """Return the objects of failures that are over, since a run of their schedule completed."""
+    if delivery.event.event_type is not EventType.INVESTIGATION_COMPLETED:
+        return ()
+    related = delivery.related.items()
+    return tuple(it for subject, it in related if subject.startswith("schedule:"))
+
+
+@dataclass(frozen=True, slots=True)
+class Observable:
+    """An entity, and what the platform calls its kind."""
+
+    kind: EntityKind
+    value: str
+    called: str | None
+    """By the contract of the receiver; None where that has no word for it."""
+
+
+def list_observables(delivery: Delivery, most: int) -> Sequence[Observable]:
+    """Return what an event names: an incident's entities; of a report those that are notable."""
+    names = delivery.contract.entities if delivery.contract else {}
+    found = dict.fromkeys(_entities(delivery.event.context))
+    return [Observable(it.kind, it.value, names.get(it.kind)) for it in found][:most]
+
+
+def _is_first(event: Event) -> bool:
+    return event.data.get("consecutive_failures") == _FIRST
+
+
+def _entities(context: Mapping[str, Any]) -> Iterator[Entity]:
+    for record in (*_of_incident(context), *_of_report(context)):
+        match record:
+            case {"kind": kind, "value": str(value)} if value and len(value) <= _LONGEST:
+                with suppress(ValueError):  # a kind of a later version
+                    yield Entity(EntityKind(kind), value)
+
+
+def _of_incident(context: Mapping[str, Any]) -> Iterable[Any]:
+    match context:
+        case {"incident": {"entities": [*records]}}:
+            return records
+    return ()
+
+
+def _of_report(context: Mapping[str, Any]) -> Iterator[Any]:
+    match context:
+        case {"report": {"entities": [*assessed]}}:
+            for each in assessed:
+                match each:
+                    case {"entity": record, "disposition": word} if word in _NOTABLE:
+                        yield record

@@ -1,0 +1,187 @@
+"""Admin API client of the commands that administer a running service."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import orjson
+import typer
+
+from tocsin.cli.responses import ApiResponse, read_response
+from tocsin.errors import OperatorError, PluginFailure, TryLater
+from tocsin.hookspecs import HttpClient
+from tocsin.settings import load_settings
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from tocsin.net import GuardedClient
+
+ApiUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--url", envvar="TOCSIN_URL", help="Where Tocsin is; by default, by its settings."
+    ),
+]
+AdminToken = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar="TOCSIN_ADMIN_TOKEN",
+        help="From `tocsin admin token`; rather set the variable, which others cannot see.",
+    ),
+]
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="How many.")]
+Search = Annotated[str | None, typer.Option(help="Only those that this text occurs in.")]
+
+T = TypeVar("T")
+
+_TIMEOUT = timedelta(seconds=30)
+_LARGEST_ANSWER = 16 * 1024 * 1024
+_LARGEST_PAGE = 200
+_BEARER_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
+_LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
+
+class AdminApi:
+    """The admin endpoints of one running Tocsin."""
+
+    def __init__(self, client: HttpClient, url: str, token: str) -> None:
+        self._client = client
+        self._url = url
+        self._token = token
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
+    ) -> ApiResponse:
+        """Return the members of the answer; parameters and members that are None are not sent.
+
+        OperatorError says why there is none, and never holds the token.
+        """
+        try:
+            response = await self._client.request(
+                method,
+                f"{self._url}{path}?{urlencode(_given(query or {}))}",
+                headers=self._headers(method),
+                content=None if body is None else orjson.dumps(_given(body)),
+                timeout=_TIMEOUT,
+                limit=_LARGEST_ANSWER,
+            )
+        except PluginFailure as error:
+            raise OperatorError(_unreached(method, error)) from None
+        return read_response(response)
+
+    async def collect(
+        self, path: str, member: str, *, limit: int, **query: str | None
+    ) -> list[dict[str, Any]]:
+        """Return up to `limit` records of a list, however many pages they are on."""
+        records: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            size = min(limit - len(records), _LARGEST_PAGE)
+            page = await self.call("GET", path, query=query | {"limit": size, "cursor": cursor})
+            records += page[member]
+            cursor = page["next_cursor"]
+            if cursor is None or len(records) >= limit:
+                break
+        if cursor is not None:
+            print(f"{len(records)} of {page['total']}; --limit gives more", file=sys.stderr)
+        return records
+
+    def _headers(self, method: str) -> dict[str, str]:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        return headers | ({"Idempotency-Key": secrets.token_hex(16)} if method == "POST" else {})
+
+
+def run_on_api(url: str | None, token: str | None, work: Callable[[AdminApi], Awaitable[T]]) -> T:
+    """Return what `work` returns; OperatorError where the token cannot be sent to the URL."""
+    base = _parse(url or load_settings().public_url)
+    checked = _check(token)
+
+    async def run() -> T:
+        client = _open(base)
+        try:
+            return await work(AdminApi(client, str(base).rstrip("/"), checked))
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+def admin_path(*parts: str) -> str:
+    """Return the path below `/api/admin/`, each part escaped."""
+    return "/".join(["/api/admin", *(quote(part, safe="") for part in parts)])
+
+
+def _parse(text: str) -> URL:
+    from tocsin.net.urls import parse_url
+
+    try:
+        url = parse_url(text)
+    except ValueError as error:
+        raise _no_address(str(error)) from None
+    if url.raw_query_string:
+        raise _no_address("the URL has a query (?...), where a path is to follow")
+    return url
+
+
+def _no_address(reason: str) -> OperatorError:
+    return OperatorError(
+        f"--url (or TOCSIN_URL, TOCSIN_BASE_URL): {reason}; "
+        "give one such as https://tocsin.example.org"
+    )
+
+
+def _check(token: str | None) -> str:
+    if not token:
+        raise OperatorError(
+            "no admin token: set TOCSIN_ADMIN_TOKEN, or give --token; "
+            "`tocsin admin token` prints one"
+        )
+    if not _BEARER_TOKEN.fullmatch(token.strip()):
+        raise OperatorError(
+            "TOCSIN_ADMIN_TOKEN or --token holds characters that no token has; "
+            "give all that `tocsin admin token` prints, and nothing else"
+        )
+    return token.strip()
+
+
+def _open(url: URL) -> GuardedClient:
+    """Return a client for this host; by plain HTTP it connects to nothing but loopback."""
+    from tocsin.net import open_client
+    from tocsin.net.urls import literal_address
+
+    host = url.raw_host or ""
+    if url.scheme == "https":
+        return open_client(allow_hosts=[host])
+    address = literal_address(host)
+    if host != "localhost" and not (address and address.is_loopback):
+        raise OperatorError(
+            f"http://{url.host} is not this machine: the admin token would be readable on its way; "
+            "give an https:// address with --url or TOCSIN_URL"
+        )
+    return open_client(allow_networks=_LOOPBACK)
+
+
+def _given(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _unreached(method: str, error: PluginFailure) -> str:
+    advice = "see that Tocsin runs there, or give another address with --url or TOCSIN_URL"
+    if method != "GET" and isinstance(error, TryLater):
+        advice += "; what was asked for may have been done: look before you repeat it"
+    return f"{error}; {advice}"

@@ -1,0 +1,57 @@
+"""Option types: timestamps and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from tocsin.errors import OperatorError
+from tocsin.fields import Duration
+from tocsin.store.tables import EPOCH
+from tocsin.validation import suggest_nearest
+
+_Duration: TypeAdapter[timedelta] = TypeAdapter(Duration)
+
+
+def parse_moment(option: str, text: str, now: datetime) -> datetime:
+    """Return the moment that an option names; OperatorError where it names none."""
+    try:
+        return max(now - _Duration.validate_python(text), EPOCH)
+    except (ValidationError, OverflowError):
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or moment < EPOCH:
+        raise OperatorError(
+            f"{option}: found {text!r}; give a time back from now, such as 24h or 7d, or a moment "
+            "with its time zone, such as 2026-11-21T05:33:01Z"
+        )
+    return moment
+
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def choice_option(words: type[Word], *names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
+    """Return an option whose values are these words, in any case; it says which where none fits."""
+    return typer.Option(*names, help=help, parser=_parser(words), metavar=f"[{'|'.join(words)}]")
+
+
+def _parser(words: type[Word]) -> Callable[[str], Word]:
+    known = {word.casefold(): word for word in words}
+
+    def parse(text: str) -> Word:
+        if word := known.get(text.casefold()):
+            return word
+        names = [word.value for word in words]
+        hint = suggest_nearest(text, names)
+        raise typer.BadParameter(f"found {text!r}; give one of: {', '.join(names)}{hint}")
+
+    return parse

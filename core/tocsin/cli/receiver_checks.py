@@ -1,0 +1,147 @@
+"""Checks of destinations against the contracts of their receivers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tocsin.channels import CaseChannel
+from tocsin.clock import SystemClock
+from tocsin.contracts import CONTRACT, SCHEMA, SettingMismatch, find_all_breaches, find_mismatches
+from tocsin.delivery import Renderer
+from tocsin.delivery.destinations.samples import build_sample
+from tocsin.errors import Misconfigured
+from tocsin.fields import SettingsOrigin
+from tocsin.hookspecs import Channel
+from tocsin.model import EventType
+from tocsin.registry import Configuration, ConfiguredPlugin
+from tocsin.settings import Settings
+from tocsin.validation import suggest_nearest
+
+_TEMPLATE = re.compile(rf"(?:{'|'.join(EventType)})(?:\.[\w-]+)?\.(?:json|txt|html)\.j2")
+
+_ALIKE = 0.75  # of two names, one of which is probably the other, misspelt
+
+
+def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterator[str]:
+    """Yield each folder and file there whose name is nearly one that counts, with that name.
+
+    `shipped` are the folders of plugins, `named` the receivers that destinations name. A name that
+    is like no other may be of a receiver or a template of the operator's own.
+    """
+    receivers = sorted({it.name for path in shipped for it in path.glob("[!_.]*") if it.is_dir()})
+    for folder in sorted(it for it in mine.glob("[!_.]*") if it.is_dir()):
+        near = suggest_nearest(folder.name, receivers, _ALIKE)
+        if folder.name not in (*receivers, *named) and near:
+            yield f"{folder}: nothing uses it{near}"
+        else:
+            yield from _unused_files(folder, shipped)
+
+
+def _unused_files(folder: Path, shipped: Sequence[Path]) -> Iterator[str]:
+    theirs = {it.name for path in shipped for it in (path / folder.name).glob("*")}
+    known = sorted({*theirs, CONTRACT, SCHEMA, *(f"{event}.json.j2" for event in EventType)})
+    for path in sorted(it for it in folder.glob("[!_.]*") if it.is_file()):
+        near = suggest_nearest(path.name, known, _ALIKE)
+        if path.name not in known and not _TEMPLATE.fullmatch(path.name) and near:
+            yield f"{path}: nothing uses it{near}"
+
+
+def check_receivers(configuration: Configuration, settings: Settings) -> bool:
+    """Return whether each destination suits its receiver, which would take what it is to be sent.
+
+    What is wrong goes to standard error, and so do hints, which change nothing of what is returned.
+    """
+    judge = _ReceiverChecker(configuration, settings)
+    well = True
+    for destination in configuration.destinations:
+        misfits = judge.find_misfits(destination)
+        wrong = [it for it in misfits if not it.is_hint]
+        for misfit in misfits:
+            print(f"destinations.{destination.name}.{misfit}", file=sys.stderr)
+        breaches = [] if wrong else judge.find_breaches(destination)
+        for breach in breaches:
+            print(f"destinations.{destination.name}: {breach}", file=sys.stderr)
+        well = well and not wrong and not breaches
+    if (mine := configuration.templates_dir) is not None:
+        named = {it.settings.template for it in configuration.destinations}
+        for words in find_unused(mine, configuration.template_paths, named):
+            print(f"a hint: {words}", file=sys.stderr)
+    return well
+
+
+class _ReceiverChecker:
+    def __init__(self, configuration: Configuration, settings: Settings) -> None:
+        self._receivers = configuration.receivers
+        self._origin = SettingsOrigin(configuration.path.parent)
+        self._renderer = Renderer(configuration.template_paths, configuration.templates_dir)
+        self._public_url = settings.public_url
+
+    def find_misfits(self, destination: ConfiguredPlugin[Channel]) -> Sequence[SettingMismatch]:
+        """Return what of its settings does not suit its receiver.
+
+        Nothing where there is no such receiver, which the configuration's own problems say.
+        """
+        settings = destination.settings
+        if settings.template not in self._receivers:
+            return []
+        try:
+            contract = self._renderer.contract(settings.template)
+            foreign = list(self._foreign_template(destination))
+        except Misconfigured as error:
+            return [SettingMismatch("template", str(error))]
+        return foreign or ([] if contract is None else find_mismatches(contract, settings))
+
+    def _foreign_template(
+        self, destination: ConfiguredPlugin[Channel]
+    ) -> Iterator[SettingMismatch]:
+        """Yield it where a channel that knows one receiver is to send what is for another."""
+        settings, own = destination.settings, self._own_template(destination)
+        if own in (None, settings.template):
+            return
+        theirs, ours = self._renderer.contract(settings.template), self._renderer.contract(own)
+        if theirs is None or ours is None or theirs.name == ours.name:
+            return
+        if theirs.channel != settings.plugin:
+            found = f"{settings.template!r} is for {theirs.name}, and this goes to {ours.name}"
+            yield SettingMismatch(
+                "template", f"{found}; leave it out, or name templates for {ours.name}"
+            )
+
+    def _own_template(self, destination: ConfiguredPlugin[Channel]) -> str | None:
+        """Return the template of a channel that knows one receiver; None for any other."""
+        kind, table = destination.kind, destination.table
+        if kind is None or "template" not in table:
+            return None
+        unsaid = {name: value for name, value in table.items() if name != "template"}
+        try:
+            settings = kind.Settings.model_validate(unsaid, context=self._origin.context())
+        except ValidationError:  # it has to be told a template, so it has none of its own
+            return None
+        is_own = issubclass(kind, CaseChannel) or settings.template == settings.plugin
+        return settings.template if is_own else None
+
+    def find_breaches(self, destination: ConfiguredPlugin[Channel]) -> Sequence[str]:
+        """Return in what samples of its events are not what its receiver takes, each said once."""
+        template = destination.settings.template
+        if template not in self._receivers:
+            return []
+        events: dict[str, list[str]] = {}
+        for event in destination.settings.events:
+            for problem in self._breaches(destination, event):
+                events.setdefault(problem, []).append(event)
+        return [f"{template}, {', '.join(them)}: {problem}" for problem, them in events.items()]
+
+    def _breaches(self, destination: ConfiguredPlugin[Channel], event: EventType) -> list[str]:
+        receiver, parts = destination.settings.template, (destination.kind or Channel).parts
+        happened = build_sample(event, self._public_url, SystemClock().now())
+        try:
+            contract = self._renderer.contract(receiver)
+            rendered = {part: self._renderer.render(receiver, happened, part) for part in parts}
+        except Misconfigured as error:
+            return [str(error)]
+        return [] if contract is None else find_all_breaches(contract, rendered)

@@ -1,0 +1,97 @@
+"""Responses of the HTTP API: parsing, errors and printing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from tocsin.cli.output import print_records
+from tocsin.errors import OperatorError
+from tocsin.hookspecs import HttpResponse
+
+
+class ApiResponse(dict[str, Any]):
+    """The members of an answer; OperatorError for one that every Tocsin would have sent."""
+
+    def __missing__(self, name: str) -> Any:
+        raise OperatorError(f"the answer holds no {name!r}: see that --url is Tocsin's own address")
+
+
+def read_response(response: HttpResponse) -> ApiResponse:
+    """Return the members of an answer; OperatorError says what was refused, and why."""
+    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        raise OperatorError(_refusal(response))
+    try:
+        return ApiResponse(orjson.loads(response.body))
+    except (ValueError, TypeError):
+        raise OperatorError(_foreign(response)) from None
+
+
+def print_columns(
+    records: Sequence[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool
+) -> None:
+    """Print these columns of the records; as JSON, all that they hold."""
+    if not as_json:
+        records = [{name: _plain(record[name]) for name in columns} for record in records]
+    print_records(records, as_json=as_json)
+
+
+def print_secret(answer: ApiResponse, *members: str, remark: str, as_json: bool) -> None:
+    """Print these members alone, so that they can be piped; the remark goes to people."""
+    if as_json:
+        print(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print("\t".join(answer[name] for name in members))
+        print(f"{remark}; this is shown once", file=sys.stderr)
+
+
+class _Mistake(BaseModel):
+    path: str
+    detail: str
+
+
+class _Problem(BaseModel):
+    """What is shown of a problem document (RFC 9457)."""
+
+    detail: str
+    errors: list[_Mistake] = []
+
+
+def _refusal(response: HttpResponse) -> str:
+    try:
+        problem = _Problem.model_validate_json(response.body)
+    except ValidationError:
+        return _foreign(response)
+    lines = [f"{response.status}: {problem.detail}"]
+    lines += [f"  {mistake.path}: {mistake.detail}" for mistake in problem.errors]
+    if response.status == HTTPStatus.UNAUTHORIZED:
+        lines.append("a new token may be needed: `tocsin admin token` prints one")
+    if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        lines.append(f"X-Request-Id: {response.headers.get('X-Request-Id', 'none')}")
+    return "\n".join(lines)
+
+
+def _foreign(response: HttpResponse) -> str:
+    """Return what to say of an answer that Tocsin did not write, such as a proxy's page."""
+    kind = response.headers.get("Content-Type", "no type")
+    location = response.headers.get("Location")
+    leads = f", which leads to {location}" if location else ""
+    return (
+        f"the answer is {response.status} with {kind}{leads}, and not Tocsin's JSON: "
+        "see that --url or TOCSIN_URL is its address, and what stands in between"
+    )
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case list():
+            return ",".join(map(str, value))
+        case dict():
+            return orjson.dumps(value).decode()
+        case _:
+            return value

@@ -1,0 +1,193 @@
+"""Sign-in attempts and the exchange of authorization codes (PKCE)."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from base64 import b64encode, urlsafe_b64encode
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from http import HTTPStatus
+from urllib.parse import quote_plus, urlencode
+
+import orjson
+from cryptography.fernet import Fernet, InvalidToken
+from pydantic import BaseModel
+
+from tocsin.clock import Clock
+from tocsin.credentials.oidc_discovery import (
+    LIMIT,
+    TIMEOUT,
+    Endpoints,
+    IssuerUnavailable,
+    parse_issuer_response,
+)
+from tocsin.credentials.verification_cache import VerificationCache
+from tocsin.errors import PluginFailure, TocsinError
+from tocsin.hookspecs import HttpClient, HttpResponse
+
+SIGN_IN_KEY_PURPOSE = "console sign-in"
+"""The purpose for which the key is derived."""
+LIFETIME = timedelta(minutes=10)
+"""How long somebody may take at the issuer."""
+LONGEST_PLACE = 1_500
+_LONGEST = 4_096  # what browsers keep of a cookie (RFC 6265 section 6.1)
+
+
+@dataclass(frozen=True, slots=True)
+class SignInAttempt:
+    """A sign-in that was begun in a browser."""
+
+    state: str
+    """What tells the answer to it from others (RFC 6749 section 10.12)."""
+    nonce: str
+    """What its ID token has to name (OpenID Connect Core 1.0 section 3.1.2.1)."""
+    verifier: str
+    """What proves that the code is exchanged by whoever asked for it (RFC 7636)."""
+    place: str
+    """The page that was asked for."""
+
+    @property
+    def challenge(self) -> str:
+        """What the issuer is told of the verifier (RFC 7636 section 4.2, S256)."""
+        digest = sha256(self.verifier.encode()).digest()
+        return urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+class SignInAttempts:
+    """Seals attempts for browsers to keep, so that nothing of them has to be kept here."""
+
+    def __init__(self, key: bytes, clock: Clock) -> None:
+        """`key` is 32 bytes that all nodes share."""
+        self._fernet = Fernet(urlsafe_b64encode(key))
+        self._clock = clock
+        self._used = VerificationCache[bool](clock, lifetime=LIFETIME)
+
+    def begin(self, place: str) -> tuple[SignInAttempt, str]:
+        """Return a new attempt, and how its browser keeps it."""
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        wanted = place if len(place) <= LONGEST_PLACE else "/"
+        attempt = SignInAttempt(state, nonce, verifier, wanted)
+        sealed = self._fernet.encrypt_at_time(orjson.dumps(asdict(attempt)), self._now())
+        return attempt, sealed.decode()
+
+    def take(self, sealed: str, state: str) -> SignInAttempt | None:
+        """Return the attempt that is answered with `state`, once.
+
+        None where this browser began none, or one with another state, or too long ago, or where
+        it has been answered here before. That other nodes do not know; there, the issuer takes
+        no code twice (RFC 6749 section 4.1.2).
+        """
+        attempt = self._open(sealed)
+        if attempt is None or not hmac.compare_digest(attempt.state.encode(), _bytes(state)):
+            return None
+        digest = self._used.digest("state", attempt.state)
+        if self._used.recall(digest):
+            return None
+        self._used.add(digest, fact=True)
+        return attempt
+
+    def _open(self, sealed: str) -> SignInAttempt | None:
+        if len(sealed) > _LONGEST:
+            return None
+        try:
+            seconds = int(LIFETIME.total_seconds())
+            found = self._fernet.decrypt_at_time(_bytes(sealed), seconds, self._now())
+        except InvalidToken:
+            return None
+        return SignInAttempt(**orjson.loads(found))
+
+    def _now(self) -> int:
+        return int(self._clock.now().timestamp())
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+_OURS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})
+
+
+class CodeRefused(TocsinError):  # noqa: N818 - a verdict of the issuer
+    """The issuer takes the code from nobody, or not from this browser's attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class OidcClient:
+    """What Tocsin is to the issuer."""
+
+    id: str
+    secret: str | None = field(repr=False)
+    """None for a public client."""
+    redirect_uri: str
+
+
+class _TokenResponse(BaseModel):
+    """OpenID Connect Core 1.0 section 3.1.3.3, as far as it is used here."""
+
+    id_token: str
+
+
+class _ErrorResponse(BaseModel):
+    """RFC 6749 section 5.2."""
+
+    error: str
+
+
+async def exchange_code(
+    client: OidcClient, code: str, verifier: str, *, endpoints: Endpoints, http: HttpClient
+) -> str:
+    """Return the ID token for a code (RFC 6749 section 4.1.3).
+
+    Raises CodeRefused, and IssuerUnavailable where nobody's code is taken.
+    """
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": client.redirect_uri,
+        "code_verifier": verifier,
+    }
+    headers, named = _authenticate(client, endpoints)
+    headers |= {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    url, content = endpoints.token_endpoint, urlencode(form | named).encode()
+    try:
+        answer = await http.request(
+            "POST", url, headers=headers, content=content, timeout=TIMEOUT, limit=LIMIT
+        )
+    except PluginFailure as error:
+        raise IssuerUnavailable(str(error)) from None
+    _require_no_error(answer, url)
+    return parse_issuer_response(answer, url, _TokenResponse).id_token
+
+
+def _authenticate(
+    client: OidcClient, endpoints: Endpoints
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the headers and the fields by which Tocsin shows who it is (RFC 6749 section 2.3)."""
+    if client.secret is None:
+        return {}, {"client_id": client.id}
+    methods = endpoints.token_endpoint_auth_methods_supported
+    if "client_secret_basic" not in methods and "client_secret_post" in methods:
+        return {}, {"client_id": client.id, "client_secret": client.secret}
+    pair = f"{quote_plus(client.id)}:{quote_plus(client.secret)}"
+    return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}, {}
+
+
+def _require_no_error(answer: HttpResponse, url: str) -> None:
+    if answer.status not in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED}:
+        return
+    error = read_error(answer)
+    if error in _OURS or answer.status == HTTPStatus.UNAUTHORIZED:
+        words = "mend TOCSIN_OIDC_CLIENT_ID and TOCSIN_OIDC_CLIENT_SECRET"
+        raise IssuerUnavailable(f"{url} does not take this client ({error}); {words}")
+    raise CodeRefused(f"{url} does not take the code ({error})")
+
+
+def read_error(answer: HttpResponse) -> str:
+    """Return the code of the error that was answered, or that there is none."""
+    try:
+        error = _ErrorResponse.model_validate(orjson.loads(answer.body)).error
+    except ValueError:
+        return f"status {answer.status}"
+    return error[:100] if error.isprintable() else "an unreadable error"

@@ -1,0 +1,69 @@
+"""Previews of a destination's rendered messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tocsin.contracts import find_all_breaches
+from tocsin.delivery.destinations.channels import ChannelFactory
+from tocsin.delivery.destinations.repository import Destination
+from tocsin.delivery.rendering import Renderer
+from tocsin.errors import Misconfigured, OperatorError
+from tocsin.model import Event
+from tocsin.registry import ManagedBy
+
+_HANDED_OVER = "its plugin is handed the event itself; nothing is rendered"
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewPart:
+    """A part of what is sent: its content, or why there is none."""
+
+    name: str
+    content: str | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be sent, or why nothing would be rendered."""
+
+    template: str | None = None
+    parts: Sequence[PreviewPart] = ()
+    breaches: Sequence[str] = ()
+    """In what the parts are not what the receiver takes."""
+    reason: str | None = None
+
+
+def build_preview(
+    channels: ChannelFactory, renderer: Renderer, destination: Destination, event: Event
+) -> Preview:
+    """Return what the destination's templates make of the event now.
+
+    It is what a channel is given: without what that adds, such as a signature or secrets.
+    """
+    if destination.managed_by is ManagedBy.PLUGIN:
+        return Preview(reason=_HANDED_OVER)
+    try:
+        kind, settings = channels.settle(destination)
+    except OperatorError as error:
+        return Preview(reason=str(error))
+    parts = [_render_part(renderer, settings.template, event, name) for name in kind.parts]
+    rendered = {it.name: it.content.encode() for it in parts if it.content is not None}
+    return Preview(settings.template, parts, _find_breaches(renderer, settings.template, rendered))
+
+
+def _render_part(renderer: Renderer, template: str, event: Event, name: str) -> PreviewPart:
+    try:
+        return PreviewPart(name, renderer.render(template, event, name).decode())
+    except Misconfigured as error:
+        return PreviewPart(name, None, str(error))
+
+
+def _find_breaches(renderer: Renderer, template: str, parts: Mapping[str, bytes]) -> Sequence[str]:
+    try:
+        contract = renderer.contract(template)
+    except Misconfigured as error:
+        return (str(error),)
+    return () if contract is None else find_all_breaches(contract, parts)

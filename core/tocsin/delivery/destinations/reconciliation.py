@@ -1,0 +1,84 @@
+"""Reconciliation of stored destinations with `plugins.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
+from tocsin.delivery.destinations.lifecycle import (
+    DestinationSpec,
+    change_destination,
+    create_destination,
+    resume_destination,
+    to_json_settings,
+)
+from tocsin.delivery.destinations.repository import (
+    Destination,
+    DestinationState,
+    StopReason,
+    load_destinations,
+)
+from tocsin.registry import Configuration, ManagedBy, PlannedChange, StoredObject, plan_changes
+from tocsin.store import lock_exclusively
+
+SECTION = "destinations"
+
+
+def list_configured_destinations(configuration: Configuration) -> list[DestinationSpec]:
+    """Return the destinations that a configuration comes to."""
+    listed = [
+        DestinationSpec(it.name, str(it.table["plugin"]), it.table, ManagedBy.FILE)
+        for it in configuration.destinations
+    ]
+    heard = [
+        DestinationSpec(OBSERVER_PREFIX + plugin, plugin, {}, ManagedBy.PLUGIN)
+        for plugin in configuration.observers
+    ]
+    return listed + heard
+
+
+def apply_destinations(
+    connection: Connection, wanted: Sequence[DestinationSpec], by: str, now: datetime
+) -> list[PlannedChange]:
+    """Make the destinations those of a file, and return what that took, nothing if they were.
+
+    OperatorError where a name is taken by a destination that was made over HTTP.
+    """
+    lock_exclusively(connection, "applying a file")
+    known = {it.name: it for it in load_destinations(connection, lock=True)}
+    steps = plan_destinations(list(known.values()), wanted)
+    by_name = {written.name: written for written in wanted}
+    for step in steps:
+        if step.action == "create":
+            create_destination(connection, by_name[step.name], by, now)
+        elif step.action == "disable":
+            stopped = replace(
+                known[step.name], state=DestinationState.DISABLED, reason=StopReason.REMOVED
+            )
+            change_destination(connection, replace(stopped, detail=None), now)
+        else:
+            written = by_name[step.name]
+            settings = to_json_settings(written.settings)
+            changed = replace(known[step.name], plugin=written.plugin, settings=settings)
+            resume_destination(connection, changed, now)
+    return steps
+
+
+def plan_destinations(
+    known: Sequence[Destination], wanted: Sequence[DestinationSpec]
+) -> list[PlannedChange]:
+    """Return what would make the known destinations those of a file; raises OperatorError."""
+    return plan_changes(
+        SECTION,
+        {
+            it.name: StoredObject(
+                it.managed_by, it.reason is StopReason.REMOVED, (it.plugin, it.settings)
+            )
+            for it in known
+        },
+        {it.name: (it.plugin, to_json_settings(it.settings)) for it in wanted},
+    )

@@ -1,0 +1,213 @@
+"""Sample events, and their delivery as a test of a destination."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from tocsin.clock import Clock, isoformat
+from tocsin.delivery.destinations.channels import ChannelFactory
+from tocsin.delivery.destinations.preview import Preview, build_preview
+from tocsin.delivery.destinations.repository import Destination
+from tocsin.delivery.queue.states import ClaimedDelivery
+from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.sending.attempts import AttemptRunner
+from tocsin.errors import OperatorError, PluginFailure, Refused
+from tocsin.events import new_id
+from tocsin.model import Event, EventType, IncidentStatus, Json, Persona, Severity
+
+PATIENCE = timedelta(seconds=25)
+"""How long a test may take in all."""
+_TITLE = "Test from Tocsin: nothing has happened, and nothing is to be done"
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleResult:
+    """What became of a sample."""
+
+    event_id: str
+    outcome: str
+    """As in the log of attempts."""
+    duration: timedelta
+    status: int | None = None
+    reason: str | None = None
+    response: bytes = b""
+    remote_id: str | None = None
+    remote_url: str | None = None
+
+
+class SampleSender:
+    """Sends samples, once each, whatever state their destination is in, or only renders events."""
+
+    def __init__(
+        self, channels: ChannelFactory, renderer: Renderer, clock: Clock, public_url: str
+    ) -> None:
+        self._channels = channels
+        self._renderer = renderer
+        self._clock = clock
+        self._public_url = public_url
+
+    async def send(self, destination: Destination, event_type: EventType) -> SampleResult:
+        """Return what became of a sample that was sent now, by a channel made for it."""
+        started = self._clock.now()
+        event = build_sample(event_type, self._public_url, started)
+        outcome, reason = "later", f"no answer within {PATIENCE.total_seconds():g} seconds"
+        try:
+            async with asyncio.timeout(PATIENCE.total_seconds()):
+                return await self._send(destination, event)
+        except TimeoutError:
+            pass
+        except (OperatorError, Refused) as error:
+            outcome, reason = "misconfigured", str(error)
+        except PluginFailure as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin does is told
+            _log.exception("a channel could not be made", destination=destination.name)
+            outcome, reason = "failed", f"{type(error).__name__}: {error}"
+        duration = self._clock.now() - started
+        return SampleResult(event_id=event.id, outcome=outcome, duration=duration, reason=reason)
+
+    def preview(self, destination: Destination, event: Event) -> Preview:
+        """Return what the destination's templates make of an event now; nothing is sent."""
+        return build_preview(self._channels, self._renderer, destination, event)
+
+    async def _send(self, destination: Destination, event: Event) -> SampleResult:
+        live = await self._channels.make(destination)
+        try:
+            attempt = await AttemptRunner(live.plugin, self._renderer).make(_claim_sample(event))
+        finally:
+            await live.close()
+        return SampleResult(
+            event_id=event.id,
+            outcome=attempt.outcome,
+            duration=attempt.ended_at - attempt.started_at,
+            status=attempt.status,
+            reason=attempt.reason,
+            response=attempt.response,
+            remote_id=attempt.remote_id,
+            remote_url=attempt.remote_url,
+        )
+
+
+def _claim_sample(event: Event) -> ClaimedDelivery:
+    return ClaimedDelivery(
+        id=new_id("dlv"),
+        event=event,
+        attempt=1,
+        step=1,
+        remote=None,
+        lease="",
+        leased_until=event.timestamp + PATIENCE,
+    )
+
+
+def build_sample(event_type: EventType, public_url: str, now: datetime) -> Event:
+    """Return an event of this kind that says of itself that it is a test."""
+    kind, identifier = _SUBJECTS[event_type]
+    data = _SAMPLES[event_type]()
+    data["url"] = f"{public_url}/{kind}s/{identifier}"
+    context = {"incident": _incident(data, now)} if kind == "incident" else _scheduled(data, now)
+    return Event(
+        id=new_id("evt"),
+        event_type=event_type,
+        timestamp=now,
+        data=data,
+        subject=f"{'session' if kind == 'investigation' else kind}:{identifier}",
+        context=context,
+    )
+
+
+def _alert() -> dict[str, Json]:
+    return {
+        "incident_number": 0,
+        "title": _TITLE,
+        "severity": Severity.INFORMATIONAL.value,
+        "status": IncidentStatus.NEW.value,
+        "provider": "test",
+    }
+
+
+def _run() -> dict[str, Json]:
+    return {"session_id": "test", "schedule_id": "test", "schedule_name": _TITLE}
+
+
+def _completed() -> dict[str, Json]:
+    counts = {"risk_score": 0.0, "entity_count": 0, "finding_count": 0}
+    return {**_run(), "title": _TITLE, **counts}
+
+
+def _failed() -> dict[str, Json]:
+    return {**_run(), "error": _TITLE, "consecutive_failures": 1}
+
+
+def _disabled() -> dict[str, Json]:
+    return {
+        "schedule_id": "test",
+        "schedule_name": _TITLE,
+        "reason": "consecutive_failures",
+        "consecutive_failures": 5,
+        "last_error": _TITLE,
+    }
+
+
+def _incident(data: dict[str, Json], now: datetime) -> dict[str, Json]:
+    """Return what the producer of an alert tells of its incident."""
+    moments = dict.fromkeys(("occurred_at", "created_at", "updated_at"), isoformat(now))
+    told = {name: data[name] for name in ("title", "severity", "status", "provider", "url")}
+    return {
+        **told,
+        **moments,
+        "number": 0,
+        "external_id": "test",
+        "external_number": None,
+        "description": _TITLE,
+        "raw_severity": None,
+        "severity_assumed": False,
+        "raw_status": None,
+        "merged_into": None,
+        "source_url": None,
+        "alert_count": 0,
+        "techniques": [],
+        "entities": [],
+    }
+
+
+def _scheduled(data: dict[str, Json], now: datetime) -> dict[str, Json]:
+    """Return what the producer of an event of a schedule tells of it, and of its session."""
+    schedule: dict[str, Json] = {
+        "id": "test",
+        "name": _TITLE,
+        "query": _TITLE,
+        "persona": Persona.ANALYST.value,
+        "cron": "@daily",
+        "tags": ["test"],
+        "status": "active",
+        "consecutive_failures": data.get("consecutive_failures", 0),
+        "last_error": data.get("error") or data.get("last_error"),
+        "url": data["url"],
+    }
+    if "session_id" not in data:
+        return {"schedule": schedule}
+    names = ("title", "error", "risk_score", "entity_count", "finding_count")
+    session = {name: data.get(name) for name in names} | {"id": "test", "query": _TITLE}
+    session |= {"created_at": isoformat(now), "url": data["url"]}
+    return {"schedule": schedule, "session": session}
+
+
+_SAMPLES: dict[EventType, Callable[[], dict[str, Json]]] = {
+    EventType.INCIDENT_ALERT: _alert,
+    EventType.INVESTIGATION_COMPLETED: _completed,
+    EventType.INVESTIGATION_FAILED: _failed,
+    EventType.SCHEDULE_DISABLED: _disabled,
+}
+_SUBJECTS = {
+    EventType.INCIDENT_ALERT: ("incident", "0"),
+    EventType.INVESTIGATION_COMPLETED: ("investigation", "test"),
+    EventType.INVESTIGATION_FAILED: ("schedule", "test"),
+    EventType.SCHEDULE_DISABLED: ("schedule", "test"),
+}

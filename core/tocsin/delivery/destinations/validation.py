@@ -1,0 +1,171 @@
+"""Validation of destinations that are created or changed over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from tocsin.delivery.destinations.catalog import ChannelOffer, list_channel_offers
+from tocsin.delivery.destinations.channels import ChannelFactory, find_outside
+from tocsin.delivery.destinations.lifecycle import DestinationSpec
+from tocsin.delivery.destinations.repository import Destination
+from tocsin.errors import OperatorError, Refused, TocsinError, TryLater
+from tocsin.fields import SettingsOrigin
+from tocsin.hookspecs import Channel
+from tocsin.registry import ManagedBy
+from tocsin.validation import explain_errors, suggest_nearest
+
+Encrypt = Callable[[bytes], bytes]
+
+_PATIENCE = 10  # seconds; a receiver that takes longer is no fault of the settings
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationProblem:
+    """Something that is wrong with what was asked for: keys joined by dots, and words."""
+
+    path: str
+    detail: str
+
+
+class InvalidDestinationError(TocsinError):
+    """What was asked for is not a destination; `wrong` holds everything that keeps it from it."""
+
+    def __init__(self, wrong: Iterable[DestinationProblem]) -> None:
+        self.wrong = tuple(wrong)
+        super().__init__("; ".join(f"{it.path}: {it.detail}" for it in self.wrong))
+
+
+class DestinationValidator:
+    """Judges what a destination is to be, and sets its secrets apart, encrypted."""
+
+    def __init__(
+        self, channels: ChannelFactory, encrypt: Encrypt, receivers: Sequence[str]
+    ) -> None:
+        self._channels = channels
+        self._encrypt = encrypt
+        self._receivers = receivers
+
+    async def judge(self, name: str, plugin: str, given: Mapping[str, Any]) -> DestinationSpec:
+        """Return what can be stored; WrongDestinationError, also where its plugin objects.
+
+        What is null is as good as not given.
+        """
+        kind = self._kind(plugin)
+        table = {field: value for field, value in given.items() if value is not None}
+        self._validate(kind, plugin, table)
+        secrets = {field: table.pop(field) for field in kind.Settings.secret_fields() & set(table)}
+        encrypted = self._encrypt(json.dumps(secrets).encode()) if secrets else None
+        written = DestinationSpec(name, plugin, table, ManagedBy.API, encrypted)
+        if problems := await self._try_out(written):
+            raise InvalidDestinationError(_place_problems(kind, problems))
+        return written
+
+    async def amend(self, destination: Destination, given: Mapping[str, Any]) -> DestinationSpec:
+        """Return a destination with these settings replaced, those that are null removed.
+
+        Raises what `judge` does.
+        """
+        known = {**destination.settings, **self._channels.secrets(destination)}
+        return await self.judge(destination.name, destination.plugin, {**known, **given})
+
+    def offered(self) -> list[ChannelOffer]:
+        """Return what destinations can be made of on this node, by the names of the plugins."""
+        return list_channel_offers(self._channels.kinds, self._receivers)
+
+    def shown(self, destination: Destination) -> tuple[dict[str, Any], list[str]]:
+        """Return the settings as they were written, and the names of the secrets that are set.
+
+        Of a plugin that is not there, what is secret cannot be told: only what every destination
+        can be told is shown.
+        """
+        kind = self._channels.kinds.get(destination.plugin)
+        fields = set(destination.settings) - {"plugin"}
+        hidden = fields & kind.Settings.secret_fields() if kind else set()
+        visible = fields - hidden if kind else fields & set(Channel.Settings.model_fields)
+        settings = {name: destination.settings[name] for name in sorted(visible)}
+        return settings, sorted(hidden.union(self._channels.secrets(destination)))
+
+    def _kind(self, plugin: str) -> type[Channel]:
+        kinds = self._channels.kinds
+        if (kind := kinds.get(plugin)) is None:
+            names = ", ".join(sorted(kinds)) or "none is enabled in plugins.toml"
+            hint = f"name one of: {names}{suggest_nearest(plugin, list(kinds))}"
+            raise InvalidDestinationError(
+                [DestinationProblem("plugin", f"no such kind of channel; {hint}")]
+            )
+        return kind
+
+    def _validate(self, kind: type[Channel], plugin: str, table: Mapping[str, Any]) -> None:
+        """Return where the settings are valid; WrongDestinationError with every one that is not."""
+        if "plugin" in table:
+            words = "unknown key; the plugin is named beside the settings, when it is created"
+            raise InvalidDestinationError([DestinationProblem("settings.plugin", words)])
+        try:
+            settings = kind.Settings.model_validate(
+                {"plugin": plugin, **table}, context=SettingsOrigin(None).context()
+            )
+        except ValidationError as error:
+            raise InvalidDestinationError(_list_problems(error, kind)) from None
+        if wrong := [*self._astray(settings), *self._untemplated(settings)]:
+            raise InvalidDestinationError(wrong)
+
+    def _astray(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
+        allowed = self._channels.allow_networks
+        inside = f"inside {', '.join(map(str, allowed))}" if allowed else "none: it is not set"
+        for place, network in find_outside(settings.allow_networks, allowed).items():
+            words = f"found {network}; TOCSIN_ALLOW_NETWORKS allows {inside}"
+            yield DestinationProblem(f"settings.allow_networks.{place}", words)
+
+    def _untemplated(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
+        wanted = settings.template
+        if wanted not in self._receivers:
+            hint = f"{', '.join(self._receivers)}{suggest_nearest(wanted, self._receivers)}"
+            yield DestinationProblem(
+                "settings.template", f"no template {wanted!r}; name one of: {hint}"
+            )
+
+    async def _try_out(self, written: DestinationSpec) -> Sequence[str]:
+        """Return what the plugin itself finds wrong; what passes by itself is not wrong."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await self._check(written)
+        except (TryLater, TimeoutError):
+            return ()
+        except (OperatorError, Refused) as error:
+            return (str(error),)
+        except Exception:  # noqa: BLE001 - a plugin's bug costs only its own destinations
+            _log.exception("a plugin failed to judge a destination", destination=written.name)
+            return ("the plugin failed; the log has the reason",)
+
+    async def _check(self, written: DestinationSpec) -> Sequence[str]:
+        live = await self._channels.make(written)
+        try:
+            return (await live.plugin.check()).problems
+        finally:
+            await live.close()
+
+
+def _list_problems(error: ValidationError, kind: type[Channel]) -> Iterator[DestinationProblem]:
+    for mistake in explain_errors(error, kind.Settings):
+        path = ".".join(("settings", *mistake.path))
+        yield DestinationProblem(path, mistake.words)
+
+
+def _place_problems(kind: type[Channel], problems: Iterable[str]) -> Iterator[DestinationProblem]:
+    """Yield what a plugin said; where that begins with a field's name, as the field's."""
+    for problem in problems:
+        field, _, words = problem.partition(": ")
+        is_named = field in kind.Settings.model_fields
+        yield (
+            DestinationProblem(f"settings.{field}", words)
+            if is_named
+            else DestinationProblem("settings", problem)
+        )

@@ -1,0 +1,115 @@
+"""Health status of destinations in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Connection, update
+
+from tocsin import audit
+from tocsin.delivery.destinations.repository import (
+    TOPIC,
+    Destination,
+    DestinationState,
+    StopReason,
+    destination_to_row,
+    load_destination,
+)
+from tocsin.delivery.health.breaker import HealthStatus, PausePolicy, Verdict, apply_verdict
+from tocsin.delivery.queue.states import AttemptResult, requeue_destination
+from tocsin.store import announce
+from tocsin.store.tables import destinations
+
+_ACTIONS = {
+    DestinationState.PAUSED: "destination.pause",
+    DestinationState.ACTIVE: "destination.resume",
+    DestinationState.DISABLED: "destination.disable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationTransition:
+    """What attempts made of a destination."""
+
+    before: Destination
+    after: Destination
+
+    @property
+    def is_state_change(self) -> bool:
+        """Whether the destination is in another state than before."""
+        return self.before.state is not self.after.state
+
+
+def record_verdicts(
+    connection: Connection,
+    known: Destination,
+    ended: Sequence[AttemptResult],
+    patience: PausePolicy,
+    now: datetime,
+) -> DestinationTransition | None:
+    """Store what attempts say of the receiver; None where that changes nothing.
+
+    So it is when the destination was changed or stopped meanwhile: that began a new account.
+    """
+    before = load_destination(connection, known.name, lock=True)
+    if before is None or not before.is_served or before.revision != known.revision:
+        return None
+    after = _assess(before, ended, patience, now)
+    if after == before and before.standing.held_until is None:
+        return None
+    columns = destination_to_row(after)
+    statement = update(destinations).where(destinations.c.name == after.name)
+    connection.execute(statement.values({**columns, "probing_until": None}))
+    change = DestinationTransition(before, after)
+    if change.is_state_change:
+        if after.state is DestinationState.ACTIVE:
+            requeue_destination(connection, after.name, now)
+        audit.record(connection, _audit_entry(after, now))
+        announce(connection, TOPIC)
+    return change
+
+
+def _assess(
+    destination: Destination, ended: Sequence[AttemptResult], patience: PausePolicy, now: datetime
+) -> Destination:
+    standing = destination.standing
+    for attempt in sorted(ended, key=lambda attempt: attempt.ended_at):
+        if attempt.verdict is Verdict.UNWANTED:
+            return _stop(destination, attempt)
+        standing = apply_verdict(standing, attempt.verdict, patience, now, attempt.asked)
+    if not standing.is_paused:
+        return replace(
+            destination, standing=standing, state=DestinationState.ACTIVE, reason=None, detail=None
+        )
+    detail = destination.detail or next((it.reason for it in reversed(ended) if it.reason), None)
+    return replace(
+        destination,
+        standing=standing,
+        state=DestinationState.PAUSED,
+        reason=StopReason.FAILING,
+        detail=detail,
+    )
+
+
+def _stop(destination: Destination, attempt: AttemptResult) -> Destination:
+    return replace(
+        destination,
+        standing=HealthStatus(),
+        state=DestinationState.DISABLED,
+        reason=StopReason.GONE,
+        detail=attempt.reason,
+    )
+
+
+def _audit_entry(destination: Destination, now: datetime) -> audit.AuditRecord:
+    return audit.AuditRecord(
+        at=now,
+        actor="system",
+        action=_ACTIONS[destination.state],
+        target=f"destination:{destination.name}",
+        address="",
+        request_id="",
+        details={"reason": destination.reason, "detail": destination.detail},
+    )

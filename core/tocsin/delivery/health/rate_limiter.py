@@ -1,0 +1,184 @@
+"""Rate limit, holds and digest windows of one destination."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Connection, and_, or_, select, update
+
+from tocsin.delivery.destinations.repository import Destination, load_destination
+from tocsin.delivery.queue.states import PENDING, is_stored_as
+from tocsin.hookspecs import Channel
+from tocsin.store import Database
+from tocsin.store.tables import deliveries, destinations
+
+FRESH = timedelta(milliseconds=500)
+"""Nothing is claimed or attempted under a reading of its destination that is older."""
+_MINUTE = timedelta(minutes=1)
+_LONGEST_DEBT = timedelta(minutes=1)  # more than the clocks of nodes differ
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """How many deliveries may be claimed now, and whether that is a probe."""
+
+    most: int
+    is_probe: bool = False
+    is_early: bool = False
+    """Whether what is not due yet may be claimed, since everything waits for the receiver."""
+
+
+class DeliveryRateLimiter:
+    """Says how many deliveries may go to one destination, as it is at that moment."""
+
+    def __init__(self, destination: Destination, channel: Channel, database: Database) -> None:
+        self.destination = destination
+        """As it was read last."""
+        self._settings = channel.settings
+        self._gathering = channel.gathering
+        self._database = database
+        self._clock = channel.tools.clock
+        self._read_at = self._clock.now()
+        self._is_served = True
+
+    async def permit(self, wanted: int) -> Permit:
+        """Return how many of the wanted deliveries may be claimed now."""
+        if not await self._is_current():
+            return Permit(0)
+        now, standing = self._clock.now(), self.destination.standing
+        if standing.held_until is not None:
+            may = standing.held_until <= now and await self._may_probe(now)
+            return Permit(int(may), is_probe=may, is_early=may and standing.is_paused)
+        if self._gathering is not None and not await self._has_gathered(now, self._gathering):
+            return Permit(0)
+        if self._interval is None:
+            return Permit(wanted)
+        turns = await self._database.write(take_turns, self._name, wanted, self._interval, now)
+        return Permit(turns)
+
+    async def _has_gathered(self, now: datetime, length: timedelta) -> bool:
+        return await self._database.lookup(has_gathered, self._name, now, length)
+
+    async def _may_probe(self, now: datetime) -> bool:
+        until = now + self._settings.timeout + _MINUTE
+        return await self._database.write(try_probe, self._name, now, until)
+
+    async def give_back(self, permit: Permit, used: int) -> None:
+        """Make possible again what was permitted and not needed."""
+        unused = permit.most - used
+        if not unused:
+            return
+        if permit.is_probe:
+            await self._database.write(end_probe, self._name)
+        elif self._interval is not None:
+            await self._database.write(give_back_turns, self._name, unused, self._interval)
+
+    async def is_open(self) -> bool:
+        """Return whether an attempt may begin: served as it was configured, and not held since."""
+        if not await self._is_current():
+            return False
+        held_until = self.destination.standing.held_until
+        return held_until is None or held_until <= self._clock.now()
+
+    @property
+    def _name(self) -> str:
+        return self.destination.name
+
+    @property
+    def _interval(self) -> timedelta | None:
+        limit = self._settings.rate_limit
+        return None if limit is None else _MINUTE / limit
+
+    async def _is_current(self) -> bool:
+        """Return whether the destination is served, and in this revision; not read too often."""
+        now = self._clock.now()
+        is_served = self._is_served and self.destination.is_served
+        if is_served and now - self._read_at <= FRESH:
+            return True
+        found = await self._database.lookup(load_destination, self._name)
+        self._is_served = (
+            found is not None and found.is_served and found.revision == self.destination.revision
+        )
+        if self._is_served and found is not None:
+            self.destination, self._read_at = found, now
+        return self._is_served
+
+
+def window_start(now: datetime, length: timedelta) -> datetime:
+    """Return when the present stretch of the clock began: they are counted from midnight, UTC."""
+    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight + (now - midnight) // length * length
+
+
+def has_gathered(connection: Connection, name: str, now: datetime, length: timedelta) -> bool:
+    """Return whether a delivery has waited since before the present stretch of the clock.
+
+    That is asked of the deliveries, so that no node has to remember anything. Those that were tried
+    before go by their schedule, and wait for each other for a minute at most.
+    """
+    is_new = deliveries.c.attempts == 0
+    shorter = min(length, _MINUTE)
+    waited = or_(
+        and_(is_new, deliveries.c.created_at < window_start(now, length)),
+        and_(~is_new, deliveries.c.due_at < window_start(now, shorter)),
+    )
+    of_it = (deliveries.c.destination == name, is_stored_as(PENDING), deliveries.c.due_at <= now)
+    query = select(deliveries.c.id).where(*of_it, waited).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def try_probe(connection: Connection, name: str, now: datetime, until: datetime) -> bool:
+    """Return whether it is us who may try one delivery now.
+
+    Nobody else may until then, or until it is known how the probe ended.
+    """
+    nobody_does = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
+    statement = update(destinations).where(
+        destinations.c.name == name, destinations.c.held_until <= now, nobody_does
+    )
+    return connection.execute(statement.values(probing_until=until)).rowcount == 1
+
+
+def end_probe(connection: Connection, name: str) -> None:
+    """Let the next one try."""
+    connection.execute(
+        update(destinations).where(destinations.c.name == name).values(probing_until=None)
+    )
+
+
+def take_turns(
+    connection: Connection, name: str, wanted: int, interval: timedelta, now: datetime
+) -> int:
+    """Return how many of the wanted attempts the rate allows now, which are then used up.
+
+    The generic cell rate algorithm over one column, so that it holds over all nodes: a turn each
+    `interval`, and those of the last second at once.
+    """
+    saved = max(timedelta(seconds=1), interval)
+    free_at = max(_free_at(connection, name) or now - saved, now - saved)
+    if free_at > now + _LONGEST_DEBT + interval:  # the clock was set back
+        free_at = now
+    turns = max(0, min(wanted, (now - free_at) // interval))
+    _set_free(connection, name, free_at + turns * interval)
+    return turns
+
+
+def give_back_turns(connection: Connection, name: str, unused: int, interval: timedelta) -> None:
+    """Make attempts possible that were not needed."""
+    free_at = _free_at(connection, name)
+    assert free_at is not None  # noqa: S101 - turns were taken before
+    _set_free(connection, name, free_at - unused * interval)
+
+
+def _free_at(connection: Connection, name: str) -> datetime | None:
+    """Return from when on it has a turn, held until the transaction ends."""
+    query = select(destinations.c.free_at).where(destinations.c.name == name)
+    free_at: datetime | None = connection.execute(query.with_for_update()).scalar_one()
+    return free_at
+
+
+def _set_free(connection: Connection, name: str, free_at: datetime) -> None:
+    connection.execute(
+        update(destinations).where(destinations.c.name == name).values(free_at=free_at)
+    )

@@ -1,0 +1,80 @@
+"""Delivery status: state, reason and next attempt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import RowMapping, and_, case, func
+
+from tocsin.clock import isoformat, isoformat_or_none
+from tocsin.delivery.destinations.repository import DestinationState, StopReason
+from tocsin.delivery.queue.states import DELIVERED, PARKED, PENDING
+from tocsin.store.tables import deliveries, destinations
+
+_of_destination = destinations.c.state.label("destination_state")
+
+SHOWN_STATE = case(
+    (
+        and_(
+            deliveries.c.state == PENDING,
+            func.coalesce(destinations.c.state, "") != DestinationState.ACTIVE.value,
+        ),
+        PARKED,
+    ),
+    else_=deliveries.c.state,
+)
+"""The state of a delivery: one that waits for its destination to be active is parked."""
+
+STATUS_COLUMNS = (
+    deliveries,
+    SHOWN_STATE.label("shown"),
+    _of_destination,
+    destinations.c.reason.label("destination_reason"),
+    destinations.c.detail.label("destination_detail"),
+    destinations.c.held_until,
+)
+"""What `whereabouts` reads; `deliveries` with `destinations` joined to it, where there is one."""
+
+
+_REASONS = {
+    StopReason.FAILING: "it kept failing",
+    StopReason.MANUAL: "by hand",
+    StopReason.GONE: "its receiver wants nothing more",
+    StopReason.REMOVED: "removed from plugins.toml",
+}
+
+
+def describe_status(row: RowMapping) -> dict[str, Any]:
+    """Return where a delivery is, and why, as it is shown."""
+    return {
+        "id": row["id"],
+        "destination": row["destination"],
+        "state": row["shown"],
+        "reason": _reason(row),
+        "due_at": _due_at(row),
+        "remote_id": row["remote_id"],
+        "remote_url": row["remote_url"],
+        "finished_at": isoformat_or_none(row["finished_at"]),
+    }
+
+
+def _reason(row: RowMapping) -> str | None:
+    """Return why it is not there; None where it is, or is on its way for the first time."""
+    if row["state"] != PENDING or row["shown"] != PARKED:
+        return None if row["state"] == DELIVERED else row["reason"]
+    if row["destination_state"] is None:
+        return "there is no destination of this name"
+    why, last = row["destination_reason"], row["reason"]
+    if why == StopReason.MANUAL and last:
+        last = f"last tried: {last}"  # which is not why somebody has stopped it
+    told = (why and _REASONS[StopReason(why)], row["destination_detail"], last)
+    once = dict.fromkeys(filter(None, told))  # its last failure may be what has stopped it
+    return ": ".join((f"its destination is {row['destination_state']}", *once))
+
+
+def _due_at(row: RowMapping) -> str | None:
+    """Return when it is tried next, None where that is not decided by time."""
+    is_served = row["destination_state"] in (DestinationState.ACTIVE, DestinationState.PAUSED)
+    if row["state"] != PENDING or not is_served:
+        return None
+    return isoformat(max(row["due_at"], row["held_until"] or row["due_at"]))

@@ -1,0 +1,141 @@
+"""Stored deliveries and their attempts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, func, or_, select
+
+from tocsin.clock import isoformat
+from tocsin.delivery.history.delivery_status import STATUS_COLUMNS, describe_status
+from tocsin.delivery.history.filters import (
+    SOURCE,
+    DeliveryFilter,
+    DeliveryState,
+    matches_shown_state,
+)
+from tocsin.delivery.queue.states import DELIVERED
+from tocsin.events import parse_event_row
+from tocsin.model import Event
+from tocsin.store import Database
+from tocsin.store.statements import count_matching
+from tocsin.store.tables import attempts, deliveries, events
+
+_delivery_rows = select(
+    *STATUS_COLUMNS, events.c.event_type, events.c.timestamp.label("happened_at")
+).select_from(SOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """One page of a list, the newest delivery first."""
+
+    deliveries: list[dict[str, Any]]
+    total: int
+    exact: bool
+    """False where there are more than `total`."""
+    next: str | None
+    """What to go on `before` where more follows, else None."""
+
+
+def list_deliveries(
+    connection: Connection,
+    wanted: DeliveryFilter = DeliveryFilter(),  # noqa: B008 - frozen
+    *,
+    state: DeliveryState | None = None,
+    limit: int = 50,
+    before: str | None = None,
+) -> DeliveryPage:
+    """Return the deliveries that match, the newest first; `before` continues an earlier page."""
+    conditions = [*wanted.conditions(), *([matches_shown_state(state)] if state else [])]
+    page = _delivery_rows.where(*conditions).order_by(deliveries.c.id.desc()).limit(limit + 1)
+    if before is not None:
+        page = page.where(deliveries.c.id < before)
+    found = connection.execute(page).mappings().all()
+    total = count_matching(connection, SOURCE, conditions)
+    return DeliveryPage(
+        deliveries=[_represent(row) for row in found[:limit]],
+        total=total.count,
+        exact=total.exact,
+        next=found[limit - 1]["id"] if len(found) > limit else None,
+    )
+
+
+def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | None:
+    """Return one delivery with its event's envelope and every attempt; None where there is none."""
+    query = _delivery_rows.add_columns(events.c.data).where(deliveries.c.id == delivery_id)
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        return None
+    shown = _represent(row)
+    envelope = {name: shown[name] for name in ("event_type", "timestamp")} | {"data": row["data"]}
+    return shown | {"event": envelope, "attempts": list_attempts(connection, delivery_id)}
+
+
+def load_event(connection: Connection, delivery_id: str) -> Event | None:
+    """Return the event of one delivery; None where there is no such delivery."""
+    query = select(events).join(deliveries, deliveries.c.event_id == events.c.id)
+    row = connection.execute(query.where(deliveries.c.id == delivery_id)).mappings().one_or_none()
+    return None if row is None else parse_event_row(row)
+
+
+def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, Any]]:
+    """Return the attempts at one delivery in their order; none where there is no such delivery."""
+    query = (
+        select(attempts).where(attempts.c.delivery_id == delivery_id).order_by(attempts.c.number)
+    )
+    return [represent_attempt(row) for row in connection.execute(query).mappings()]
+
+
+def represent_attempt(row: RowMapping) -> dict[str, Any]:
+    """Return an attempt as it is shown; what the receiver answered was cut when it was stored."""
+    return summarize_attempt(row) | {"response": row["response"].decode("utf-8", "replace")}
+
+
+def summarize_attempt(row: RowMapping) -> dict[str, Any]:
+    """Return an attempt as it is shown where nobody asks for what the receiver answered."""
+    return {
+        "number": row["number"],
+        "started_at": isoformat(row["started_at"]),
+        "duration_ms": row["duration_ms"],
+        "outcome": row["outcome"],
+        "status": row["status"],
+        "reason": row["reason"],
+    }
+
+
+def _represent(row: RowMapping) -> dict[str, Any]:
+    return {
+        **describe_status(row),
+        "event_id": row["event_id"],
+        "event_type": row["event_type"],
+        "subject": row["subject"],
+        "timestamp": isoformat(row["happened_at"]),
+        "attempts": row["attempts"],
+        "created_at": isoformat(row["created_at"]),
+    }
+
+
+class StoredAttemptLog:
+    """The `tocsin.AttemptLog` of a service."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def last_answer(self, delivery_id: str) -> bytes:
+        """Return the answer of the last attempt that had one, since the delivery last arrived."""
+        return await self._database.read(load_last_response, delivery_id)
+
+
+def load_last_response(connection: Connection, delivery_id: str) -> bytes:
+    """Return what was answered last; nothing where it arrived since, or was never answered."""
+    told = or_(attempts.c.outcome == DELIVERED, func.length(attempts.c.response) > 0)
+    query = (
+        select(attempts.c.outcome, attempts.c.response)
+        .where(attempts.c.delivery_id == delivery_id, told)
+        .order_by(attempts.c.number.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).one_or_none()
+    return b"" if row is None or row.outcome == DELIVERED else bytes(row.response)

@@ -1,0 +1,171 @@
+"""Gauges of backlogs and destination states, read from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from itertools import groupby
+from math import nan
+from operator import itemgetter
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    select,
+    union_all,
+)
+
+from tocsin.delivery.destinations.repository import DestinationState
+from tocsin.delivery.queue.states import DEAD, IS_RESTING, PARKED, PENDING, is_stored_as
+from tocsin.metrics import Metrics
+from tocsin.store.tables import deliveries, destinations, events
+
+
+@dataclass(slots=True)
+class DeliveryBacklog:
+    """One destination that was not deleted, and its deliveries that are not there."""
+
+    destination: str
+    state: DestinationState
+    held_until: datetime | None
+    depth: dict[str, int] = field(default_factory=lambda: dict.fromkeys((PENDING, PARKED, DEAD), 0))
+    """By state; what waits for its destination to be active counts as parked."""
+    oldest: datetime | None = None
+    """Since when the oldest of them waits; None where none does."""
+    under_way: int = 0
+
+
+def _count_state(condition: ColumnElement[bool]) -> Select[tuple[str, str, int, datetime, int]]:
+    is_held = and_(deliveries.c.lease.is_not(None), deliveries.c.due_at > bindparam("now"))
+    return (
+        select(
+            deliveries.c.destination,
+            deliveries.c.state.label("waits_as"),
+            func.count().label("count"),
+            func.min(deliveries.c.created_at).label("oldest"),
+            func.count(case((is_held, 1))).label("under_way"),
+        )
+        .where(condition)
+        .group_by(deliveries.c.destination, deliveries.c.state)
+    )
+
+
+_counts = union_all(_count_state(is_stored_as(PENDING)), _count_state(IS_RESTING)).subquery()
+BACKLOGS = (
+    select(destinations.c.name, destinations.c.state, destinations.c.held_until, _counts)
+    .select_from(destinations)
+    .outerjoin(_counts, _counts.c.destination == destinations.c.name)
+    .where(destinations.c.state != DestinationState.DELETED)
+    .order_by(destinations.c.name)
+)
+UNROUTED = select(func.count()).select_from(events).where(events.c.routed.is_(False))
+
+
+def read_backlogs(connection: Connection, now: datetime) -> tuple[list[DeliveryBacklog], int]:
+    """Return every destination that was not deleted, and how many events are not routed yet."""
+    backlogs = list(_load_backlogs(connection, now))
+    return backlogs, connection.execute(UNROUTED).scalar_one()
+
+
+def _load_backlogs(connection: Connection, now: datetime) -> Iterator[DeliveryBacklog]:
+    rows = connection.execute(BACKLOGS, {"now": now}).mappings()
+    for name, counts in groupby(rows, key=itemgetter("name")):
+        first, *more = counts
+        backlog = DeliveryBacklog(name, DestinationState(first["state"]), first["held_until"])
+        for row in (first, *more):
+            if row["waits_as"] is not None:
+                _add_count(backlog, row["waits_as"], row["count"], row["oldest"])
+                backlog.under_way += row["under_way"]
+        yield backlog
+
+
+def _add_count(backlog: DeliveryBacklog, state: str, count: int, oldest: datetime) -> None:
+    is_parked = state == PENDING and backlog.state is not DestinationState.ACTIVE
+    backlog.depth[PARKED if is_parked else state] += count
+    if state != DEAD:
+        backlog.oldest = min(oldest, backlog.oldest or oldest)
+
+
+_SHOWN_STATES = (DestinationState.ACTIVE, DestinationState.PAUSED, DestinationState.DISABLED)
+
+
+class BreakerState(IntEnum):
+    """The circuit breaker of a destination."""
+
+    CLOSED = 0
+    OPEN = 1
+    HALF_OPEN = 2
+    """What is tried, or is tried next, finds out whether the receiver is back."""
+
+    @classmethod
+    def of(cls, backlog: DeliveryBacklog, now: datetime) -> BreakerState:
+        """Return how the destination's is."""
+        if backlog.state is not DestinationState.PAUSED:
+            return cls.CLOSED
+        is_over = backlog.held_until is None or backlog.held_until <= now
+        return cls.HALF_OPEN if is_over or backlog.under_way else cls.OPEN
+
+
+class DeliveryGauges:
+    """How much waits and rests, and in what state each destination is."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._depth = metrics.gauge(
+            "tocsin_delivery_queue_depth",
+            "Deliveries that wait: pending, or parked while their destination cannot take them",
+            "destination",
+            "state",
+        )
+        self._oldest = metrics.gauge(
+            "tocsin_delivery_queue_oldest_age_seconds",
+            "The age of the oldest delivery that waits, pending or parked; 0 where none does",
+            "destination",
+        )
+        self._dead = metrics.gauge(
+            "tocsin_delivery_dead", "Deliveries that are not tried any more", "destination"
+        )
+        self._breaker = metrics.gauge(
+            "tocsin_delivery_breaker_state",
+            "The circuit breaker: 0 closed, 1 open, 2 half-open",
+            "destination",
+        )
+        self._state = metrics.gauge(
+            "tocsin_delivery_destination_state",
+            "1 for the state that the destination is in, 0 for the others",
+            "destination",
+            "state",
+        )
+        self._unrouted = metrics.gauge(
+            "tocsin_events_unrouted", "Events that have not become deliveries yet"
+        )
+
+    def show(self, backlogs: Iterable[DeliveryBacklog], unrouted: int, now: datetime) -> None:
+        """Show this, and nothing of what was shown before."""
+        self.clear()
+        self._unrouted.set(unrouted)
+        for backlog in backlogs:
+            self._show(backlog, now)
+
+    def clear(self) -> None:
+        """Show nothing: it is not known."""
+        for gauge in (self._depth, self._oldest, self._dead, self._breaker, self._state):
+            gauge.clear()
+        self._unrouted.set(nan)
+
+    def _show(self, backlog: DeliveryBacklog, now: datetime) -> None:
+        name = backlog.destination
+        for state in (PENDING, PARKED):
+            self._depth.labels(name, state).set(backlog.depth[state])
+        age = (now - backlog.oldest).total_seconds() if backlog.oldest else 0
+        self._oldest.labels(name).set(max(0, age))
+        self._dead.labels(name).set(backlog.depth[DEAD])
+        self._breaker.labels(name).set(BreakerState.of(backlog, now))
+        for state in _SHOWN_STATES:
+            self._state.labels(name, state).set(backlog.state is state)

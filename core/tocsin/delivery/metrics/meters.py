@@ -1,0 +1,138 @@
+"""Counters and histograms of delivery attempts on this node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache, partial
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from tocsin.clock import Clock
+from tocsin.delivery.metrics.gauges import DeliveryGauges, read_backlogs
+from tocsin.delivery.queue.states import DELIVERED, AttemptResult
+from tocsin.metrics import Metrics
+from tocsin.store import Database
+
+OUTCOMES = ("delivered", "later", "failed", "refused", "misconfigured")
+"""The attempt log's words for how an attempt ended."""
+_DURATIONS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_LATENCIES = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 43_200, 86_400, 259_200)
+_PATIENCE = 5  # seconds; Prometheus waits for ten
+_log = structlog.get_logger()
+
+
+class DeliveryMeters:
+    """What this node counts of its attempts, by destination."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.ended = metrics.counter(
+            "tocsin_delivery_attempts_total",
+            "Attempts that this node made, by how they ended",
+            "destination",
+            "outcome",
+        )
+        self.late = metrics.counter(
+            "tocsin_delivery_leases_lost_total",
+            "Attempts that ended when their lease had run out, so that another may be made",
+            "destination",
+        )
+        self.duration = metrics.histogram(
+            "tocsin_delivery_attempt_duration_seconds",
+            "How long attempts took",
+            _DURATIONS,
+            "destination",
+        )
+        self.latency = metrics.histogram(
+            "tocsin_delivery_latency_seconds",
+            "From an event to its receipt, waiting and retries included",
+            _LATENCIES,
+            "destination",
+        )
+        self._known: dict[str, DeliveryMeter] = {}
+
+    def of(self, destination: str) -> DeliveryMeter:
+        """Return a new meter, for a worker that begins."""
+        meter = self._known[destination] = DeliveryMeter(self, destination)
+        return meter
+
+    def known(self) -> dict[str, DeliveryMeter]:
+        """Return the last meter of each destination."""
+        return dict(self._known)
+
+    def forget(self, destination: str, meter: DeliveryMeter) -> None:
+        """End the series of a destination, unless another worker has begun there since."""
+        if self._known[destination] is meter:
+            del self._known[destination]
+            for metric in (self.ended, self.late, self.duration, self.latency):
+                metric.remove_by_labels({"destination": destination})
+
+
+class DeliveryMeter:
+    """Counts the attempts of one worker."""
+
+    def __init__(self, meters: DeliveryMeters, destination: str) -> None:
+        self._ended_as = cache(partial(meters.ended.labels, destination))
+        self._late = meters.late.labels(destination)
+        self._duration = meters.duration.labels(destination)
+        self._latency = meters.latency.labels(destination)
+        for outcome in OUTCOMES:  # from 0 on, or the first of a kind would not show as an increase
+            self._ended_as(outcome)
+
+    def count(self, ended: Sequence[AttemptResult], late: Sequence[AttemptResult]) -> None:
+        """Count attempts that ended; those that came too late are among them."""
+        for outcome, times in Counter([attempt.outcome for attempt in ended]).items():
+            self._ended_as(outcome).inc(times)
+        for attempt in ended:
+            self._duration.observe(_seconds(attempt.started_at, attempt.ended_at))
+            if attempt.state == DELIVERED:
+                happened_at = attempt.claimed.event.timestamp
+                self._latency.observe(_seconds(happened_at, attempt.ended_at))
+        if late:
+            self._late.inc(len(late))
+
+
+class DeliveryMetrics:
+    """Everything that one node measures of delivery."""
+
+    def __init__(self, metrics: Metrics, database: Database, clock: Clock) -> None:
+        self.meters = DeliveryMeters(metrics)
+        self.routed = metrics.counter(
+            "tocsin_events_routed_total", "Events that this node turned into deliveries"
+        )
+        self.taken_over = metrics.counter(
+            "tocsin_delivery_takeovers_total",
+            "Deliveries that this node took over from nodes that are gone",
+        )
+        self._database_up = metrics.gauge(
+            "tocsin_database_up", "Whether the database said how much waits"
+        )
+        self._gauges = DeliveryGauges(metrics)
+        self._database = database
+        self._clock = clock
+        metrics.read_by(self.read)
+
+    async def read(self) -> None:
+        """Read what the database says; where it does not answer, nothing of it is shown."""
+        known, now = self.meters.known(), self._clock.now()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                backlogs, unrouted = await self._database.read(read_backlogs, now)
+        except (SQLAlchemyError, OSError) as error:
+            reason = str(getattr(error, "orig", None) or error) or "it did not answer in time"
+            _log.warning("the queue cannot be measured", reason=reason)
+            self._gauges.clear()
+            self._database_up.set(0)
+            return
+        self._gauges.show(backlogs, unrouted, now)
+        self._database_up.set(1)
+        for name in known.keys() - {backlog.destination for backlog in backlogs}:
+            self.meters.forget(name, known[name])
+
+
+def _seconds(begin: datetime, end: datetime) -> float:
+    """Return how long that was; nothing where the clock was set back."""
+    return max(0.0, (end - begin).total_seconds())

@@ -1,0 +1,270 @@
+"""Delivery attempts: execution, outcome and log messages."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+
+from tocsin.clock import isoformat
+from tocsin.delivery.destinations.repository import DestinationState
+from tocsin.delivery.health.breaker import Verdict
+from tocsin.delivery.health.health_status import DestinationTransition
+from tocsin.delivery.queue import states as queue
+from tocsin.delivery.queue.states import (
+    DEAD,
+    DELIVERED,
+    PARKED,
+    PENDING,
+    AttemptResult,
+    ClaimedDelivery,
+)
+from tocsin.delivery.rendering import Renderer
+from tocsin.errors import Broken, CredentialsRefused, Misconfigured, Refused, TryLater
+from tocsin.hookspecs import Channel
+from tocsin.loops import PLUGIN_FAILURES, was_cancelled
+from tocsin.model import Delivery, Receipt
+from tocsin.store.text import clean_text
+
+RESPONSE_LIMIT = 16_384
+REASON_LIMIT = 1_000
+REMOTE_ID_LIMIT = 1_000
+REMOTE_URL_LIMIT = 2_000
+LONGEST_DELAY = timedelta(hours=24)
+_LARGEST_STATUS = 100_000
+JITTER = 0.1  # of the delay, only ever added
+# A channel keeps its own time-out; this stops one that does not
+GRACE = timedelta(seconds=5)
+_log = structlog.get_logger()
+
+
+class AttemptRunner:
+    """Makes attempts at the deliveries of one channel."""
+
+    def __init__(self, channel: Channel, renderer: Renderer) -> None:
+        self._channel = channel
+        self._renderer = renderer
+        self._clock = channel.tools.clock
+
+    async def make(self, claimed: ClaimedDelivery) -> AttemptResult:
+        """Try once, and return how it ended, whatever the channel does."""
+        started = self._clock.now()
+        try:
+            receipt = await self._deliver(claimed)
+        except PLUGIN_FAILURES as error:
+            if was_cancelled():
+                raise
+            return self._failed(claimed, started, error)
+        return self._attempt(
+            claimed,
+            started,
+            state=DELIVERED,
+            outcome=DELIVERED,
+            verdict=Verdict.HEALTHY,
+            answer=receipt,
+            remote_id=receipt.remote_id and clean_text(str(receipt.remote_id), REMOTE_ID_LIMIT),
+            remote_url=_clean_link(receipt.remote_url),
+        )
+
+    async def _deliver(self, claimed: ClaimedDelivery) -> Receipt:
+        settings = self._channel.settings
+        delivery = Delivery(
+            id=claimed.id,
+            event=claimed.event,
+            attempt=claimed.attempt,
+            remote=claimed.remote,
+            related=claimed.related,
+            left=claimed.left,
+            tried_at=claimed.tried_at,
+            render=partial(self._renderer.render, settings.template, claimed.event),
+            contract=self._renderer.contract(settings.template),
+        )
+        async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
+            receipt = await self._channel.deliver(delivery)
+        if not isinstance(receipt, Receipt):
+            raise TypeError(f"it returned {receipt!r}, which is no receipt")
+        return receipt
+
+    def _failed(
+        self, claimed: ClaimedDelivery, started: datetime, error: BaseException
+    ) -> AttemptResult:
+        outcome, verdict, reason = self._judge(claimed, error)
+        asked = _requested_delay(error)
+        unsent = isinstance(error, TryLater) and error.unsent
+        delay = self._delay(claimed, asked, error)
+        return self._attempt(
+            claimed,
+            started,
+            state=_delivery_state(error, delay),
+            outcome=outcome,
+            verdict=verdict,
+            delay=delay,
+            asked=asked,
+            unsent=unsent,
+            reason=clean_text(reason, REASON_LIMIT),
+            answer=error if isinstance(error, TryLater | Refused) else None,
+        )
+
+    def _attempt(
+        self,
+        claimed: ClaimedDelivery,
+        started: datetime,
+        *,
+        delay: timedelta | None = None,
+        answer: Receipt | TryLater | Refused | None = None,
+        **members: Any,
+    ) -> AttemptResult:
+        now = self._clock.now()
+        return AttemptResult(
+            claimed=claimed,
+            started_at=started,
+            ended_at=now,
+            due_at=now + (delay or timedelta(0)),
+            status=_clean_status(answer.status) if answer else None,
+            response=_response_bytes(answer.response)[:RESPONSE_LIMIT] if answer else b"",
+            **members,
+        )
+
+    def _judge(self, claimed: ClaimedDelivery, error: BaseException) -> tuple[str, Verdict, str]:
+        """Return the attempt log's word for a failure, what it says of the receiver, and why."""
+        match error:
+            case Refused():
+                return *_refusal_verdict(error), str(error)
+            case TryLater() | Broken():
+                return "later", _retry_verdict(error), str(error)
+            case TimeoutError():
+                return "later", Verdict.FAILING, "the channel did not end in time"
+            case _:
+                destination = self._channel.tools.name
+                _log.error(
+                    "a channel failed", destination=destination, id=claimed.id, exc_info=error
+                )
+                return "failed", Verdict.FAILING, f"{type(error).__name__}: {error}"
+
+    def _delay(
+        self, claimed: ClaimedDelivery, asked: timedelta | None, error: BaseException
+    ) -> timedelta | None:
+        """Return how long to wait before the next attempt; None where there shall be none.
+
+        The schedule stands still for a probe, and for what was not even sent.
+        """
+        if isinstance(error, Refused):
+            return None
+        settings = self._channel.settings
+        if isinstance(error, TryLater) and error.unsent:
+            return asked or settings.probe_interval
+        asked = asked or timedelta(0)
+        delay: timedelta = max(settings.probe_interval, asked)
+        if claimed.is_probe:
+            return delay
+        if claimed.step > len(settings.retry_schedule):
+            return None
+        delay = max(settings.retry_schedule[claimed.step - 1], asked)
+        return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, hides nothing
+
+
+def _retry_verdict(error: TryLater | Broken) -> Verdict:
+    """Return what it says of the receiver that something is to be tried again."""
+    match error:
+        case TryLater(unsent=True):
+            return Verdict.NOTHING
+        case TryLater(partly=True):
+            return Verdict.HEALTHY
+        case TryLater(throttled=True):
+            return Verdict.THROTTLED
+    return Verdict.FAILING
+
+
+def _refusal_verdict(error: Refused) -> tuple[str, Verdict]:
+    if error.unwanted:
+        return "refused", Verdict.UNWANTED
+    if isinstance(error, CredentialsRefused):
+        return "refused", Verdict.FAILING
+    is_ours = isinstance(error, Misconfigured)
+    return "misconfigured" if is_ours else "refused", Verdict.NOTHING
+
+
+def _requested_delay(error: BaseException) -> timedelta | None:
+    """Return the delay that the far side named, as far as it is believed."""
+    asked = error.after if isinstance(error, TryLater) else None
+    return min(asked, LONGEST_DELAY) if isinstance(asked, timedelta) else None
+
+
+def _delivery_state(error: BaseException, delay: timedelta | None) -> str:
+    if isinstance(error, Misconfigured) or (isinstance(error, Refused) and error.unwanted):
+        return PARKED
+    return DEAD if delay is None else PENDING
+
+
+def _clean_status(status: Any) -> int | None:
+    """Return the status of an answer; a plugin's mistake costs nothing."""
+    is_one = isinstance(status, int) and 0 <= status < _LARGEST_STATUS
+    return int(status) if is_one else None  # an `HTTPStatus` would be written as such
+
+
+def _clean_link(url: object) -> str | None:
+    """Return a link that can be shown to be followed; anything else is none."""
+    link = str(url)
+    is_link = link.startswith(("https://", "http://")) and link.isprintable() and " " not in link
+    return link if is_link and len(link) <= REMOTE_URL_LIMIT else None
+
+
+def _response_bytes(response: object) -> bytes:
+    """Return what a channel kept of an answer; a plugin's mistake in its type costs nothing."""
+    return response if isinstance(response, bytes) else str(response).encode(errors="replace")
+
+
+def log_attempts(
+    destination: str, ended: Sequence[AttemptResult], late: Sequence[AttemptResult]
+) -> None:
+    """Log how attempts ended: one line for all that succeeded, one for each that did not."""
+    too_late = {attempt.claimed.id for attempt in late}
+    arrived = []
+    for attempt in ended:
+        if attempt.claimed.id in too_late:
+            _log.warning("attempt came too late; its lease had run out", **_log_fields(attempt))
+        elif attempt.state == queue.DELIVERED:
+            arrived.append(attempt)
+        else:
+            _log_failure(destination, attempt)
+    if len(arrived) == 1:
+        _log.info("delivered", destination=destination, **_log_fields(arrived[0]))
+    elif arrived:
+        events = f"{arrived[0].claimed.event.id} to {arrived[-1].claimed.event.id}"
+        _log.info("delivered", destination=destination, deliveries=len(arrived), events=events)
+
+
+def _log_fields(attempt: AttemptResult) -> dict[str, Any]:
+    return {
+        "subject": attempt.claimed.event.subject,
+        "event_id": attempt.claimed.event.id,
+        "attempt": attempt.claimed.attempt,
+        "status": attempt.status,
+    }
+
+
+def _log_failure(destination: str, attempt: AttemptResult) -> None:
+    facts = {"destination": destination, **_log_fields(attempt), "reason": attempt.reason}
+    if attempt.state == queue.PENDING:
+        _log.warning("not delivered yet", **facts, again_at=isoformat(attempt.due_at))
+    elif attempt.state == queue.PARKED:
+        _log.error("parked until that is mended", **facts)
+    else:
+        _log.error("not delivered, and not tried again", **facts)
+
+
+def log_transition(change: DestinationTransition) -> None:
+    """Log that a destination was paused, stopped or resumed."""
+    after = change.after
+    if not change.is_state_change:
+        return
+    if after.state is DestinationState.ACTIVE:
+        _log.info("destination resumed", destination=after.name)
+    else:
+        words = f"destination {after.state}"
+        _log.error(words, destination=after.name, reason=after.reason, detail=after.detail)

@@ -1,0 +1,158 @@
+"""The pool of delivery workers on one node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+
+import structlog
+
+from tocsin.clock import Clock
+from tocsin.delivery.destinations.repository import TOPIC, Destination, load_destinations
+from tocsin.delivery.metrics.meters import DeliveryMeters
+from tocsin.delivery.queue.states import DeliveryQueue, queue_topic
+from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.sending.worker import Worker
+from tocsin.events import Notifiers
+from tocsin.hookspecs import Channel
+from tocsin.loops import run_forever
+from tocsin.registry import LivePlugin
+from tocsin.store import Database
+
+_POLL = timedelta(seconds=1)
+_AGAIN = timedelta(minutes=1)
+PATIENCE = timedelta(seconds=30)
+"""How long what is under way may take when its worker has to end."""
+_log = structlog.get_logger()
+
+
+Make = Callable[[Destination], Awaitable[LivePlugin[Channel]]]
+"""Makes a destination's channel; raises whatever keeps it from being made."""
+
+
+class _Running:
+    """One worker that runs, and how to end it."""
+
+    def __init__(self, revision: int, live: LivePlugin[Channel], worker: Worker) -> None:
+        self.revision = revision
+        self._close = live.close
+        self._worker = worker
+        self._loop = asyncio.create_task(worker.run())
+
+    async def end(self) -> None:
+        """Stop claiming, finish what is under way, give back the rest, close the connections."""
+        self._loop.cancel()
+        await asyncio.gather(self._loop, return_exceptions=True)
+        try:
+            await self._worker.finish(PATIENCE)
+        except Exception:  # noqa: BLE001 - what it holds is due again when its lease has run out
+            _log.exception("what was under way could not be stored", destination=self._worker.name)
+        await self._close()
+
+
+class WorkerPool:
+    """Starts, replaces and ends workers, following the destinations in the database."""
+
+    def __init__(
+        self,
+        make: Make,
+        *,
+        renderer: Renderer,
+        queue: DeliveryQueue,
+        database: Database,
+        clock: Clock,
+        bells: Notifiers,
+        meters: DeliveryMeters,
+    ) -> None:
+        self._make = make
+        self._renderer = renderer
+        self._queue = queue
+        self._database = database
+        self._clock = clock
+        self._bells = bells
+        self._meters = meters
+        self._running: dict[str, _Running] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._failed: dict[str, tuple[int, datetime]] = {}
+        self._absent: dict[str, str] = {}
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """The destinations that this node cannot serve, and why."""
+        return self._absent
+
+    @property
+    def running(self) -> list[str]:
+        """The names of the destinations that this node serves."""
+        return sorted(self._running)
+
+    async def run(self) -> None:
+        """Follow the destinations until cancelled; `finish` ends the workers."""
+        await run_forever(self._step, self._clock, "following the destinations")
+
+    async def _step(self) -> None:
+        await self.follow()
+        await self._bells[TOPIC].wait(_POLL)
+
+    async def follow(self) -> None:
+        """Make the workers those of the destinations as they are now."""
+        wanted = await self._database.read(load_destinations)
+        served = {destination.name: destination for destination in wanted if destination.is_served}
+        for name in set(self._running) - set(served):
+            self._end(name)
+        self._absent = {name: why for name, why in self._absent.items() if name in served}
+        await asyncio.gather(*(self._serve(destination) for destination in served.values()))
+
+    async def _serve(self, destination: Destination) -> None:
+        running = self._running.get(destination.name)
+        if running is not None and running.revision == destination.revision:
+            return
+        if running is not None:
+            self._end(destination.name)
+        if self._is_hopeless(destination):
+            return
+        try:
+            live = await self._make(destination)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+            self._leave_out(destination, error)
+            return
+        self._absent.pop(destination.name, None)
+        self._start(destination, live)
+
+    def _start(self, destination: Destination, live: LivePlugin[Channel]) -> None:
+        worker = Worker(
+            destination,
+            live.plugin,
+            renderer=self._renderer,
+            queue=self._queue,
+            database=self._database,
+            bell=self._bells[queue_topic(destination.name)],
+            meter=self._meters.of(destination.name),
+        )
+        self._running[destination.name] = _Running(destination.revision, live, worker)
+
+    def _is_hopeless(self, destination: Destination) -> bool:
+        """Return whether this revision failed to start a moment ago."""
+        if (failed := self._failed.get(destination.name)) is None:
+            return False
+        revision, again_at = failed
+        return revision == destination.revision and self._clock.now() < again_at
+
+    def _leave_out(self, destination: Destination, error: Exception) -> None:
+        reason = str(error) or repr(error)
+        self._failed[destination.name] = destination.revision, self._clock.now() + _AGAIN
+        if self._absent.get(destination.name) != reason:
+            _log.warning("a destination is left out", destination=destination.name, reason=reason)
+        self._absent[destination.name] = reason
+
+    def _end(self, name: str) -> None:
+        task = asyncio.create_task(self._running.pop(name).end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def finish(self) -> None:
+        """End every worker, and return when all have ended."""
+        for name in list(self._running):
+            self._end(name)
+        await asyncio.gather(*self._ending)

@@ -1,0 +1,85 @@
+"""Sharing policy: entities that may leave for an online enricher."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from ipaddress import ip_address
+from urllib.parse import unquote, urlsplit
+
+from tocsin.enrichment.sanitizer import is_storable
+from tocsin.hookspecs import Enricher
+from tocsin.model import Entity, EntityKind, Marking
+from tocsin.observables import Environment
+
+UNSOUND = "it is no address, though it calls itself one"
+TOO_LONG = "its value is too long, or holds what no database keeps"
+LOGIN = "it holds a user's name or a password, and what does is asked of no online enricher"
+UNREADABLE = "it is no URL that can be read, so nobody can tell what it gives away"
+INTERNAL = "it is internal, and what is internal is asked of no online enricher"
+_BEGIN = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?[\s/\\]*", re.IGNORECASE)
+_END = re.compile(r"[/\\?#]")
+
+
+def find_refusals(
+    enricher: Enricher, markings: Mapping[Entity, Marking], environment: Environment
+) -> Mapping[Entity, str]:
+    """Return those that the enricher may not be asked for, and by which rule."""
+    refused = {}
+    for entity, marking in markings.items():
+        reason = _entity_refusal(entity)
+        if enricher.online and not reason:
+            forbidden = _marking_refusal(marking, enricher.settings.limit)
+            reason = forbidden or _privacy_refusal(entity, environment)
+        if reason:
+            refused[entity] = reason
+    return refused
+
+
+def _entity_refusal(entity: Entity) -> str | None:
+    if not is_storable(entity):
+        return TOO_LONG
+    try:
+        if entity.kind is EntityKind.IP:
+            ip_address(entity.value)
+    except ValueError:
+        return UNSOUND
+    return None
+
+
+def _privacy_refusal(entity: Entity, environment: Environment) -> str | None:
+    """Return why an entity stays in the house whatever it is marked, None if it may leave."""
+    if environment.is_internal(entity):
+        return INTERNAL
+    return _url_refusal(entity.value) if entity.kind is EntityKind.URL else None
+
+
+def _url_refusal(url: str) -> str | None:
+    """Return why a URL gives away too much, None if it does not.
+
+    What stands before an @ in front of path, query and fragment is someone's login (RFC 3986,
+    section 3.2.1), also where the scheme is missing or the slashes are not two.
+    """
+    try:
+        urlsplit(url).port  # noqa: B018 - raises where it is none
+    except ValueError:
+        return UNREADABLE
+    host = _END.split(_BEGIN.sub("", url, count=1), maxsplit=1)[0]
+    return LOGIN if "@" in unquote(host) else None
+
+
+def _marking_refusal(marking: Marking, limit: Marking) -> str | None:
+    """Return in words which limit a marking is beyond, None if it is within both."""
+    if marking.tlp.rank > limit.tlp.rank:
+        return _describe_excess("tlp", marking.tlp, limit.tlp)
+    if marking.pap.rank > limit.pap.rank:
+        return _describe_excess("pap", marking.pap, limit.pap)
+    return None
+
+
+def _describe_excess(protocol: str, marked: str, most: str) -> str:
+    """Return it in words; the marking is the strictest of all that an entity comes from."""
+    return (
+        f"something that it comes from is marked {protocol.upper()}:{marked.upper()}, "
+        f"and this enricher takes {most.upper()} at most (max_{protocol})"
+    )

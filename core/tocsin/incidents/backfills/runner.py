@@ -1,0 +1,252 @@
+"""Backfill runner."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, RowMapping, Select, and_, or_, select
+
+from tocsin.clock import isoformat
+from tocsin.errors import Misconfigured, Refused, TryLater
+from tocsin.hookspecs import Capability
+from tocsin.incidents.backfills.records import (
+    Backfill,
+    BackfillAdvance,
+    BackfillEnded,
+    BackfillOrigin,
+    BackfillProgress,
+    BackfillState,
+    advance_backfill,
+    create_backfill,
+    end_backfill,
+    load_next_backfill,
+    postpone_backfill,
+    shorten_backfill,
+)
+from tocsin.incidents.coverage.losses import Loss, iter_overlaps, list_losses, merge_spans
+from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey, load_covered_until
+from tocsin.incidents.failures import classify_failure
+from tocsin.incidents.storage.store import StoreResult, store_received
+from tocsin.incidents.writer import IncidentWriter
+from tocsin.loops import was_cancelled
+from tocsin.model import Page, Window
+from tocsin.store.tables import backfills
+
+RETRIES = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
+"""The wait after each failure in a row; after the last one a backfill has failed."""
+DEFAULT_LATENESS = timedelta(minutes=1)
+"""What is not asked for by time is written so long after it happened, at most."""
+MISCONFIGURED_PAUSE = timedelta(hours=1)
+"""The wait where the configuration is wrong or the credentials are: often would lock them out."""
+_log = structlog.get_logger()
+
+
+class BackfillRunner:
+    """Does the backfills of one provider, one after the other."""
+
+    def __init__(self, writer: IncidentWriter) -> None:
+        self._writer = writer
+        self._provider = writer.provider
+        self._database = writer.database
+        self._clock = writer.clock
+        self.current: datetime | None = None
+        """When the last read of every stream began that came to its end."""
+
+    async def work(self, until: datetime | None = None) -> None:
+        """Go on with what is due, until there is nothing more or it is `until`.
+
+        Of what is due, one page at least is read.
+        """
+        while backfill := await self._database.read(
+            load_next_backfill, self._writer.name, self._clock.now(), self.current
+        ):
+            try:
+                await self._try(backfill, until)
+            except ReaderSuperseded as error:
+                _log.info("a backfill is left to another node", reason=str(error))
+                return
+            if self._is_time(until):
+                return
+
+    def _is_time(self, until: datetime | None) -> bool:
+        return until is not None and self._clock.now() >= until
+
+    async def _try(self, backfill: Backfill, until: datetime | None) -> None:
+        if Capability.BACKFILL not in self._provider.capabilities():
+            await self._end(backfill, BackfillState.FAILED, "its plugin cannot read the past")
+            return
+        try:
+            is_done = await self._read(backfill, until)
+        except BackfillEnded:
+            return
+        except ReaderSuperseded:
+            raise
+        except Exception as error:
+            if was_cancelled():
+                raise
+            with suppress(BackfillEnded):
+                await self._put_off(backfill, error)
+        else:
+            if is_done:
+                await self._end(backfill, BackfillState.COMPLETED)
+
+    async def _read(self, backfill: Backfill, until: datetime | None) -> bool:
+        """Return whether every stream was read to the end of the window."""
+        progress, window = BackfillProgress.of(backfill), await self._narrow(backfill)
+        for stream in self._provider.streams():
+            if stream not in progress.done and window.start < window.end:
+                reading = self._provider.backfill(stream, progress.at.get(stream), window)
+                if not await self._store_all(backfill, stream, reading, progress, until):
+                    return False
+                progress.done.append(stream)
+        return True
+
+    async def _narrow(self, backfill: Backfill) -> Window:
+        """Return what to read: of a quiet one, nothing that reading on may still come to.
+
+        It would be stored before it is read on, and never be alerted.
+        """
+        start, end = backfill.window.start, backfill.window.end
+        covered = await self._database.read(load_covered_until, backfill.provider)
+        latest = covered or self.current
+        if backfill.alert or latest is None:
+            return backfill.window
+        window = Window(start, max(start, min(end, latest - self._lateness)))
+        if window.end < end:
+            now = self._clock.now()
+            await self._database.write(shorten_backfill, backfill, window.end, now)
+        return window
+
+    @property
+    def _lateness(self) -> timedelta:
+        late: timedelta = getattr(self._provider.settings, "overlap", DEFAULT_LATENESS)
+        return late
+
+    async def _store_all(
+        self,
+        backfill: Backfill,
+        stream: str,
+        reading: AsyncGenerator[Page, None],
+        progress: BackfillProgress,
+        until: datetime | None,
+    ) -> bool:
+        """Return whether the stream was read to its end, rather than until it was time."""
+        async with aclosing(reading) as pages:
+            async for page in pages:
+                progress.at[stream] = page.next_position
+                await self._store(backfill, stream, page, progress)
+                if self._is_time(until):
+                    return False
+        return True
+
+    async def _store(
+        self, backfill: Backfill, stream: str, page: Page, progress: BackfillProgress
+    ) -> None:
+        key = StreamKey(backfill.provider, stream)
+        policy = replace(self._writer.policy, quiet=not backfill.alert)
+
+        def store(connection: Connection, now: datetime) -> StoreResult:
+            stored = store_received(connection, key, page, policy=policy, now=now, past=True)
+            done = BackfillAdvance(progress, stored.counts, _find_reached(page))
+            advance_backfill(connection, backfill, done, now)
+            return stored
+
+        await self._writer.write(store)
+
+    async def _put_off(self, backfill: Backfill, error: Exception) -> None:
+        failure, now = classify_failure(error), self._clock.now()
+        if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the past
+            failures, pause = backfill.failures, MISCONFIGURED_PAUSE
+        elif isinstance(error, Refused) or backfill.failures >= len(RETRIES):
+            await self._end(backfill, BackfillState.FAILED, failure.reason)
+            return
+        else:
+            failures, pause = backfill.failures + 1, RETRIES[backfill.failures]
+        if isinstance(error, TryLater) and error.after is not None:
+            pause = max(pause, error.after)
+        due_at = now + pause
+        await self._database.write(
+            postpone_backfill, backfill, failure.reason, failures=failures, due_at=due_at, now=now
+        )
+        facts = {"provider": backfill.provider, "backfill": backfill.id, "reason": failure.reason}
+        _log.warning("a backfill goes on later", **facts, again_at=isoformat(due_at))
+
+    async def _end(
+        self, backfill: Backfill, state: BackfillState, reason: str | None = None
+    ) -> None:
+        await self._database.write(end_backfill, backfill.id, state, self._clock.now(), reason)
+        facts = {"provider": backfill.provider, "backfill": backfill.id}
+        facts |= {"reason": reason} if reason else {}
+        level = "info" if state is BackfillState.COMPLETED else "warning"
+        getattr(_log, level)(f"a backfill has {state}", **facts)
+
+
+def _find_reached(page: Page) -> datetime | None:
+    ends = [covered.end for covered in page.covered if isinstance(covered.end, datetime)]
+    return max(ends, default=None)
+
+
+RETRY_WINDOW = timedelta(days=30)
+"""What was lost longer ago is not tried again by itself."""
+MAX_TRIES = 6
+"""What is lost again by each backfill is left to people after so many."""
+MAX_WINDOWS = 100
+"""So many backfills at most are made at once."""
+
+
+def find_untried_losses(
+    connection: Connection, provider: str, streams: Sequence[str], now: datetime
+) -> list[Window]:
+    """Return what was lost and not tried again yet, each window as long as it gets."""
+    since = now - RETRY_WINDOW
+    lost = list_losses(connection, provider, streams, since)
+    if not lost:
+        return []
+    wanted = _filter_untried(
+        lost, connection.execute(_select_tries(provider, since)).mappings().all()
+    )
+    return [Window(start, end) for start, end in merge_spans(wanted)][:MAX_WINDOWS]
+
+
+def _select_tries(provider: str, since: datetime) -> Select[Any]:
+    """Return the query of the backfills that are a try: what people's have not read is none."""
+    c = backfills.c
+    failed = and_(c.state == BackfillState.FAILED, c.origin == BackfillOrigin.LOST)
+    tried = or_(c.state.in_((BackfillState.RUNNING, BackfillState.COMPLETED)), failed)
+    return select(c.start, c.end, c.created_at).where(
+        c.provider == provider, c.created_at >= since, tried
+    )
+
+
+def _filter_untried(
+    lost: Iterable[Loss], tries: Iterable[RowMapping]
+) -> Iterator[tuple[datetime, datetime]]:
+    """Yield the ends of what lies in no backfill since it was lost, and in few before."""
+    stretches = ((it.window.start, it.window.end, it) for it in lost)
+    made = ((it["start"], it["end"], it) for it in tries)
+    for loss, around in iter_overlaps(stretches, made):
+        start, end = loss.window.start, loss.window.end
+        tried = [it["created_at"] for it in around if it["start"] <= start and end <= it["end"]]
+        if len(tried) < MAX_TRIES and all(moment < loss.lost_at for moment in tried):
+            yield start, end
+
+
+def create_retry_backfills(
+    connection: Connection, provider: str, windows: Iterable[Window], now: datetime
+) -> None:
+    """Make a backfill of each window that was lost."""
+    for window in windows:
+        create_backfill(
+            connection,
+            provider,
+            window,
+            alert=True,
+            origin=BackfillOrigin.LOST,
+            by="tocsin",
+            now=now,
+        )

@@ -1,0 +1,1 @@
+"""Incident storage: validation, version merging, alerts, one transaction per page."""

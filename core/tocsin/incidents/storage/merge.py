@@ -1,0 +1,187 @@
+"""Merging of incident versions with each other and with what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from tocsin.incidents.storage.normalize import ENTITIES, clean_incident
+from tocsin.model import Alert, Entity, EntityKind, Incident
+from tocsin.store.tables import incident_alerts, incident_entities, incidents
+
+
+def fold_versions(page: Iterable[Incident]) -> dict[str, Incident]:
+    """Return one incident per `external_id`, made of all its versions in a page."""
+    folded: dict[str, Incident] = {}
+    for version in map(clean_incident, page):
+        known = folded.get(version.external_id)
+        folded[version.external_id] = version if known is None else combine_versions(known, version)
+    return folded
+
+
+def combine_versions(known: Incident, version: Incident) -> Incident:
+    """Return one incident of two versions: the newest words, all entities and alerts."""
+    newest = known if is_older(version.changed_at, known.changed_at) else version
+    return replace(
+        newest,
+        occurred_at=min(known.occurred_at, version.occurred_at),
+        techniques=tuple(sorted({*known.techniques, *version.techniques})),
+        entities=tuple(dict.fromkeys((*known.entities, *version.entities))),
+        alerts=(*known.alerts, *version.alerts),
+    )
+
+
+def is_older(version: datetime | None, known: datetime | None) -> bool:
+    """Return whether a version is older than the known one; False where a time is not known."""
+    return version is not None and known is not None and version < known
+
+
+def build_columns(incident: Incident) -> dict[str, Any]:
+    """Return what the table `incidents` keeps of a version."""
+    return {
+        "external_number": incident.external_number,
+        "title": incident.title,
+        "description": incident.description,
+        "severity": incident.severity.value,
+        "raw_severity": incident.raw_severity,
+        "severity_assumed": incident.severity_assumed,
+        "status": incident.status.value,
+        "raw_status": incident.raw_status,
+        "merged_into": incident.merged_into,
+        "source_url": incident.source_url,
+        "source_changed_at": incident.changed_at,
+        "occurred_at": incident.occurred_at,
+        "techniques": sorted(set(incident.techniques)),
+    }
+
+
+def merge_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, Any]:
+    """Return the columns once `version` is merged into what is stored."""
+    kept = {name: stored[name] for name in build_columns(version)}
+    latest = (
+        kept
+        if is_older(version.changed_at, stored["source_changed_at"])
+        else build_columns(version)
+    )
+    return {
+        **latest,
+        "source_changed_at": latest["source_changed_at"] or stored["source_changed_at"],
+        "occurred_at": min(stored["occurred_at"], version.occurred_at),
+        "techniques": sorted({*stored["techniques"], *version.techniques}),
+    }
+
+
+# Both databases take some 32,000 parameters in one statement
+_CHUNK = 5_000
+IDENTITY = ("number", "provider", "external_id")
+
+
+@dataclass(slots=True)
+class Draft:
+    """One incident of a page beside what is stored of it, and the difference."""
+
+    incident: Incident
+    stored: Mapping[str, Any] | None
+    known_entities: list[Entity] = field(default_factory=list)
+    entities: list[Entity] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What never changes of an incident that is stored; nothing where it is new."""
+        return {name: self.stored[name] for name in IDENTITY} if self.stored else {}
+
+    @property
+    def changed(self) -> bool:
+        """Whether an incident that is stored differs from what the page says of it."""
+        if self.stored is None:
+            return False
+        differs = any(self.stored[name] != value for name, value in self.values.items())
+        return differs or bool(self.entities) or bool(self.alerts)
+
+
+def make_drafts(connection: Connection, provider: str, page: Mapping[str, Incident]) -> list[Draft]:
+    """Return a draft of each incident, holding what is not stored of it yet."""
+    stored = _stored(connection, provider, list(page))
+    entities = _known_entities(connection, [row["number"] for row in stored.values()])
+    alerts = _known_alerts(
+        connection, {row["number"]: page[name].alerts for name, row in stored.items()}
+    )
+    drafts = []
+    for external_id, incident in page.items():
+        row = stored.get(external_id)
+        number = row["number"] if row else None
+        drafts.append(_compare(incident, row, entities.get(number, {}), alerts.get(number, set())))
+    return drafts
+
+
+def _compare(
+    incident: Incident,
+    row: Mapping[str, Any] | None,
+    entities: Mapping[Entity, None],
+    alerts: set[str],
+) -> Draft:
+    new_entities = [entity for entity in incident.entities if entity not in entities]
+    unique = {alert.external_id: alert for alert in incident.alerts}
+    return Draft(
+        incident,
+        row,
+        values=build_columns(incident) if row is None else merge_columns(row, incident),
+        known_entities=list(entities),
+        entities=new_entities[: ENTITIES - len(entities)],
+        alerts=[alert for name, alert in unique.items() if name not in alerts],
+    )
+
+
+def _stored(
+    connection: Connection, provider: str, external_ids: Sequence[str]
+) -> dict[str, Mapping[str, Any]]:
+    rows: dict[str, Mapping[str, Any]] = {}
+    for chunk in _chunks(external_ids):
+        query = select(incidents).where(
+            incidents.c.provider == provider, incidents.c.external_id.in_(chunk)
+        )
+        rows |= {row["external_id"]: row for row in connection.execute(query).mappings()}
+    return rows
+
+
+def _known_entities(
+    connection: Connection, numbers: Sequence[int]
+) -> dict[int | None, dict[Entity, None]]:
+    known: dict[int | None, dict[Entity, None]] = {}
+    table = incident_entities.c
+    for chunk in _chunks(numbers):
+        query = select(table.incident_number, table.kind, table.value).where(
+            table.incident_number.in_(chunk)
+        )
+        for number, kind, value in connection.execute(query):
+            known.setdefault(number, {})[Entity(EntityKind(kind), value)] = None
+    return known
+
+
+def _known_alerts(
+    connection: Connection, mentioned: Mapping[int, Sequence[Alert]]
+) -> dict[int | None, set[str]]:
+    """Return which of the alerts mentioned with these numbers are stored under them."""
+    known: dict[int | None, set[str]] = {}
+    table = incident_alerts.c
+    # The databases try each number with each identifier, so both lists are kept short
+    for numbers in _chunks(list(mentioned), 50):
+        names = {alert.external_id for number in numbers for alert in mentioned[number]}
+        for chunk in _chunks(list(names)):
+            query = select(table.incident_number, table.external_id).where(
+                table.incident_number.in_(numbers), table.external_id.in_(chunk)
+            )
+            for number, external_id in connection.execute(query):
+                known.setdefault(number, set()).add(external_id)
+    return known
+
+
+def _chunks(items: Sequence[Any], size: int = _CHUNK) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,143 @@
+"""Validation and length limits of incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from tocsin.model import (
+    Alert,
+    Entity,
+    EntityKind,
+    Incident,
+    IncidentStatus,
+    Received,
+    Rejected,
+    Severity,
+)
+from tocsin.store.text import clean_identifier, clean_text
+
+TITLE = 1_000
+DESCRIPTION = 65_536
+WORD = 200
+IDENTIFIER = 500
+ALERT_IDENTIFIER = 200
+ADDRESS = 4_096
+TECHNIQUES = 100
+ENTITIES = 1_000  # of one incident; a scan of a whole network would name many more
+# PostgreSQL's index rows hold 2,704 bytes
+ENTITY_BYTES = 2_000
+
+
+def _clean_entity(entity: Entity) -> Entity:
+    value = clean_text(entity.value, ENTITY_BYTES)
+    if value is entity.value:
+        return entity
+    return Entity(entity.kind, value.encode()[:ENTITY_BYTES].decode("utf-8", "ignore"))
+
+
+def clean_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+    """Return the entities that say something, each once, in the order in which they came."""
+    cleaned = dict.fromkeys(map(_clean_entity, entities))
+    return tuple(entity for entity in cleaned if entity.value)
+
+
+def _clean_alert(alert: Alert) -> Alert:
+    return replace(
+        alert,
+        external_id=clean_identifier(alert.external_id, ALERT_IDENTIFIER),
+        title=clean_text(alert.title, TITLE),
+    )
+
+
+def clean_incident(incident: Incident) -> Incident:
+    """Return the incident with every part within its bound."""
+    return replace(
+        incident,
+        external_id=clean_identifier(incident.external_id, IDENTIFIER),
+        external_number=clean_text(incident.external_number, WORD),
+        title=clean_text(incident.title, TITLE) or "(no title)",
+        description=clean_text(incident.description, DESCRIPTION),
+        raw_severity=clean_text(incident.raw_severity, WORD),
+        raw_status=clean_text(incident.raw_status, WORD),
+        merged_into=incident.merged_into and clean_identifier(incident.merged_into, IDENTIFIER),
+        source_url=clean_text(incident.source_url, ADDRESS),
+        techniques=tuple(clean_text(name, WORD) for name in incident.techniques[:TECHNIQUES]),
+        entities=clean_entities(incident.entities),
+        alerts=tuple(map(_clean_alert, incident.alerts)),
+    )
+
+
+_Received = TypeVar("_Received", bound=Received)
+_TEXTS = ("external_id", "title", "description")
+_OPTIONAL_TEXTS = ("external_number", "raw_severity", "raw_status", "merged_into", "source_url")
+
+
+def reject_invalid(source: str, received: _Received) -> _Received:
+    """Return what was received, with the incidents that cannot be kept among the rejected."""
+    kept: list[Incident] = []
+    rejected: list[Rejected] = []
+    for place, incident in enumerate(received.incidents, 1):
+        try:
+            _check_types(incident)
+        except ValueError as error:
+            rejected.append(_reject(source, place, incident, str(error)))
+        else:
+            kept.append(incident)
+    if not rejected:
+        return received
+    return replace(received, incidents=tuple(kept), rejected=(*received.rejected, *rejected))
+
+
+def _reject(source: str, place: int, incident: Any, reason: str) -> Rejected:
+    return Rejected(
+        source=source,
+        location=f"incident {place} of what was read at once",
+        reason=f"the plugin made an incident that cannot be kept: {reason}",
+        content=repr(incident).encode("utf-8", "backslashreplace"),
+    )
+
+
+def _check_types(incident: Incident) -> None:
+    """Raise ValueError for what types would not let through, if plugins were held to them."""
+    _require(incident, Incident, "the incident")
+    _require_members(incident, str, _TEXTS)
+    _require_members(incident, str | None, _OPTIONAL_TEXTS)
+    _require(incident.severity, Severity, "severity")
+    _require(incident.severity_assumed, bool, "severity_assumed")
+    _require(incident.status, IncidentStatus, "status")
+    _require_moment(incident.occurred_at, "occurred_at")
+    if incident.changed_at is not None:
+        _require_moment(incident.changed_at, "changed_at")
+    for technique in _require_sequence(incident.techniques, "techniques"):
+        _require(technique, str, "a technique")
+    for entity in _require_sequence(incident.entities, "entities"):
+        _require(entity, Entity, "an entity")
+        _require(entity.kind, EntityKind, "an entity's kind")
+    for alert in _require_sequence(incident.alerts, "alerts"):
+        _require(alert, Alert, "an alert")
+        _require_members(alert, str, ("external_id", "title"))
+        _require(alert.severity, Severity, "an alert's severity")
+        _require_moment(alert.occurred_at, "an alert's occurred_at")
+
+
+def _require_members(whole: object, kind: Any, names: Iterable[str]) -> None:
+    for name in names:
+        _require(getattr(whole, name), kind, name)
+
+
+def _require(value: object, kind: Any, what: str) -> None:
+    if not isinstance(value, kind):
+        raise ValueError(f"{what} is {value!r:.100}")  # noqa: TRY004 - a value of the far side
+
+
+def _require_moment(value: object, what: str) -> None:
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise ValueError(f"{what} is {value!r:.100}, not a time with its zone")
+
+
+def _require_sequence(values: Any, what: str) -> Iterable[Any]:
+    _require(values, tuple | list, what)
+    return values  # type: ignore[no-any-return]

@@ -1,1 +1,0 @@
-"""Keeping incidents: versions folded, bounds kept, alerts judged, one transaction a page."""

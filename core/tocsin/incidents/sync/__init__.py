@@ -1,0 +1,1 @@
+"""Provider sync: one loop per provider, run by the node that holds its lease."""

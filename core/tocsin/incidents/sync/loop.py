@@ -1,0 +1,191 @@
+"""Sync loop of one provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from tocsin.clock import isoformat
+from tocsin.errors import Misconfigured, TryLater
+from tocsin.hookspecs import Capability, Provider
+from tocsin.incidents.backfills.records import BACKFILLS
+from tocsin.incidents.backfills.runner import (
+    BackfillRunner,
+    create_retry_backfills,
+    find_untried_losses,
+)
+from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
+from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.failures import SUPERSEDED, classify_failure, compute_pause, log_failure
+from tocsin.incidents.metrics import SyncMeter
+from tocsin.incidents.sync.lease import hold_lease
+from tocsin.incidents.sync.refresh import IncidentRefresher
+from tocsin.incidents.sync.status import SyncRound, record_round
+from tocsin.incidents.sync.stream import StreamReader
+from tocsin.incidents.writer import IncidentWriter, SyncContext
+from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
+
+RETRY_INTERVAL = timedelta(hours=1)
+BACKFILL_POLL = timedelta(seconds=5)
+"""How long a backfill waits that was asked for by another process, which rings no bell."""
+STATUS_INTERVAL = timedelta(seconds=10)
+"""A round that ended like the one before is noted again after so long."""
+_log = structlog.get_logger()
+
+
+class ProviderSync:
+    """The loop of one provider; what goes wrong in it holds up no other."""
+
+    def __init__(
+        self, provider: Provider, around: SyncContext, meter: SyncMeter | None = None
+    ) -> None:
+        self.name = provider.tools.name
+        self._provider = provider
+        self._database = around.database
+        self._clock = around.clock
+        self._node = around.node
+        self._jitter = around.jitter
+        self._woken = around.bells[BACKFILLS]
+        self._writer = IncidentWriter(provider, around, meter or SyncMeter.none())
+        self._reader = StreamReader(self._writer)
+        self._rereader = IncidentRefresher(self._writer)
+        self._backfiller = BackfillRunner(self._writer)
+        self._failures = 0
+        self._failing: set[str] = set()
+        self._noted: tuple[ReadFailure | None, datetime] | None = None
+        self._refilled_at: datetime | None = None
+        self._is_away = False
+
+    async def run(self) -> None:
+        """Read the provider whenever its lease is to be had, until cancelled."""
+        await run_forever(self._serve, self._clock, "reading a provider", provider=self.name)
+
+    async def _serve(self) -> None:
+        async with hold_lease(self._provider, self._database, self._clock, self._node) as lease:
+            self._writer.lease = lease
+            _log.info("a provider is read by this node", provider=self.name, node=str(self._node))
+            while True:
+                await self.step()
+
+    async def step(self) -> None:
+        """Read on and, until it is time to do so again, what is of the past.
+
+        A SIEM that asked to be left alone, or refuses us, is not asked for the past either.
+        """
+        pause = await self.read_all()
+        again_at = self._clock.now() + pause
+        while (rest := again_at - self._clock.now()) > timedelta(0):
+            if rest > pause:  # the clock was set back
+                again_at, rest = self._clock.now() + pause, pause
+            if not self._is_away:
+                await self.read_the_past(again_at)
+            await self._woken.wait(min(rest, self._rereader.interval, BACKFILL_POLL))
+            if not self._is_away:
+                await self._rereader.work()
+
+    async def read_all(self) -> timedelta:
+        """Read every stream once, and return how long to wait before the next time.
+
+        Nothing, where a stream has more than is read at once.
+        """
+        began_at = self._clock.now()
+        ended = [await self._try(stream) for stream in self._provider.streams()]
+        errors = [end for end in ended if isinstance(end, BaseException)]
+        self._is_away = any(isinstance(error, TryLater | Misconfigured) for error in errors)
+        if not self._is_away:
+            await self._rereader.work()
+        self._failures = self._failures + 1 if errors else 0
+        if not errors:
+            self._writer.meter.note_success(self._clock.now())
+        if all(end is True for end in ended):
+            self._backfiller.current = began_at
+        pause = self._pause(errors, has_more=False in ended)
+        await self._note(errors, pause)
+        return pause
+
+    def _pause(self, errors: Sequence[BaseException], *, has_more: bool) -> timedelta:
+        if has_more and not errors:
+            return timedelta(0)
+        poll: timedelta = self._provider.settings.poll_interval
+        pause = compute_pause(errors, self._failures, poll, jitter=self._jitter())
+        if errors:
+            again_at = isoformat(self._clock.now() + pause)
+            _log.warning("a provider is read again later", provider=self.name, again_at=again_at)
+        return pause
+
+    async def read_the_past(self, until: datetime | None = None) -> None:
+        """Do the backfills that are due, those of what was lost too, until it is `until`."""
+        now = self._clock.now()
+        if not _is_recent(self._refilled_at, now, RETRY_INTERVAL):
+            self._refilled_at = now
+            if Capability.BACKFILL in self._provider.capabilities():
+                await self._refill(now)
+        await self._backfiller.work(until)
+
+    async def _refill(self, now: datetime) -> None:
+        streams = self._provider.streams()
+        untried = await self._database.read(find_untried_losses, self.name, streams, now)
+        if untried:
+            await self._database.write(create_retry_backfills, self.name, untried, now)
+
+    async def _try(self, stream: str) -> bool | BaseException:
+        """Read one stream; return whether to its end, or what stopped it."""
+        try:
+            is_at_end = await self._reader.read(stream)
+        except PLUGIN_FAILURES as error:
+            if was_cancelled():
+                raise
+            await self._record(StreamKey(self.name, stream), error)
+            self._failing.add(stream)
+            return error
+        self._writer.meter.count_read("read")
+        if stream in self._failing:
+            self._failing.remove(stream)
+            _log.info("a stream can be read again", provider=self.name, stream=stream)
+        return is_at_end
+
+    async def _record(self, key: StreamKey, error: BaseException) -> None:
+        failure = classify_failure(error)
+        self._writer.meter.count_read(failure.outcome)
+        log_failure(key, failure, error)
+        if failure.outcome == SUPERSEDED:
+            return
+        goes_on, now = key.stream in self._failing, self._clock.now()
+        try:
+            await self._database.write(record_failure, key, failure, now, goes_on=goes_on)
+        except (SQLAlchemyError, OSError) as away:
+            _log.warning("the ledger could not be written", provider=self.name, reason=str(away))
+
+    async def _note(self, errors: Sequence[BaseException], pause: timedelta) -> None:
+        """Note how the round ended, for everyone to see."""
+        failure, now = classify_failure(errors[0]) if errors else None, self._clock.now()
+        if self._writer.lease is None or self._is_noted(failure, now):
+            return
+        ended = SyncRound(
+            ended_at=now,
+            next_at=now + pause,
+            failure=failure,
+            failures=self._failures,
+            clock_skew=self._provider.clock_skew,
+        )
+        try:
+            await self._database.write(record_round, self._writer.lease, ended)
+        except (SQLAlchemyError, OSError) as away:
+            _log.warning("a standing could not be noted", provider=self.name, reason=str(away))
+        else:
+            self._noted = failure, now
+
+    def _is_noted(self, failure: ReadFailure | None, now: datetime) -> bool:
+        """Whether the last round ended well, like this one, and was noted a moment ago."""
+        if failure is not None or self._noted is None:
+            return False
+        noted, at = self._noted
+        return noted is None and _is_recent(at, now, STATUS_INTERVAL)
+
+
+def _is_recent(moment: datetime | None, now: datetime, span: timedelta) -> bool:
+    """Whether it was less than `span` ago; not if it is to come, since the clock was set back."""
+    return moment is not None and timedelta(0) <= now - moment < span

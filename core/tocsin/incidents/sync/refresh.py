@@ -1,0 +1,103 @@
+"""Refresh of new incidents, whose alerts and entities may arrive late."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import InterfaceError, OperationalError
+
+from tocsin.errors import Misconfigured, TryLater
+from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey
+from tocsin.incidents.failures import compute_pause
+from tocsin.incidents.storage.store import (
+    DueRefresh,
+    StoreResult,
+    complete_refresh,
+    load_due_refreshes,
+    postpone_refresh,
+    store_received,
+)
+from tocsin.incidents.writer import IncidentWriter
+from tocsin.loops import was_cancelled
+from tocsin.model import Incident, Received
+
+REFRESH_STREAM = "reread"
+BATCH_SIZE = 50
+LONGEST_ROUND = timedelta(seconds=10)
+"""So many incidents are read again at once, or for so long: it is soon time to read on."""
+_SHORTEST = timedelta(seconds=5)
+_SHORTEST_PAUSE = timedelta(minutes=1)
+_MAX_DELAY = timedelta(days=1)
+# What says nothing of the one incident that was asked for
+_OUTAGES = (TryLater, Misconfigured, ReaderSuperseded, OSError, OperationalError, InterfaceError)
+_log = structlog.get_logger()
+
+
+class IncidentRefresher:
+    """Reads the incidents of one provider again that are due."""
+
+    def __init__(self, writer: IncidentWriter) -> None:
+        self._writer = writer
+        self._provider = writer.provider
+        self._after = writer.policy.reread_after
+        self._failures = 0
+        self._rests_until: datetime | None = None
+
+    @property
+    def interval(self) -> timedelta:
+        """How often to look whether any is due."""
+        return max(_SHORTEST, self._after[0] / 4) if self._after else timedelta.max
+
+    async def work(self) -> None:
+        """Read again what is due; what the SIEM is too busy for stays so."""
+        writer = self._writer
+        if not self._after:
+            return
+        now = writer.clock.now()
+        if self._rests_until is not None and now < self._rests_until:
+            return
+        for reread in await writer.database.read(load_due_refreshes, writer.name, BATCH_SIZE, now):
+            try:
+                await self._store(reread, await self._provider.incident(reread.external_id))
+            except Exception as error:
+                if was_cancelled():
+                    raise
+                await self._put_off(reread, error)
+                if isinstance(error, _OUTAGES):
+                    self._rest(error)
+                    return
+            else:
+                self._failures = 0
+            if writer.clock.now() - now >= LONGEST_ROUND:
+                return
+
+    def _rest(self, error: Exception) -> None:
+        """Leave the SIEM alone for as long as a read would that met this error."""
+        self._failures += 1
+        pause = compute_pause([error], self._failures, _SHORTEST_PAUSE)
+        self._rests_until = self._writer.clock.now() + pause
+
+    async def _put_off(self, reread: DueRefresh, error: Exception) -> None:
+        """Try one that breaks again later; after a day it is left as it is."""
+        writer, now = self._writer, self._writer.clock.now()
+        facts = {"provider": writer.name, "external_id": reread.external_id}
+        _log.warning("an incident could not be read again", **facts, reason=repr(error))
+        age = now - reread.created_at
+        if age > _MAX_DELAY + self._after[-1]:
+            await self._store(reread, None)
+        else:
+            due_at = now + max(_SHORTEST_PAUSE, age)
+            await writer.database.write(postpone_refresh, writer.name, reread, due_at=due_at)
+
+    async def _store(self, reread: DueRefresh, incident: Incident | None) -> None:
+        writer = self._writer
+        received = Received(incidents=(incident,) if incident else ())
+
+        def store(connection: Connection, now: datetime) -> StoreResult:
+            complete_refresh(connection, writer.name, reread, self._after)
+            key = StreamKey(writer.name, REFRESH_STREAM)
+            return store_received(connection, key, received, policy=writer.policy, now=now)
+
+        await writer.write(store)

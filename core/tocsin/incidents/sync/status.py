@@ -1,0 +1,205 @@
+"""Sync status of the providers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, func, literal, select, update
+
+from tocsin.clock import isoformat, isoformat_or_none
+from tocsin.hookspecs import Capability, Provider
+from tocsin.incidents.coverage.ledger import ReadFailure
+from tocsin.incidents.sync.lease import ProviderLease
+from tocsin.registry import AbsentPlugin, Configuration
+from tocsin.store.tables import Timestamp, providers, stream_positions
+
+_DATE_PRECISION = 2_000
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRound:
+    """How one round of reading a provider's streams ended."""
+
+    ended_at: datetime
+    next_at: datetime
+    failure: ReadFailure | None
+    """What stopped it; None where every stream was read to its end."""
+    failures: int
+    """How many rounds in a row have failed."""
+    clock_skew: timedelta | None
+
+
+def record_round(connection: Connection, lease: ProviderLease, ended: SyncRound) -> None:
+    """Note how a round ended; nothing where the lease was lost."""
+    values: dict[str, Any] = {
+        "read_at": ended.ended_at,
+        "next_read_at": ended.next_at,
+        "failures": ended.failures,
+        "outcome": ended.failure.outcome if ended.failure else "read",
+        "reason": ended.failure.reason if ended.failure else None,
+        "clock_skew_ms": None if ended.clock_skew is None else ended.clock_skew // MILLISECOND,
+        "failing_since": None,
+    }
+    if ended.failure is None:
+        values["succeeded_at"] = ended.ended_at
+    else:
+        values["failing_since"] = func.coalesce(
+            providers.c.failing_since, literal(ended.ended_at, Timestamp)
+        )
+    connection.execute(
+        update(providers)
+        .where(providers.c.name == lease.provider, providers.c.lease == lease.token)
+        .values(values)
+    )
+
+
+def load_statuses(connection: Connection, now: datetime) -> Mapping[str, dict[str, Any]]:
+    """Return how each provider does that was ever read, as it is shown, by name."""
+    rows = connection.execute(select(providers).order_by(providers.c.name)).mappings()
+    return {row["name"]: _represent_status(row, now) for row in rows}
+
+
+def _represent_status(row: RowMapping, now: datetime) -> dict[str, Any]:
+    moments = ("read_at", "succeeded_at", "failing_since", "next_read_at")
+    skew = row["clock_skew_ms"]
+    return {
+        "plugin": row["plugin"],
+        "state": _choose_state(row, now),
+        "outcome": row["outcome"],
+        "reason": row["reason"],
+        "failures": row["failures"],
+        **{name: isoformat_or_none(row[name]) for name in moments},
+        "clock_skew_seconds": None if skew is None else _skew_seconds(skew),
+        "node": None if row["node"] is None else str(row["node"]),
+    }
+
+
+def _skew_seconds(skew: int) -> float:
+    """Return a skew in seconds; none where it is less than the whole seconds of `Date` tell."""
+    return 0.0 if abs(skew) < _DATE_PRECISION else skew / 1000
+
+
+def _choose_state(row: RowMapping, now: datetime) -> str:
+    is_read = row["leased_until"] is not None and now < row["leased_until"]
+    if row["read_at"] is None or not is_read:
+        return "waiting"
+    return "failing" if row["failures"] else "healthy"
+
+
+PROVIDER_STATES = ("healthy", "failing", "waiting", "pushed", "absent", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFacts:
+    """What `plugins.toml` says of a provider, and what its plugin can do."""
+
+    name: str
+    plugin: str
+    capabilities: frozenset[Capability]
+    absent: str | None = None
+    """Why it was left out; None where it was not."""
+
+    @property
+    def is_pushed(self) -> bool:
+        """Whether it is sent to, and perhaps not read at all."""
+        return Capability.PUSH in self.capabilities
+
+
+def describe_providers(
+    configuration: Configuration, absent: Iterable[AbsentPlugin]
+) -> list[ProviderFacts]:
+    """Return what is configured, in the order of the file, and what of it is absent."""
+    reasons = {left_out.name: left_out.reason for left_out in absent}
+    return [
+        ProviderFacts(
+            item.name,
+            item.settings.plugin,
+            _capabilities(item.kind),
+            reasons.get(f"providers.{item.name}"),
+        )
+        for item in configuration.providers
+    ]
+
+
+def _capabilities(kind: type[Provider] | None) -> frozenset[Capability]:
+    return frozenset() if kind is None else kind.capabilities()
+
+
+def list_providers(
+    connection: Connection, configured: Sequence[ProviderFacts], now: datetime
+) -> list[dict[str, Any]]:
+    """Return the configured providers, and those that are not any more but were read."""
+    standings, streams = load_statuses(connection, now), _load_streams(connection)
+    names = {facts.name for facts in configured}
+    gone = [(name, standing) for name, standing in standings.items() if name not in names]
+    return [
+        *(
+            _represent_configured(it, standings.get(it.name), streams.get(it.name, ()))
+            for it in configured
+        ),
+        *(_represent_removed(name, standing, streams.get(name, ())) for name, standing in gone),
+    ]
+
+
+_NEVER_READ: Mapping[str, Any] = {
+    "outcome": None,
+    "reason": None,
+    "failures": 0,
+    "read_at": None,
+    "succeeded_at": None,
+    "failing_since": None,
+    "next_read_at": None,
+    "clock_skew_seconds": None,
+    "node": None,
+}
+
+
+def _represent_configured(
+    facts: ProviderFacts, standing: Mapping[str, Any] | None, streams: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    known = {**_NEVER_READ, "state": "waiting", **(standing or {}), "plugin": facts.plugin}
+    if facts.absent is not None:
+        known |= {"state": "absent", "reason": facts.absent, "outcome": None, "next_read_at": None}
+    elif facts.is_pushed and standing is None:
+        known["state"] = "pushed"
+    return _arrange(facts.name, known, sorted(facts.capabilities), streams)
+
+
+def _represent_removed(
+    name: str, standing: Mapping[str, Any], streams: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    return _arrange(name, {**standing, "state": "removed"}, [], streams)
+
+
+def _arrange(
+    name: str,
+    known: Mapping[str, Any],
+    capabilities: Sequence[str],
+    streams: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "plugin": known["plugin"],
+        "state": known["state"],
+        **{member: known[member] for member in _NEVER_READ},
+        "capabilities": list(capabilities),
+        "streams": list(streams),
+    }
+
+
+def _load_streams(connection: Connection) -> dict[str, list[dict[str, Any]]]:
+    table = stream_positions.c
+    found: dict[str, list[dict[str, Any]]] = {}
+    rows = select(table.provider, table.stream, table.updated_at, table.covered_until)
+    for provider, stream, updated_at, until in connection.execute(rows.order_by(table.stream)):
+        shown = {
+            "name": stream,
+            "read_at": isoformat(updated_at),
+            "covered_until": isoformat_or_none(until),
+        }
+        found.setdefault(provider, []).append(shown)
+    return found

@@ -1,0 +1,82 @@
+"""Stream reader: stores the pages of one stream."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import datetime
+
+import structlog
+from sqlalchemy import Connection
+
+from tocsin.errors import Broken
+from tocsin.incidents.coverage.positions import (
+    StreamKey,
+    StreamPosition,
+    load_position,
+    mark_first_read_done,
+)
+from tocsin.incidents.storage.store import AlertPolicy, StoreResult, store_page
+from tocsin.incidents.writer import IncidentWriter
+from tocsin.model import Page
+
+MAX_PAGES = 200
+"""So many pages of a stream are read before the other streams have their turn."""
+MAX_STALLED_PAGES = 10
+"""A provider whose position does not move for so many pages would never come to an end."""
+_log = structlog.get_logger()
+
+
+class StreamReader:
+    """Stores what one provider reads, page by page."""
+
+    def __init__(self, writer: IncidentWriter) -> None:
+        self._writer = writer
+        self._provider = writer.provider
+
+    async def read(self, stream: str) -> bool:
+        """Read a stream up to now, and return whether that was all there is."""
+        writer, key = self._writer, StreamKey(self._writer.name, stream)
+        position = await writer.database.read(load_position, key)
+        quiet = self._provider.settings.quiet_first_fetch and not position.first_read_done
+        policy = replace(writer.policy, quiet=quiet)
+        if not await self._read_on(key, position, policy):
+            return False
+        if not position.first_read_done:
+            await writer.database.write(mark_first_read_done, key, writer.clock.now())
+        return True
+
+    async def _read_on(self, key: StreamKey, position: StreamPosition, policy: AlertPolicy) -> bool:
+        value, standstills, count = position.value, 0, 0
+        reading = self._provider.read(key.stream, value, self._writer.clock.now())
+        async with aclosing(reading) as pages:
+            async for page in pages:
+                await self._store(key, page, position.revision + count, policy)
+                count += 1
+                standstills = standstills + 1 if page.next_position == value else 0
+                if standstills >= MAX_STALLED_PAGES:
+                    raise Broken("its position does not move from page to page")
+                value = page.next_position
+                if count >= MAX_PAGES:
+                    return False
+        return True
+
+    async def _store(self, key: StreamKey, page: Page, revision: int, policy: AlertPolicy) -> None:
+        def store(connection: Connection, now: datetime) -> StoreResult:
+            return store_page(connection, key, page, revision=revision, policy=policy, now=now)
+
+        await self._writer.write(store)
+        _log_page(key, page)
+
+
+def _log_page(key: StreamKey, page: Page) -> None:
+    facts = {"provider": key.provider, "stream": key.stream}
+    if page.rejected:
+        first = page.rejected[0]
+        where = {"source": first.source, "location": first.location, "reason": first.reason}
+        _log.warning("records were set aside", count=len(page.rejected), **facts, **where)
+    for stretch in page.covered:
+        if stretch.lost:
+            _log.warning("lost", **facts, source=stretch.source, reason=stretch.lost)
+        elif stretch.passed_over:
+            _log.info("passed over", **facts, source=stretch.source, reason=stretch.passed_over)

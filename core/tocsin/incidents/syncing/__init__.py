@@ -1,1 +1,0 @@
-"""Reading providers: whose turn it is, what is read, and what follows from failures."""

@@ -1,1 +1,0 @@
-"""Answering questions: from what is kept here, from providers, and from enrichers."""

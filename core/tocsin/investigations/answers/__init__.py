@@ -1,0 +1,1 @@
+"""Answers to an investigator's questions from history, providers and enrichers."""

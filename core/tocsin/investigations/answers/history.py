@@ -1,0 +1,112 @@
+"""Answers from stored incidents, the graph and search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tocsin.errors import CallerError
+from tocsin.investigations.answers.reply import SourceReply
+from tocsin.knowledge.graph import MAX_DEPTH, find_neighborhood
+from tocsin.knowledge.history import (
+    find_incidents,
+    find_sightings,
+    list_incidents_within,
+    load_incidents,
+)
+from tocsin.knowledge.search import search_documents
+from tocsin.model import (
+    FindIncidents,
+    FindNeighbors,
+    GetIncidents,
+    GetSightings,
+    IncidentRecord,
+    ListIncidents,
+    Marking,
+    Match,
+    Neighborhood,
+    Node,
+    QueryOutcome,
+    Question,
+    SearchHistory,
+    Sighting,
+)
+from tocsin.observables import Environment
+from tocsin.store import Database
+
+LARGEST_LIMIT = 1_000
+"""No question is answered with more records than this, whatever its own limit is."""
+_SEARCHED = ("incident", "session")
+
+
+class HistoryAnswers:
+    """Answers what our own database knows; it raises what that raises."""
+
+    def __init__(
+        self, database: Database, markings: Mapping[str, Marking], environment: Environment
+    ) -> None:
+        """Take how each provider's incidents are marked, and what is internal and well known."""
+        self._database = database
+        self._markings = markings
+        self._environment = environment
+        self._kinds: dict[type[Question[Any]], Callable[[Connection, Any], Any]] = {
+            GetIncidents: self._numbered,
+            FindIncidents: self._about,
+            ListIncidents: self._within,
+            GetSightings: self._sightings,
+            FindNeighbors: self._neighbours,
+            SearchHistory: self._matching,
+        }
+
+    async def __call__(self, question: Question[Any]) -> SourceReply:
+        """Return what is known."""
+        try:
+            content = await self._database.read(self._kinds[type(question)], question)
+        except CallerError as error:  # words that the search does not understand
+            return SourceReply(QueryOutcome.REFUSED, reason=error.detail)
+        return SourceReply(QueryOutcome.ANSWERED, content)
+
+    def _numbered(self, connection: Connection, q: GetIncidents) -> tuple[IncidentRecord, ...]:
+        return tuple(load_incidents(connection, q.numbers, self._markings))
+
+    def _about(self, connection: Connection, q: FindIncidents) -> tuple[IncidentRecord, ...]:
+        found = find_incidents(
+            connection,
+            q.entities,
+            self._markings,
+            window=q.window,
+            provider=q.provider,
+            limit=_limit(q.limit),
+        )
+        return tuple(found)
+
+    def _within(self, connection: Connection, q: ListIncidents) -> tuple[IncidentRecord, ...]:
+        found = list_incidents_within(
+            connection,
+            q.window,
+            self._markings,
+            provider=q.provider,
+            min_severity=q.min_severity,
+            limit=_limit(q.limit),
+        )
+        return tuple(found)
+
+    def _sightings(self, connection: Connection, q: GetSightings) -> tuple[Sighting, ...]:
+        return tuple(find_sightings(connection, q.entities, self._environment))
+
+    def _neighbours(self, connection: Connection, q: FindNeighbors) -> Neighborhood:
+        node, depth = Node.of(q.entity), max(1, min(q.depth, MAX_DEPTH))
+        found = find_neighborhood(connection, node, depth=depth, limit=_limit(q.limit))
+        return found or Neighborhood(nodes=(node,), edges=(), complete=True)
+
+    def _matching(self, connection: Connection, q: SearchHistory) -> tuple[Match, ...]:
+        page = search_documents(connection, q.text, limit=_limit(q.limit), kinds=_SEARCHED)
+        return tuple(
+            Match(kind=it.kind, id=it.id, title=it.title, score=it.score) for it in page.results
+        )
+
+
+def _limit(limit: int) -> int:
+    return max(1, min(limit, LARGEST_LIMIT))

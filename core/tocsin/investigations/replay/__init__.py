@@ -1,0 +1,1 @@
+"""Replay of sessions from their ledgers, without asking any source."""

@@ -1,1 +1,0 @@
-"""Running investigations: each by one node at a time, under a lease."""

@@ -1,0 +1,1 @@
+"""Runs of investigations: each by one node at a time, under a lease."""

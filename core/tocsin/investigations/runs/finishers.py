@@ -1,0 +1,135 @@
+"""Effects of a completed run: relations in the graph and planned write-backs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import structlog
+from sqlalchemy import Connection, select
+
+from tocsin.hookspecs import Provider
+from tocsin.investigations.evidence import RelationReport
+from tocsin.investigations.runs.completion import FinishedRun, Finisher
+from tocsin.investigations.sessions.queries import session_url
+from tocsin.investigations.write_backs.repository import (
+    find_write_back_incidents,
+    plan_write_backs,
+    select_write_back_providers,
+)
+from tocsin.knowledge.graph import ObservedRelation, record_relations
+from tocsin.model import Entity, Marking, Node, NodeKind, RelationType, Report, find_marking
+from tocsin.reports import to_short_text, to_text
+from tocsin.store.tables import incidents
+
+MAX_RELATIONS = 5_000
+"""So many relations of a run go into the graph: what it found, and then what was told first."""
+_log = structlog.get_logger()
+
+
+def build_relation_finisher(markings: Mapping[str, Marking]) -> Finisher:
+    """Return what records the relations of a run that completed, marked as who tells them is.
+
+    Each says the step or finding that it is known from.
+    """
+
+    def relate(connection: Connection, ended: FinishedRun) -> None:
+        if ended.report is None:
+            return
+        kept: defaultdict[str, list[ObservedRelation]] = defaultdict(list)
+        different: set[tuple[Node, RelationType, Node]] = set()
+        left_out = 0
+        for known_from, seen in _observed_relations(ended, ended.report, markings):
+            relation = (seen.source, seen.type, seen.target)
+            if relation in different or len(different) < MAX_RELATIONS:
+                different.add(relation)
+                kept[known_from].append(seen)
+            else:
+                left_out += 1
+        if left_out:
+            _log.warning(
+                "a run told of more relations than the graph takes",
+                session=ended.session_id,
+                left_out=left_out,
+            )
+        record_relations(connection, kept)
+
+    return relate
+
+
+def _observed_relations(
+    ended: FinishedRun, report: Report, markings: Mapping[str, Marking]
+) -> Iterator[tuple[str, ObservedRelation]]:
+    session, source = Node(NodeKind.SESSION, ended.session_id), f"session:{ended.session_id}"
+    for number in report.incidents:
+        incident = Node(NodeKind.INCIDENT, str(number))
+        yield source, ObservedRelation(session, RelationType.EXAMINED, incident, ended.at)
+    for known_from, entity in _found_entities(source, report):
+        marking = Marking.strictest(
+            find_marking(provider, markings)
+            for provider, named in ended.named.items()
+            if entity in named
+        )
+        yield (
+            known_from,
+            ObservedRelation(session, RelationType.FOUND, Node.of(entity), ended.at, marking),
+        )
+    for step, several in ended.told.items():
+        for told in several:
+            yield f"{source}#{step}", _observed_relation(told, markings)
+
+
+def _found_entities(source: str, report: Report) -> Iterator[tuple[str, Entity]]:
+    """Yield every entity once: with the first finding that names it, else with the session."""
+    left = dict.fromkeys(it.entity for it in report.entities)
+    for finding in report.findings:
+        for entity in finding.entities:
+            if entity in left:
+                del left[entity]
+                yield f"{source}#{finding.id}", entity
+    for entity in left:
+        yield source, entity
+
+
+def _observed_relation(told: RelationReport, markings: Mapping[str, Marking]) -> ObservedRelation:
+    relation = told.relation
+    source, target = Node.of(relation.source), Node.of(relation.target)
+    return ObservedRelation(source, relation.type, target, told.at, told.marking(markings))
+
+
+def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str) -> Finisher:
+    """Return what plans a comment for each incident that was asked about by number and examined.
+
+    Only for providers whose operator wants that. Those that an investigation came upon by itself
+    are left alone: there may be many, and nobody has asked about them. A SIEM is told nothing of
+    what others know: where anything came from another provider, it is told the verdict alone.
+    """
+    wanted = select_write_back_providers(providers)
+
+    def tell(connection: Connection, ended: FinishedRun) -> None:
+        report = ended.report
+        if report is None or not wanted:
+            return
+        about = [number for number in report.about if number in report.incidents]
+        involved = ended.named.keys() | _providers(connection, report.incidents)
+        url = session_url(public_url, ended.session_id)
+        for number, provider, external_id in find_write_back_incidents(connection, about, wanted):
+            plan_write_backs(
+                connection,
+                session_id=ended.session_id,
+                run=ended.run,
+                text=_comment_text(report, url, involved - {provider}),
+                incidents=[(number, provider, external_id)],
+                now=ended.at,
+            )
+
+    return tell
+
+
+def _providers(connection: Connection, numbers: Sequence[int]) -> set[str]:
+    query = select(incidents.c.provider).where(incidents.c.number.in_(numbers)).distinct()
+    return set(connection.execute(query).scalars())
+
+
+def _comment_text(report: Report, url: str, others: set[str]) -> str:
+    return to_short_text(report, url) if others else to_text(report)

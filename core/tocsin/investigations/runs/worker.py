@@ -1,0 +1,224 @@
+"""Worker that claims, runs, renews and releases sessions on a node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from types import MappingProxyType
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from tocsin.clock import Clock
+from tocsin.events import Notifiers
+from tocsin.hookspecs import Investigator
+from tocsin.investigations.answers.reply import QuestionHandler
+from tocsin.investigations.metrics import InvestigationMetrics
+from tocsin.investigations.runs.assignment import load_assignment
+from tocsin.investigations.runs.attempt import RunAttempt, is_transient
+from tocsin.investigations.runs.completion import (
+    FailureCause,
+    Finisher,
+    RunFailure,
+    RunResult,
+    finish_run,
+)
+from tocsin.investigations.runs.finishers import build_relation_finisher
+from tocsin.investigations.runs.lease import (
+    RunLease,
+    RunLeaseLost,
+    claim_runs,
+    has_active_sessions,
+    release_leases,
+    renew_leases,
+)
+from tocsin.investigations.sessions.repository import INVESTIGATIONS
+from tocsin.loops import run_forever, was_cancelled
+from tocsin.model import Marking
+from tocsin.store import Database
+
+POLL = timedelta(seconds=1)
+MAX_RUNS = 4
+STOP_TIMEOUT = timedelta(seconds=10)
+"""So long an investigator that was told to stop may clean up; then nobody waits for it."""
+MAX_ATTEMPTS = 5
+"""A run that was lost with so many nodes is taken to be the reason."""
+NOT_STORED = RunFailure(
+    FailureCause.INTERNAL, "what it came to could not be stored; the service's log tells more"
+)
+_log = structlog.get_logger()
+
+
+class InvestigationWorker:
+    """Investigates sessions, those that wait and those whose node is gone, a few at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        bells: Notifiers,
+        node: int,
+        *,
+        investigator: Investigator,
+        answer: QuestionHandler,
+        finishers: Sequence[Finisher] = (),
+        markings: Mapping[str, Marking] = MappingProxyType({}),
+        meter: InvestigationMetrics | None = None,
+        at_once: int = MAX_RUNS,
+        patience: timedelta = STOP_TIMEOUT,
+    ) -> None:
+        """Take how each provider's events are marked; those of others are red."""
+        self._database = database
+        self._clock = clock
+        self._bell = bells[INVESTIGATIONS]
+        self._node = node
+        self._investigator = investigator
+        self._answer = answer
+        self._finishers = (build_relation_finisher(markings), *finishers)
+        self._meter = meter or InvestigationMetrics()
+        self._at_once = at_once
+        self._patience = patience
+        self._tasks: dict[RunLease, asyncio.Task[None]] = {}
+        self._attempts: dict[RunLease, RunAttempt] = {}
+        self._to_give_back: list[RunLease] = []
+
+    async def run(self) -> None:
+        """Investigate until cancelled; what is then under way is left to other nodes, at once."""
+        try:
+            await run_forever(self._step, self._clock, "running investigations")
+        finally:
+            await self._finish()
+
+    async def _step(self) -> None:
+        await self.keep()
+        await self.claim()
+        await self._bell.wait(POLL)
+
+    async def keep(self) -> None:
+        """Hold on to what is under way, and stop what is late, cancelled or another node's."""
+        for attempt in self._attempts.values():
+            attempt.tick()
+        await self._renew()
+        for attempt in list(self._attempts.values()):
+            if attempt.is_stuck(self._patience):
+                await self._give_up(attempt)
+        if given := list(self._to_give_back):
+            await self._database.write(release_leases, given)
+            del self._to_give_back[: len(given)]  # there may be more by now
+
+    async def _renew(self) -> None:
+        held = {it.lease: it.progress for it in self._attempts.values() if it.is_held}
+        lost = await self._database.write(renew_leases, held, self._clock.now()) if held else ()
+        for lease in lost:
+            if attempt := self._attempts.get(lease):
+                attempt.note_loss()
+                self._tasks[lease].cancel()
+
+    async def _give_up(self, attempt: RunAttempt) -> None:
+        """End a run whose investigator does not stop, and leave its task to itself."""
+        lease = attempt.lease
+        _log.error("an investigator does not stop", session=lease.session_id)
+        if attempt.is_held:
+            with suppress(RunLeaseLost):
+                await self._end(attempt, attempt.give_up())
+        self._leave(lease)
+
+    async def claim(self) -> None:
+        """Take up as many sessions as there is room for."""
+        room = self._at_once - len(self._tasks)
+        if room <= 0 or not await self._database.lookup(has_active_sessions):
+            return
+        for lease in await self._database.write(claim_runs, self._node, room, self._clock.now()):
+            task = asyncio.create_task(self._work(lease))
+            self._tasks[lease] = task
+            task.add_done_callback(partial(self._leave, lease))
+        self._meter.note_running(len(self._tasks))
+
+    def _leave(self, lease: RunLease, _: asyncio.Task[None] | None = None) -> None:
+        self._tasks.pop(lease, None)
+        self._attempts.pop(lease, None)
+        self._meter.note_running(len(self._tasks))
+        self._bell.notify()
+
+    async def _work(self, lease: RunLease) -> None:
+        try:
+            await self._attempt(lease)
+        except RunLeaseLost:
+            _log.info("a session is not this node's any more", session=lease.session_id)
+        except (Exception, asyncio.CancelledError) as error:
+            if was_cancelled():  # its lease is lost, or given back
+                raise
+            self._report(lease, error)
+
+    def _report(self, lease: RunLease, error: BaseException) -> None:
+        """Note that a run goes on later: as soon as can be, or when its lease has run out."""
+        if is_transient(error):
+            reason = str(getattr(error, "orig", None) or error)
+            _log.warning("a session goes on later", session=lease.session_id, reason=reason)
+            self._to_give_back.append(lease)
+        else:
+            _log.error("a session could not be ended", session=lease.session_id, exc_info=error)
+
+    async def _attempt(self, lease: RunLease) -> None:
+        is_hopeless = lease.attempt > MAX_ATTEMPTS
+        steps = {"with_steps": not is_hopeless}
+        assignment = await self._database.read(load_assignment, lease, **steps)
+        attempt = RunAttempt(
+            lease,
+            assignment,
+            database=self._database,
+            clock=self._clock,
+            answer=self._answer,
+            meter=self._meter,
+        )
+        self._attempts[lease] = attempt
+        _log.info("a session is investigated", session=lease.session_id, run=assignment.run)
+        if is_hopeless:
+            words = f"it was taken up by {MAX_ATTEMPTS} nodes, each of which was lost"
+            ending = RunResult(failure=RunFailure(FailureCause.LOST, words))
+        else:
+            ending = await attempt.make(self._investigator)
+        await self._end(attempt, ending)
+
+    async def _end(self, attempt: RunAttempt, ending: RunResult) -> None:
+        attempt.is_held = False  # to renew it would wait until it has ended
+        try:
+            await self._store(attempt, ending)
+        except Exception as error:
+            if was_cancelled() or is_transient(error) or ending.report is None:
+                raise
+            facts = {"session": attempt.lease.session_id, "exc_info": error}
+            _log.error("a report could not be stored", **facts)
+            ending = RunResult(failure=NOT_STORED, added=ending.added)
+            await self._store(attempt, ending)
+        facts = {"session": attempt.lease.session_id, "run": attempt.assignment.run}
+        facts |= {"reason": ending.failure.reason} if ending.failure else {}
+        _log.info(f"an investigation has {ending.status}", **facts)
+        self._meter.count_ending(ending.status, attempt.spent)
+
+    async def _store(self, attempt: RunAttempt, ending: RunResult) -> None:
+        after = await self._database.write(
+            finish_run,
+            attempt.lease,
+            attempt.assignment,
+            ending,
+            progress=attempt.progress,
+            finishers=self._finishers,
+            now=self._clock.now(),
+        )
+        for follow in after:
+            follow()
+
+    async def _finish(self) -> None:
+        """Stop everything, and give it back: what stands in the ledger is not asked again."""
+        tasks = dict(self._tasks)
+        for task in tasks.values():
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=self._patience.total_seconds())
+        if given := [*tasks, *self._to_give_back]:
+            with suppress(SQLAlchemyError, OSError):  # they are free when this node is gone
+                await self._database.write(release_leases, given)

@@ -1,0 +1,212 @@
+"""Read queries on sessions for the API, with a sentence for each step of a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, RowMapping, select
+
+from tocsin.clock import isoformat, isoformat_or_none
+from tocsin.investigations.codec import decode_report
+from tocsin.investigations.write_backs import WriteBack, list_write_backs
+from tocsin.model import Persona, QueryOutcome, SessionStatus
+from tocsin.reports import to_markdown
+from tocsin.store.statements import count_matching
+from tocsin.store.tables import session_messages, session_steps, sessions
+
+_MAX_NAMED = 3
+"""So many of what a question is about are named."""
+_s = session_steps.c
+_steps = select(_s.number, _s.kind, _s.asked_of, _s.question, _s.outcome, _s.reason, _s.conclusion)
+_QUESTION_PHRASES = {
+    "who-is-there": "who can be asked",
+    "incidents-numbered": "for incident",
+    "incidents-about": "for incidents about",
+    "incidents-within": "for the incidents of the time",
+    "sightings-of": "what is known of",
+    "neighbours-of": "what is around",
+    "events-of": "for events of",
+    "enrichments-of": "what it knows of",
+    "matching": "what fits",
+}
+
+
+def describe_steps(connection: Connection, session_id: str) -> dict[str, str]:
+    """Return a sentence for each step of a session, by what cites it: `step:12`."""
+    rows = connection.execute(_steps.where(_s.session_id == session_id)).mappings()
+    return {f"step:{row['number']}": _describe_step(row) for row in rows}
+
+
+def _describe_step(row: RowMapping) -> str:
+    if row["conclusion"] is not None:
+        return f"Concluded: {row['conclusion']}"
+    source = row["asked_of"].replace(":", " ", 1)
+    wanted = _QUESTION_PHRASES.get(row["kind"], row["kind"].replace("-", " "))
+    words = f"Asked {source} {wanted}{_describe_subject(row['question'])}"
+    if row["outcome"] == QueryOutcome.ANSWERED:
+        return words + (f" (in part: {row['reason']})" if row["reason"] else "")
+    return f"{words}: {row['outcome']}, {row['reason']}"
+
+
+def _describe_subject(question: str | None) -> str:
+    """Return what a question is about, as far as few words say it."""
+    asked: Mapping[str, Any] = orjson.loads(question or "{}")
+    entities = [asked["entity"]] if "entity" in asked else asked.get("entities", [])
+    named = [entity["value"] for entity in entities] or list(map(str, asked.get("numbers", [])))
+    if text := asked.get("text"):
+        named = [repr(text)]
+    more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
+    return f" {', '.join(named[:_MAX_NAMED])}{more}" if named else ""
+
+
+_PLAIN = (
+    "id",
+    "status",
+    "query",
+    "persona",
+    "provider",
+    "schedule_id",
+    "run",
+    "progress",
+    "error",
+    "title",
+    "verdict",
+    "confidence",
+    "risk_score",
+    "entity_count",
+    "finding_count",
+    "created_by",
+)
+_MOMENTS = ("created_at", "updated_at", "completed_at")
+_shown = select(*(sessions.c[name] for name in (*_PLAIN, *_MOMENTS)))
+_newest_first = _shown.order_by(sessions.c.id.desc())
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSession:
+    """A session with all that belongs to it, its report not yet rendered."""
+
+    shown: Mapping[str, Any]
+    report: Any
+    """As it is stored; None until a run has completed."""
+    meanings: Mapping[str, str]
+    """What the steps were that its report cites."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """One page of a list, the newest session first; without messages and reports."""
+
+    sessions: list[dict[str, Any]]
+    total: int
+    exact: bool
+    """False where there are more than `total`."""
+    next: str | None
+    """What to go on `before` where more follows, else None."""
+
+
+def session_url(public_url: str, session_id: str) -> str:
+    """Return where the console shows a session."""
+    return f"{public_url}/investigations/{session_id}"
+
+
+def load_session(
+    connection: Connection, session_id: str, *, public_url: str
+) -> LoadedSession | None:
+    """Return a session with its messages and its last report, None where there is none of this id.
+
+    For `render_session`, which takes its time and needs no connection.
+    """
+    whole = _shown.add_columns(sessions.c.report).where(sessions.c.id == session_id)
+    row = connection.execute(whole).mappings().one_or_none()
+    if row is None:
+        return None
+    messages = [_represent_message(message) for message in _messages(connection, session_id)]
+    written = [_represent_write_back(it) for it in list_write_backs(connection, session_id)]
+    return LoadedSession(
+        represent_session(row, public_url) | {"messages": messages, "write_backs": written},
+        row["report"],
+        describe_steps(connection, session_id) if row["report"] is not None else {},
+    )
+
+
+def render_session(loaded: LoadedSession) -> dict[str, Any]:
+    """Return a session as it is shown; its report is Markdown, None until a run has completed."""
+    report = decode_report(loaded.report, loaded.shown["id"])
+    written = None if report is None else to_markdown(report, loaded.meanings)
+    return {**loaded.shown, "report": written}
+
+
+def find_session(
+    connection: Connection, session_id: str, *, public_url: str
+) -> dict[str, Any] | None:
+    """Return a session as lists show it, None where there is none of this id."""
+    row = connection.execute(_shown.where(sessions.c.id == session_id)).mappings().one_or_none()
+    return None if row is None else represent_session(row, public_url)
+
+
+def list_sessions(
+    connection: Connection,
+    *,
+    public_url: str,
+    limit: int,
+    before: str | None = None,
+    status: SessionStatus | None = None,
+    persona: Persona | None = None,
+    provider: str | None = None,
+    schedule_id: str | None = None,
+) -> SessionPage:
+    """Return the sessions that match, the newest first; `before` continues an earlier page."""
+    wanted = {"status": status, "persona": persona, "provider": provider}
+    matching = list(_matching(**wanted, schedule_id=schedule_id))
+    page = _newest_first.where(*matching).limit(limit + 1)
+    if before is not None:
+        page = page.where(sessions.c.id < before)
+    found = connection.execute(page).mappings().all()
+    total = count_matching(connection, sessions, matching)
+    return SessionPage(
+        sessions=[represent_session(row, public_url) for row in found[:limit]],
+        total=total.count,
+        exact=total.exact,
+        next=found[limit - 1]["id"] if len(found) > limit else None,
+    )
+
+
+def _matching(**wanted: str | None) -> Iterable[ColumnElement[bool]]:
+    return (sessions.c[name] == value for name, value in wanted.items() if value is not None)
+
+
+def represent_session(row: RowMapping | Mapping[str, Any], public_url: str) -> dict[str, Any]:
+    """Return a session as lists show it."""
+    return {
+        **{name: row[name] for name in _PLAIN},
+        **{name: isoformat_or_none(row[name]) for name in _MOMENTS},
+        "url": session_url(public_url, row["id"]),
+    }
+
+
+def _represent_write_back(it: WriteBack) -> dict[str, Any]:
+    return {
+        "incident_number": it.incident_number,
+        "provider": it.provider,
+        "run": it.run,
+        "state": it.state,
+        "attempts": it.attempts,
+        "reason": it.reason,
+        "finished_at": isoformat_or_none(it.finished_at),
+    }
+
+
+def _messages(connection: Connection, session_id: str) -> Iterable[RowMapping]:
+    m = session_messages.c
+    query = select(session_messages).where(m.session_id == session_id).order_by(m.number)
+    return connection.execute(query).mappings()
+
+
+def _represent_message(row: RowMapping) -> dict[str, Any]:
+    names = ("role", "text", "run", "created_by")
+    shown = {name: row[name] for name in names}
+    return {**shown, "created_at": isoformat(row["created_at"])}

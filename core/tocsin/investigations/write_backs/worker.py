@@ -1,0 +1,174 @@
+"""Worker that writes comments and statuses to incidents at their SIEMs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+
+import structlog
+
+from tocsin.clock import Clock, isoformat
+from tocsin.errors import Misconfigured, PluginFailure, Refused, TryLater
+from tocsin.hookspecs import Capability, Provider
+from tocsin.investigations.write_backs.repository import (
+    WriteBack,
+    WriteBackState,
+    claim_write_back,
+    finish_write_back,
+    is_incident_new,
+    postpone_write_back,
+    select_write_back_providers,
+)
+from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
+from tocsin.metrics import Metrics
+from tocsin.model import IncidentStatus
+from tocsin.store import Database
+
+RETRY_DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
+"""The wait after each failure in a row; after the last one a comment has failed."""
+MISCONFIGURED_RETRY = timedelta(hours=1)
+"""The wait where the configuration is wrong or the credentials are: often would lock them out."""
+TIMEOUT = timedelta(minutes=2)
+LEASE = 2 * TIMEOUT
+"""How long a comment is a node's own; longer than it may take, or two would write it."""
+PAUSE = timedelta(seconds=5)
+"""How long nobody looks after nothing was due, or a SIEM was in trouble."""
+_AFTER = "the comment was written, the status was not set"
+OUTCOMES = ("written", "later", "failed")
+_log = structlog.get_logger()
+
+
+class WriteBackMetrics:
+    """Counts what this node writes; for nobody, where there are no metrics."""
+
+    def __init__(self, metrics: Metrics | None = None) -> None:
+        self._counter = None
+        if metrics is not None:
+            self._counter = metrics.counter(
+                "tocsin_write_backs_total",
+                "Attempts to write a comment to an incident at its SIEM, by what became of them",
+                "provider",
+                "outcome",
+            )
+
+    def count(self, provider: str, outcome: str, times: int = 1) -> None:
+        """Count attempts that ended so."""
+        if self._counter is not None:
+            self._counter.labels(provider, outcome).inc(times)
+
+
+class WriteBackWorker:
+    """Writes what is due to the providers that are to be told."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        providers: Mapping[str, Provider],
+        meter: WriteBackMetrics | None = None,
+        timeout: timedelta = TIMEOUT,
+    ) -> None:
+        """Take all providers; those whose operator wants no comments are left alone."""
+        self._database = database
+        self._clock = clock
+        self._providers = select_write_back_providers(providers)
+        self._meter = meter or WriteBackMetrics()
+        self._timeout = timeout
+        for name in self._providers:  # from 0 on, or the first would not show as an increase
+            for outcome in OUTCOMES:
+                self._meter.count(name, outcome, 0)
+
+    async def run(self) -> None:
+        """Write what is due, until cancelled; one provider never holds up another."""
+        async with asyncio.TaskGroup() as tasks:
+            for name in self._providers:
+                step = partial(self._step, name)
+                what = "writing comments to a provider"
+                tasks.create_task(run_forever(step, self._clock, what, provider=name))
+
+    async def _step(self, name: str) -> None:
+        if not await self.write_next(name):
+            await self._clock.sleep(PAUSE)
+
+    async def write_next(self, name: str) -> bool:
+        """Write the next comment that is due at a provider; return whether one was written."""
+        now = self._clock.now()
+        taken = await self._database.write(claim_write_back, name, now, now + LEASE)
+        if taken is None:
+            return False
+        provider, status = self._providers[name], await self._status_for(taken)
+        try:
+            async with asyncio.timeout(self._timeout.total_seconds()):
+                if Capability.COMMENT in provider.capabilities():
+                    await provider.comment(taken.external_id, taken.text, taken.key)
+                if status is not None:
+                    await _set_status(provider, taken.external_id, status)
+        except PLUGIN_FAILURES as error:
+            if was_cancelled():
+                raise
+            await self._fail(taken, error)
+            return False
+        done = WriteBackState.WRITTEN
+        await self._database.write(finish_write_back, taken, done, self._clock.now())
+        self._meter.count(name, "written")
+        return True
+
+    async def _status_for(self, taken: WriteBack) -> IncidentStatus | None:
+        """Return what the incident is to stand as, None where it is left alone."""
+        wanted: IncidentStatus | None = self._providers[taken.provider].settings.write_back_status
+        if wanted is None or not await self._database.read(is_incident_new, taken.incident_number):
+            return None
+        return wanted
+
+    async def _fail(self, taken: WriteBack, error: BaseException) -> None:
+        failures, pause = (
+            taken.failures + 1,
+            RETRY_DELAYS[min(taken.failures, len(RETRY_DELAYS) - 1)],
+        )
+        if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the text
+            failures, pause = taken.failures, MISCONFIGURED_RETRY
+        elif isinstance(error, Refused) or failures > len(RETRY_DELAYS):
+            await self._give_up(taken, error)
+            return
+        if isinstance(error, TryLater) and error.after is not None:
+            pause = max(pause, error.after)
+        reason, due_at = _describe_error(error), self._clock.now() + pause
+        await self._database.write(
+            postpone_write_back, taken, failures=failures, due_at=due_at, reason=reason
+        )
+        self._meter.count(taken.provider, "later")
+        facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
+        _log.warning("a comment is written later", **facts, again_at=isoformat(due_at))
+
+    async def _give_up(self, taken: WriteBack, error: BaseException) -> None:
+        reason, failed = _describe_error(error), WriteBackState.FAILED
+        await self._database.write(finish_write_back, taken, failed, self._clock.now(), reason)
+        self._meter.count(taken.provider, "failed")
+        facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
+        _log.warning("a comment was not written", **facts)
+
+
+async def _set_status(provider: Provider, name: str, status: IncidentStatus) -> None:
+    """Have an incident stand so where it is New at the SIEM, if that can be asked.
+
+    Somebody may have closed it since it was read: it would be opened again.
+    """
+    try:
+        if Capability.REREAD in provider.capabilities():
+            found = await provider.incident(name)
+            if found is None or found.status is not IncidentStatus.NEW:
+                return
+        await provider.set_status(name, status)
+    except PLUGIN_FAILURES as error:
+        if Capability.COMMENT in provider.capabilities():
+            error.add_note(_AFTER)
+        raise
+
+
+def _describe_error(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "the SIEM did not answer in time"
+    words = str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
+    return "; ".join((*getattr(error, "__notes__", ()), words))

@@ -1,0 +1,216 @@
+"""Storage of relations and their sources."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, RowMapping, bindparam, delete, select, tuple_
+
+from tocsin.knowledge.graph.nodes import normalize_node
+from tocsin.knowledge.sql_lists import parse_incident_number
+from tocsin.model import Marking, Node, NodeKind, RelationType
+from tocsin.store import lock_exclusively
+from tocsin.store.statements import BulkStatement, build_insert
+from tocsin.store.tables import relation_sources, relations
+
+MAX_SOURCES = 20
+"""So many sources of a relation are kept, the newest."""
+_CHUNK = 500
+_Ends = tuple[Node, RelationType, Node]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRelation:
+    """That an edge was seen at a moment, and how whoever says so is marked."""
+
+    source: Node
+    type: RelationType
+    target: Node
+    at: datetime
+    marking: Marking = field(default_factory=Marking)
+
+
+def record_relations(
+    connection: Connection, seen: Mapping[str, Iterable[ObservedRelation]]
+) -> None:
+    """Store edges by what each is known from: `session:ses_01J...#12`, `enricher:history`.
+
+    A relation is counted for each moment that lies outside the time for which it is known, so what
+    is told again counts no more. Of its sources the newest are kept, of their markings the
+    strictest. What relates a node with itself is left out, as is what names an incident that is
+    none. Transactions that record wait for each other, and so never in a ring.
+    """
+    told = _collect_updates(seen)
+    if not told:
+        return
+    lock_exclusively(connection, "relations")
+    for start in range(0, len(told), _CHUNK):
+        _record(connection, told[start : start + _CHUNK])
+
+
+@dataclass(slots=True)
+class _RelationUpdate:
+    """What is told of one relation, by all that tell of it."""
+
+    ends: _Ends
+    digest: str
+    tlp: int = 0
+    pap: int = 0
+    moments: set[datetime] = field(default_factory=set)
+    sources: dict[str, datetime] = field(default_factory=dict)
+
+    def add(self, seen: ObservedRelation, known_from: str) -> None:
+        self.tlp = max(self.tlp, seen.marking.tlp.rank)
+        self.pap = max(self.pap, seen.marking.pap.rank)
+        self.moments.add(seen.at)
+        self.sources[known_from] = max(self.sources.get(known_from, seen.at), seen.at)
+
+    def changed(self, known: RowMapping | None) -> tuple[Any, ...] | None:
+        """Return the relation as `_COLUMNS` have it; None where it stays as it is known."""
+        first, last = min(self.moments), max(self.moments)
+        if known is None:
+            return self._row(first, last, len(self.moments), self.tlp, self.pap)
+        old = (*(known[name] for name in _CHANGING),)
+        new = (
+            min(first, known["first_seen"]),
+            max(last, known["last_seen"]),
+            known["count"]
+            + sum(not known["first_seen"] <= it <= known["last_seen"] for it in self.moments),
+            max(self.tlp, known["tlp"]),
+            max(self.pap, known["pap"]),
+        )
+        return None if new == old else self._row(*new)
+
+    def _row(self, *changing: Any) -> tuple[Any, ...]:
+        source, type_, target = self.ends
+        ends = (source.kind, source.value, type_.value, target.kind, target.value)
+        return (self.digest, *ends, *changing)
+
+
+def _collect_updates(seen: Mapping[str, Iterable[ObservedRelation]]) -> list[_RelationUpdate]:
+    """Return each relation once, with all that is told of it."""
+    spelt: dict[_Ends, _RelationUpdate | None] = {}
+    told: dict[str, _RelationUpdate] = {}
+    for known_from, several in seen.items():
+        for one in several:
+            ends = (one.source, one.type, one.target)
+            if ends not in spelt:
+                new = _new_update(ends)
+                spelt[ends] = new and told.setdefault(new.digest, new)
+            if (it := spelt[ends]) is not None:
+                it.add(one, known_from)
+    return list(told.values())
+
+
+def _new_update(ends: _Ends) -> _RelationUpdate | None:
+    """Return a relation of which nothing is told yet; None where it relates nothing."""
+    source, type_, target = normalize_node(ends[0]), ends[1], normalize_node(ends[2])
+    if source == target or not (_is_node(source) and _is_node(target)):
+        return None
+    parts = [source.kind, source.value, type_, target.kind, target.value]
+    digest = hashlib.sha256(orjson.dumps(parts)).hexdigest()
+    return _RelationUpdate((source, type_, target), digest)
+
+
+def _is_node(node: Node) -> bool:
+    return bool(node.value) and (
+        node.kind != NodeKind.INCIDENT or parse_incident_number(node) is not None
+    )
+
+
+def _record(connection: Connection, told: Sequence[_RelationUpdate]) -> None:
+    known = _known(connection, [it.digest for it in told])
+    rows = [row for it in told if (row := it.changed(known.get(it.digest)))]
+    _upsert(connection).run(connection, rows)
+    new = _known(connection, [it.digest for it in told if it.digest not in known])
+    ids = {digest: row["id"] for digest, row in {**known, **new}.items()}
+    kept = _kept_sources(connection, [row["id"] for row in known.values()])
+    added: list[tuple[Any, ...]] = []
+    dropped: list[tuple[int, str]] = []
+    for it in told:
+        relation = ids[it.digest]
+        before = kept[relation]
+        newest = _newest(before, it.sources)
+        added += [(relation, *one) for one in newest.items() if one not in before.items()]
+        dropped += [(relation, source) for source in before if source not in newest]
+    if dropped:
+        connection.execute(_DROP, {"dropped": dropped})
+    _add_sources(connection).run(connection, added)
+
+
+def _known(connection: Connection, digests: Sequence[str]) -> dict[str, RowMapping]:
+    rows = connection.execute(_KNOWN, {"digests": digests}).mappings() if digests else ()
+    return {row["digest"]: row for row in rows}
+
+
+def _kept_sources(
+    connection: Connection, ids: Sequence[int]
+) -> defaultdict[int, dict[str, datetime]]:
+    kept: defaultdict[int, dict[str, datetime]] = defaultdict(dict)
+    for relation, source, at in connection.execute(_SOURCES, {"ids": ids}) if ids else ():
+        kept[relation][source] = at
+    return kept
+
+
+def _newest(before: Mapping[str, datetime], told: Mapping[str, datetime]) -> dict[str, datetime]:
+    """Return the newest sources, each with when it last saw the relation."""
+    latest = {source: max(at, before.get(source, at)) for source, at in told.items()}
+    every = {**before, **latest}
+    if len(every) <= MAX_SOURCES:
+        return every
+    ordered = sorted(every.items(), key=lambda item: (item[1], item[0]), reverse=True)
+    return dict(ordered[:MAX_SOURCES])
+
+
+_CHANGING = ("first_seen", "last_seen", "count", "tlp", "pap")
+_COLUMNS = (
+    "digest",
+    "source_kind",
+    "source_value",
+    "type",
+    "target_kind",
+    "target_value",
+    *_CHANGING,
+)
+_r, _s = relations.c, relation_sources.c
+_KNOWN = select(_r.id, _r.digest, *(_r[name] for name in _CHANGING)).where(
+    _r.digest.in_(bindparam("digests", expanding=True))
+)
+_SOURCES = select(_s.relation_id, _s.source, _s.at).where(
+    _s.relation_id.in_(bindparam("ids", expanding=True))
+)
+_DROP = delete(relation_sources).where(
+    tuple_(_s.relation_id, _s.source).in_(bindparam("dropped", expanding=True))
+)
+_batches: dict[tuple[str, str], BulkStatement] = {}
+
+
+def _upsert(connection: Connection) -> BulkStatement:
+    """Return what writes a relation; nobody else does at the same time."""
+    statement = build_insert(connection, relations)
+    changes = {name: statement.excluded[name] for name in _CHANGING}
+    statement = statement.on_conflict_do_update(index_elements=["digest"], set_=changes)
+    return _batch(connection, "relations", statement, _COLUMNS)
+
+
+def _add_sources(connection: Connection) -> BulkStatement:
+    statement = build_insert(connection, relation_sources)
+    statement = statement.on_conflict_do_update(
+        index_elements=["relation_id", "source"], set_={"at": statement.excluded["at"]}
+    )
+    return _batch(connection, "sources", statement, ("relation_id", "source", "at"))
+
+
+def _batch(
+    connection: Connection, what: str, statement: Any, names: Sequence[str]
+) -> BulkStatement:
+    key = (connection.dialect.name, what)
+    if key not in _batches:
+        _batches[key] = BulkStatement(statement, names)
+    return _batches[key]

@@ -1,0 +1,100 @@
+"""Queries on the latest rows alone, where there may be very many."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from functools import wraps
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    bindparam,
+    false,
+    func,
+    select,
+)
+from sqlalchemy.exc import DBAPIError
+
+from tocsin.store.database import Operation, P
+from tocsin.store.tables import EPOCH, incident_entities, incidents
+
+T = TypeVar("T")
+HIGHEST = 2**63 - 1
+"""No incident has a higher number."""
+_LAST_ONES = 1_000
+_i = incidents.c
+_last_ones = (
+    select(_i.number)
+    .where(
+        _i.occurred_at >= bindparam("since", type_=_i.occurred_at.type),
+        _i.occurred_at < bindparam("until", type_=_i.occurred_at.type),
+    )
+    .order_by(_i.occurred_at.desc(), _i.number.desc())
+    .limit(_LAST_ONES)
+    .subquery()
+)
+_highest_of_them = select(func.max(_last_ones.c.number))
+
+
+def _settings(**values: str) -> Select[Any]:
+    return select(*(func.set_config(name, value, false()) for name, value in values.items()))
+
+
+_INDEXES_ALONE = _settings(
+    enable_bitmapscan="off", enable_seqscan="off", plan_cache_mode="force_custom_plan"
+)
+_AS_USUAL = _settings(enable_bitmapscan="on", enable_seqscan="on", plan_cache_mode="auto")
+
+
+def force_index_scans(operation: Operation[P, T]) -> Operation[P, T]:
+    """Have PostgreSQL take the newest rows from an index in its order, as SQLite does.
+
+    It takes every entity to be in few incidents, as most are, and would collect and sort them all
+    to find the newest: also of a hub, which is in very many. It takes every list to be long, and
+    would walk a table for it. And from the sixth time on it would plan without knowing how many
+    rows are asked for, which makes the same statement take some ten times as long.
+    """
+
+    @wraps(operation)
+    def run(connection: Connection, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if connection.dialect.name == "sqlite":
+            return operation(connection, *args, **kwargs)
+        connection.execute(_INDEXES_ALONE)
+        try:
+            return operation(connection, *args, **kwargs)
+        finally:
+            with suppress(DBAPIError):  # a transaction that failed has undone it
+                connection.execute(_AS_USUAL)
+
+    return run
+
+
+def find_highest_number(connection: Connection, until: datetime, since: datetime = EPOCH) -> int:
+    """Return the number above which no incident of this time is to be looked for; 0 for none.
+
+    It is the highest among the last 1,000 of the time.
+    """
+    return int(connection.scalar(_highest_of_them, {"since": since, "until": until}) or 0)
+
+
+def latest_row_conditions(
+    wanted: FromClause, count: ColumnElement[int], highest: ColumnElement[int]
+) -> tuple[ColumnElement[bool], ...]:
+    """Return what is true of the newest rows of `incident_entities` for each entity of `wanted`.
+
+    That is `count` rows of each, among those with at most the number `highest`.
+    """
+    rows = incident_entities.alias()
+
+    def linked(table: FromClause) -> tuple[ColumnElement[bool], ...]:
+        same = (table.c.value == wanted.c.value, table.c.kind == wanted.c.kind)
+        return (*same, table.c.incident_number <= highest)
+
+    numbers = select(rows.c.incident_number).where(*linked(rows))
+    last = numbers.order_by(rows.c.incident_number.desc()).limit(1).offset(count - 1)
+    oldest = func.coalesce(last.correlate(wanted).scalar_subquery(), 0)
+    return (*linked(incident_entities), incident_entities.c.incident_number >= oldest)

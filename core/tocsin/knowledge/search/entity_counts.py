@@ -1,0 +1,96 @@
+"""Counts of the incidents that each entity is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, case
+
+from tocsin.knowledge.search.entities import list_lookup_names
+from tocsin.model import Entity
+from tocsin.store.statements import BulkStatement, build_insert
+from tocsin.store.tables import entities, entity_names, entity_providers
+
+
+@dataclass(frozen=True, slots=True)
+class EntityOccurrence:
+    """An entity in an incident."""
+
+    entity: Entity
+    incident: int
+    at: datetime
+    new: bool
+    """False where it was counted before, and only the time may have changed."""
+
+
+def count_entities(connection: Connection, occurrences: Iterable[EntityOccurrence]) -> None:
+    """Count what is new, and make it possible to look it up."""
+    counted: dict[Entity, list[Any]] = {}
+    for it in occurrences:
+        known = counted.setdefault(it.entity, [0, it.at, it.at, it.incident])
+        known[:] = [
+            known[0] + it.new,
+            min(known[1], it.at),
+            max(known[2], it.at),
+            max(known[3], it.incident),
+        ]
+    ordered = sorted(counted.items(), key=lambda item: (item[0].kind, item[0].value))
+    _upsert(connection).run(
+        connection, [(entity.kind.value, entity.value, *known) for entity, known in ordered]
+    )
+    names = [
+        (name, part, entity.kind.value, entity.value)
+        for entity, known in ordered
+        if known[0]
+        for name, part in list_lookup_names(entity)
+    ]
+    _name(connection).run(connection, names)
+
+
+def note_providers(connection: Connection, named: Iterable[tuple[Entity, str]]) -> None:
+    """Note from which providers the incidents with entities are; each once."""
+    rows = {(entity.kind.value, entity.value, provider) for entity, provider in named}
+    _provider(connection).run(connection, sorted(rows))
+
+
+_COUNTS = ("kind", "value", "incident_count", "first_seen", "last_seen", "last_incident")
+_statements: dict[tuple[str, str], BulkStatement] = {}
+
+
+def _upsert(connection: Connection) -> BulkStatement:
+    """Return the statement that counts an entity again, or for the first time."""
+    statement = build_insert(connection, entities)
+    it, now = statement.excluded, entities.c
+    earlier = case((it.first_seen < now.first_seen, it.first_seen), else_=now.first_seen)
+    later = case((it.last_seen > now.last_seen, it.last_seen), else_=now.last_seen)
+    last = case((it.last_incident > now.last_incident, it.last_incident), else_=now.last_incident)
+    changes = {
+        "incident_count": now.incident_count + it.incident_count,
+        "first_seen": earlier,
+        "last_seen": later,
+        "last_incident": last,
+    }
+    statement = statement.on_conflict_do_update(index_elements=["kind", "value"], set_=changes)
+    return _batch(connection, "counts", statement, _COUNTS)
+
+
+def _name(connection: Connection) -> BulkStatement:
+    statement = build_insert(connection, entity_names).on_conflict_do_nothing()
+    return _batch(connection, "names", statement, tuple(entity_names.c.keys()))
+
+
+def _provider(connection: Connection) -> BulkStatement:
+    statement = build_insert(connection, entity_providers).on_conflict_do_nothing()
+    return _batch(connection, "providers", statement, tuple(entity_providers.c.keys()))
+
+
+def _batch(
+    connection: Connection, what: str, statement: Any, names: Sequence[str]
+) -> BulkStatement:
+    key = (connection.dialect.name, what)
+    if key not in _statements:
+        _statements[key] = BulkStatement(statement, names)
+    return _statements[key]

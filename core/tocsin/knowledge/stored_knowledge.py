@@ -1,0 +1,40 @@
+"""Stored knowledge as enrichers receive it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tocsin.knowledge.graph import find_neighborhood
+from tocsin.knowledge.history import find_incidents, find_sightings
+from tocsin.model import Entity, IncidentRecord, Marking, Neighborhood, Node, Sighting, Window
+from tocsin.observables import Environment
+from tocsin.store import Database
+
+
+class StoredKnowledge:
+    """The knowledge that the database holds; see `tocsin.hookspecs.Knowledge`."""
+
+    def __init__(
+        self, database: Database, environment: Environment, markings: Mapping[str, Marking]
+    ) -> None:
+        self._database = database
+        self._environment = environment
+        self._markings = markings
+
+    async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
+        """Return what is known of each, in their order."""
+        return await self._database.read(find_sightings, entities, self._environment)
+
+    async def incidents_about(
+        self, entities: Sequence[Entity], window: Window | None = None, limit: int = 50
+    ) -> Sequence[IncidentRecord]:
+        """Return the latest incidents that involve any of them, the newest first."""
+        return await self._database.read(
+            find_incidents, entities, self._markings, window=window, limit=limit
+        )
+
+    async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
+        """Return the graph around an entity; the entity alone where nothing is known of it."""
+        node = Node.of(entity)
+        found = await self._database.read(find_neighborhood, node, depth=depth, limit=limit)
+        return found or Neighborhood(nodes=(node,), edges=(), complete=True)

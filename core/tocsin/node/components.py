@@ -1,0 +1,171 @@
+"""Investigations, schedules and database gauges of a node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import nan
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+from ulid import ULID
+
+from tocsin.clock import Clock
+from tocsin.enrichment import Enrichers, EnrichmentMeters, IncidentEnricher
+from tocsin.events import Notifiers
+from tocsin.incidents import load_read_until
+from tocsin.investigations import (
+    Finisher,
+    HistoryAnswers,
+    InvestigationMetrics,
+    InvestigationWorker,
+    ProviderEventSearch,
+    QuestionRouter,
+    build_write_back_finisher,
+)
+from tocsin.investigations.write_backs import WriteBackMetrics, WriteBackWorker
+from tocsin.knowledge import SearchIndexer, count_unindexed
+from tocsin.limits import BucketSynchronizer
+from tocsin.metrics import Metrics
+from tocsin.observables import Environment
+from tocsin.registry import Configuration, LivePlugins
+from tocsin.schedules import RunCompletion, ScheduleGauges, ScheduleMetrics, Scheduler, load_summary
+from tocsin.settings import Settings
+from tocsin.store import Database
+
+T = TypeVar("T")
+_PATIENCE = 2  # seconds; whoever asks for metrics does not wait for ever
+
+
+def register_database_gauges(
+    metrics: Metrics,
+    database: Database,
+    load: Callable[[Connection], T],
+    show: Callable[[T], None],
+    clear: Callable[[], None],
+) -> None:
+    """Have what `load` returns be shown, and nothing where the database does not answer in time."""
+
+    async def read() -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                found = await database.read(load)
+        except (TimeoutError, SQLAlchemyError, OSError):
+            clear()
+        else:
+            show(found)
+
+    metrics.read_by(read)
+
+
+NO_INVESTIGATOR = "the plugin `investigator` is disabled, and no other is named"
+
+
+@dataclass(frozen=True, slots=True)
+class InvestigationRuntime:
+    """What investigates on a node, and what keeps the history that it looks at."""
+
+    indexer: SearchIndexer
+    write_backs: WriteBackWorker
+    enriching: IncidentEnricher
+    sharing: BucketSynchronizer | None
+    """None where no other node asks the same enrichers."""
+    investigations: InvestigationWorker | None
+    """None where there is no investigator."""
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what has to run until it is cancelled."""
+        loops: list[Coroutine[Any, Any, None]] = [self.indexer.run(), self.write_backs.run()]
+        if self.investigations is not None:
+            loops.append(self.investigations.run())
+        return loops
+
+    def upkeep(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what has to run wherever enrichers can be asked, which callers of the API do."""
+        return [] if self.sharing is None else [self.sharing.run()]
+
+
+def explain_missing_investigator(plugins: LivePlugins) -> str | None:
+    """Return why nothing is investigated here; None where something is."""
+    if plugins.investigator is not None:
+        return None
+    reasons = (absent.reason for absent in plugins.absent if "investigator" in absent.name)
+    return next(reasons, NO_INVESTIGATOR)
+
+
+def build_investigations(
+    configuration: Configuration,
+    plugins: LivePlugins,
+    database: Database,
+    clock: Clock,
+    *,
+    bells: Notifiers,
+    metrics: Metrics,
+    number: int,
+    is_shared: bool,
+    public_url: str,
+    finishers: Sequence[Finisher],
+) -> InvestigationRuntime:
+    """Return what investigates, with nothing running yet."""
+    environment, markings = Environment(configuration.environment), configuration.markings
+    meters = EnrichmentMeters(metrics)
+    enrichers = Enrichers(
+        plugins.enrichers, environment, database, clock, meters, markings=markings
+    )
+    sharing = BucketSynchronizer([enrichers.buckets], database, clock, node=str(ULID()))
+    _measure_lag(metrics, database)
+    answers = QuestionRouter(
+        HistoryAnswers(database, markings, environment),
+        ProviderEventSearch(plugins.providers, _absent_providers(plugins)),
+        enrichers,
+        partial(database.read, load_read_until),
+    )
+    investigations = plugins.investigator and InvestigationWorker(
+        database,
+        clock,
+        bells,
+        number,
+        investigator=plugins.investigator,
+        answer=answers,
+        finishers=[build_write_back_finisher(plugins.providers, public_url), *finishers],
+        markings=markings,
+        meter=InvestigationMetrics(metrics),
+        at_once=plugins.investigator.settings.at_once,
+    )
+    return InvestigationRuntime(
+        indexer=SearchIndexer(database, clock, bells),
+        write_backs=WriteBackWorker(database, clock, plugins.providers, WriteBackMetrics(metrics)),
+        enriching=IncidentEnricher(enrichers, database, markings),
+        sharing=sharing if is_shared else None,
+        investigations=investigations or None,
+    )
+
+
+def _absent_providers(plugins: LivePlugins) -> dict[str, str]:
+    """Return why each provider that was left out was, by its name."""
+    prefix = "providers."
+    return {
+        absent.name.removeprefix(prefix): absent.reason
+        for absent in plugins.absent
+        if absent.name.startswith(prefix)
+    }
+
+
+def _measure_lag(metrics: Metrics, database: Database) -> None:
+    gauge = metrics.gauge(
+        "tocsin_search_lag_incidents", "Changes of incidents that cannot be searched for yet"
+    )
+    register_database_gauges(metrics, database, count_unindexed, gauge.set, partial(gauge.set, nan))
+
+
+def build_scheduling(
+    settings: Settings, database: Database, clock: Clock, bells: Notifiers, metrics: Metrics
+) -> Scheduler:
+    """Return what runs schedules, with nothing running yet."""
+    meter, gauges = ScheduleMetrics(metrics), ScheduleGauges(metrics, clock)
+    register_database_gauges(metrics, database, load_summary, gauges.show, gauges.clear)
+    settling = RunCompletion(settings.public_url, settings.schedule_failure_limit, meter)
+    return Scheduler(database, clock, bells, settling, meter)

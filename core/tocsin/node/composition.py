@@ -1,0 +1,211 @@
+"""Composition root: builds a node from its settings."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+
+import structlog
+from sqlalchemy import URL
+
+from tocsin import gc
+from tocsin.clock import Clock, SystemClock
+from tocsin.credentials import open_proven_vault
+from tocsin.delivery import (
+    ChannelFactory,
+    DeliveryMetrics,
+    DestinationValidator,
+    Renderer,
+    Router,
+    SampleSender,
+    SqlQueue,
+    StoredAttemptLog,
+    WorkerPool,
+    requeue_on_hold,
+)
+from tocsin.events import Notifiers
+from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
+from tocsin.knowledge import StoredKnowledge
+from tocsin.node.components import (
+    build_investigations,
+    build_scheduling,
+    explain_missing_investigator,
+)
+from tocsin.node.configuration import apply_file
+from tocsin.node.process import Node, find_configuration_drift
+from tocsin.observables import Environment
+from tocsin.registry import (
+    Configuration,
+    LivePlugins,
+    PluginFactory,
+    load_configuration,
+    start_investigation_plugins,
+    start_providers,
+)
+from tocsin.settings import NodeRole, Settings
+from tocsin.store import (
+    Database,
+    check_schema,
+    hold_lock,
+    is_sqlite,
+    open_database,
+    parse_url,
+    sqlite_file,
+    upgrade,
+)
+from tocsin.web import ApiRuntime, make_app, open_api_runtime
+
+_log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIterator[Node]:
+    """Return a node with nothing running yet, and close what it holds afterwards.
+
+    The configuration is judged before anything is opened. Raises OperatorError.
+    """
+    clock = clock or SystemClock()
+    configuration = await load_configuration(
+        settings.plugins_file, templates_dir=settings.templates_dir
+    )
+    url = parse_url(settings.database)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(hold_lock(sqlite_file(url)) if is_sqlite(url) else nullcontext())
+        database = await open_ready_database(url, stack)
+        vault = await open_proven_vault(settings, database)
+        environment = Environment(configuration.environment)
+        known = StoredKnowledge(database, environment, configuration.markings)
+        maker = PluginFactory(
+            clock, settings.public_url, environment, known, StoredAttemptLog(database)
+        )
+        plugins = await start_providers(configuration, maker)
+        stack.push_async_callback(plugins.close)
+        await start_investigation_plugins(configuration, maker, plugins)
+        channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
+        renderer = Renderer(configuration.template_paths, configuration.templates_dir)
+        differing = await _settle_destinations(configuration, database, clock, alone=is_sqlite(url))
+        door = await stack.enter_async_context(
+            open_api_runtime(
+                settings,
+                database,
+                vault,
+                clock,
+                registrar=DestinationValidator(channels, vault.encrypt, configuration.receivers),
+                samples=SampleSender(channels, renderer, clock, settings.public_url),
+                inbox=lambda: node.inbox,
+                enriching=lambda: node.investigating.enriching,
+                inventory=configuration.inventory,
+                left_out=lambda: node.left_out,
+                markings=configuration.markings,
+                no_investigator=explain_missing_investigator(plugins),
+                is_shared=not is_sqlite(url),
+                roles=lambda: node.started,
+                providers=describe_providers(configuration, plugins.absent),
+                differing=lambda: node.differing,
+            )
+        )
+        node = _compose(
+            settings, configuration, plugins, door, channels=channels, renderer=renderer
+        )
+        node.differing = differing
+        taken = await node.queue.take_over(clock.now(), certain=is_sqlite(url))
+        node.metrics.taken_over.inc(taken)
+        yield node
+
+
+async def _settle_destinations(
+    configuration: Configuration, database: Database, clock: Clock, *, alone: bool
+) -> list[str]:
+    """Apply the file where this node is alone, and return what differs from it where it is not.
+
+    What is parked is tried again: templates and plugins may have been mended.
+    """
+    now = clock.now()
+    await database.write(requeue_on_hold, now)
+    if alone:
+        await database.write(apply_file, configuration, "file", now)
+        return []
+    if differing := await find_configuration_drift(configuration, database):
+        words = "this node's plugins.toml is not what was applied; `tocsin apply` applies it"
+        _log.warning(words, differing=differing)
+    return differing
+
+
+async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
+    """Return the open database: SQLite's schema brought up to date, PostgreSQL's checked."""
+    database = open_database(url)
+    stack.push_async_callback(database.close)
+    await (upgrade(database) if is_sqlite(url) else check_schema(database))
+    return database
+
+
+def _compose(
+    settings: Settings,
+    configuration: Configuration,
+    plugins: LivePlugins,
+    door: ApiRuntime,
+    *,
+    channels: ChannelFactory,
+    renderer: Renderer,
+) -> Node:
+    database, clock = door.services.database, door.services.clock
+    bells, number = Notifiers(), secrets.randbits(63)
+    metrics = DeliveryMetrics(door.services.metrics, database, clock)
+    queue = SqlQueue(database, number)
+    fleet = WorkerPool(
+        channels.make,
+        renderer=renderer,
+        queue=queue,
+        database=database,
+        clock=clock,
+        bells=bells,
+        meters=metrics.meters,
+    )
+    around = SyncContext(database, clock, bells, settings.public_url, number)
+    scheduling = build_scheduling(settings, database, clock, bells, door.services.metrics)
+    read = SyncMeters(door.services.metrics)
+    syncs = [
+        ProviderSync(provider, around, read.of(name))
+        for name, provider in plugins.providers.items()
+        if provider.streams()
+    ]
+    return Node(
+        settings=settings,
+        configuration=configuration,
+        plugins=plugins,
+        database=database,
+        clock=clock,
+        number=number,
+        bells=bells,
+        metrics=metrics,
+        queue=queue,
+        router=Router(queue, database, clock, bells, metrics.routed),
+        fleet=fleet,
+        syncs=syncs,
+        inbox=PushInbox(plugins.providers.values(), around, read.of),
+        investigating=build_investigations(
+            configuration,
+            plugins,
+            database,
+            clock,
+            bells=bells,
+            metrics=door.services.metrics,
+            number=number,
+            is_shared=door.sharing is not None,
+            public_url=settings.public_url,
+            finishers=[scheduling.settling],
+        ),
+        scheduling=scheduling,
+        app=make_app(door.services, has_api=NodeRole.API in settings.roles),
+        door=door,
+        started=dict.fromkeys((role.value for role in settings.roles), False),
+    )
+
+
+async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Build a node and run it until `stop` is set; raises OperatorError."""
+    async with open_node(settings) as node:
+        gc.tune()
+        await node.run(stop)

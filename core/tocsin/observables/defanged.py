@@ -1,0 +1,74 @@
+"""Defanged addresses: writing and reading addresses that nobody can click on."""
+
+from __future__ import annotations
+
+import re
+
+from tocsin.model import Entity, EntityKind
+from tocsin.observables.values import read_value
+
+_DOT = re.compile(r"[\[({](?:\.|dot|d0t|punkt)[\])}]|\[\.(?=\w)|(?<=\w)\.\]", re.IGNORECASE)
+_WRAPPED_LABEL = re.compile(r"\.\[([a-z0-9-]{1,63})\]", re.IGNORECASE)
+_AT = re.compile(r"[\[({](?:@|at)[\])}]", re.IGNORECASE)
+_COLONS = re.compile(r"[\[({](://?|::?|//?)[\])}]")
+_HTTP = re.compile(r"\b(?:h(?:xx|\*\*)p|meow)(s?)(?=:)", re.IGNORECASE)
+_FTP = re.compile(r"\bf(?:x|\*)p(s?)(?=:)", re.IGNORECASE)
+_MARKS = re.compile(r"[\[({\\]|\.\]|(?:h(?:xx|\*\*)p|f[x*]p|meow)s?:", re.IGNORECASE)
+_BRACKETED = re.compile(r"[\[({](?:\.|dot|@|at)[\])}]", re.IGNORECASE)
+_SPACED = re.compile(r"[ \t]?([\[({](?:\.|dot|@|at)[\])}])[ \t]?", re.IGNORECASE)
+
+
+def refang(text: str) -> str:
+    """Return `text` with each defanged address as it really is; other text stays as it is.
+
+    Read are `hxxp`, `meow` and `fxp` for schemes; `.`, `:`, `::`, `://`, `@`, `dot` and `at` in
+    brackets of any kind, with a space around them or not; and dots after a backslash.
+    """
+    return " ".join(map(refang_word, join_defanged(text).split(" ")))
+
+
+def join_defanged(text: str) -> str:
+    """Return `text` without the spaces around a dot or at-sign in brackets."""
+    return _SPACED.sub(r"\1", text) if _BRACKETED.search(text) else text
+
+
+def refang_word(word: str) -> str:
+    """Return a word, which has no spaces, as it really is."""
+    if not _MARKS.search(word):
+        return word
+    word = _COLONS.sub(r"\1", _AT.sub("@", _DOT.sub(".", word)))
+    word = _FTP.sub(r"ftp\1", _HTTP.sub(r"http\1", _WRAPPED_LABEL.sub(r".\1", word)))
+    unescaped = word.replace("\\.", ".")
+    return word if "\\" in unescaped else unescaped
+
+
+_WORD = re.compile(r"[^\s\"'<>,;|`]{4,}")
+_LINK_DOT = re.compile(r"(?<=\w)\.(?=[\w])")
+_LINK_HTTP = re.compile(r"\bhttp(?=s?://)", re.IGNORECASE)
+_LINK_EDGES = "()[]{}*!?.,:"
+_CLICKABLE = frozenset(
+    {EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL, EntityKind.EMAIL, EntityKind.HOST}
+)
+
+
+def defang(text: str) -> str:
+    """Return `text` with every address in it written so that no program makes a link of it.
+
+    `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`, and so do domains, IP
+    and e-mail addresses; other words stay as they are. `refang` turns it back.
+    """
+    return _WORD.sub(lambda found: _defang_word(found[0]), text)
+
+
+def _defang_word(word: str) -> str:
+    if not any(mark in word for mark in ".@:") or not _is_clickable(word):
+        return word
+    word = _LINK_HTTP.sub("hxxp", refang_word(word)).replace("://", "[://]").replace("@", "[@]")
+    return _LINK_DOT.sub("[.]", word)
+
+
+def _is_clickable(word: str) -> bool:
+    if "://" in word or "www." in word.lower():
+        return True
+    found = read_value(refang_word(word).strip(_LINK_EDGES) or word, certain=True)
+    return any(isinstance(find, Entity) and find.kind in _CLICKABLE for find in found)

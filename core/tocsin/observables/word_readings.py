@@ -1,0 +1,139 @@
+"""Readings of single words of a text."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum, auto
+from functools import lru_cache
+from typing import NamedTuple
+
+from tocsin.model import Entity, EntityKind
+from tocsin.observables.defanged import refang_word
+from tocsin.observables.field_semantics import classify_field
+from tocsin.observables.results import NOTHING, Finds, make_finds
+from tocsin.observables.shapes import parse_ip
+from tocsin.observables.values import WORTH_READING, read_alphanumeric, read_value
+from tocsin.observables.vocabulary import CUES, IDENTIFIER_WORDS, METHODS, MONTHS, VERSION_WORDS
+
+WORD_LIMIT = 2_048
+"""The longest word that is read."""
+
+_OFTEN_NEW = re.compile(
+    r"(?P<tag>[a-z_][\w./-]{0,63})\[(?:\d{1,10}|-)\]:"
+    r"|[\[({]?(?P<ip>\d{1,3}(?:\.\d{1,3}){3})(?:[:#]\d{1,5}|/\d{3,5})?[\])},.:]*",
+    re.ASCII | re.IGNORECASE,
+)
+"""What differs from line to line by a process id or a port."""
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_OPENERS = "([{*!?,;&#"
+_CLOSERS = ")]}*!?.,;:&="
+
+
+class WordRole(StrEnum):
+    """What a word says of the words around it."""
+
+    KEY = auto()  # the next is the value of a field, whose Meaning is `what`
+    KEY_OF_TWO = auto()  # the same, but the word before belongs to the field's name
+    KEY_BEFORE = auto()  # the same, but the word before is the field's name
+    CUE = auto()  # the next may be the name of a `what`
+    TAG = auto()  # the program `what` and its process id, as syslog has it
+    MONTH = auto()  # in a syslog line, the day, the time, the host and the program follow
+    MOMENT = auto()  # a date and time; in some syslog lines, the host and the program follow
+    DENIAL = auto()  # the next is none of the kind `what`
+
+
+class WordReading(NamedTuple):
+    """What a word says by itself, and of the words around it."""
+
+    found: Finds = NOTHING
+    role: WordRole | None = None
+    what: str = ""
+
+
+_OF_MOMENTS = WordReading(role=WordRole.MOMENT)
+_OF_WORDS = {
+    **{cue: WordReading(role=WordRole.CUE, what=cue) for cue in CUES},
+    **{word: WordReading(role=WordRole.DENIAL, what=EntityKind.IP) for word in VERSION_WORDS},
+    **{word.lower(): WordReading(role=WordRole.DENIAL, what=EntityKind.FILE) for word in METHODS},
+    **{month.lower(): WordReading(role=WordRole.MONTH) for month in MONTHS},
+    **{
+        word: WordReading(role=WordRole.DENIAL, what=EntityKind.FILE_HASH)
+        for word in IDENTIFIER_WORDS
+    },
+}
+
+
+def read_words(words: list[str]) -> list[WordReading | None]:
+    """Return what each word says; None of one that says nothing."""
+    return _cache.read(words)
+
+
+class _ReadingCache:
+    """What words say: they come back in texts. When that takes too much room, all is forgotten.
+
+    Most is done for many words at once, since a call for each word would take most of the time.
+    """
+
+    def __init__(self) -> None:
+        self._readings: dict[str, WordReading | None] = {}
+        self._room = _ROOM
+
+    def read(self, words: list[str]) -> list[WordReading | None]:
+        readings = self._readings
+        new = [word for word in words if word not in readings]
+        if new and self._room < 0:
+            self._readings = readings = {}  # another thread may still be reading the old one
+            self._room = _ROOM
+            new = words
+        for word in WORTH_READING.findall("\n".join(new)) if new else ():
+            readings[word] = _read(word)
+            self._room -= len(word) + _OVERHEAD
+        return list(map(readings.get, words))
+
+
+_ROOM = 10_000_000
+_OVERHEAD = 200  # of a word and its reading, in bytes, about
+_cache = _ReadingCache()
+
+
+def _read(word: str) -> WordReading | None:
+    if word.isalpha():
+        return _OF_WORDS.get(word.lower())
+    if _MOMENT.fullmatch(word):
+        return _OF_MOMENTS
+    if word in {":", "=", ":[", "=>"}:
+        return WordReading(role=WordRole.KEY_BEFORE)
+    often_new = _OFTEN_NEW.fullmatch(word)
+    if often_new is not None:
+        program, address = often_new.groups()
+        return _read_tag(program) if program else _read_ip(address)
+    if word.isalnum():
+        found = read_alphanumeric(word)
+        return WordReading(found) if found else None
+    return _read_marked(word)
+
+
+@lru_cache(maxsize=1_024)
+def _read_tag(program: str) -> WordReading:
+    return WordReading(make_finds(Entity(EntityKind.PROCESS, program)), WordRole.TAG, program)
+
+
+@lru_cache(maxsize=4_096)
+def _read_ip(text: str) -> WordReading | None:
+    address = parse_ip(text)
+    return WordReading(make_finds(Entity(EntityKind.IP, address))) if address else None
+
+
+def _read_marked(word: str) -> WordReading | None:
+    """Read a word that has more in it than letters and digits."""
+    refanged = refang_word(word)
+    core = refanged.lstrip(_OPENERS).rstrip(_CLOSERS)
+    found = read_value(core, certain=refanged != word)
+    if word[-1] in ":=":
+        meaning = classify_field(core)
+        if core.lower() == "name":
+            return WordReading(found, WordRole.KEY_OF_TWO, core)
+        if meaning is not None:
+            return WordReading(found, WordRole.KEY, meaning)
+    return WordReading(found) if found else _OF_WORDS.get(core.lower())

@@ -1,0 +1,157 @@
+"""Base class for providers that receive pushed incidents."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from tocsin.errors import CredentialsRefused
+from tocsin.hookspecs import Provider, PushRequest
+from tocsin.model import Page, Received
+
+TOLERANCE = timedelta(minutes=5)
+"""How far a signature's time may be from ours, as the libraries of Standard Webhooks have it."""
+_PREFIX = "whsec_"
+_SHORTEST_TOKEN = 16
+_REFUSED = "the request does not prove that it may push to this provider"
+
+
+class PushProvider(Provider):
+    """A provider that is not read but sent to; derive and say what a request holds.
+
+    A signed request can be sent again within `TOLERANCE` by whoever got hold of it. That is
+    harmless: what is stored goes by the incidents' ids, so the same again is nothing new.
+    """
+
+    class Settings(Provider.Settings):
+        """What every provider that is sent to can be told; a token, a secret, or both."""
+
+        token: SecretStr | None = Field(
+            default=None,
+            description="What senders show: `Authorization: Bearer <token>`, or the password of "
+            "`Authorization: Basic`; 16 characters or more.",
+        )
+        secret: SecretStr | None = Field(
+            default=None,
+            description="What senders sign with as Standard Webhooks 1.0.0 has it: whsec_ and "
+            "base64.",
+        )
+
+        @field_validator("token")
+        @classmethod
+        def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+            if value is not None and len(value.get_secret_value()) < _SHORTEST_TOKEN:
+                raise ValueError(f"give a token of {_SHORTEST_TOKEN} characters or more")
+            return value
+
+        @field_validator("secret")
+        @classmethod
+        def _whsec(cls, value: SecretStr | None) -> SecretStr | None:
+            if value is not None:
+                decode_secret(value.get_secret_value())
+            return value
+
+        @model_validator(mode="after")
+        def _has_either(self) -> Self:
+            if self.token is None and self.secret is None:
+                raise ValueError("give a token or a secret: nobody may push without")
+            return self
+
+    def streams(self) -> Sequence[str]:
+        """Return none: nothing is read."""
+        return ()
+
+    async def read(
+        self,
+        stream: str,  # noqa: ARG002 - there is none
+        position: Mapping[str, Any] | None,  # noqa: ARG002
+        until: datetime,  # noqa: ARG002
+    ) -> AsyncGenerator[Page, None]:
+        """Yield nothing."""
+        nothing: tuple[Page, ...] = ()
+        for page in nothing:
+            yield page
+
+    async def receive(self, request: PushRequest) -> Received:
+        """Return what was sent, by someone who may.
+
+        Raises `CredentialsRefused` where neither token nor signature is right, before the body is
+        looked into, and whatever `unpack` raises.
+        """
+        if not (self._shows_token(request) or self._is_signed(request)):
+            raise CredentialsRefused(_REFUSED)
+        return await asyncio.to_thread(self.unpack, request.body)
+
+    @abstractmethod
+    def unpack(self, body: bytes) -> Received:
+        """Return what a request holds; `Refused` where it is nothing that can be understood.
+
+        It is called in a thread, since a large body takes its time.
+        """
+
+    def _shows_token(self, request: PushRequest) -> bool:
+        if self.settings.token is None:
+            return False
+        expected = self.settings.token.get_secret_value().encode()
+        return hmac.compare_digest(
+            _extract_token(request.headers.get("Authorization", "")), expected
+        )
+
+    def _is_signed(self, request: PushRequest) -> bool:
+        """Whether it is signed as https://www.standardwebhooks.com 1.0.0 has it, and just now."""
+        if self.settings.secret is None:
+            return False
+        names = ("webhook-id", "webhook-timestamp", "webhook-signature")
+        identifier, timestamp, signatures = (request.headers.get(name, "") for name in names)
+        if not identifier or not self._is_recent(timestamp):
+            return False
+        key = decode_secret(self.settings.secret.get_secret_value())
+        signed = _encode_header(f"{identifier}.{timestamp}.") + request.body
+        expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
+        given = (part.removeprefix("v1,") for part in signatures.split() if part.startswith("v1,"))
+        return any(hmac.compare_digest(_encode_header(one), expected) for one in given)
+
+    def _is_recent(self, timestamp: str) -> bool:
+        if not (timestamp.isascii() and timestamp.isdigit()):
+            return False
+        age = self.tools.clock.now().timestamp() - int(timestamp[:20])
+        return abs(age) <= TOLERANCE.total_seconds()
+
+
+def decode_secret(secret: str) -> bytes:
+    """Return the key that a `whsec_` secret stands for; ValueError where it is none."""
+    key = _decode_base64(secret.removeprefix(_PREFIX))
+    if not secret.startswith(_PREFIX) or not 24 <= len(key) <= 64:  # noqa: PLR2004 - the standard's
+        raise ValueError("give whsec_ and 24 to 64 bytes in base64")
+    return key
+
+
+def _extract_token(authorization: str) -> bytes:
+    """Return the token that the field `Authorization` shows, nothing where it shows none."""
+    scheme, _, value = authorization.partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return _encode_header(value.strip())
+        case "basic":
+            return _decode_base64(value.strip()).partition(b":")[2]
+    return b""
+
+
+def _decode_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
+
+
+def _encode_header(field: str) -> bytes:
+    """Return a header field as it was sent: what was not UTF-8 in it are surrogates here."""
+    return field.encode("utf-8", "surrogateescape")

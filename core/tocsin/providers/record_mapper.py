@@ -1,0 +1,138 @@
+"""Record mapper: incidents and rejected records of one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import orjson
+from pydantic import ValidationError
+
+from tocsin.errors import Broken, Misconfigured, PluginFailure, TryLater
+from tocsin.hookspecs import Tools
+from tocsin.model import Covered, Incident, Json, Page, Rejected, Window
+from tocsin.providers.cursor import WindowCursor, compute_digest
+
+_LONGEST_REASON = 300
+_KEPT = 16_384
+
+
+class RecordSource(Protocol):
+    """What a `WindowedProvider` says of a record."""
+
+    page_size: ClassVar[int]
+    settings: Any
+    tools: Tools
+
+    def record_version(self, record: Mapping[str, Json]) -> Json:
+        """Return what is the same until the incident changes."""
+        ...
+
+    def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
+        """Return the incident of a record."""
+        ...
+
+    async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:
+        """Return the incident with what the list does not say of it."""
+        ...
+
+
+@dataclass(slots=True)
+class MappedRecords:
+    """What the records of one page came to."""
+
+    incidents: list[Incident] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    brought: dict[str, int] = field(default_factory=dict)
+    """The digests of what was not seen before, and the seconds at which it changed."""
+    records: int = 0
+    incomplete: list[str] = field(default_factory=list)
+    """The ids of incidents whose details could not be had."""
+    stopped: PluginFailure | None = None
+    """What kept the rest of the page from being taken."""
+
+    def page(self, cursor: WindowCursor, *covered: Covered) -> Page:
+        """Return the page that is stored with this cursor."""
+        return Page(
+            next_position=cursor.encode(),
+            incidents=tuple(self.incidents),
+            rejected=tuple(self.rejected),
+            covered=covered,
+            records=self.records,
+            incomplete=tuple(self.incomplete),
+        )
+
+
+class RecordMapper:
+    """Takes the records of one stream."""
+
+    def __init__(self, source: RecordSource, stream: str) -> None:
+        self._source = source
+        self._stream = stream
+
+    async def take(
+        self, records: Sequence[Mapping[str, Json]], seen: Mapping[str, int], window: Window
+    ) -> MappedRecords:
+        """Return what those records say that were not seen before."""
+        taken = MappedRecords(records=len(records))
+        for record in records:
+            name = compute_digest(self._source.record_version(record))
+            if name in seen or name in taken.brought:
+                continue
+            try:
+                taken.brought[name] = await self._take(record, window, taken)
+            except (TryLater, Misconfigured) as stopped:
+                taken.stopped = stopped
+                break
+        return taken
+
+    async def _take(self, record: Mapping[str, Json], window: Window, taken: MappedRecords) -> int:
+        """Take one record, and return the second at which it changed."""
+        try:
+            incident = self._source.to_incident(record)
+        except Exception as error:  # noqa: BLE001 - a record that meets a bug must not stop the feed
+            taken.rejected.append(self._aside(record, window, error))
+            incident = None
+        if incident is not None:
+            taken.incidents.append(await self._complete(incident, record, window, taken))
+        changed_at = window.end if incident is None else incident.changed_at or window.end
+        return int(changed_at.timestamp())
+
+    async def _complete(
+        self, incident: Incident, record: Mapping[str, Json], window: Window, taken: MappedRecords
+    ) -> Incident:
+        """Return the incident with its details; as it is where they cannot be had."""
+        try:
+            return await self._source.complete(incident, record)
+        except (TryLater, Misconfigured):
+            raise
+        except Broken as error:
+            words = "an incident is kept without its details for now"
+            facts = {"external_id": incident.external_id, "reason": str(error)}
+            self._source.tools.log.warning(words, **facts)
+            taken.incomplete.append(incident.external_id)
+        except Exception as error:  # noqa: BLE001 - one incident must not stop the feed
+            taken.rejected.append(self._aside(record, window, error, "its details: "))
+        return incident
+
+    def _aside(
+        self, record: Mapping[str, Json], window: Window, error: Exception, what: str = ""
+    ) -> Rejected:
+        reason = what + _describe_error(error)
+        return Rejected(
+            source=self._stream,
+            location=f"changed from {window.start.isoformat()} to {window.end.isoformat()}",
+            reason=reason[:_LONGEST_REASON],
+            content=orjson.dumps(record)[:_KEPT],
+        )
+
+
+def _describe_error(error: Exception) -> str:
+    match error:
+        case ValidationError():
+            details = error.errors(include_url=False, include_context=False, include_input=False)
+            return "; ".join(f"{'.'.join(map(str, it['loc']))}: {it['msg']}" for it in details)
+        case ValueError() | PluginFailure():
+            return str(error)
+    return f"it met a bug: {error!r}"

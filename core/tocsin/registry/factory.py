@@ -1,0 +1,214 @@
+"""Construction and start of configured plugins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+import structlog
+
+from tocsin.clock import Clock
+from tocsin.errors import ConfigurationError, TocsinError
+from tocsin.fields import PluginSettings
+from tocsin.hookspecs import (
+    AttemptLog,
+    Channel,
+    Enricher,
+    Investigator,
+    Knowledge,
+    NoAttempts,
+    NoKnowledge,
+    Provider,
+    Tools,
+)
+from tocsin.net import GuardedClient, open_client, open_sockets
+from tocsin.observables import Environment
+from tocsin.registry.configuration import Configuration, strict_problem
+from tocsin.registry.loader import AbsentPlugin
+from tocsin.registry.parser import ConfiguredPlugin, Kind, table_path
+
+_START_SECONDS = 60
+_NET_OPTIONS = ("allow_networks", "ca_file", "client_certificate", "client_key")
+_log = structlog.get_logger()
+
+
+Made = Provider | Channel | Enricher | Investigator
+
+
+@dataclass(frozen=True, slots=True)
+class LivePlugin(Generic[Kind]):
+    """Something of a plugin that was started, with the client that it was handed."""
+
+    plugin: Kind
+    client: GuardedClient
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self.client.close()
+
+
+class PluginFactory:
+    """Makes what plugins offer, and hands each its tools."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        public_url: str = "",
+        environment: Environment | None = None,
+        knowledge: Knowledge | None = None,
+        attempts: AttemptLog | None = None,
+    ) -> None:
+        self._clock = clock
+        self._public_url = public_url
+        self._environment = environment or Environment()
+        self._knowledge = knowledge or NoKnowledge()
+        self._attempts = attempts or NoAttempts()
+
+    async def make(
+        self,
+        name: str,
+        kind: Callable[[Any, Tools], Kind],
+        settings: PluginSettings,
+        *,
+        allow_hosts: Collection[str] = (),
+    ) -> LivePlugin[Kind]:
+        """Return what was made and started; raises whatever keeps it from that.
+
+        `allow_hosts` may be reached though they are private.
+        """
+        found = ((option, getattr(settings, option, None)) for option in _NET_OPTIONS)
+        options = {"allow_hosts": allow_hosts, **{option: it for option, it in found if it}}
+        client = open_client(**options, proxy=getattr(settings, "proxy", None))
+        tools = Tools(
+            name=name,
+            http=client,
+            sockets=open_sockets(**options),
+            clock=self._clock,
+            log=structlog.get_logger().bind(name=name),
+            public_url=self._public_url,
+            environment=self._environment,
+            knowledge=self._knowledge if _matches_base(Enricher, kind) else NoKnowledge(),
+            attempts=self._attempts if _matches_base(Channel, kind) else NoAttempts(),
+        )
+        try:
+            made = kind(settings, tools)
+            _expect_kept(made, settings, tools)
+            async with asyncio.timeout(_START_SECONDS):
+                await made.start()
+            if isinstance(made, Provider):
+                _expect_streams(made)
+        except BaseException:
+            await client.close()
+            raise
+        return LivePlugin(made, client)
+
+
+def _matches_base(base: type[Made], kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, base)
+
+
+def _expect_kept(made: Made, settings: PluginSettings, tools: Tools) -> None:
+    """Raise TypeError, in words for its author, where a plugin has not what its base class has."""
+    kept = getattr(made, "tools", None) is tools and getattr(made, "settings", None) is settings
+    if not kept:
+        place = f"{type(made).__name__}.__init__"
+        raise TypeError(f"call `super().__init__(settings, tools)` in `{place}`")
+
+
+def _expect_streams(provider: Provider) -> None:
+    """Raise TypeError, in words for its author, where a provider's streams are no list of names."""
+    names: object = provider.streams()
+    match names:
+        case [*several] if all(isinstance(name, str) for name in several):
+            return
+    place = f"{type(provider).__name__}.streams"
+    raise TypeError(f"return a tuple of names from `{place}`, not {names!r}")
+
+
+@dataclass(slots=True)
+class LivePlugins:
+    """What is running, and what was left out; `close` it when done."""
+
+    providers: dict[str, Provider] = field(default_factory=dict)
+    channels: dict[str, Channel] = field(default_factory=dict)
+    enrichers: dict[str, Enricher] = field(default_factory=dict)
+    investigator: Investigator | None = None
+    absent: list[AbsentPlugin] = field(default_factory=list)
+    clients: list[GuardedClient] = field(default_factory=list)
+
+    async def close(self) -> None:
+        """Close every connection that the plugins had."""
+        await asyncio.gather(*(client.close() for client in self.clients))
+
+
+async def start_providers(configuration: Configuration, maker: PluginFactory) -> LivePlugins:
+    """Return the live providers; one that fails to start is left out with its reason.
+
+    Raises ConfigurationError where the configuration is strict and something was left out.
+    """
+    live = LivePlugins(absent=list(configuration.absent))
+    live.providers.update(await _start_all("providers", configuration.providers, maker, live))
+    await _refuse_absent(configuration, live)
+    return live
+
+
+async def start_investigation_plugins(
+    configuration: Configuration, maker: PluginFactory, live: LivePlugins
+) -> None:
+    """Add the live enrichers and the investigator, as `start_providers` does."""
+    live.enrichers.update(await _start_all("enrichers", configuration.enrichers, maker, live))
+    chosen = [configuration.investigator] if configuration.investigator else []
+    for _, investigator in await _start_all("investigator", chosen, maker, live):
+        live.investigator = investigator
+    await _refuse_absent(configuration, live)
+
+
+async def start_plugins(configuration: Configuration, maker: PluginFactory) -> LivePlugins:
+    """Return all that the file configures, live, as `start_providers` does."""
+    live = await start_providers(configuration, maker)
+    await start_investigation_plugins(configuration, maker, live)
+    live.channels.update(await _start_all("destinations", configuration.destinations, maker, live))
+    await _refuse_absent(configuration, live)
+    return live
+
+
+async def _refuse_absent(configuration: Configuration, live: LivePlugins) -> None:
+    if configuration.strict and live.absent:
+        await live.close()
+        raise ConfigurationError(
+            [strict_problem(configuration.path, absent) for absent in live.absent]
+        )
+
+
+async def _start_all(
+    section: str,
+    configured: Sequence[ConfiguredPlugin[Kind]],
+    maker: PluginFactory,
+    live: LivePlugins,
+) -> Iterable[tuple[str, Kind]]:
+    started = []
+    for item in configured:
+        if item.kind is None:
+            continue
+        hosts = () if section == "destinations" else item.settings.own_hosts()
+        try:
+            made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+            reason = f"it could not be started: {_describe_error(error)}"
+            live.absent.append(AbsentPlugin(table_path(section, item.name), reason))
+            _log.warning("left out", section=section, name=item.name, exc_info=True)
+        else:
+            live.clients.append(made.client)
+            started.append((item.name, made.plugin))
+    return started
+
+
+def _describe_error(error: BaseException) -> str:
+    match error:
+        case TocsinError():
+            return str(error)
+        case TimeoutError():
+            return f"it was not ready within {_START_SECONDS} seconds"
+    return ": ".join(filter(None, (type(error).__name__, str(error))))

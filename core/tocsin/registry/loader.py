@@ -1,0 +1,206 @@
+"""Import of enabled plugins, and collection of their offers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pluggy
+import structlog
+
+from tocsin import hookspecs
+from tocsin.errors import ConfigurationProblem
+from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
+from tocsin.registry.entry_points import ON_BY_DEFAULT, InstalledPlugin, index_by_name
+from tocsin.registry.plugins_file import PluginsFile, is_name
+from tocsin.validation import suggest_nearest
+
+_HOOK_SECONDS = 10
+_log = structlog.get_logger()
+
+
+class _InvalidPluginError(Exception):
+    """A plugin does not offer what its hooks promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentPlugin:
+    """Something that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(slots=True)
+class PluginOffers:
+    """What the imported plugins offer, under their names, and which could not be imported."""
+
+    providers: dict[str, type[Provider]] = field(default_factory=dict)
+    channels: dict[str, type[Channel]] = field(default_factory=dict)
+    enrichers: dict[str, list[type[Enricher]]] = field(default_factory=dict)
+    investigators: dict[str, type[Investigator]] = field(default_factory=dict)
+    observers: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    template_paths: list[Path] = field(default_factory=list)
+    hooks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Which hooks each plugin implements."""
+    absent: dict[str, AbsentPlugin] = field(default_factory=dict)
+
+
+def choose_plugins(
+    file: PluginsFile, installed: Iterable[InstalledPlugin], name: str
+) -> tuple[list[InstalledPlugin], list[ConfigurationProblem]]:
+    """Return the plugins to import, and a problem for each name that cannot be chosen."""
+    known = index_by_name(installed)
+    chosen: list[InstalledPlugin] = []
+    problems: list[ConfigurationProblem] = []
+    for wanted in dict.fromkeys((*sorted(ON_BY_DEFAULT - set(file.disabled)), *file.enabled)):
+        match known.get(wanted, []):
+            case [plugin]:
+                chosen.append(plugin)
+            case []:
+                problems.append(_not_installed(name, "enabled", wanted, sorted(known)))
+            case several:
+                names = " and ".join(plugin.distribution for plugin in several)
+                found = f"{wanted!r} is offered by {names}"
+                problems.append(
+                    ConfigurationProblem(name, "enabled", found, "uninstall one of them")
+                )
+    problems += [
+        _not_installed(name, "disabled", unwanted, sorted(ON_BY_DEFAULT))
+        for unwanted in file.disabled
+        if unwanted not in ON_BY_DEFAULT
+    ]
+    return chosen, problems
+
+
+def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> ConfigurationProblem:
+    found = f"no plugin {name!r} is installed"
+    if key == "disabled":
+        found = f"{name!r} is not on by default"
+    return ConfigurationProblem(
+        file, key, found, f"known: {', '.join(known)}{suggest_nearest(name, known)}"
+    )
+
+
+async def load_plugins(plugins: Iterable[InstalledPlugin]) -> PluginOffers:
+    """Import each plugin and return what they offer; one that fails is left out with its reason."""
+    manager = pluggy.PluginManager("tocsin")
+    manager.add_hookspecs(hookspecs)
+    offers = PluginOffers()
+    for plugin in plugins:
+        try:
+            module = plugin.entry_point.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
+            _leave_out(offers, plugin.name, f"it could not be imported: {error!r}")
+            continue
+        try:
+            manager.register(module, plugin.name)
+            _check_names(manager, plugin.name)
+            await _collect(manager, plugin.name, offers)
+            offers.hooks[plugin.name] = tuple(_list_hooks(manager, plugin.name))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
+            manager.unregister(name=plugin.name)
+            _leave_out(offers, plugin.name, f"it was imported, but {_describe_error(error)}")
+    return offers
+
+
+def _leave_out(offers: PluginOffers, name: str, reason: str) -> None:
+    offers.absent[name] = AbsentPlugin(name, reason)
+    _log.warning("plugin left out", plugin=name, exc_info=True)
+
+
+def _check_names(manager: pluggy.PluginManager, name: str) -> None:
+    """Raise `_InvalidPluginError` where a plugin marks a function that has no hook's name."""
+    hooks = vars(manager.hook)
+    known = [it for it, caller in hooks.items() if getattr(caller, "spec", None)]
+    for hook, caller in hooks.items():
+        if hook not in known and list(_implementations(caller, name)):
+            raise _InvalidPluginError(f"{hook!r} is no hook{suggest_nearest(hook, known)}")
+
+
+def _list_hooks(manager: pluggy.PluginManager, name: str) -> Iterator[str]:
+    for hook, caller in vars(manager.hook).items():
+        if getattr(caller, "spec", None) and any(_implementations(caller, name)):
+            yield hook
+
+
+def _describe_error(error: BaseException) -> str:
+    match error:
+        case _InvalidPluginError():
+            return str(error)
+        case pluggy.PluginValidationError():
+            return f"a hook of it does not fit: {' '.join(str(error).split())}"
+        case TimeoutError():
+            return f"a hook of it did not return within {_HOOK_SECONDS} seconds"
+    return f"a hook of it failed: {error!r}"
+
+
+async def _collect(manager: pluggy.PluginManager, name: str, offers: PluginOffers) -> None:
+    for hook in _implementations(manager.hook.tocsin_providers, name):
+        offers.providers[name] = _of_kind(hook, await _call(hook), Provider)
+    for hook in _implementations(manager.hook.tocsin_channels, name):
+        offers.channels[name] = _of_kind(hook, await _call(hook), Channel)
+    for hook in _implementations(manager.hook.tocsin_enrichers, name):
+        offers.enrichers[name] = _enrichers(hook, await _call(hook), offers)
+    for hook in _implementations(manager.hook.tocsin_investigators, name):
+        offers.investigators[name] = _of_kind(hook, await _call(hook), Investigator)
+    for hook in _implementations(manager.hook.tocsin_event, name):
+        offers.observers[name] = hook
+    for hook in _implementations(manager.hook.tocsin_template_paths, name):
+        offers.template_paths += [Path(path) for path in await _call(hook)]
+
+
+def _implementations(caller: pluggy.HookCaller, name: str) -> Iterator[Callable[..., Any]]:
+    return (impl.function for impl in caller.get_hookimpls() if impl.plugin_name == name)
+
+
+async def _call(hook: Callable[[], Any]) -> Any:
+    """Return what the hook returns or, where that is a coroutine, what it comes to."""
+    async with asyncio.timeout(_HOOK_SECONDS):
+        result = await asyncio.to_thread(hook)
+        return await result if inspect.isawaitable(result) else result
+
+
+def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:
+    """Return the class that a hook returned; `_InvalidPluginError` if it is none of this kind."""
+    returned = f"its hook `{hook.__name__}` returned"
+    if isinstance(offered, kind):
+        name = type(offered).__name__
+        raise _InvalidPluginError(
+            f"{returned} an instance of {name}; return the class itself: `return {name}`"
+        )
+    if not (isinstance(offered, type) and issubclass(offered, kind)):
+        raise _InvalidPluginError(f"{returned} {offered!r}, not a subclass of {kind.__name__}")
+    settings: object = getattr(offered, "Settings", None)
+    if not (isinstance(settings, type) and issubclass(settings, kind.Settings)):
+        base = f"{kind.__name__}.Settings"
+        raise _InvalidPluginError(
+            f"the `Settings` of {offered.__name__} do not derive from `{base}`"
+        )
+    return offered
+
+
+def _enrichers(hook: Callable[[], Any], offered: Any, offers: PluginOffers) -> list[type[Enricher]]:
+    """Return the classes that a hook returned; `_InvalidPluginError` if it is no list of them."""
+    if isinstance(offered, type) or not isinstance(offered, Sequence):
+        raise _InvalidPluginError(
+            f"its hook `{hook.__name__}` returned {offered!r}, not a list of classes"
+        )
+    kinds = [_of_kind(hook, kind, Enricher) for kind in offered]
+    taken = {kind.name for known in offers.enrichers.values() for kind in known}
+    for kind in kinds:
+        name: object = getattr(kind, "name", None)
+        if not (isinstance(name, str) and is_name(name)):
+            raise _InvalidPluginError(
+                f"`{kind.__name__}.name` is {name!r}; use letters, digits, - and _"
+            )
+        if name in taken:
+            raise _InvalidPluginError(
+                f"there is another enricher {name!r}; give `{kind.__name__}` another name"
+            )
+        taken.add(name)
+    return kinds

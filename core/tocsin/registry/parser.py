@@ -1,0 +1,299 @@
+"""Parsing of the tables in `plugins.toml`, with every problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from tocsin.errors import ConfigurationProblem
+from tocsin.fields import PluginSettings, SettingsOrigin
+from tocsin.hookspecs import Capability, Channel, Enricher, Investigator, Provider
+from tocsin.observables import EnvironmentSettings
+from tocsin.recurrence import ScheduleDefinition
+from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR
+from tocsin.registry.loader import AbsentPlugin, PluginOffers
+from tocsin.registry.plugins_file import PluginsFile, is_name
+from tocsin.validation import explain_errors, suggest_nearest
+
+_CAPABILITIES = {
+    "write_back": (Capability.COMMENT, "cannot write comments"),
+    "write_back_status": (Capability.STATUS, "cannot set a status"),
+}
+
+
+def find_unsupported_write_back(
+    kind: type[Provider], settings: Provider.Settings
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each setting that cannot be as it is, what was found, and what would be right."""
+    able = kind.capabilities()
+    lacking = {
+        name: words
+        for name, (needed, words) in _CAPABILITIES.items()
+        if getattr(settings, name) and needed not in able
+    }
+    for name, words in lacking.items():
+        yield name, f"{settings.plugin!r} {words}", "leave it out"
+    status, needs_comment = settings.write_back_status, Capability.COMMENT in able
+    if status and needs_comment and not settings.write_back and not lacking:
+        found = f"found {status.value!r}, but nothing is written back"
+        yield "write_back_status", found, "set `write_back = true` as well, or leave it out"
+
+
+Kind = TypeVar("Kind", Provider, Channel, Enricher, Investigator)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredPlugin(Generic[Kind]):
+    """Something whose settings are valid, not yet made.
+
+    `kind` is None where its plugin had to be left out; what every plugin can be told is known
+    even then, so that events for an absent destination wait for it.
+    """
+
+    name: str
+    kind: type[Kind] | None
+    settings: Any
+    table: Mapping[str, Any]
+    """The settings as they are written."""
+
+
+BASES: Mapping[str, type[PluginSettings]] = MappingProxyType(
+    {
+        "providers": Provider.Settings,
+        "destinations": Channel.Settings,
+        "enrichers": Enricher.Settings,
+        "investigator": Investigator.Settings,
+    }
+)
+
+
+def _common_settings(
+    section: str, table: dict[str, Any]
+) -> tuple[type[PluginSettings], dict[str, Any]]:
+    """Return what can be known of a table whose plugin is absent, and the model of it."""
+    model = BASES[section]
+    return model, {name: value for name, value in table.items() if name in model.model_fields}
+
+
+def table_path(section: str, name: str) -> str:
+    """Return where something stands in the file: the investigator is a section by itself."""
+    return section if section == name else f"{section}.{name}"
+
+
+class ConfigurationParser:
+    """Collects problems and what is left out while the tables of one file are read."""
+
+    def __init__(
+        self,
+        path: Path,
+        file: PluginsFile,
+        offers: PluginOffers,
+        installed: set[str],
+        *,
+        knows_enabled: bool,
+    ) -> None:
+        self.path = path
+        self.file = file
+        self.offers = offers
+        self.installed = installed
+        self.knows_enabled = knows_enabled
+        self.problems: list[ConfigurationProblem] = []
+        self.absent: list[AbsentPlugin] = []
+
+    def problem(self, key: str, found: str, expected: str) -> None:
+        """Note a problem."""
+        self.problems.append(ConfigurationProblem(self.path.name, key, found, expected))
+
+    def objects(
+        self, section: str, tables: Mapping[str, dict[str, Any]], kinds: Mapping[str, type[Kind]]
+    ) -> Iterator[ConfiguredPlugin[Kind]]:
+        """Yield what is configured rightly in one section."""
+        for name, table in tables.items():
+            key = f"{section}.{name}"
+            if not is_name(name):
+                self.problem(key, f"found the name {name!r}", "use letters, digits, - and _")
+            plugin = self._plugin(section, key, table, list(kinds))
+            if plugin is not None:
+                yield from self._configured(section, name, table, kinds.get(plugin))
+
+    def _configured(
+        self, section: str, name: str, table: dict[str, Any], kind: type[Kind] | None
+    ) -> Iterator[ConfiguredPlugin[Kind]]:
+        """Yield it where its settings are valid."""
+        key = table_path(section, name)
+        model, known = (kind.Settings, table) if kind else _common_settings(section, table)
+        settings = self._settings(key, known, model)
+        if settings is not None and self._can_write_back(key, kind, settings):
+            yield ConfiguredPlugin(name, kind, settings, table)
+
+    def _can_write_back(self, key: str, kind: type[Kind] | None, settings: Any) -> bool:
+        """Return False after noting that a provider is told to write what it cannot."""
+        if kind is None or not issubclass(kind, Provider):
+            return True
+        wrong = list(find_unsupported_write_back(kind, settings))
+        for name, found, expected in wrong:
+            self.problem(f"{key}.{name}", found, expected)
+        return not wrong
+
+    def enrichers(self) -> Iterator[ConfiguredPlugin[Enricher]]:
+        """Yield what the tables configure, and each standing kind that none of them does."""
+        offered = {
+            plugin: {kind.name: kind for kind in kinds}
+            for plugin, kinds in self.offers.enrichers.items()
+        }
+        standing = {
+            name: (plugin, kind)
+            for plugin, kinds in offered.items()
+            for name, kind in kinds.items()
+            if kind.standing
+        }
+        for name, table in self.file.enrichers.items():
+            for made in self._enricher(name, table, offered):
+                if made.kind is not None:
+                    standing.pop(made.kind.name, None)
+                yield made
+        for name, (plugin, kind) in standing.items():
+            if name in self.file.enrichers:
+                found = f"found the name {name!r}, which is that of a kind of {plugin!r}"
+                self.problem(f"enrichers.{name}", found, "choose another name")
+            else:
+                yield from self._configured("enrichers", name, {"plugin": plugin}, kind)
+
+    def _enricher(
+        self, name: str, table: dict[str, Any], offered: Mapping[str, Mapping[str, type[Enricher]]]
+    ) -> Iterator[ConfiguredPlugin[Enricher]]:
+        key = f"enrichers.{name}"
+        if not is_name(name):
+            self.problem(key, f"found the name {name!r}", "use letters, digits, - and _")
+        plugin = self._plugin("enrichers", key, table, list(offered))
+        if plugin is None:
+            return
+        kinds = offered.get(plugin, {})
+        only = next(iter(kinds)) if len(kinds) == 1 else ""
+        wanted = str(table.get("kind", only))
+        if kinds and wanted not in kinds:
+            found = f"{plugin!r} offers no kind {wanted!r}" if wanted else "missing"
+            hint = suggest_nearest(wanted, list(kinds)) if wanted else ""
+            self.problem(f"{key}.kind", found, f"name one of: {', '.join(kinds)}{hint}")
+            return
+        yield from self._configured("enrichers", name, table, kinds.get(wanted))
+
+    def investigator(self) -> ConfiguredPlugin[Investigator] | None:
+        """Return what [investigator] configures, or by default; None where there is none."""
+        table, kinds = self.file.investigator, self.offers.investigators
+        named = {"plugin": DEFAULT_INVESTIGATOR} | table
+        if not table and DEFAULT_INVESTIGATOR not in (*kinds, *self.offers.absent):
+            return None
+        plugin = self._plugin("investigator", "investigator", named, list(kinds))
+        if plugin is None:
+            return None
+        return next(
+            self._configured("investigator", "investigator", named, kinds.get(plugin)), None
+        )
+
+    def environment(self) -> EnvironmentSettings:
+        """Return what [environment] says, or what holds without it where that is wrong."""
+        try:
+            return EnvironmentSettings.model_validate(self.file.environment)
+        except ValidationError as error:
+            for mistake in explain_errors(error, EnvironmentSettings):
+                path = ".".join(("environment", *mistake.path))
+                self.problem(path, mistake.found, mistake.expected)
+        return EnvironmentSettings()
+
+    def schedules(self) -> dict[str, ScheduleDefinition]:
+        """Return what is defined rightly under [schedules], by name."""
+        return {
+            name: definition
+            for name, table in self.file.schedules.items()
+            if (definition := self._schedule(name, table)) is not None
+        }
+
+    def _schedule(self, name: str, table: dict[str, Any]) -> ScheduleDefinition | None:
+        key = f"schedules.{name}"
+        if not is_name(name):
+            self.problem(key, f"found the name {name!r}", "use letters, digits, - and _")
+        try:
+            definition = ScheduleDefinition.model_validate(table)
+        except ValidationError as error:
+            for mistake in explain_errors(error, ScheduleDefinition):
+                path = ".".join((key, *mistake.path))
+                self.problem(path, mistake.found, mistake.expected)
+            return None
+        known = list(self.file.providers)
+        if definition.provider is not None and definition.provider not in known:
+            self._no_provider(f"{key}.provider", definition.provider, known)
+        return definition
+
+    def _no_provider(self, key: str, wanted: str, known: Sequence[str]) -> None:
+        hint = f"name one of: {', '.join(known) or 'none yet'}{suggest_nearest(wanted, known)}"
+        self.problem(key, f"there is no provider {wanted!r}", hint)
+
+    def _plugin(
+        self, section: str, key: str, table: dict[str, Any], kinds: list[str]
+    ) -> str | None:
+        """Return the plugin that a table names, or None after noting that it cannot be used."""
+        plugin = table.get("plugin")
+        if not isinstance(plugin, str):
+            found = "missing" if plugin is None else f"found {plugin!r}"
+            self.problem(f"{key}.plugin", found, f"name one of: {', '.join(kinds) or 'none yet'}")
+            return None
+        if plugin in self.offers.absent:
+            reason = self.offers.absent[plugin].reason
+            self.absent.append(AbsentPlugin(key, f"its plugin {plugin!r} was left out: {reason}"))
+        elif plugin not in kinds:
+            if self.knows_enabled or plugin not in self.installed:
+                self.problem(f"{key}.plugin", *self._unusable(section, plugin, kinds))
+            return None
+        return plugin
+
+    def _unusable(self, section: str, plugin: str, kinds: list[str]) -> tuple[str, str]:
+        if plugin in self.file.enabled and plugin in self.installed:
+            return (
+                f"{plugin!r} offers no {section}",
+                f"name one of: {', '.join(kinds) or 'none yet'}",
+            )
+        if plugin in self.installed:
+            return f"{plugin!r} is installed but not enabled", f"add {plugin!r} to `enabled`"
+        hint = suggest_nearest(plugin, [*kinds, *sorted(self.installed)])
+        return (
+            f"no plugin {plugin!r} is installed",
+            f"name one of: {', '.join(kinds) or 'none yet'}{hint}",
+        )
+
+    def _settings(
+        self, key: str, table: dict[str, Any], model: type[PluginSettings]
+    ) -> PluginSettings | None:
+        """Return the validated settings, or None after noting what is wrong with them."""
+        try:
+            return model.model_validate(table, context=SettingsOrigin(self.path.parent).context())
+        except ValidationError as error:
+            for mistake in explain_errors(error, model, table):
+                path = ".".join((key, *mistake.path))
+                self.problem(path, mistake.found, mistake.expected)
+            return None
+
+    def check_providers(self, destinations: Sequence[ConfiguredPlugin[Channel]]) -> None:
+        """Note every destination that waits for incidents of a provider that is not there."""
+        known = list(self.file.providers)
+        for destination in destinations:
+            for wanted in destination.settings.providers:
+                if wanted not in known:
+                    self._no_provider(f"destinations.{destination.name}.providers", wanted, known)
+
+    def check_templates(
+        self, destinations: Sequence[ConfiguredPlugin[Channel]], receivers: Sequence[str]
+    ) -> None:
+        """Note every destination whose template is not there."""
+        for destination in destinations:
+            wanted = destination.settings.template
+            if wanted not in receivers:
+                hint = f"name one of: {', '.join(receivers)}{suggest_nearest(wanted, receivers)}"
+                self.problem(
+                    f"destinations.{destination.name}.template", f"no template {wanted!r}", hint
+                )

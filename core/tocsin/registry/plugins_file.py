@@ -1,0 +1,96 @@
+"""The file `plugins.toml`, before any plugin is imported."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tocsin.errors import ConfigurationError, ConfigurationProblem
+from tocsin.registry.entry_points import ON_BY_DEFAULT
+from tocsin.validation import explain_errors
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
+"""What a provider, destination, enricher or schedule may be called."""
+_NAME = re.compile(NAME_PATTERN)
+
+
+class PluginsFile(BaseModel):
+    """What may stand at the top of `plugins.toml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: tuple[str, ...] = Field(
+        default=(), description="The plugins to import, by the names of their entry points."
+    )
+    disabled: tuple[str, ...] = Field(
+        default=(), description="Plugins that are on by default and shall not be."
+    )
+    strict: bool = Field(
+        default=False, description="Refuse to start when anything had to be left out."
+    )
+    providers: dict[str, dict[str, Any]] = Field(
+        default={}, description="[providers.<name>]: the SIEMs to read."
+    )
+    destinations: dict[str, dict[str, Any]] = Field(
+        default={}, description="[destinations.<name>]: who is to be told."
+    )
+
+    enrichers: dict[str, dict[str, Any]] = Field(
+        default={}, description="[enrichers.<name>]: who knows more of entities."
+    )
+    schedules: dict[str, dict[str, Any]] = Field(
+        default={}, description="[schedules.<name>]: what is investigated again and again."
+    )
+    investigator: dict[str, Any] = Field(
+        default={}, description="[investigator]: how investigations are done."
+    )
+    environment: dict[str, Any] = Field(
+        default={}, description="[environment]: what is internal, and what is well known."
+    )
+
+    def enables(self, name: str) -> bool:
+        """Return whether a plugin of this name is imported."""
+        return name in self.enabled or (name in ON_BY_DEFAULT and name not in self.disabled)
+
+
+SECTIONS = frozenset(PluginsFile.model_fields) - {"enabled", "disabled", "strict"}
+"""The tables that may stand in `plugins.toml`."""
+
+
+def read_plugins_file(path: Path) -> tuple[PluginsFile, list[ConfigurationProblem]]:
+    """Return what the file says, as far as it is of this form, and where it is not.
+
+    Raises ConfigurationError where it cannot be read at all.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        expected = "set TOCSIN_PLUGINS_FILE to a file that this user may read"
+        raise _unreadable(path, str(error.strerror), expected) from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, "not UTF-8", "save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(path, f"not valid TOML: {error}", "mend it there") from error
+    try:
+        return PluginsFile.model_validate(content), []
+    except ValidationError as error:
+        mistakes = list(explain_errors(error, PluginsFile))
+    wrong = {mistake.path[0] for mistake in mistakes}
+    known = {name: value for name, value in content.items() if name not in wrong}
+    return PluginsFile.model_validate(known), [
+        ConfigurationProblem(path.name, ".".join(mistake.path), mistake.found, mistake.expected)
+        for mistake in mistakes
+    ]
+
+
+def _unreadable(path: Path, found: str, expected: str) -> ConfigurationError:
+    return ConfigurationError([ConfigurationProblem(str(path), "", found, expected)])
+
+
+def is_name(name: str) -> bool:
+    """Return whether something of the file may be called so."""
+    return _NAME.fullmatch(name) is not None

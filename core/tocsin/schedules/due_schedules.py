@@ -1,0 +1,166 @@
+"""Due schedules: one run for each fire time, on any number of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, RowMapping, Select, bindparam, select, update
+
+from tocsin.errors import CallerError
+from tocsin.recurrence import FireTime, PastFireTimes
+from tocsin.schedules.admission import (
+    RunRequest,
+    decide_admission,
+    describe_invalid_definition,
+    start_runs,
+)
+from tocsin.schedules.records import RunState, Schedule, ScheduleStatus, Trigger, parse_schedule_row
+from tocsin.schedules.runs import (
+    OWNER,
+    build_missed_row,
+    choose_start,
+    insert_runs,
+    load_open_runs,
+    select_accounted_until,
+)
+from tocsin.store.tables import schedule_runs, schedules
+
+BATCH_SIZE = 100
+"""So many schedules are begun in one transaction, which others wait for."""
+RETRY_INTERVAL = timedelta(minutes=1)
+"""After so long it is tried again to understand a schedule that was not understood."""
+REASON_TOO_LATE = "nobody was there to begin it in time"
+REASON_SUPERSEDED = "a later one was due as well"
+_s = schedules.c
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class FireResult:
+    """What became of one fire time, or of several that were missed."""
+
+    schedule_id: str
+    state: RunState
+    count: int
+    lateness: timedelta
+    """How long after it was due that was settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueSchedule:
+    """A schedule of which something is due."""
+
+    schedule: Schedule
+    past: PastFireTimes
+    now: datetime
+
+    @property
+    def to_run(self) -> FireTime | None:
+        """The latest fire time, unless it is too late for that."""
+        latest = self.past.latest
+        if latest is None or self.now - latest.due > self.schedule.definition.misfire_grace:
+            return None
+        return latest
+
+    def missed(self) -> dict[str, Any] | None:
+        """Return the row of what is not to be run, None where that is nothing."""
+        late = self.to_run is None
+        reason = REASON_TOO_LATE if late else REASON_SUPERSEDED
+        return build_missed_row(
+            self.schedule, self.past, with_latest=late, reason=reason, now=self.now
+        )
+
+
+def is_anything_due(connection: Connection, now: datetime) -> bool:
+    """Return whether some schedule is due."""
+    return (
+        connection.execute(select(_s.id).where(_s.next_run_at <= now).limit(1)).first() is not None
+    )
+
+
+def fire_due(connection: Connection, now: datetime, most: int = BATCH_SIZE) -> list[FireResult]:
+    """Begin what is due, of so many schedules at most, and return what became of it.
+
+    What another node has in hand is left to it.
+    """
+    held = _select_due(now).limit(most).with_for_update(skip_locked=True, of=schedules)
+    rows = connection.execute(held).mappings().all()
+    due = [it for row in rows if (it := _load_due(connection, row, now)) is not None]
+    missed = [row for it in due if (row := it.missed()) is not None]
+    insert_runs(connection, missed)
+    wanted = [
+        RunRequest(it.schedule, fire, Trigger.CLOCK, OWNER)
+        for it in due
+        if (fire := it.to_run) is not None
+    ]
+    settled = [*missed, *start_runs(connection, wanted, now)]
+    _store_next_fire_times(connection, due)
+    return [
+        FireResult(row["schedule_id"], row["state"], row["count"], now - row["due_at"])
+        for row in settled
+    ]
+
+
+def _select_due(now: datetime) -> Select[Any]:
+    """Return the query of what is due; only what is active has a next run."""
+    accounted = select_accounted_until(_s.id, now).label("accounted_until")
+    return select(schedules, accounted).where(_s.next_run_at <= now).order_by(_s.next_run_at)
+
+
+def _load_due(connection: Connection, row: RowMapping, now: datetime) -> DueSchedule | None:
+    """Return what of a schedule is due; None after noting that this cannot be told.
+
+    It is then put off: another node, or this one mended, may understand it, and tells what was
+    missed.
+    """
+    schedule = parse_schedule_row(row)
+    begin = choose_start(row["next_fire_at"], row["accounted_until"])
+    try:
+        return DueSchedule(schedule, schedule.recurrence.past(begin, now), now)
+    except ValueError as error:  # such as of a time zone that there is no more
+        words = describe_invalid_definition(error)
+        _log.error("a schedule cannot be run here", schedule=schedule.name, reason=words)
+        put_off = update(schedules).where(_s.id == schedule.id)
+        connection.execute(put_off.values(next_run_at=now + RETRY_INTERVAL, last_error=words))
+        return None
+
+
+_next = (
+    update(schedules)
+    .where(_s.id == bindparam("its_id"))
+    .values(next_fire_at=bindparam("at"), next_run_at=bindparam("due"))
+)
+
+
+def _store_next_fire_times(connection: Connection, looked_at: Sequence[DueSchedule]) -> None:
+    values = [
+        {
+            "its_id": it.schedule.id,
+            "at": None if it.past.following is None else it.past.following.at,
+            "due": None if it.past.following is None else it.past.following.due,
+        }
+        for it in looked_at
+    ]
+    if values:
+        connection.execute(_next, values)
+
+
+def run_now(connection: Connection, schedule: Schedule, by: str, now: datetime) -> RowMapping:
+    """Run a schedule once more, now, whether it is enabled or not, and return the run's row.
+
+    CallerError (409) where it is deleted, or its overlapping runs are skipped. It
+    must have been read in this transaction, locked.
+    """
+    if schedule.status is ScheduleStatus.DELETED:
+        raise CallerError(409, "The schedule was deleted; create it anew.")
+    _, reason = decide_admission(schedule, load_open_runs(connection, [schedule.id])[schedule.id])
+    if reason is not None:
+        raise CallerError(409, f"It is not run now: {reason}.")
+    wanted = RunRequest(schedule, FireTime(now, now), Trigger.MANUAL, by)
+    [row] = start_runs(connection, [wanted], now)
+    stored = select(schedule_runs).where(schedule_runs.c.id == row["id"])
+    return connection.execute(stored).mappings().one()

@@ -1,0 +1,159 @@
+"""Database setup: URL, connection, schema version."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import cache
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from tocsin.errors import OperatorError
+from tocsin.store.database import Database
+from tocsin.store.files import make_private_folder
+from tocsin.store.postgres import PostgresDatabase
+from tocsin.store.sqlite import SqliteDatabase
+
+# PostgreSQL's classes of conditions that pass: connection, resources, shutting down or starting
+_TRANSIENT_STATES = ("08", "53", "57P")
+_TRANSIENT_CODES = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
+URL_FORMS = "sqlite:///path or postgresql://user:password@host/name"
+
+
+def parse_url(text: str) -> URL:
+    """Return the database URL in `text`; OperatorError where it is not one that Tocsin speaks."""
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise OperatorError(f"TOCSIN_DATABASE_URL: this is not a URL; give {URL_FORMS}") from None
+    backend = url.get_backend_name()
+    if backend not in {"sqlite", "postgresql", "postgres"}:
+        raise OperatorError(f"TOCSIN_DATABASE_URL: found {backend!r}; give {URL_FORMS}")
+    if backend == "sqlite" and url.database in {None, "", ":memory:"}:
+        raise OperatorError(
+            f"TOCSIN_DATABASE_URL: a SQLite database needs a file; give {URL_FORMS}"
+        )
+    return url
+
+
+def is_sqlite(url: URL) -> bool:
+    """Return whether the URL names a SQLite file."""
+    return url.get_backend_name() == "sqlite"
+
+
+def sqlite_file(url: URL) -> Path:
+    """Return the file that a SQLite URL names."""
+    return Path(str(url.database))
+
+
+def open_database(url: URL) -> Database:
+    """Return the open database; a SQLite file is created where there is none."""
+    if is_sqlite(url):
+        path = sqlite_file(url)
+        make_private_folder(path.parent)
+        return SqliteDatabase(path)
+    return PostgresDatabase(url)
+
+
+def _configure_alembic() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "tocsin.store:migrations")
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+@cache
+def _list_revisions() -> tuple[str, ...]:
+    """Return the revisions that this version of Tocsin knows, the newest first."""
+    scripts = ScriptDirectory.from_config(_configure_alembic())
+    return tuple(script.revision for script in scripts.walk_revisions())
+
+
+def get_newest_revision() -> str:
+    """Return the revision that this version of Tocsin works with."""
+    return _list_revisions()[0]
+
+
+def _load_current_revision(connection: Connection) -> str | None:
+    """Return the schema's revision, None where there is none; OperatorError for an unknown one."""
+    found = MigrationContext.configure(connection).get_current_revision()
+    if found is not None and found not in _list_revisions():
+        raise OperatorError(
+            f"the database {_format_location(connection.engine.url)} has the schema {found}, "
+            "which this "
+            f"version of Tocsin does not know; it knows up to {get_newest_revision()}. "
+            "Run the newer version that made it, or restore a copy"
+        )
+    return found
+
+
+def _format_location(url: URL) -> str:
+    """Return where a database is, without its password."""
+    return str(sqlite_file(url).resolve()) if is_sqlite(url) else url.render_as_string()
+
+
+def _upgrade(connection: Connection) -> None:
+    _load_current_revision(connection)
+    config = _configure_alembic()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+async def upgrade(database: Database) -> str:
+    """Bring the schema up to date, in one transaction, and return its revision.
+
+    Raises OperatorError where the database cannot be used, or is of a newer version.
+    """
+    try:
+        await database.write(_upgrade)
+    except (SQLAlchemyError, OSError) as error:
+        raise describe_unreachable(error) from error
+    return get_newest_revision()
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether it says that the database is away, and not that a statement is wrong."""
+    if isinstance(error, DBAPIError):
+        state = str(getattr(error.orig, "sqlstate", ""))
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without what extends it
+        return (
+            error.connection_invalidated
+            or state.startswith(_TRANSIENT_STATES)
+            or code in _TRANSIENT_CODES
+        )
+    return isinstance(error, ConnectionError | PoolTimeout)
+
+
+def describe_unreachable(error: Exception) -> OperatorError:
+    """Return what to tell the operator of a database that cannot be used."""
+    reason = getattr(error, "orig", None) or error
+    return OperatorError(
+        f"the database cannot be used: {reason}; see TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR"
+    )
+
+
+async def check_schema(database: Database) -> None:
+    """Return when the schema is the one this version works with; OperatorError where it is not."""
+    try:
+        found = await database.read(_load_current_revision)
+    except (SQLAlchemyError, OSError) as error:
+        raise describe_unreachable(error) from error
+    if found != get_newest_revision():
+        raise OperatorError(
+            f"the database's schema is at revision {found or 'none'}, this version of Tocsin works "
+            f"with {get_newest_revision()}; run `tocsin db upgrade`"
+        )

@@ -1,0 +1,102 @@
+"""SQL statement helpers: upserts, bulk execution, bounded counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Self
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Dialect,
+    FromClause,
+    Insert,
+    Select,
+    Table,
+    Update,
+    func,
+    literal,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+Row = tuple[Any, ...]
+Run = Callable[[Connection, Iterable[Row]], None]
+
+
+class BulkStatement:
+    """A statement whose parameters are given as tuples, in the order of `names`."""
+
+    def __init__(self, statement: Insert | Update, names: Sequence[str]) -> None:
+        self._statement = statement
+        self._names = tuple(names)
+        self._prepared: dict[str, tuple[str, Callable[[Row], Row]]] = {}
+
+    def run(self, connection: Connection, rows: Iterable[Row]) -> None:
+        """Run it for each row; nothing happens where there is none."""
+        dialect = connection.dialect
+        if dialect.name not in self._prepared:
+            self._prepared[dialect.name] = self._prepare(dialect)
+        text, convert = self._prepared[dialect.name]
+        if converted := [convert(row) for row in rows]:
+            connection.exec_driver_sql(text, converted)
+
+    def _prepare(self, dialect: Dialect) -> tuple[str, Callable[[Row], Row]]:
+        """Return the statement in the dialect's own words, and what makes its parameters."""
+        names = list(self._names) if isinstance(self._statement, Insert) else None
+        compiled = self._statement.compile(dialect=dialect, column_keys=names)
+        order = compiled.positiontup or []
+        if set(order) != set(self._names):
+            raise RuntimeError(f"the statement takes {order}, and is given {self._names}")
+        pick = itemgetter(*(self._names.index(name) for name in order))
+        processors: Mapping[str, Any] = compiled._bind_processors  # noqa: SLF001 - as it does itself
+        converting = [(at, processors[name]) for at, name in enumerate(order) if name in processors]
+
+        def convert(row: Row) -> Row:
+            values = list(pick(row))
+            for at, processor in converting:
+                values[at] = processor(values[at])
+            return tuple(values)
+
+        return str(compiled), convert
+
+
+def build_insert(connection: Connection, table: Table) -> Any:
+    """Return an insert that has `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    return dialect.insert(table)
+
+
+MAX_COUNTED = 10_000
+"""Totals are exact up to here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many there are."""
+
+    count: int
+    exact: bool
+    """False where there are more."""
+
+    @classmethod
+    def of(cls, counted: int) -> Self:
+        """Return what `build_bounded_count` comes to."""
+        return cls(min(counted, MAX_COUNTED), counted <= MAX_COUNTED)
+
+
+def build_bounded_count(
+    source: FromClause, conditions: Iterable[ColumnElement[bool]]
+) -> Select[Any]:
+    """Return the query of how many rows match, or of one more than is counted."""
+    some = select(literal(1)).select_from(source).where(*conditions).limit(MAX_COUNTED + 1)
+    return select(func.count()).select_from(some.subquery())
+
+
+def count_matching(
+    connection: Connection, source: FromClause, conditions: Iterable[ColumnElement[bool]]
+) -> Total:
+    """Return how many rows match, counted up to COUNTED."""
+    return Total.of(connection.scalars(build_bounded_count(source, conditions)).one())

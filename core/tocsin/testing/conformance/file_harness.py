@@ -1,0 +1,119 @@
+"""Test harness for providers that follow files."""
+
+from __future__ import annotations
+
+import gzip
+from abc import abstractmethod
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tocsin.testing.conformance.harness import Conformance, Harness
+from tocsin.testing.conformance.rules import RuleViolation
+from tocsin.testing.siem import Case, LogEvent
+
+
+class FileConformance(Conformance):
+    """What the rules of providers that follow files stand on."""
+
+    file_name = "feed.json"
+    """What the writer calls its file."""
+
+    @abstractmethod
+    def record(self, case: Case) -> dict[str, Any]:
+        """Return the record of a case, as the writer writes it."""
+
+    def log_record(self, occurrence: LogEvent) -> dict[str, Any]:
+        """Return the record of something that is no incident, where the provider has `events`."""
+        raise RuleViolation(
+            f"how is {occurrence.text!r} written? Override `occurrence` of the suite"
+        )
+
+    def settings(self, path: Path) -> Mapping[str, Any]:
+        """Return the settings with which the provider follows the file at `path`."""
+        return {"path": str(path)}
+
+    def line(self, record: dict[str, Any]) -> bytes:
+        """Return a record as it stands in the file: as a line of JSON."""
+        return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+    def rotate(self, path: Path) -> Path:
+        """Put the file aside as the writer does, and return where: at its name with `.1`."""
+        return path.rename(path.with_name(f"{path.name}.1"))
+
+    def compress(self, path: Path) -> Path:
+        """Compress a file that was put aside, as its writer does, and return where: with gzip."""
+        compressed = path.with_name(f"{path.name}.gz")
+        compressed.write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+        return compressed
+
+    def harness(self) -> FileHarness:
+        """Return where the provider is tried out."""
+        return FileHarness(self)
+
+
+class FileHarness(Harness):
+    """One try in a folder; its clock starts with the machine's, which stamps the files."""
+
+    def __init__(self, suite: FileConformance) -> None:
+        super().__init__(suite, datetime.now(UTC))
+        self._suite = suite
+        self.path = self.folder / suite.file_name
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the settings of the provider."""
+        return self._suite.settings(self.path)
+
+    def render(self, case: Case) -> dict[str, Any]:
+        """Return the record of a case, as the writer writes it."""
+        return self._suite.record(case)
+
+    def keep(self, case: Case) -> Case:
+        """Have the writer write a version of an incident."""
+        kept = super().keep(case)
+        self.write(self.line(kept))
+        return kept
+
+    def keep_log_event(self, occurrence: LogEvent) -> LogEvent:
+        """Have the writer write something that is no incident."""
+        kept = super().keep_log_event(occurrence)
+        record = self._suite.log_record(kept)
+        self.write(self._suite.line(self._suite.malformed(record) if kept.malformed else record))
+        return kept
+
+    def line(self, case: Case) -> bytes:
+        """Return what the writer writes for a case."""
+        record = self.show(case)
+        try:
+            return self._suite.line(record)
+        except orjson.JSONEncodeError:  # half a character
+            return self._suite.line(_escape(record)).replace(_MARK, b"\\ud83d")
+
+    def write(self, content: bytes) -> None:
+        """Have the writer write something."""
+        with self.path.open("ab") as file:
+            file.write(content)
+
+    async def arrive(self) -> None:
+        """Read when all that was written has settled."""
+        self.clock.advance(minutes=2)
+        await self.reader.read()
+
+
+_MARK = b"HALF-A-CHARACTER"
+
+
+def _escape(content: Any) -> Any:
+    """Return a record with a mark wherever it has half a character."""
+    match content:
+        case str():
+            return content.replace("\ud83d", _MARK.decode())
+        case dict():
+            return {key: _escape(value) for key, value in content.items()}
+        case list():
+            return [_escape(value) for value in content]
+    return content

@@ -1,0 +1,158 @@
+"""Test harness for providers of HTTP APIs."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, ClassVar, Self
+
+from aiohttp import web
+
+from tocsin.errors import PluginFailure, TryLater
+from tocsin.model import Json
+from tocsin.testing.conformance.harness import Conformance, Harness
+from tocsin.testing.conformance.rules import RuleViolation, describe_error, does_not_apply
+from tocsin.testing.siem import Case
+from tocsin.testing.simulator import Simulator
+from tocsin.testing.vendor_api import ErrorResponse
+
+FIRST_FETCH = timedelta(hours=2)
+_MINUTE = timedelta(minutes=1)
+_MOST_TRIES = 20
+
+
+class HttpConformance(Conformance):
+    """What the rules of providers of an HTTP API stand on."""
+
+    simulator: ClassVar[type[Simulator]]
+
+    @abstractmethod
+    def settings(self, url: str) -> Mapping[str, Any]:
+        """Return the settings with which the provider reads the simulator at `url`.
+
+        Secrets are given as text. Leave out what has a default.
+        """
+
+    def wrong_settings(self, url: str) -> Mapping[str, Any]:
+        """Return settings with credentials that the simulator does not know.
+
+        By default, every secret is another. Nothing means that there are no credentials.
+        """
+        given = self.settings(url)
+        secret = self.provider.Settings.secret_fields() & given.keys()
+        return {**given, **dict.fromkeys(secret, "not-the-right-one")} if secret else {}
+
+    def harness(self, *, most_per_page: int | None = None) -> HttpHarness:
+        """Return where the provider is tried out; the vendor's limit of a page may be lowered."""
+        return HttpHarness(self, most_per_page)
+
+
+class HttpHarness(Harness):
+    """One try against a simulator."""
+
+    def __init__(self, suite: HttpConformance, most_per_page: int | None) -> None:
+        super().__init__(suite)
+        self._suite = suite
+        self.clock.advance(microseconds=123_456)  # vendors' times are seldom whole seconds
+        self.alter_answer: Callable[[Json], Json] = lambda content: content
+        """What is done to each answer before it is written as JSON."""
+        self.refused: dict[str, int] = {}
+        """The ids that are answered so when one incident is asked for."""
+        self.simulator = _is_shown_by(self, suite.simulator, most_per_page)(self.siem)
+
+    async def __aenter__(self) -> Self:
+        await self.simulator.__aenter__()
+        return await super().__aenter__()
+
+    async def __aexit__(self, *raised: object) -> None:
+        await super().__aexit__()
+        await self.simulator.__aexit__()
+        match raised, self.simulator.mistakes:
+            case [_, Exception() as error, _], [mistake, *_]:
+                seen = str(error) if isinstance(error, RuleViolation) else describe_error(error)
+                words = f"a handler of the simulator raised {describe_error(mistake)}"
+                raise RuleViolation(f"{seen}; {words}") from mistake
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the settings of the provider, with a short first fetch for speed."""
+        return self._brief() | dict(self._suite.settings(self.simulator.url))
+
+    def wrong_settings(self) -> Mapping[str, Any]:
+        """Return the settings with credentials that are not right; skip where there are none."""
+        wrong = self._suite.wrong_settings(self.simulator.url)
+        return wrong or does_not_apply("it has no credentials")
+
+    def render(self, case: Case) -> dict[str, Any]:
+        """Return the record of a case, as the vendor writes it."""
+        return self._suite.simulator.render(self.simulator, case)
+
+    async def arrive(self) -> None:
+        """Read when all that there is has settled."""
+        self.settle()
+        await self.reader.read()
+
+    async def persist(self) -> None:
+        """Read again and again, as the core does, until a read comes to its end."""
+        self.settle()
+        for _ in range(_MOST_TRIES):
+            error = await self.reader.failure()
+            if error is None:
+                return
+            self.wait_out(error)
+        raise RuleViolation(f"{_MOST_TRIES} reads failed, the last with {error!r}")
+
+    def limit_pages(self, most: int) -> None:
+        """Have the SIEM list so many incidents on a page at most."""
+        type(self.simulator).most_per_page = most
+
+    async def hang_up(self) -> None:
+        """Have the SIEM be away, until `simulator.listen`."""
+        await self.http.close()  # a server that ends waits for idle connections
+        await self.simulator.hang_up()
+
+    def settle(self) -> None:
+        """Let so much time pass that what changed by now is read."""
+        delay: timedelta = getattr(self.provider.settings, "settle_delay", timedelta(0))
+        self.clock.advance(seconds=(delay + _MINUTE).total_seconds())
+
+    def wait_out(self, error: Exception) -> None:
+        """Let as much time pass as the core does after this failure; raise what is a bug."""
+        if not isinstance(error, PluginFailure):
+            raise error
+        after = error.after if isinstance(error, TryLater) else None
+        self.clock.advance(seconds=(after or _MINUTE).total_seconds())
+
+    def setting(self, name: str) -> timedelta:
+        """Return a length of time that the operator sets; skip the rule where there is none."""
+        value = getattr(self.provider.settings, name, None)
+        return value if isinstance(value, timedelta) else does_not_apply(f"no setting `{name}`")
+
+    def _brief(self) -> dict[str, Any]:
+        fields = self._suite.provider.Settings.model_fields
+        return {"first_fetch": FIRST_FETCH} if "first_fetch" in fields else {}
+
+
+def _is_shown_by(
+    lab: HttpHarness, kind: type[Simulator], most_per_page: int | None
+) -> type[Simulator]:
+    """Return the simulator with its records altered as the lab says, in any JSON there is."""
+
+    def to_json(content: Any, status: int = 200) -> web.Response:
+        body = json.dumps(lab.alter_answer(content)).encode()  # which can write half a character
+        return web.Response(body=body, status=status, content_type="application/json")
+
+    def get(simulator: Simulator, identifier: str) -> Case:
+        if identifier in lab.refused:
+            raise ErrorResponse(lab.refused[identifier], "this one is not shown")
+        return kind.get(simulator, identifier)
+
+    members: dict[str, Any] = {
+        "get": get,
+        "show": lambda _, case: lab.show(case),
+        "json": staticmethod(to_json),
+    }
+    if most_per_page is not None:
+        members["most_per_page"] = most_per_page
+    return type(kind.__name__, (kind,), members)

@@ -1,0 +1,102 @@
+"""Test harness for providers that receive pushed requests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from tocsin.errors import Refused
+from tocsin.hookspecs import PushRequest
+from tocsin.model import Received, Rejected
+from tocsin.testing.conformance.harness import Conformance, Harness
+from tocsin.testing.siem import Case
+
+TOKEN = "conformance-token-of-a-sender"  # noqa: S105 - of a sender that does not exist
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+
+
+class PushConformance(Conformance):
+    """What the rules of providers that are sent to stand on."""
+
+    batches: ClassVar[bool] = True
+    """Whether one request may hold several records."""
+
+    @abstractmethod
+    def record(self, case: Case) -> dict[str, Any]:
+        """Return the record of a case, as the sender sends it."""
+
+    def body(self, *records: dict[str, Any]) -> bytes:
+        """Return the body of a request that holds these records: a JSON list of them."""
+        return json.dumps(records).encode()
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the settings of the provider: a token, and a secret to sign with."""
+        return {"token": TOKEN, "secret": SECRET}
+
+    def harness(self) -> PushHarness:
+        """Return where the provider is tried out."""
+        return PushHarness(self)
+
+
+class PushHarness(Harness):
+    """One try; what is put waits, and is sent when it is to arrive."""
+
+    def __init__(self, suite: PushConformance) -> None:
+        super().__init__(suite)
+        self._suite = suite
+        self._waiting: list[Case] = []
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the settings of the provider."""
+        return self._suite.settings()
+
+    def render(self, case: Case) -> dict[str, Any]:
+        """Return the record of a case, as the sender sends it."""
+        return self._suite.record(case)
+
+    def keep(self, case: Case) -> Case:
+        """Have the sender send a version of an incident, once it is to arrive."""
+        kept = super().keep(case)
+        self._waiting.append(kept)
+        return kept
+
+    async def arrive(self) -> None:
+        """Have the provider receive what waits, a request for each version.
+
+        What it refuses counts as rejected: the sender is told.
+        """
+        while self._waiting:
+            body = self._suite.body(self.show(self._waiting.pop(0)))
+            try:
+                self.store.add(await self.receive(body))
+            except Refused as error:
+                told = Rejected(source="push", location="body", reason=str(error), content=body)
+                self.store.add(Received(rejected=(told,)))
+
+    async def receive(self, body: bytes, **fields: str) -> Received:
+        """Return what the provider makes of a request; with a token, unless other fields are given.
+
+        The names of the fields are written with underscores.
+        """
+        given = {name.replace("_", "-"): value for name, value in fields.items()}
+        shown = CIMultiDict(given or {"Authorization": f"Bearer {TOKEN}"})
+        return await self.provider.receive(PushRequest(headers=CIMultiDictProxy(shown), body=body))
+
+    def signed(self, body: bytes) -> dict[str, str]:
+        """Return the fields of a body that is signed at this moment, by Standard Webhooks 1.0.0."""
+        at = str(int(self.clock.now().timestamp()))
+        content = f"msg_1.{at}.".encode() + body
+        key = base64.b64decode(SECRET.removeprefix("whsec_"))
+        signature = base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
+        return {
+            "webhook_id": "msg_1",
+            "webhook_timestamp": at,
+            "webhook_signature": f"v1,{signature}",
+        }

@@ -1,0 +1,67 @@
+"""Runs of an investigator against a scripted query client."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, datetime
+
+from tocsin.hookspecs import Investigator
+from tocsin.investigations.evidence import collect_citable, collect_citations
+from tocsin.model import Inquiry, Persona, Report
+from tocsin.testing.query_client import ScriptedQueryClient
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+"""When a run is asked for, unless a test says otherwise."""
+
+
+async def investigate(
+    investigator: Investigator,
+    desk: ScriptedQueryClient,
+    *messages: str,
+    persona: Persona = Persona.ANALYST,
+    provider: str | None = None,
+    asked_at: datetime = NOON,
+    previous: Report | None = None,
+) -> Report:
+    """Return the report of an inquiry, which is run twice: the second time from its ledger alone.
+
+    Raises AssertionError where the second run asks or says something else than the first, and
+    where the report cites what is not there, or has findings that are not numbered in their
+    order. What the investigator raises comes through.
+    """
+    inquiry = Inquiry(
+        session_id="ses_test",
+        messages=messages,
+        persona=persona,
+        provider=provider,
+        asked_at=asked_at,
+        previous=previous,
+    )
+    report = await _run(investigator, inquiry, desk)
+    again = await _run(investigator, inquiry, desk.replay())
+    if again != report:
+        differing = (it.name for it in fields(Report) if _differs(it.name, report, again))
+        raise AssertionError(f"the same answers lead to another {', '.join(differing)}")
+    _check(report, desk, previous)
+    return report
+
+
+async def _run(investigator: Investigator, inquiry: Inquiry, desk: ScriptedQueryClient) -> Report:
+    try:
+        return await investigator.investigate(inquiry, desk)
+    finally:
+        desk.check()
+
+
+def _differs(name: str, one: Report, other: Report) -> bool:
+    return bool(getattr(one, name) != getattr(other, name))
+
+
+def _check(report: Report, desk: ScriptedQueryClient, previous: Report | None) -> None:
+    concluded = {reference for step in desk.steps for reference in step.evidence}
+    citable = desk.references | (collect_citable(previous) if previous else set())
+    if unknown := sorted((collect_citations(report) | concluded) - citable):
+        raise AssertionError(f"it cites {', '.join(unknown)}, which no answer was")
+    names = [finding.id for finding in report.findings]
+    if names != [f"F{number}" for number in range(1, len(names) + 1)]:
+        raise AssertionError(f"the findings are called {', '.join(names)}, not F1, F2 and so on")

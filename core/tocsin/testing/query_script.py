@@ -1,0 +1,204 @@
+"""Script that a scripted query client answers from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from tocsin.model import (
+    Edge,
+    EnricherSource,
+    Enrichment,
+    Entity,
+    EntityKind,
+    FindEvents,
+    FindIncidents,
+    FindNeighbors,
+    FoundEvents,
+    GetEnrichments,
+    GetIncidents,
+    GetSightings,
+    IncidentRecord,
+    ListIncidents,
+    ListSources,
+    Match,
+    Neighborhood,
+    Node,
+    ProviderSource,
+    Question,
+    SearchHistory,
+    SiemEvent,
+    Sighting,
+    Sources,
+    Window,
+)
+from tocsin.observables import Environment
+
+T = TypeVar("T")
+_RECENT = 10
+
+
+class NotThereError(Exception):
+    """Who is asked does not exist."""
+
+
+@dataclass(kw_only=True, slots=True)
+class QueryScript:
+    """Everything that there is to be known."""
+
+    incidents: Sequence[IncidentRecord] = ()
+    events: Mapping[str, Sequence[SiemEvent]] = field(default_factory=dict)
+    """By provider; each that is named here can be asked for events."""
+    enrichments: Mapping[str, Sequence[Enrichment]] = field(default_factory=dict)
+    """By enricher; each that is named here can be asked."""
+    edges: Sequence[Edge] = ()
+    matches: Sequence[Match] = ()
+    """What `SearchHistory` finds, where its title holds every word."""
+    environment: Environment = field(default_factory=Environment)
+    """Tells what is internal and what is well known."""
+    away: Mapping[str, str] = field(default_factory=dict)
+    """Who cannot be asked, and why: `provider:edge`, `enricher:lists`, `graph`."""
+    sources: Sources | None = None
+    """Who is there; by default, whoever is named above."""
+    each_takes: timedelta = timedelta(0)
+    """How long each question is said to have taken."""
+
+
+def answer_question(script: QueryScript, question: Question[Any]) -> Any:
+    """Return what a script has for a question, as the service orders and limits it.
+
+    Raises NotThereError where nobody of the name is there, and TypeError for no question at all.
+    """
+    answer = _ANSWERS.get(type(question))
+    if answer is None:
+        raise TypeError(f"{question!r} is none of the questions that there are")
+    return answer(script, question)
+
+
+def _list_sources(script: QueryScript, _: ListSources) -> Sources:
+    if script.sources is not None:
+        return script.sources
+    names = sorted({*script.events, *(record.provider for record in script.incidents)})
+    return Sources(
+        providers=tuple(
+            ProviderSource(
+                name=name,
+                answers_events=name in script.events,
+                reason=script.away.get(f"provider:{name}"),
+            )
+            for name in names
+        ),
+        enrichers=tuple(
+            EnricherSource(name=name, kinds=tuple(EntityKind), online=False)
+            for name in sorted(script.enrichments)
+        ),
+    )
+
+
+def _get_incidents(script: QueryScript, question: GetIncidents) -> tuple[IncidentRecord, ...]:
+    return tuple(record for record in script.incidents if record.number in question.numbers)
+
+
+def _find_incidents(script: QueryScript, question: FindIncidents) -> tuple[IncidentRecord, ...]:
+    involved = (it for it in script.incidents if not set(question.entities).isdisjoint(it.entities))
+    return _select_latest(involved, question.window, question.provider)[: question.limit]
+
+
+def _list_incidents(script: QueryScript, question: ListIncidents) -> tuple[IncidentRecord, ...]:
+    least = question.min_severity.rank
+    severe = (record for record in script.incidents if record.severity.rank >= least)
+    return _select_latest(severe, question.window, question.provider)[: question.limit]
+
+
+def _select_latest(
+    records: Iterable[IncidentRecord], window: Window | None, provider: str | None
+) -> tuple[IncidentRecord, ...]:
+    found = [
+        record
+        for record in records
+        if (window is None or record.occurred_at in window) and provider in (None, record.provider)
+    ]
+    return tuple(sorted(found, key=lambda it: (it.occurred_at, it.number), reverse=True))
+
+
+def _get_sightings(script: QueryScript, question: GetSightings) -> tuple[Sighting, ...]:
+    return tuple(_build_sighting(script, entity) for entity in question.entities)
+
+
+def _build_sighting(script: QueryScript, entity: Entity) -> Sighting:
+    records = _select_latest((it for it in script.incidents if entity in it.entities), None, None)
+    return Sighting(
+        entity=entity,
+        incident_count=len(records),
+        first_seen=min((record.occurred_at for record in records), default=None),
+        last_seen=max((record.occurred_at for record in records), default=None),
+        recent=tuple(record.number for record in records[:_RECENT]),
+        internal=script.environment.is_internal(entity),
+        well_known=script.environment.is_well_known(entity),
+    )
+
+
+def _find_neighbors(script: QueryScript, question: FindNeighbors) -> Neighborhood:
+    nodes, edges = [Node.of(question.entity)], list[Edge]()
+    for _ in range(question.depth):
+        reached = set(nodes)
+        near = [it for it in script.edges if reached & {it.source, it.target}]
+        edges += [edge for edge in near if edge not in edges]
+        nodes = list(dict.fromkeys([*nodes, *_endpoints(edges)]))
+    kept = edges[: question.limit]
+    nodes = list(dict.fromkeys([nodes[0], *_endpoints(kept)]))
+    return Neighborhood(nodes=tuple(nodes), edges=tuple(kept), complete=kept == edges)
+
+
+def _endpoints(edges: Iterable[Edge]) -> Iterator[Node]:
+    for edge in edges:
+        yield edge.source
+        yield edge.target
+
+
+def _find_events(script: QueryScript, question: FindEvents) -> FoundEvents:
+    found = [
+        event
+        for event in _get_named(script.events, question.provider, "provider that finds events")
+        if question.entity in event.entities and event.occurred_at in question.window
+    ]
+    found.sort(key=lambda event: (event.occurred_at, event.external_id or ""))
+    kept = tuple(found[-question.limit :])
+    return FoundEvents(events=kept, complete=len(kept) == len(found))
+
+
+def _get_enrichments(script: QueryScript, question: GetEnrichments) -> tuple[Enrichment, ...]:
+    said = _get_named(script.enrichments, question.enricher, "enricher")
+    return tuple(it for entity in question.entities for it in said if it.entity == entity)
+
+
+def _get_named(several: Mapping[str, Sequence[T]], name: str, what: str) -> Sequence[T]:
+    if name not in several:
+        raise NotThereError(f"there is no such {what}")
+    return several[name]
+
+
+def _search_history(script: QueryScript, question: SearchHistory) -> tuple[Match, ...]:
+    words = _split_words(question.text)
+    found = [match for match in script.matches if words <= _split_words(match.title)]
+    return tuple(sorted(found, key=lambda match: -match.score)[: question.limit])
+
+
+def _split_words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+_ANSWERS: dict[type[Question[Any]], Callable[[QueryScript, Any], Any]] = {
+    ListSources: _list_sources,
+    GetIncidents: _get_incidents,
+    FindIncidents: _find_incidents,
+    ListIncidents: _list_incidents,
+    GetSightings: _get_sightings,
+    FindNeighbors: _find_neighbors,
+    FindEvents: _find_events,
+    GetEnrichments: _get_enrichments,
+    SearchHistory: _search_history,
+}

@@ -1,0 +1,273 @@
+"""Authentication and authorization of API requests."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from typing import NoReturn, TypeGuard, TypeVar
+from urllib.parse import parse_qsl, unquote_plus
+
+from aiohttp import hdrs, web
+from sqlalchemy import Connection
+
+from tocsin.credentials import (
+    AuthenticationError,
+    BusyError,
+    ClientSecret,
+    Credential,
+    IssuerUnavailable,
+    KeyValue,
+    Principal,
+    ProofRequired,
+    parse_client,
+)
+from tocsin.errors import CallerError
+from tocsin.web.context import Access, AccessRole, ApiServices
+from tocsin.web.parsing import read_body
+from tocsin.web.problems import OAuthError, ProblemType, refusal
+from tocsin.web.rate_limits import too_many_requests
+
+FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
+_MAX_FORM_FIELDS = 20
+
+Form = Mapping[str, str]
+
+
+async def read_form(request: web.Request) -> Form:
+    """Return the form's fields, without those that are empty; OAuthError (`invalid_request`).
+
+    RFC 6749 section 3.2: an empty parameter counts as left out, one given twice is an error.
+    """
+    if request.content_type != FORM_MEDIA_TYPE:
+        _raise_invalid_request(f"Send the parameters as {FORM_MEDIA_TYPE}.")
+    if request.query_string:
+        _raise_invalid_request("Send the parameters in the body, and none in the URL.")
+    try:
+        text = (await read_body(request)).decode()
+        pairs = parse_qsl(
+            text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FORM_FIELDS
+        )
+    except web.RequestPayloadError:
+        _raise_invalid_request("The body does not arrive as its headers say.")
+    except ValueError:
+        _raise_invalid_request("The body is not a form in UTF-8.")
+    names = [name for name, _ in pairs]
+    if len(names) != len(set(names)):
+        _raise_invalid_request("A parameter is given more than once.")
+    return {name: value for name, value in pairs if value}
+
+
+def read_client_credentials(request: web.Request, form: Form) -> ClientSecret:
+    """Return what the client presents, in the header or in the form, but not in both.
+
+    Raises OAuthError (`invalid_request`) where there are two, and AuthenticationError where it is
+    missing or malformed.
+    """
+    headers = request.headers.getall(hdrs.AUTHORIZATION, [])
+    if "X-API-Key" in request.headers and (headers or "client_secret" in form):
+        _raise_invalid_request("Send client credentials, and no API key.")
+    if not headers:
+        return _parse_secret(form.get("client_id", ""), form.get("client_secret", ""))
+    if len(headers) > 1 or "client_secret" in form:
+        _raise_invalid_request("Send one set of client credentials, in the header or in the body.")
+    client_id, secret = _decode_basic(headers[0])
+    if form.get("client_id", client_id) != client_id:
+        _raise_invalid_request("The header and the body name different clients.")
+    return _parse_secret(client_id, secret)
+
+
+def _decode_basic(authorization: str) -> tuple[str, str]:
+    """Return both parts, each decoded as a form's value, which is how they are to be sent."""
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.casefold() != "basic":
+        raise AuthenticationError("Authorization takes the scheme Basic here.")
+    try:
+        text = b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise AuthenticationError("The header Authorization is malformed.") from None
+    client_id, _, secret = text.partition(":")
+    return unquote_plus(client_id), unquote_plus(secret)
+
+
+def _parse_secret(client_id: str, secret: str) -> ClientSecret:
+    if not client_id or not secret:
+        raise AuthenticationError("Send client_id and client_secret, in the header or in the body.")
+    presented = parse_client(client_id, secret)
+    if presented is None:
+        raise AuthenticationError("The client id or secret is not valid.")
+    return presented
+
+
+def _raise_invalid_request(description: str) -> NoReturn:
+    raise OAuthError("invalid_request", description)
+
+
+API_KEY_HEADER = "X-API-Key"
+RATE_LIMIT_FIELDS = web.RequestKey("rate-limit-fields", Mapping)
+"""Where a request keeps the header fields that its answer says about limits."""
+
+_ADMITTED = web.RequestKey("admitted", tuple)
+
+Result = TypeVar("Result")
+Work = Callable[[Connection, Principal], Result]
+
+
+class AccessControl:
+    """Runs work for those who may have it done, and for nobody else."""
+
+    def __init__(self, services: ApiServices) -> None:
+        self._database = services.database
+        self._authenticator = services.authenticator
+        self._throttle = services.throttle
+        self._addresses = services.addresses
+
+    async def admit(
+        self, request: web.Request, access: Access, work: Work[Result], *, is_brief: bool = True
+    ) -> Result:
+        """Return what `work(connection, principal)` returns; CallerError (400, 401, 403, 429).
+
+        The record of the credential and the work are read in one go, since the way to the
+        database costs more than either.
+        """
+
+        def authorized(connection: Connection, principal: Principal) -> Result:
+            authorize(principal, access)
+            return work(connection, principal)
+
+        try:
+            credential = self._presented(request, access)
+            return await self.authenticate(request, credential, authorized, is_brief=is_brief)
+        except AuthenticationError as error:
+            await self._throttle.count_failure(self._addresses.of(request))
+            raise _unauthorized(request, access, error) from None
+
+    def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
+        """Return where whoever was admitted still may go on; CallerError (401, 403) elsewhere.
+
+        To be called in the transaction of a change: between the two lie a body that came slowly, a
+        hash, or a queue, and meanwhile the credential may have ended.
+        """
+        try:
+            authorize(self.reidentify(connection, request), access)
+        except AuthenticationError as error:
+            raise _unauthorized(request, access, error) from None
+
+    def reidentify(self, connection: Connection, request: web.Request) -> Principal:
+        """Return who was admitted, by the record as it is now; raises AuthenticationError."""
+        credential, proven = request[_ADMITTED]
+        try:
+            return self._authenticator.identify(connection, credential, proven)
+        except ProofRequired:  # the hash is another one by now
+            raise AuthenticationError("The credential is not valid any more.") from None
+
+    async def authenticate(
+        self,
+        request: web.Request,
+        credential: Credential,
+        work: Work[Result],
+        *,
+        is_brief: bool = True,
+    ) -> Result:
+        """Return what `work` returns for whoever holds this credential.
+
+        Raises AuthenticationError, which the caller counts, and CallerError (429, 503).
+        """
+        address = self._addresses.of(request)
+        if self._throttle.is_failing(address) and not self._authenticator.is_familiar(credential):
+            await self._throttle.count_failure(address)
+        try:
+            credential = await self._authenticator.resolve(credential)
+        except IssuerUnavailable:
+            words = "The keys of the OpenID Connect issuer cannot be had for now; try again."
+            raise CallerError(503, words, headers={"Retry-After": "10"}) from None
+
+        def enter(connection: Connection, proven: str | None) -> Result:
+            principal = self._authenticator.identify(connection, credential, proven)
+            request[_ADMITTED] = credential, proven
+            request[RATE_LIMIT_FIELDS] = self._throttle.count_request(principal.id)
+            return work(connection, principal)
+
+        read = self._database.lookup if is_brief else self._database.read
+        try:
+            return await read(enter, None)
+        except ProofRequired as unproven:
+            assert isinstance(credential, KeyValue | ClientSecret)  # noqa: S101 - others need none
+            proven = await self._prove(request, credential, unproven)
+        except AuthenticationError:
+            # Tries at an unknown identifier run out like those at a known one, or it would be told
+            if self._is_guess(credential):
+                self._throttle.try_secret(credential.identifier, address)
+            raise
+        return await read(enter, proven)
+
+    async def _prove(
+        self, request: web.Request, secret: KeyValue | ClientSecret, unproven: ProofRequired
+    ) -> str:
+        """Return the hash that the secret matches, at the cost of an Argon2id or two."""
+        address = self._addresses.of(request)
+        charged = not self._authenticator.is_being_proven(secret)
+        if charged:
+            self._throttle.try_secret(secret.identifier, address)
+        try:
+            proven = await self._authenticator.prove(secret, unproven.hashes)
+        except BusyError:
+            if charged:
+                self._throttle.give_back_secret(secret.identifier, address)
+            raise too_many_requests("Too many secrets wait to be verified; try again.", 1) from None
+        if charged:
+            self._throttle.give_back_secret(secret.identifier, address)
+        return proven
+
+    def _is_guess(self, credential: Credential) -> TypeGuard[KeyValue | ClientSecret]:
+        is_secret = isinstance(credential, KeyValue | ClientSecret)
+        return is_secret and not self._authenticator.is_familiar(credential)
+
+    def _presented(self, request: web.Request, access: Access) -> Credential:
+        keys = request.headers.getall(API_KEY_HEADER, [])
+        authorizations = request.headers.getall(hdrs.AUTHORIZATION, [])
+        match [*keys, *authorizations]:
+            case []:
+                # nothing was guessed, so it does not count as a failure
+                words = (
+                    f"Send an API key in {API_KEY_HEADER}, or a bearer token; the URL is not read."
+                )
+                raise _unauthorized(request, access, AuthenticationError(words))
+            case [text] if keys:
+                return self._authenticator.present_key(text)
+            case [text]:
+                return self._bearer(text)
+        raise CallerError(400, f"Send one credential: {API_KEY_HEADER} or Authorization, once.")
+
+    def _bearer(self, authorization: str) -> Credential:
+        scheme, _, token = authorization.partition(" ")
+        if scheme.casefold() != "bearer":
+            raise AuthenticationError("Authorization takes the scheme Bearer.")
+        return self._authenticator.present_token(token.strip())
+
+
+def authorize(principal: Principal, access: Access) -> None:
+    """Return where the principal may do what the endpoint does; CallerError (403) elsewhere."""
+    if access is AccessRole.ADMIN:
+        if not principal.is_admin:
+            raise CallerError(403, "This endpoint is for callers with the admin role.")
+    elif access not in principal.scopes:
+        raise refusal(
+            ProblemType.MISSING_SCOPE,
+            403,
+            f"API key does not have the required scope: {access}",
+            required_scope=access,
+        )
+
+
+def _unauthorized(request: web.Request, access: Access, error: AuthenticationError) -> CallerError:
+    headers = {"WWW-Authenticate": _challenge(request, access)}
+    return CallerError(401, str(error), headers=headers)
+
+
+def _challenge(request: web.Request, access: Access) -> str:
+    """Return what RFC 9110 section 11.6.1 asks for: how to authenticate here."""
+    # RFC 6750 section 3.1: an error code only where a token was sent
+    error = ', error="invalid_token"' if hdrs.AUTHORIZATION in request.headers else ""
+    bearer = f'Bearer realm="tocsin"{error}'
+    return bearer if access is AccessRole.ADMIN else f'ApiKey realm="tocsin", {bearer}'

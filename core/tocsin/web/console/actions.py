@@ -1,0 +1,104 @@
+"""Form actions: from a form to an API endpoint and back to a page."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from hashlib import sha256
+from inspect import iscoroutinefunction
+from typing import Any, Protocol, cast
+
+import orjson
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+from yarl import URL
+
+from tocsin.credentials import ConsoleRole
+from tocsin.errors import CallerError
+from tocsin.web.console.forms import Form, read_fields
+from tocsin.web.console.page_request import PageRequest, find_endpoint
+from tocsin.web.console.pages import ConsoleAction, message_key
+from tocsin.web.console.sessions import ONCE, ConsoleSessions, SignedInUser
+from tocsin.web.context import ApiServices, AsyncHandler, RequestContext, Response
+from tocsin.web.dispatch import MutationHandler
+from tocsin.web.idempotency import IdempotentRequest, compute_fingerprint
+from tocsin.web.parsing import invalid_request, list_field_errors
+from tocsin.web.problems import describe_error
+
+
+class RenderPage(Protocol):
+    """Returns the page that an action belongs to, told what came of it."""
+
+    def __call__(
+        self, request: web.Request, visitor: SignedInUser, **told: Any
+    ) -> Awaitable[web.Response]:
+        """Return it."""
+
+
+class ActionHandler:
+    """Does what a form asks for."""
+
+    def __init__(
+        self,
+        action: ConsoleAction,
+        services: ApiServices,
+        visitors: ConsoleSessions,
+        render: RenderPage,
+    ) -> None:
+        self._action = action
+        self._services = services
+        self._visitors = visitors
+        self._render = render
+        self._endpoint = find_endpoint(action.handler)
+        self._changing = MutationHandler(self._endpoint, services, visitors.confirm)
+
+    async def perform(self, request: web.Request) -> web.StreamResponse:
+        """Answer with where to look next, or with the page and what was wrong."""
+        visitor = await self._visitors.admit(request, ConsoleRole.ADMIN)
+        form = await read_fields(request)
+        self._visitors.require_own_form(request, visitor, form)
+        try:
+            answer = await self._run(request, visitor, form)
+        except CallerError as error:
+            fault = describe_error(request, error)
+            return await self._render(request, visitor, fault=fault, given=form)
+        if self._action.keeps:
+            said = self._action.said
+            return await self._render(request, visitor, answer=answer.content, said=said)
+        return self._lead_on(request, answer)
+
+    async def _run(self, request: web.Request, visitor: SignedInUser, form: Form) -> Response:
+        reading = PageRequest(services=self._services, visitor=visitor, request=request)
+        model = self._endpoint.body
+        body = None if model is None else _parse(model, self._action.body(form))
+        call = reading.call(self._endpoint, request.match_info, {}, body=body)
+        if iscoroutinefunction(self._action.handler):
+            return await cast("AsyncHandler", self._action.handler)(call)
+        attempt = self._attempt(call, form)
+        if attempt is None:
+            return await self._changing.change(call)
+        return await self._changing.change_once(call, attempt)
+
+    def _attempt(self, call: RequestContext, form: Form) -> IdempotentRequest | None:
+        """Return by what a form is known again that is sent twice; None where that does no harm."""
+        once = form.get(ONCE)
+        if not once or not self._endpoint.idempotent:
+            return None
+        content = compute_fingerprint(call.request, call.body)
+        key = sha256(f"{once} {content}".encode()).hexdigest()
+        return IdempotentRequest(call.principal.id, f"form {key}", content)
+
+    def _lead_on(self, request: web.Request, answer: Response) -> web.Response:
+        content = answer.content if isinstance(answer.content, Mapping) else {}
+        names = {**content, **request.match_info}
+        place = URL((self._action.after or self._action.page).format(**names))
+        place = place.update_query(said=message_key(self._action))
+        return web.Response(status=303, headers={"Location": str(place)})
+
+
+def _parse(model: type[BaseModel], members: Mapping[str, Any]) -> BaseModel:
+    try:
+        return model.model_validate_json(orjson.dumps(members))
+    except orjson.JSONEncodeError:
+        raise CallerError(422, "A value in this form nests too deeply.") from None
+    except ValidationError as error:
+        raise invalid_request("form", list_field_errors(error, model)) from None

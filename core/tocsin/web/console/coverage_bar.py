@@ -1,0 +1,101 @@
+"""Coverage bars: read, missing and lost intervals of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+WIDTH = 1_000
+"""How many units a strip is wide, whatever the period."""
+_LEAST = 3  # what is narrower cannot be seen
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageSegment:
+    """A part of a strip."""
+
+    kind: str
+    """`read`, `hole` or `lost`."""
+    begin: float
+    width: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageBar:
+    """What was read of one stream."""
+
+    provider: str
+    stream: str
+    pieces: tuple[CoverageSegment, ...]
+    is_whole: bool
+    """Whether nothing is missing."""
+
+
+def build_coverage_bars(
+    proof: Mapping[str, Any], providers: Iterable[Mapping[str, Any]]
+) -> list[CoverageBar]:
+    """Return a strip for each stream that is read by time; what has no times has none."""
+    return [
+        strip
+        for provider in providers
+        for stream in provider["streams"]
+        if (strip := _build_bar(proof, provider["name"], stream)) is not None
+    ]
+
+
+def _build_bar(
+    proof: Mapping[str, Any], provider: str, stream: Mapping[str, Any]
+) -> CoverageBar | None:
+    if stream["covered_until"] is None:
+        return None
+    period = _BarScale(_moment(proof["since"]), _moment(proof["until"]))
+    name = stream["name"]
+    faults = [
+        *period.pieces("hole", _select_stream(proof["holes"], provider, name)),
+        *period.pieces("lost", _select_stream(proof["lost"], provider, name)),
+    ]
+    begins = [_moment(it["from"]) for it in _select_stream(proof["coverage"], provider, name)]
+    until = _moment(stream["covered_until"])
+    read = period.piece("read", min(begins, default=until), until, "")
+    return CoverageBar(provider, name, (read, *faults), not faults)
+
+
+def _select_stream(
+    parts: Iterable[Mapping[str, Any]], provider: str, stream: str
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the parts of one stream that are told by time."""
+    for part in parts:
+        if (part["provider"], part["stream"]) == (provider, stream) and _is_time(part["from"]):
+            yield part
+
+
+@dataclass(frozen=True, slots=True)
+class _BarScale:
+    since: datetime
+    until: datetime
+
+    def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[CoverageSegment]:
+        for part in parts:
+            words = f"{kind}: {part['from']} to {part['to']}. {part.get('reason', '')}"
+            yield self.piece(kind, _moment(part["from"]), _moment(part["to"]), words.strip())
+
+    def piece(self, kind: str, begin: datetime, end: datetime, words: str) -> CoverageSegment:
+        first, last = self._place(begin), self._place(end)
+        return CoverageSegment(
+            kind, first, max(last - first, 0 if kind == "read" else _LEAST), words
+        )
+
+    def _place(self, moment: datetime) -> float:
+        part = (moment - self.since) / (self.until - self.since)
+        return round(WIDTH * min(max(part, 0), 1), 1)
+
+
+def _is_time(value: int | str) -> bool:
+    return isinstance(value, str) and "T" in value
+
+
+def _moment(value: datetime | str) -> datetime:
+    return value if isinstance(value, datetime) else datetime.fromisoformat(value)

@@ -1,0 +1,209 @@
+"""Sign-in with an admin token or OpenID Connect, and sign-out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import structlog
+from aiohttp import web
+from sqlalchemy import Connection
+
+from tocsin import audit
+from tocsin.credentials import (
+    AuthenticationError,
+    ConsoleRole,
+    ConsoleSession,
+    IssuerUnavailable,
+    OidcSignIn,
+    Principal,
+    SignInResult,
+    begin_session,
+    end_session,
+    read_expiry,
+)
+from tocsin.errors import CallerError
+from tocsin.web.authentication import AccessControl
+from tocsin.web.console import rendering
+from tocsin.web.console.forms import Form, read_fields
+from tocsin.web.console.sessions import ConsoleSessions, require_own_site
+from tocsin.web.context import ApiServices
+from tocsin.web.dispatch import build_audit_entry
+from tocsin.web.problems import ErrorResponse
+from tocsin.web.rate_limits import address_key
+
+SIGN_IN = "/sign-in"
+
+
+class SignInRoutes:
+    """The door of the console."""
+
+    def __init__(
+        self, services: ApiServices, gate: AccessControl, visitors: ConsoleSessions
+    ) -> None:
+        self._services = services
+        self._gate = gate
+        self._visitors = visitors
+
+    async def show(self, request: web.Request) -> web.Response:
+        """Answer the form."""
+        return self.form(request.query.get("next", ""))
+
+    async def take(self, request: web.Request) -> web.Response:
+        """Begin a session for whoever holds the admin token, or answer what is wrong with it."""
+        require_own_site(request)
+        form = await read_fields(request)
+        try:
+            session = await self._session_of(request, form.text("token"))
+        except AuthenticationError as error:
+            await self.count_failure(request)
+            return self.form(form.get("next", ""), ErrorResponse(401, str(error)))
+        return await self.begin(request, session, form.get("next", ""))
+
+    async def begin(
+        self, request: web.Request, session: ConsoleSession, place: str
+    ) -> web.Response:
+        """Begin the session, and lead to the page that was asked for."""
+        now = self._services.clock.now()
+        secret, expires_at = await self._services.database.write(self._begin, session, now, request)
+        response = web.Response(status=303, headers={"Location": to_local_path(place)})
+        self._visitors.remember(response, secret, expires_at)
+        return response
+
+    async def count_failure(self, request: web.Request) -> None:
+        """Count that somebody was not let in, also in the audit log; CallerError (429)."""
+        address = self._services.addresses.of(request)
+        self._services.refusals.count(address_key(address), "credential refused")
+        await self._services.throttle.count_failure(address)
+
+    async def leave(self, request: web.Request) -> web.Response:
+        """End the session."""
+        visitor = await self._visitors.admit(request, ConsoleRole.VIEWER)
+        form: Form = await read_fields(request)
+        self._visitors.require_own_form(request, visitor, form)
+        response = web.Response(status=303, headers={"Location": SIGN_IN})
+        await self._visitors.leave(response, visitor)
+        return response
+
+    async def _session_of(self, request: web.Request, token: str) -> ConsoleSession:
+        credential = self._services.authenticator.present_token(token)
+        principal = await self._gate.authenticate(request, credential, _itself)
+        if not principal.is_admin:
+            raise AuthenticationError("This token is not an admin's.")
+        expires_at = read_expiry(token)
+        return ConsoleSession(principal.id, principal.name, ConsoleRole.ADMIN, expires_at)
+
+    def _begin(
+        self, connection: Connection, session: ConsoleSession, now: datetime, request: web.Request
+    ) -> tuple[str, datetime]:
+        entry = build_audit_entry(
+            self._services,
+            request,
+            now,
+            actor=session.principal,
+            action="console.sign-in",
+            target=None,
+            details={"role": session.role},
+        )
+        audit.record(connection, entry)
+        before = self._visitors.find(connection, request)
+        if before is not None:  # whose cookie this browser forgets
+            end_session(connection, before.secret)
+        return begin_session(connection, session, now)
+
+    def form(self, place: str, fault: ErrorResponse | None = None) -> web.Response:
+        """Return the page to sign in on, which then leads to `place`."""
+        context = {
+            "visitor": None,
+            "next": to_local_path(place),
+            "fault": fault,
+            "has_oidc": self._services.oidc_sign_in is not None,
+        }
+        response = rendering.respond("sign_in.html.j2", context, fault.status if fault else 200)
+        response.headers.update(fault.headers if fault else {})
+        return response
+
+
+def to_local_path(place: str) -> str:
+    """Return a path of this console, the first page's for any other address."""
+    is_ours = place.startswith("/") and not place.startswith(("//", "/\\"))
+    return place if is_ours and place.isascii() and place.isprintable() else "/"
+
+
+def _itself(_connection: Connection, principal: Principal) -> Principal:
+    return principal
+
+
+OIDC_SIGN_IN = "/sign-in/oidc"
+_MINUTES = 10
+_AWAY = (
+    "The OpenID Connect issuer cannot be asked for now; the log of Tocsin says why. Try again, or "
+    "sign in with an admin token."
+)
+_log = structlog.get_logger()
+
+
+class OidcSignInRoutes:
+    """The door for those whom the issuer knows."""
+
+    def __init__(self, services: ApiServices, sign_in: SignInRoutes, oidc: OidcSignIn) -> None:
+        self._services = services
+        self._sign_in = sign_in
+        self._oidc = oidc
+        self._is_secure = services.public_url.startswith("https://")
+        # as with the session's: no other host and no page without TLS can set such a cookie
+        self._cookie = "__Host-tocsin-sign-in" if self._is_secure else "tocsin-sign-in"
+
+    async def lead(self, request: web.Request) -> web.Response:
+        """Send the browser to the issuer, with what it has to bring back."""
+        place = to_local_path(request.query.get("next", ""))
+        try:
+            address, sealed = await self._oidc.begin(place)
+        except IssuerUnavailable as error:
+            return self._away(error, place)
+        headers = {"Location": address, "Cache-Control": "no-store"}
+        response = web.Response(status=303, headers=headers)
+        self._keep(response, sealed)
+        return response
+
+    async def arrive(self, request: web.Request) -> web.Response:
+        """Begin a session for whoever comes from the issuer, or answer what was wrong."""
+        response = await self._answer(request)
+        response.del_cookie(
+            self._cookie, path="/", secure=self._is_secure, httponly=True, samesite="Lax"
+        )
+        return response
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        try:
+            arrival = await self._finish(request)
+        except AuthenticationError as error:
+            await self._sign_in.count_failure(request)
+            return self._sign_in.form("", ErrorResponse(401, str(error)))
+        except IssuerUnavailable as error:
+            return self._away(error, "")
+        except CallerError as error:
+            return self._sign_in.form("", ErrorResponse(error.status, error.detail, error.headers))
+        return await self._sign_in.begin(request, arrival.session, arrival.place)
+
+    async def _finish(self, request: web.Request) -> SignInResult:
+        address = self._services.addresses.of(request)
+        if self._services.throttle.is_failing(address):
+            await self._services.throttle.count_failure(address)
+        # RFC 6749 section 3.1: no parameter comes twice
+        answer = dict(request.query) if len(set(request.query)) == len(request.query) else {}
+        return await self._oidc.finish(request.cookies.get(self._cookie, ""), answer)
+
+    def _away(self, error: IssuerUnavailable, place: str) -> web.Response:
+        _log.warning("nobody can sign in at the OpenID Connect issuer", reason=str(error))
+        return self._sign_in.form(place, ErrorResponse(503, _AWAY, {"Retry-After": "10"}))
+
+    def _keep(self, response: web.Response, sealed: str) -> None:
+        response.set_cookie(
+            self._cookie,
+            sealed,
+            max_age=_MINUTES * 60,
+            path="/",
+            secure=self._is_secure,
+            httponly=True,
+            samesite="Lax",  # or it would not come along on the way back
+        )

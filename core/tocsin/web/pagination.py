@@ -1,0 +1,140 @@
+"""Cursors of paginated lists, opaque to callers."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import orjson
+
+_LONGEST = 160
+_NUMBER = rb"0|[1-9][0-9]{0,17}"
+_PLAIN = re.compile(rb"(?:a(%b)|d(%b)\.(%b))" % (_NUMBER, _NUMBER, _NUMBER))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCursor:
+    """A place in the sequence of changes, and the direction to go on in."""
+
+    START: ClassVar[ChangeCursor]
+
+    change: int
+    resume: int | None = None
+    """The newest change when the first page was read; None where the changes come in order."""
+
+    @property
+    def ascending(self) -> bool:
+        """Whether later changes follow."""
+        return self.resume is None
+
+    def encode(self) -> str:
+        """Return the text that callers get."""
+        plain = f"a{self.change}" if self.ascending else f"d{self.change}.{self.resume}"
+        return urlsafe_b64encode(plain.encode()).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, text: str) -> ChangeCursor:
+        """Return what `encode` made a text of; ValueError where it did not."""
+        match = _PLAIN.fullmatch(_decode(text))
+        if match is None:
+            raise ValueError("give a cursor from an earlier answer, as it was")
+        return cls(int(match[1])) if match[1] else cls(int(match[2]), int(match[3]))
+
+    @classmethod
+    def decode_resume(cls, text: str) -> ChangeCursor:
+        """Return the place after which changes are wanted, in order; the beginning if empty."""
+        cursor = cls.decode(text) if text else cls.START
+        if not cursor.ascending:
+            raise ValueError("give a resume_cursor, not a next_cursor")
+        return cursor
+
+
+ChangeCursor.START = ChangeCursor(0)
+
+# A record is told by a number, by a ULID, or by a name behind a tilde
+_PAGE = re.compile(rb"([a-z]):([0-9]{1,18}|[0-9A-Z]{26}|~[0-9A-Za-z:._-]{1,100})")
+
+
+@dataclass(frozen=True, slots=True)
+class PageCursor:
+    """Where a list of records goes on: before the record of this identifier, or after its name."""
+
+    kind: str
+    """One letter for the list that it belongs to."""
+    before: str
+
+    @property
+    def number(self) -> int:
+        """The identifier as a number, 0 where it is none."""
+        return int(self.before) if self.before.isdigit() else 0
+
+    @property
+    def name(self) -> str:
+        """The name, of a record that is told by one."""
+        return self.before.removeprefix("~")
+
+    @classmethod
+    def at_name(cls, kind: str, name: str) -> PageCursor:
+        """Return the place of a record that is told by its name."""
+        return cls(kind, f"~{name}")
+
+    def encode(self) -> str:
+        """Return the text that callers get."""
+        return urlsafe_b64encode(f"{self.kind}:{self.before}".encode()).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, kind: str, text: str) -> PageCursor:
+        """Return what `encode` made a text of; ValueError where it did not, or for another list."""
+        match = _PAGE.fullmatch(_decode(text))
+        if match is None or match[1].decode() != kind:
+            raise ValueError("give the next_cursor of an earlier answer, as it was")
+        return cls(kind, match[2].decode())
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeCursor:
+    """Where a list goes on that takes more than one identifier to say: words and numbers."""
+
+    kind: str
+    """One letter for the list that it belongs to."""
+    parts: tuple[str | int, ...]
+
+    def encode(self) -> str:
+        """Return the text that callers get."""
+        return urlsafe_b64encode(orjson.dumps([self.kind, *self.parts])).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, kind: str, wanted: Sequence[type[str] | range], text: str) -> CompositeCursor:
+        """Return what `encode` made a text of, with such parts; ValueError elsewhere.
+
+        `wanted` has `str` for each part that is a text, and for a number, which it may be.
+        """
+        try:
+            found, *parts = orjson.loads(_decode(text, _LONGEST_COMPOSITE))
+        except (ValueError, TypeError):
+            found, parts = None, []
+        if found != kind or len(parts) != len(wanted) or not all(map(_fits, parts, wanted)):
+            raise ValueError("give the next_cursor of an earlier answer, as it was")
+        return cls(kind, tuple(parts))
+
+
+_LONGEST_COMPOSITE = 8_000
+
+
+def _fits(part: object, wanted: type[str] | range) -> bool:
+    if isinstance(wanted, range):
+        return type(part) is int and part in wanted
+    return isinstance(part, str) and "\0" not in part  # which PostgreSQL does not take
+
+
+def _decode(text: str, longest: int = _LONGEST) -> bytes:
+    if len(text) > longest or not text.isascii():
+        return b""
+    try:
+        return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error:
+        return b""

@@ -1,0 +1,212 @@
+"""Client addresses, and rate limits for requests, failed authentications and pushes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from aiohttp import hdrs, web
+
+from tocsin.clock import Clock
+from tocsin.credentials import VerificationCache
+from tocsin.errors import CallerError
+from tocsin.limits import Quota, QuotaStatus, TokenBuckets, build_rate_limit_headers
+from tocsin.web.problems import ProblemType, refusal
+
+FORWARDED = "X-Forwarded-For"
+UNKNOWN_ADDRESS = "unknown"
+_Address = IPv4Address | IPv6Address
+# Some proxies write `192.0.2.1:5555` or `[2001:db8::1]:5555`
+_PORT = re.compile(r"^(\[[^]]*\]|[0-9.]+):[0-9]+$")
+_SITE_BITS = 64  # an IPv6 site holds at least so many bits of addresses, all its own
+
+
+class ClientAddresses:
+    """Tells the source address of a request."""
+
+    def __init__(self, trusted: Sequence[IPv4Network | IPv6Network] = ()) -> None:
+        self._trusted = tuple(trusted)
+
+    def of(self, request: web.Request) -> str:
+        """Return the address that sent the request, as it is usually written; or `unknown`.
+
+        A trusted proxy's `X-Forwarded-For` is followed from its end to the first address that is
+        not a trusted proxy's: what stands before that anyone could have written.
+        """
+        address = _parse_address(request.remote or "")
+        hops = ",".join(request.headers.getall(FORWARDED, [])).split(",")
+        for hop in reversed(hops):
+            before = _parse_address(_PORT.sub(r"\1", hop.strip()).strip("[]"))
+            if before is None or not self._is_trusted(address):
+                break
+            address = before
+        return UNKNOWN_ADDRESS if address is None else str(address)
+
+    def _is_trusted(self, address: _Address | None) -> bool:
+        return address is not None and any(address in network for network in self._trusted)
+
+
+def address_key(address: str) -> str:
+    """Return what an address is limited under: an IPv6 address counts as its whole /64."""
+    parsed = _parse_address(address) if ":" in address else None
+    if not isinstance(parsed, IPv6Address):
+        return address
+    return f"{IPv6Address(int(parsed) >> _SITE_BITS << _SITE_BITS)}/{_SITE_BITS}"
+
+
+@lru_cache(maxsize=4096)
+def _parse_address(text: str) -> _Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+FAILURE_DELAY = timedelta(seconds=1)
+"""How long the answer to an address that fails too often is held back."""
+MAX_DELAYED_RESPONSES = 1_000
+"""How many answers are held back at once; beyond that they are given at once."""
+SECRET_QUOTA = Quota(per_minute=20, burst=20)
+"""Secrets tried for one identifier by one address; each costs an Argon2id."""
+PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
+"""Requests to one provider. Many senders give up what is refused, so it only keeps floods away."""
+
+_TOO_MANY_REQUESTS = "Too many requests; try again in {seconds} s."
+_TOO_MANY_FAILURES = "Too many failed authentications from this address; try again in {seconds} s."
+_TOO_MANY_PUSHES = "Too much is pushed to this provider; try again in {seconds} s."
+
+
+class ApiRateLimits:
+    """The limits of the API, each by token bucket."""
+
+    def __init__(self, requests: Quota, failures: Quota, clock: Clock) -> None:
+        self._requests = TokenBuckets("credential", requests, clock)
+        self._failures = TokenBuckets("authentication", failures, clock)
+        self._secrets = TokenBuckets("secrets-tried", SECRET_QUOTA, clock)
+        self._pushes = TokenBuckets("push", PUSH_QUOTA, clock)
+        self._clock = clock
+        self._parked = 0
+
+    @property
+    def buckets(self) -> tuple[TokenBuckets, ...]:
+        """Every limit, for nodes to share."""
+        return self._requests, self._failures, self._secrets, self._pushes
+
+    def count_request(self, principal_id: str) -> Mapping[str, str]:
+        """Return the header fields that say where the caller stands; CallerError (429)."""
+        standing = self._requests.take(principal_id)
+        if not standing.allowed:
+            raise _limit_exceeded(self._requests, standing, _TOO_MANY_REQUESTS)
+        return build_rate_limit_headers(self._requests.name, self._requests.quota, standing)
+
+    def is_failing(self, address: str) -> bool:
+        """Return whether so many authentications failed lately that a new one is not tried."""
+        return not self._failures.look(address_key(address)).allowed
+
+    async def count_failure(self, address: str) -> None:
+        """Count a failed authentication; CallerError (429), after a while, for one too many.
+
+        Holding the answer back is what keeps one address from having the service do nothing but
+        refuse it.
+        """
+        standing = self._failures.take(address_key(address))
+        if not standing.allowed:
+            await self._hold_back()
+            raise _limit_exceeded(self._failures, standing, _TOO_MANY_FAILURES)
+
+    def try_secret(self, identifier: str, address: str) -> None:
+        """Take what a run of Argon2id costs; CallerError (429) where too many were run lately."""
+        standing = self._secrets.take(f"{identifier} {address_key(address)}")
+        if not standing.allowed:
+            raise _limit_exceeded(self._secrets, standing, _TOO_MANY_FAILURES)
+
+    def give_back_secret(self, identifier: str, address: str) -> None:
+        """Take nothing for a secret that was right."""
+        self._secrets.give_back(f"{identifier} {address_key(address)}")
+
+    def count_push(self, provider: str) -> Mapping[str, str]:
+        """Return the header fields that say how many more the provider takes; CallerError (503).
+
+        Not 429: Alertmanager and Datadog send again what was answered 5xx, and nothing else.
+        """
+        standing = self._pushes.take(provider)
+        fields = build_rate_limit_headers(self._pushes.name, self._pushes.quota, standing)
+        if not standing.allowed:
+            words = _TOO_MANY_PUSHES.format(seconds=standing.retry_after)
+            raise CallerError(503, words, headers=fields)
+        return fields
+
+    def give_back_push(self, provider: str) -> None:
+        """Take nothing for what a provider does not let in, or anyone could use up its limit."""
+        self._pushes.give_back(provider)
+
+    async def _hold_back(self) -> None:
+        if self._parked >= MAX_DELAYED_RESPONSES:
+            return
+        self._parked += 1
+        try:
+            await self._clock.sleep(FAILURE_DELAY)
+        finally:
+            self._parked -= 1
+
+
+def _limit_exceeded(buckets: TokenBuckets, standing: QuotaStatus, words: str) -> CallerError:
+    fields = build_rate_limit_headers(buckets.name, buckets.quota, standing)
+    return too_many_requests(words, standing.retry_after, fields)
+
+
+def too_many_requests(
+    words: str, seconds: int, fields: Mapping[str, str] | None = None
+) -> CallerError:
+    """Return the error that tells a caller to come back later (RFC 6585 section 4)."""
+    error = refusal(ProblemType.TOO_MANY_REQUESTS, 429, words.format(seconds=seconds))
+    error.headers |= {**(fields or {}), "Retry-After": str(seconds)}
+    return error
+
+
+PUSH_CHALLENGE = 'Bearer realm="tocsin", Basic realm="tocsin"'
+PUSH_REFUSED = "The request does not prove that it may push here."
+
+
+class PushAuthentication:
+    """Lets senders try as often as their address may fail.
+
+    Neither who was let in lately waits for others behind the same address, nor who sends nothing
+    in `Authorization`: a signature's key is too long to be guessed.
+    """
+
+    def __init__(self, throttle: ApiRateLimits, addresses: ClientAddresses, clock: Clock) -> None:
+        self._throttle = throttle
+        self._addresses = addresses
+        self._let_in: VerificationCache[bool] = VerificationCache(clock)
+
+    async def judge(self, request: web.Request, provider: str) -> None:
+        """Return where the sender may try; CallerError (429) where its address failed too often."""
+        address = self._addresses.of(request)
+        if self._throttle.is_failing(address) and self._is_guess(request, provider):
+            await self._throttle.count_failure(address)
+
+    def let_in(self, request: web.Request, provider: str) -> None:
+        """Remember that the provider took what was sent."""
+        if hdrs.AUTHORIZATION in request.headers:
+            self._let_in.add(self._digest(request, provider), fact=True)
+
+    async def refuse(self, request: web.Request) -> CallerError:
+        """Return the error (401) for a sender that its provider does not know, and count it.
+
+        CallerError (429) where that is one failure too many.
+        """
+        await self._throttle.count_failure(self._addresses.of(request))
+        return CallerError(401, PUSH_REFUSED, headers={"WWW-Authenticate": PUSH_CHALLENGE})
+
+    def _is_guess(self, request: web.Request, provider: str) -> bool:
+        if hdrs.AUTHORIZATION not in request.headers:
+            return False
+        return self._let_in.recall(self._digest(request, provider)) is None
+
+    def _digest(self, request: web.Request, provider: str) -> bytes:
+        return self._let_in.digest(provider, request.headers[hdrs.AUTHORIZATION])

@@ -1,0 +1,183 @@
+"""Runtime of the API: its services, built from the settings, and its background loops."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, NotRequired, TypedDict, Unpack
+
+import structlog
+from ulid import ULID
+
+from tocsin.audit import SEAL, Refusals, Sealer
+from tocsin.clock import Clock
+from tocsin.credentials import (
+    Admins,
+    Authenticator,
+    Hasher,
+    Oidc,
+    Usage,
+    Vault,
+    end_sessions_by_kind,
+    open_oidc,
+    open_tokens,
+)
+from tocsin.delivery import DestinationValidator, SampleSender
+from tocsin.enrichment import IncidentEnricher
+from tocsin.incidents import ProviderFacts, PushInbox
+from tocsin.limits import BucketSynchronizer, Quota
+from tocsin.loops import run_forever
+from tocsin.metrics import Metrics
+from tocsin.model import Marking
+from tocsin.registry import AbsentPlugin, PluginInventory
+from tocsin.settings import Settings
+from tocsin.store import Database
+from tocsin.web.context import ApiServices
+from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
+from tocsin.web.routes.metrics import read_token
+
+_log = structlog.get_logger()
+_HOUR = timedelta(hours=1)
+
+
+class NodeServices(TypedDict):
+    """What the API hands out of the rest of the service, as `ApiServices` has it."""
+
+    registrar: DestinationValidator
+    samples: SampleSender
+    inbox: Callable[[], PushInbox]
+    enriching: Callable[[], IncidentEnricher]
+    inventory: NotRequired[PluginInventory]
+    left_out: NotRequired[Callable[[], Sequence[AbsentPlugin]]]
+    markings: NotRequired[Mapping[str, Marking]]
+    no_investigator: NotRequired[str | None]
+    roles: Callable[[], Mapping[str, bool]]
+    providers: NotRequired[Sequence[ProviderFacts]]
+    differing: NotRequired[Callable[[], Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRuntime:
+    """The services of the API, and their upkeep."""
+
+    services: ApiServices
+    usage: Usage
+    sealer: Sealer
+    sharing: BucketSynchronizer | None
+    """None where no other node can share the database."""
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what has to run beside the requests until it is cancelled."""
+        services = self.services
+        loops: list[Coroutine[Any, Any, None]] = [
+            self.usage.run(),
+            self.sealer.run(),
+            services.refusals.run(services.database),
+            run_forever(self._renew_keys, services.clock, "renewing the signing keys"),
+        ]
+        return loops if self.sharing is None else [*loops, self.sharing.run()]
+
+    async def finish(self) -> None:
+        """Write what is still in memory; where one part fails, the others are written."""
+        refusals = self.services.refusals
+        for write in (self.usage.flush, partial(refusals.flush, self.services.database)):
+            await _flush_safely(write)
+        await _flush_safely(self.sealer.seal)
+
+    async def _renew_keys(self) -> None:
+        await self.services.clock.sleep(_HOUR)
+        await self.services.database.write(self.services.access_tokens.prepare)
+
+
+async def _flush_safely(write: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await write()
+    except Exception:  # noqa: BLE001 - the end goes on, and the log has it
+        _log.exception("what was still in memory could not be written")
+
+
+@asynccontextmanager
+async def open_api_runtime(
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    clock: Clock,
+    *,
+    is_shared: bool,
+    **offered: Unpack[NodeServices],
+) -> AsyncIterator[ApiRuntime]:
+    """Return the services, ready to issue tokens, and close what they hold afterwards.
+
+    `is_shared` says whether other nodes may share the database.
+    """
+    async with AsyncExitStack() as stack:
+        hasher = Hasher(clock)
+        stack.callback(hasher.close)
+        oidc = open_oidc(settings, vault, clock, stack)
+        usage = Usage(database, clock)
+        services = _build_services(
+            settings=settings,
+            database=database,
+            vault=vault,
+            clock=clock,
+            hasher=hasher,
+            usage=usage,
+            oidc=oidc,
+            offered=offered,
+        )
+        await database.write(services.access_tokens.prepare)
+        if oidc.sign_in is None:  # whoever came from an issuer before
+            await database.write(end_sessions_by_kind, "oidc")
+        buckets = services.throttle.buckets
+        sharing = (
+            BucketSynchronizer(buckets, database, clock, node=str(ULID())) if is_shared else None
+        )
+        yield ApiRuntime(services, usage, Sealer(database, vault.derive(SEAL), clock), sharing)
+
+
+def _build_services(
+    *,
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    clock: Clock,
+    hasher: Hasher,
+    usage: Usage,
+    oidc: Oidc,
+    offered: NodeServices,
+) -> ApiServices:
+    admins = Admins(vault, clock)
+    tokens = open_tokens(settings, vault, clock)
+    failures = Quota(settings.auth_failure_limit, burst=settings.auth_failure_limit)
+    throttle = ApiRateLimits(Quota(settings.rate_limit, settings.rate_burst), failures, clock)
+    addresses = ClientAddresses(settings.trusted_proxies)
+    return ApiServices(
+        database=database,
+        clock=clock,
+        hasher=hasher,
+        admins=admins,
+        access_tokens=tokens,
+        authenticator=Authenticator(
+            hasher=hasher,
+            admins=admins,
+            access_tokens=tokens,
+            usage=usage,
+            clock=clock,
+            issuer=oidc.issuer,
+        ),
+        oidc_sign_in=oidc.sign_in,
+        throttle=throttle,
+        refusals=Refusals(clock),
+        addresses=addresses,
+        senders=PushAuthentication(throttle, addresses, clock),
+        metrics=Metrics(clock),
+        metrics_token=read_token(settings),
+        public_url=settings.public_url,
+        issuer_url=settings.issuer_url,
+        key_prefix=settings.key_prefix,
+        cors_origins=settings.cors_origins,
+        **offered,
+    )

@@ -1,0 +1,156 @@
+"""Composition of mails and digests from events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from markupsafe import escape
+
+from tocsin import Delivery, Misconfigured, Tools
+from tocsin_plugins.email.message import LONGEST_SUBJECT, OutgoingMail, clean_lines, to_one_line
+from tocsin_plugins.email.threads import MailThread, build_message_id, build_shared_message_id
+
+BEGIN, END = "<!-- event -->", "<!-- /event -->"
+"""What a template of HTML puts around what it tells of its event."""
+MAX_DIGEST_SIZE = 96 * 1024
+"""How much text and HTML a digest holds; some mail readers cut what is longer than 102 KB."""
+_RULE = "\n\n" + "-" * 60 + "\n\n"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class DigestEntry:
+    """What is told of an event, or of several."""
+
+    subject: str
+    text: str
+    html: str
+
+    @property
+    def size(self) -> int:
+        """How many bytes that are."""
+        return len(self.text.encode()) + len(self.html.encode())
+
+
+def join_entries(entries: Sequence[DigestEntry]) -> DigestEntry:
+    """Return all of it as one; raises `Misconfigured` where a template does not show how."""
+    count = f"{len(entries)} events"
+    first, rest = entries[0].subject, len(entries) - 1
+    return DigestEntry(
+        subject=to_one_line(f"{count}: {first}, and {rest} more", LONGEST_SUBJECT),
+        text=_join_text(count, entries),
+        html=_join_html(count, entries),
+    )
+
+
+def _join_text(count: str, entries: Sequence[DigestEntry]) -> str:
+    contents = "\n".join(f"{place}. {it.subject}" for place, it in enumerate(entries, 1))
+    told = (f"{place}. {it.text.strip()}" for place, it in enumerate(entries, 1))
+    return _RULE.join([f"{count}\n\n{contents}", *told]) + "\n"
+
+
+def _join_html(count: str, entries: Sequence[DigestEntry]) -> str:
+    before, _, after = _split_html(entries[0].html)
+    contents = "".join(f"<li>{escape(it.subject)}</li>" for it in entries)
+    told = (_split_html(it.html)[1] for it in entries)
+    listed = f"<p><strong>{count}</strong></p><ol>{contents}</ol>"
+    return f'{before}<div style="padding:8px 28px;">{listed}</div>{"".join(told)}{after}'
+
+
+def _split_html(html: str) -> tuple[str, str, str]:
+    """Return what stands before an event's part, that part, and what stands behind it."""
+    before, begin, rest = html.partition(BEGIN)
+    part, end, after = rest.rpartition(END)
+    if not begin or not end:
+        raise Misconfigured(f"for a digest, the template of HTML has to have {BEGIN} and {END}")
+    return before, part, after
+
+
+def split_into_mails(
+    items: Sequence[tuple[T, DigestEntry]],
+) -> Iterator[list[tuple[T, DigestEntry]]]:
+    """Yield them in their order, as many at a time as one mail holds."""
+    chunk: list[tuple[T, DigestEntry]] = []
+    size = 0
+    for item in items:
+        if chunk and size + item[1].size > MAX_DIGEST_SIZE:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(item)
+        size += item[1].size
+    if chunk:
+        yield chunk
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedMail:
+    """A mail, and the thread that it is of."""
+
+    letter: OutgoingMail
+    thread: MailThread
+
+
+class MailComposer:
+    """Writes the mails of one destination; `domain` is that of its sender."""
+
+    def __init__(self, tools: Tools, domain: str) -> None:
+        self._tools = tools
+        self._domain = domain
+
+    def entry(self, delivery: Delivery) -> DigestEntry:
+        """Return what is told of an event; raises `Misconfigured` where a template fails."""
+        event = delivery.event
+        subject = to_one_line(delivery.render("subject").decode(), LONGEST_SUBJECT)
+        return DigestEntry(
+            subject=subject or event.event_type.value,
+            text=clean_lines(delivery.render("text").decode()),
+            html=clean_lines(delivery.render("html").decode()),
+        )
+
+    def one(self, delivery: Delivery, entry: DigestEntry) -> ComposedMail:
+        """Return the mail of one event, in its thread."""
+        event = delivery.event
+        named = build_message_id(event.id, self._domain)
+        before = MailThread.before(delivery)
+        about = build_message_id(event.key, self._domain)
+        thread = before or MailThread(named, entry.subject)
+        # what concerns another subject's thread has nothing to do with the name of its own
+        begin = () if before and before != MailThread.of(delivery.remote) else (about,)
+        letter = OutgoingMail(
+            message_id=named,
+            subject=f"Re: {to_one_line(before.subject, LONGEST_SUBJECT)}"
+            if before
+            else entry.subject,
+            text=entry.text,
+            html=entry.html,
+            sent_at=self._tools.clock.now(),
+            list_id=self._list_id,
+            parent=before.first if before else None,
+            references=(*begin, *((before.first,) if before else ())),
+            extra=(("X-Tocsin-Event", event.event_type.value), ("X-Tocsin-Event-Id", event.id)),
+        )
+        return ComposedMail(letter, thread)
+
+    def several(
+        self, deliveries: Sequence[Delivery], entries: Sequence[DigestEntry]
+    ) -> ComposedMail:
+        """Return the one mail of several events, which stands in no thread."""
+        named = build_shared_message_id([it.event.id for it in deliveries], self._domain)
+        whole = join_entries(entries)
+        letter = OutgoingMail(
+            message_id=named,
+            subject=whole.subject,
+            text=whole.text,
+            html=whole.html,
+            sent_at=self._tools.clock.now(),
+            list_id=self._list_id,
+            extra=(("X-Tocsin-Event", "digest"),),
+        )
+        return ComposedMail(letter, MailThread(named, whole.subject))
+
+    @property
+    def _list_id(self) -> str:
+        """What mail readers can sort by: RFC 2919."""
+        return f"<{self._tools.name}.tocsin.{self._domain}>"

@@ -1,0 +1,63 @@
+"""Health check of a mail server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from tocsin import CredentialsRefused, Health, Misconfigured, Tools, TryLater
+from tocsin_plugins.email.fields import MailEnvelope, SmtpServer
+from tocsin_plugins.email.outcomes import RecipientOutcome
+from tocsin_plugins.email.smtp_session import SmtpSession
+
+_ENCRYPTION = {"starttls": "with STARTTLS", "implicit": "over TLS", "none": "without TLS"}
+
+
+async def check_server(server: SmtpServer, addressing: MailEnvelope, tools: Tools) -> Health:
+    """Return what the server says of sender and recipients, before any mail is handed over.
+
+    Every recipient is asked for. Raises `TryLater` where the server cannot be reached, or has no
+    time; whom it puts off is told, and no problem.
+    """
+    conversation = SmtpSession(server, tools)
+    try:
+        async with asyncio.timeout(server.timeout.total_seconds()), conversation:
+            outcomes = await _ask(conversation, addressing)
+    except CredentialsRefused as refusal:
+        return Health(detail="", problems=(f"username: {refusal}",))
+    except Misconfigured as refusal:
+        field = "sender" if conversation.step == "MAIL FROM" else "host"
+        return Health(detail="", problems=(f"{field}: {refusal}",))
+    except TimeoutError:
+        raise TryLater(f"{server.host}: {conversation.step}: time-out") from None
+    return Health(detail=_detail(server, outcomes), problems=tuple(_problems(addressing, outcomes)))
+
+
+async def _ask(conversation: SmtpSession, addressing: MailEnvelope) -> dict[str, RecipientOutcome]:
+    outcomes: dict[str, RecipientOutcome] = {}
+    for utf8, addresses in addressing.groups():
+        outcomes |= await conversation.address(addressing.sender.address, addresses, utf8=utf8)
+        await conversation.reset()
+    return outcomes
+
+
+def _problems(addressing: MailEnvelope, outcomes: Mapping[str, RecipientOutcome]) -> Sequence[str]:
+    copied = {it.address for it in addressing.cc} - {it.address for it in addressing.to}
+    return [
+        f"{'cc' if address in copied else 'to'}: {address}: {outcome}"
+        for address, outcome in outcomes.items()
+        if outcome.is_final and not outcome.has_it
+    ]
+
+
+def _detail(server: SmtpServer, outcomes: Mapping[str, RecipientOutcome]) -> str:
+    accepted = sum(outcome.has_it for outcome in outcomes.values())
+    put_off = [f"{it}: {outcome}" for it, outcome in outcomes.items() if not outcome.is_final]
+    signed_in = f", signed in as {server.username}" if server.username else ""
+    words = [
+        f"{server.host}, port {server.port}, {_ENCRYPTION[server.tls]}{signed_in}",
+        f"{accepted} of {len(outcomes)} recipients are accepted",
+        *(f"put off for now: {it}" for it in put_off),
+        "nothing was sent",
+    ]
+    return "; ".join(words)

@@ -1,0 +1,147 @@
+"""Delivery of mails to their remaining recipients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tocsin import Delivery, Misconfigured, PluginFailure, Receipt, Refused, Tools, TryLater
+from tocsin_plugins.email.addresses import Mailbox
+from tocsin_plugins.email.composer import ComposedMail, MailComposer, split_into_mails
+from tocsin_plugins.email.fields import MailEnvelope, SmtpServer
+from tocsin_plugins.email.outcomes import RecipientOutcome, parse_accepted
+from tocsin_plugins.email.send_queue import SendTask
+from tocsin_plugins.email.smtp_session import SmtpSession
+
+
+@dataclass(frozen=True, slots=True)
+class _Mailing:
+    """One mail, and who is to get it."""
+
+    written: ComposedMail
+    errands: Sequence[SendTask]
+    recipients: tuple[Mailbox, ...]
+
+
+class Mailer:
+    """Makes the attempts of one destination."""
+
+    def __init__(self, server: SmtpServer, addressing: MailEnvelope, tools: Tools) -> None:
+        self._server = server
+        self._addressing = addressing
+        self._tools = tools
+        self._writer = MailComposer(tools, addressing.sender.domain)
+
+    async def bring(self, deliveries: Sequence[Delivery]) -> list[Receipt | PluginFailure]:
+        """Return what became of each delivery; several are told of in one mail."""
+        errands = [await self._errand(delivery) for delivery in deliveries]
+        rounds = list(self._rounds([it for it in errands if it.failure is None]))
+        if any(each.recipients for each in rounds):
+            await self._send_all(rounds)
+        return [self._result(errand) for errand in errands]
+
+    def _result(self, errand: SendTask) -> Receipt | PluginFailure:
+        result = errand.result()
+        if isinstance(result, Receipt) and errand.refused:
+            event_id = errand.delivery.event.id
+            self._tools.log.warning("not for all", event_id=event_id, refused=errand.refused)
+        return result
+
+    async def _errand(self, delivery: Delivery) -> SendTask:
+        errand = SendTask(delivery)
+        if delivery.attempt > 1:
+            found = parse_accepted(await self._tools.attempts.last_answer(delivery.id))
+            addresses = {it.address for it in self._addressing.recipients}
+            errand.outcomes = {it: found[it] for it in found if it in addresses}
+        try:
+            errand.entry = self._writer.entry(delivery)
+        except Misconfigured as failure:
+            errand.failure = failure
+        return errand
+
+    def _rounds(self, errands: Sequence[SendTask]) -> Iterator[_Mailing]:
+        """Yield the mails to send: one for all errands of which the same recipients wait."""
+        waiting: dict[tuple[Mailbox, ...], list[SendTask]] = {}
+        for errand in sorted(errands, key=lambda it: it.delivery.event.id):
+            missing = (it for it in self._addressing.recipients if not errand.has(it.address))
+            waiting.setdefault(tuple(missing), []).append(errand)
+        for recipients, those in waiting.items():
+            for chunk in split_into_mails([(it, it.entry) for it in those if it.entry]):
+                yield from self._round([errand for errand, _ in chunk], recipients)
+
+    def _round(
+        self, errands: Sequence[SendTask], recipients: tuple[Mailbox, ...]
+    ) -> Iterator[_Mailing]:
+        entries = [it.entry for it in errands if it.entry]
+        deliveries = [it.delivery for it in errands]
+        try:
+            if len(errands) == 1:
+                written = self._writer.one(deliveries[0], entries[0])
+            else:
+                written = self._writer.several(deliveries, entries)
+        except Misconfigured as failure:
+            _fail(errands, failure)
+            return
+        for errand in errands:
+            errand.thread = written.thread
+        yield _Mailing(written, errands, recipients)
+
+    async def _send_all(self, rounds: Sequence[_Mailing]) -> None:
+        """Send each mail; what ends the connection is the failure of all that had to follow."""
+        conversation = SmtpSession(self._server, self._tools)
+        left = [each for each in rounds if each.recipients]
+        try:
+            async with asyncio.timeout(self._server.timeout.total_seconds()), conversation:
+                while left:
+                    await self._send(conversation, left[0])
+                    left.pop(0)
+        except PluginFailure as failure:
+            _fail_all(left, failure)
+        except TimeoutError:
+            _fail_all(left, TryLater(f"{self._server.host}: {conversation.step}: time-out"))
+
+    async def _send(self, conversation: SmtpSession, each: _Mailing) -> None:
+        """Send one mail: separately to those whose addresses need more of a server than others'."""
+        for utf8, addresses in self._addressing.groups(each.recipients):
+            content = each.written.letter.write(self._addressing, utf8=utf8)
+            try:
+                await self._hand_over(conversation, each, addresses, content, utf8=utf8)
+            except Refused as failure:  # this mail, or its sender: others may go
+                _fail(each.errands, failure)
+
+    async def _hand_over(
+        self,
+        conversation: SmtpSession,
+        each: _Mailing,
+        addresses: list[str],
+        content: bytes,
+        *,
+        utf8: bool,
+    ) -> None:
+        """Hand over, and once more to those put off, for as long as that brings it to anybody.
+
+        A server may take only so many recipients at once (RFC 5321 section 4.5.3.1.10).
+        """
+        while addresses:
+            sender = self._addressing.sender.address
+            outcomes = await conversation.send(sender, addresses, content, utf8=utf8)
+            for errand in each.errands:
+                errand.learn(outcomes)
+            addresses = _list_deferred(outcomes)
+
+
+def _list_deferred(outcomes: dict[str, RecipientOutcome]) -> list[str]:
+    """Return whom to try again at once: nobody, where this time nobody got it."""
+    if not any(it.has_it for it in outcomes.values()):
+        return []
+    return [address for address, it in outcomes.items() if not it.is_final]
+
+
+def _fail_all(rounds: Sequence[_Mailing], failure: PluginFailure) -> None:
+    _fail([errand for each in rounds for errand in each.errands], failure)
+
+
+def _fail(errands: Sequence[SendTask], failure: PluginFailure) -> None:
+    for errand in errands:
+        errand.failure = failure

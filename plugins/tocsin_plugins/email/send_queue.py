@@ -1,0 +1,95 @@
+"""Deliveries in progress, with the outcome for each recipient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+
+from tocsin import Delivery, Misconfigured, PluginFailure, Receipt, Refused, TryLater
+from tocsin_plugins.email.composer import DigestEntry
+from tocsin_plugins.email.message import to_one_line
+from tocsin_plugins.email.outcomes import RecipientOutcome, format_outcomes
+from tocsin_plugins.email.threads import MailThread
+
+_ACCEPTED = 250
+_LONGEST = 700  # of the thousand characters that are kept of a reason
+
+
+@dataclass(slots=True)
+class SendTask:
+    """One delivery, for as long as an attempt lasts."""
+
+    delivery: Delivery
+    outcomes: dict[str, RecipientOutcome] = field(default_factory=dict)
+    """Who has the mail by earlier attempts, and what this one came to."""
+    entry: DigestEntry | None = None
+    thread: MailThread | None = None
+    failure: PluginFailure | None = None
+    """What ended it before every recipient was asked for."""
+    has_arrived: bool = False
+    """Whether somebody got the mail in this attempt."""
+
+    def has(self, address: str) -> bool:
+        """Return whether a recipient has the mail."""
+        return address in self.outcomes and self.outcomes[address].has_it
+
+    def learn(self, outcomes: dict[str, RecipientOutcome]) -> None:
+        """Take in what became of recipients."""
+        self.outcomes |= outcomes
+        self.has_arrived |= any(it.has_it for it in outcomes.values())
+
+    def result(self) -> Receipt | PluginFailure:
+        """Return what becomes of the delivery: a receipt, or what to raise."""
+        if self.failure is not None:
+            return self._failed(self.failure)
+        if self._those(lambda it: not it.is_final):
+            return self._put_off()
+        if not self._those(lambda it: it.has_it):
+            return self._refused()
+        told = self.thread.told() if self.thread else None
+        return Receipt(status=_ACCEPTED, response=format_outcomes(self.outcomes), remote_id=told)
+
+    @property
+    def refused(self) -> str:
+        """Who was refused for good, and why; empty where nobody was."""
+        return _format_outcomes(self._those(lambda it: it.is_final and not it.has_it))
+
+    def _those(self, wanted: Callable[[RecipientOutcome], bool]) -> dict[str, RecipientOutcome]:
+        return {address: it for address, it in self.outcomes.items() if wanted(it)}
+
+    def _failed(self, failure: PluginFailure) -> PluginFailure:
+        """Return the failure, which may be that of other errands too, with what is known here."""
+        own = copy(failure)
+        if isinstance(own, TryLater | Refused):
+            own.response = format_outcomes(self.outcomes)
+        if isinstance(own, TryLater):
+            own.partly = self.has_arrived
+        return own
+
+    def _put_off(self) -> TryLater:
+        """Return that the others are not to wait for good, and that who has it gets it once."""
+        waiting = self._those(lambda it: not it.is_final)
+        having = self._those(lambda it: it.has_it)
+        words = [
+            f"put off: {_format_outcomes(waiting)}",
+            f"refused: {self.refused}" if self.refused else "",
+        ]
+        words += [f"{len(having)} of {len(self.outcomes)} have it, and are not sent it again"]
+        return TryLater(
+            "; ".join(filter(None, words if having else words[:2])),
+            partly=bool(having),
+            status=next(iter(waiting.values())).status,
+            response=format_outcomes(self.outcomes),
+        )
+
+    def _refused(self) -> Refused:
+        """Return that nobody is to get it: for what it is, or until the recipients are others."""
+        last = next(iter(self.outcomes.values()))
+        is_content = any(it.of_content for it in self.outcomes.values())
+        kind = Refused if is_content else Misconfigured
+        return kind(self.refused, status=last.status, response=format_outcomes(self.outcomes))
+
+
+def _format_outcomes(outcomes: dict[str, RecipientOutcome]) -> str:
+    return to_one_line("; ".join(f"{address}: {it}" for address, it in outcomes.items()), _LONGEST)

@@ -1,0 +1,6 @@
+"""Assessment of findings: risk score, verdict and confidence."""
+
+from tocsin_plugins.investigator.assessment.points import score_findings, total_score
+from tocsin_plugins.investigator.assessment.verdict import judge_confidence, judge_verdict
+
+__all__ = ["judge_confidence", "judge_verdict", "score_findings", "total_score"]

@@ -1,0 +1,70 @@
+"""Risk score: a sum of named parts, each with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tocsin import Contribution, Finding, Statement
+from tocsin_plugins.investigator.correlation import RULES, WeightedFinding
+from tocsin_plugins.investigator.phrases import say
+from tocsin_plugins.investigator.settings import Settings
+
+_NAMES = {"incident": "severity"}  # what an incident counts by
+_WORST = 100.0
+
+
+def score_findings(
+    findings: Sequence[WeightedFinding], settings: Settings
+) -> tuple[Contribution, ...]:
+    """Return the parts of the score, those that add most first.
+
+    Each kind of finding counts once, by its strongest; incidents that were asked about are one
+    kind, and count by their severity. What is not about what was asked counts in part, and for
+    nothing where all that was asked about is explained.
+    """
+    is_explained = any(_explains_all(weighed) for weighed in findings)
+    share = 0.0 if is_explained else settings.found_near
+    parts = []
+    for kind in RULES:
+        counted = [
+            (weighed.strength * (share if weighed.is_near else 1), weighed)
+            for weighed in findings
+            if weighed.finding.kind == kind
+        ]
+        if counted:
+            strength, strongest = max(counted, key=lambda it: it[0])
+            parts.append(_of_finding(strongest, strength, settings))
+    return tuple(sorted((part for part in parts if part.points), key=lambda it: -it.points))
+
+
+def _explains_all(weighed: WeightedFinding) -> bool:
+    return (
+        weighed.finding.kind == "benign-explanation"
+        and not weighed.is_near
+        and weighed.strength >= 1
+    )
+
+
+def total_score(parts: Sequence[Contribution]) -> float:
+    """Return the sum, from 0 to 100."""
+    return round(min(max(sum(part.points for part in parts), 0.0), _WORST), 1)
+
+
+def _of_finding(weighed: WeightedFinding, strength: float, settings: Settings) -> Contribution:
+    finding = weighed.finding
+    name = _NAMES.get(finding.kind, finding.kind)
+    weight, strength = settings.weights.of(name), min(max(strength, 0.0), 1.0)
+    points = round(weight * strength, 1)
+    if finding.kind == "incident":
+        statement = _of_severity(finding, f"{strength:.0%} of the {weight:g} points")
+    else:
+        evidence = [it for statement in finding.statements for it in statement.evidence]
+        near = f"found near it, which counts {settings.found_near:.0%}: " if weighed.is_near else ""
+        statement = say(f"{near}{finding.title} ({finding.id})", *evidence)
+    return Contribution(name=name, points=points, statement=statement)
+
+
+def _of_severity(finding: Finding, share: str) -> Statement:
+    [number] = finding.incidents
+    text = f"incident {number} is {finding.severity.value}, which counts {share} for severity"
+    return say(f"{text} ({finding.id})", f"incident:{number}")

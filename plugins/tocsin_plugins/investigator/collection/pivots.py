@@ -1,0 +1,71 @@
+"""Pivots from the named entities to related ones, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tocsin import Entity
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.collection.examination import EntityExaminer, sort_by_priority
+from tocsin_plugins.investigator.evidence import entity_sort_key
+from tocsin_plugins.investigator.phrases import counted, say
+
+_SIGHTED_PER_EXAMINED = 4
+"""How many candidates are held against one another for each that can still be examined."""
+
+
+async def examine_named(examiner: EntityExaminer) -> None:
+    """Examine what was asked about: what the messages name, and what the incidents involve."""
+    case = examiner.case
+    involved = {entity for record in case.incidents.values() for entity in record.entities}
+    involved -= case.scope.ignored_entities
+    named = list(case.scope.entities)
+    await _examine(examiner, [*named, *sorted(involved - set(named), key=entity_sort_key)], depth=0)
+
+
+async def follow_pivots(examiner: EntityExaminer) -> None:
+    """Go on from what was found, one step deeper each time; not where only that is wanted."""
+    if examiner.case.scope.narrowed:
+        return
+    for depth in range(1, examiner.asking.bounds.depth + 1):
+        candidates = _candidates(examiner.case)
+        if not candidates or examiner.asking.is_out_of_time:
+            break
+        await _examine(examiner, candidates, depth)
+    _note_unexamined(examiner)
+
+
+async def _examine(examiner: EntityExaminer, candidates: Sequence[Entity], depth: int) -> None:
+    """Examine the most telling of the candidates, as many as the bound leaves room for."""
+    case, bounds = examiner.case, examiner.asking.bounds
+    room = max(bounds.entities - len(case.depths), 0)
+    considered = sort_by_priority(case, candidates) if depth else list(candidates)
+    await examiner.sight(considered[: room * _SIGHTED_PER_EXAMINED])
+    named = set(case.scope.entities)
+    ranked = sort_by_priority(case, considered)
+    ranked.sort(key=lambda entity: (entity not in named, entity not in case.sightings))
+    chosen = ranked[:room]
+    case.depths |= dict.fromkeys(chosen, depth)
+    await examiner.examine(chosen)
+
+
+def _candidates(case: Case) -> list[Entity]:
+    return [
+        entity
+        for entity in case.found_entities()
+        if entity not in case.depths and entity not in case.scope.ignored_entities
+    ]
+
+
+def _note_unexamined(examiner: EntityExaminer) -> None:
+    case, asking = examiner.case, examiner.asking
+    if asking.is_out_of_time:
+        bound = counted(asking.bounds.seconds, "second")
+        case.gaps.append(say(f"no more was asked after {bound}", asking.last_step))
+    left = len(_candidates(case))
+    if not left:
+        return
+    what = f"{counted(left, 'entity', 'entities')} that came up {'was' if left == 1 else 'were'}"
+    depth = f"the bounds are {counted(asking.bounds.depth, 'step')} from what was asked about"
+    most = counted(asking.bounds.entities, "entity", "entities")
+    case.gaps.append(say(f"{what} not examined: {depth} and {most}", asking.last_step))

@@ -1,0 +1,101 @@
+"""Query client within bounds, with an account of unanswered questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from tocsin import FindEvents, QueryClient, QueryOutcome, QueryResult, Question, Statement
+from tocsin_plugins.investigator.phrases import asked_called, counted, say, shown
+from tocsin_plugins.investigator.settings import Bounds
+
+T = TypeVar("T")
+_AT_ONCE = 16
+_PATIENCE = 3
+
+
+class BoundedQueryClient:
+    """The desk, with an account of what was asked there."""
+
+    def __init__(self, desk: QueryClient, bounds: Bounds) -> None:
+        self._desk = desk
+        self.bounds = bounds
+        self.provider_calls = 0
+        self.last_step = ""
+        self.answered_by: set[str] = set()
+        """Who answered at least once."""
+        self._unanswered: dict[tuple[str, QueryOutcome, str], list[str]] = {}
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether no more may be asked."""
+        return self._desk.elapsed >= timedelta(seconds=self.bounds.seconds)
+
+    async def ask(self, question: Question[T]) -> QueryResult[T]:
+        """Return what came of a question."""
+        answer = await self._desk.ask(question)
+        self._note(question, answer)
+        return answer
+
+    async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
+        """Return what came of the questions, in order, of the first of them when time is up."""
+        answers: list[QueryResult[T]] = []
+        while len(answers) < len(questions) and not self.is_out_of_time:
+            some = questions[len(answers) : len(answers) + _AT_ONCE]
+            for question, answer in zip(some, await self._desk.ask_all(some), strict=True):
+                self._note(question, answer)
+                answers.append(answer)
+        return answers
+
+    def has_given_up_on(self, asked_of: str) -> bool:
+        """Return whether someone was away at every one of several questions."""
+        silent = sum(
+            len(steps)
+            for (who, outcome, _), steps in self._unanswered.items()
+            if who == asked_of and outcome is QueryOutcome.UNAVAILABLE
+        )
+        return silent >= _PATIENCE and asked_of not in self.answered_by
+
+    def unavailable(self) -> dict[str, str]:
+        """Return who could not be asked at least once, and why, whatever else they answered."""
+        return {
+            asked_of: reason
+            for (asked_of, outcome, reason) in sorted(self._unanswered)
+            if outcome is QueryOutcome.UNAVAILABLE
+        }
+
+    def away(self) -> dict[str, str]:
+        """Return who could not be asked at all, and why."""
+        silent = self.unavailable()
+        return {who: why for who, why in silent.items() if who not in self.answered_by}
+
+    def gaps(self) -> list[Statement]:
+        """Return what was not answered, or not in full."""
+        return [
+            say(
+                f"{asked_called(asked_of)} {_WORDS[outcome]}{_often(steps)}: {shown(reason, 300)}",
+                *steps,
+            )
+            for (asked_of, outcome, reason), steps in sorted(self._unanswered.items())
+        ]
+
+    def _note(self, question: Question[Any], answer: QueryResult[Any]) -> None:
+        self.last_step = answer.step
+        self.provider_calls += isinstance(question, FindEvents)
+        if answer.outcome is QueryOutcome.ANSWERED and answer.content is not None:
+            self.answered_by.add(question.asked_of)
+        if answer.outcome is not QueryOutcome.ANSWERED or answer.reason:
+            key = (question.asked_of, answer.outcome, answer.reason or "no reason was given")
+            self._unanswered.setdefault(key, []).append(answer.step)
+
+
+_WORDS = {
+    QueryOutcome.ANSWERED: "answered in part",
+    QueryOutcome.UNAVAILABLE: "was unavailable",
+    QueryOutcome.REFUSED: "could not be asked",
+}
+
+
+def _often(steps: Sequence[str]) -> str:
+    return f" for {counted(len(steps), 'question')}" if len(steps) > 1 else ""

@@ -1,0 +1,194 @@
+"""Incidents and time window that an investigation starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from tocsin import (
+    GetIncidents,
+    IncidentRecord,
+    InvestigationFailed,
+    ListIncidents,
+    Match,
+    QueryOutcome,
+    SearchHistory,
+    Severity,
+    Statement,
+    Window,
+)
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
+from tocsin_plugins.investigator.interpretation import InvestigationScope
+from tocsin_plugins.investigator.phrases import counted, listed, say
+from tocsin_plugins.investigator.settings import Settings
+
+_EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
+
+
+def choose_window(
+    scope: InvestigationScope, named: Sequence[IncidentRecord], now: datetime, settings: Settings
+) -> Window:
+    """Return the time that the messages give; else that around the incidents; else the latest."""
+    if scope.window:
+        return scope.window
+    if not named:
+        return Window(now - settings.default_window, now)
+    moments = [moment for record in named for moment in _moments(record)]
+    end = max(min(max(moments) + settings.around_incidents, now), _EARLIEST + timedelta(days=1))
+    start = max(min(moments), _EARLIEST) - min(settings.around_incidents, timedelta(days=1))
+    start = max(start, end - settings.longest_window)
+    return Window(start, end) if start < end else Window(end - settings.longest_window, end)
+
+
+def _moments(record: IncidentRecord) -> list[datetime]:
+    return [record.occurred_at, *(alert.occurred_at for alert in record.alerts)]
+
+
+_Told = tuple[IncidentRecord, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedIncidents:
+    """The incidents that the messages name."""
+
+    scope: InvestigationScope
+    """The scope without those that are not to be had."""
+    records: tuple[IncidentRecord, ...] = ()
+    gaps: tuple[Statement, ...] = ()
+    """Which those are."""
+
+
+async def load_named_incidents(
+    asking: BoundedQueryClient, scope: InvestigationScope
+) -> NamedIncidents:
+    """Return the incidents that the messages name, as many as may be examined.
+
+    One that only an earlier message or a range names may be missing. Raises InvestigationFailed
+    where another does not exist, or none can be read.
+    """
+    if not scope.incidents or scope.nothing_left:
+        return NamedIncidents(scope)
+    most = asking.bounds.incidents
+    numbers, beyond = scope.incidents[:most], scope.incidents[most:]
+    answer = await asking.ask(GetIncidents(numbers=numbers))
+    if answer.outcome is not QueryOutcome.ANSWERED:
+        raise InvestigationFailed(f"the incidents could not be read: {answer.reason}")
+    records = answer.content or ()
+    missing = sorted({*numbers} - {record.number for record in records})
+    _refuse(scope, missing, records)
+    gaps = [say(f"{_name_missing(missing)} not exist", answer.step)] if missing else []
+    if beyond:
+        text = f"{counted(len(beyond), 'incident')} more that {_ARE[len(beyond) == 1]} named"
+        text = f"{text}, from {beyond[0]} to {beyond[-1]}, {_WERE[len(beyond) == 1]} not examined"
+        gaps.append(say(f"{text}: the bound is {counted(most, 'incident')}", answer.step))
+    kept = scope.without_incidents({*missing, *beyond})
+    return NamedIncidents(kept, tuple(records), tuple(gaps))
+
+
+def _refuse(
+    scope: InvestigationScope, missing: Sequence[int], records: Sequence[IncidentRecord]
+) -> None:
+    """Raise InvestigationFailed where the last message names what does not exist."""
+    wanted = [it for it in missing if it in scope.latest]
+    if refused := [it for it in wanted if it not in scope.within or not records]:
+        raise InvestigationFailed(f"{_name_missing(refused)} not exist")
+
+
+def _name_missing(numbers: Sequence[int]) -> str:
+    names = listed([f"incident {number}" for number in numbers], 10)
+    return f"{names} {'does' if len(numbers) == 1 else 'do'}"
+
+
+async def add_matching_incidents(
+    asking: BoundedQueryClient, case: Case, provider: str | None, session_id: str
+) -> None:
+    """Add the incidents that fit the words of the messages; without words, those within the time.
+
+    Where words fit nothing, nothing takes their place. The session that asks fits its own words,
+    and is left out.
+    """
+    scope = case.scope
+    if scope.words or scope.techniques:
+        await _add_matching(asking, case, provider)
+    case.matches = [it for it in case.matches if (it[0].kind, it[0].id) != ("session", session_id)]
+    if scope.words or scope.techniques:
+        return
+    question = ListIncidents(
+        window=case.window,
+        provider=provider,
+        min_severity=scope.severity or Severity.INFORMATIONAL,
+        limit=asking.bounds.incidents + 1,
+    )
+    answer = await asking.ask(question)
+    add_bounded_incidents(asking, case, [(record, answer.step) for record in answer.content or ()])
+
+
+def add_bounded_incidents(asking: BoundedQueryClient, case: Case, found: Sequence[_Told]) -> None:
+    """Add incidents, the newest first, as many as may be examined; say what was left out."""
+    newest = sorted(found, key=lambda it: (it[0].occurred_at, it[0].number), reverse=True)
+    fresh = {
+        record.number: (record, step)
+        for record, step in newest
+        if record.number not in case.incidents and record.number not in case.scope.ignored_incidents
+    }
+    room = max(asking.bounds.incidents - len(case.incidents), 0)
+    for record, _ in list(fresh.values())[:room]:
+        case.add_incident(record)
+    if left := list(fresh.values())[room:]:
+        text = f"at least {counted(len(left), 'incident')} of those found {_WERE[len(left) == 1]}"
+        bound = counted(asking.bounds.incidents, "incident")
+        evidence = {step for _, step in left}
+        case.gaps.append(say(f"{text} not examined: the bound is {bound}", *evidence))
+
+
+_ARE = {True: "is", False: "are"}
+_WERE = {True: "was", False: "were"}
+
+
+async def _add_matching(asking: BoundedQueryClient, case: Case, provider: str | None) -> None:
+    """Add what fits all words; where nothing does, what fits most of them."""
+    scope = case.scope
+    texts = [*([" ".join(scope.words)] if scope.words else []), *scope.techniques]
+    found = await _matches(asking, case, texts)
+    if not found and len(scope.words) > 1:
+        found = await _matches(asking, case, scope.words)
+        if found:
+            text = f"nothing fits all of the words {listed(scope.words, 10)}, only some of them"
+            case.gaps.append(say(text, asking.last_step))
+    numbers = [int(id_) for id_ in found if id_.isdecimal()][: asking.bounds.incidents]
+    if not numbers:
+        return
+    answer = await asking.ask(GetIncidents(numbers=tuple(numbers)))
+    fitting = [
+        (record, answer.step)
+        for record in answer.content or ()
+        if _is_meant(case, record, provider)
+    ]
+    add_bounded_incidents(asking, case, fitting)
+
+
+async def _matches(asking: BoundedQueryClient, case: Case, texts: Sequence[str]) -> list[str]:
+    """Return the ids of the incidents that fit, those that fit most texts first."""
+    times: dict[str, int] = {}
+    for answer in await asking.ask_all([SearchHistory(text=text) for text in texts]):
+        for match in answer.content or ():
+            _remember(case, match, answer.step)
+            if match.kind == "incident":
+                times[match.id] = times.get(match.id, 0) + 1
+    return sorted(times, key=lambda it: -times[it])
+
+
+def _remember(case: Case, match: Match, step: str) -> None:
+    if all((match.kind, match.id) != (known.kind, known.id) for known, _ in case.matches):
+        case.matches.append((match, step))
+
+
+def _is_meant(case: Case, record: IncidentRecord, provider: str | None) -> bool:
+    scope = case.scope
+    return (
+        (provider is None or record.provider == provider)
+        and (scope.window is None or record.occurred_at in scope.window)
+        and (scope.severity is None or record.severity.rank >= scope.severity.rank)
+    )

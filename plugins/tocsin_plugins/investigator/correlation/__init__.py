@@ -1,0 +1,123 @@
+"""Correlation rules over a case; each is a pure function from the case to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tocsin import Finding
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.correlation.connections import (
+    find_callbacks,
+    find_lateral_movement,
+)
+from tocsin_plugins.investigator.correlation.drafts import CaseFocus, FindingDraft
+from tocsin_plugins.investigator.correlation.explanations import (
+    find_background_noise,
+    find_benign_explanations,
+    find_internal_only,
+)
+from tocsin_plugins.investigator.correlation.frequency import (
+    find_bursts,
+    find_first_seen,
+    find_rare_entities,
+    find_recurrences,
+    find_shared_entities,
+)
+from tocsin_plugins.investigator.correlation.incidents import describe_incidents
+from tocsin_plugins.investigator.correlation.logons import find_success_after_failures
+from tocsin_plugins.investigator.correlation.reputation import (
+    find_agreements,
+    find_bad_reputation,
+    find_disagreements,
+    find_exploited_cves,
+)
+from tocsin_plugins.investigator.correlation.sequences import find_attack_sequences
+from tocsin_plugins.investigator.evidence import entity_sort_key
+from tocsin_plugins.investigator.phrases import counted, say, sentence
+
+__all__ = ["RULES", "WeightedFinding", "correlate"]
+
+RULES: Mapping[str, Callable[[Case], Iterable[FindingDraft]]] = MappingProxyType(
+    {
+        "incident": describe_incidents,
+        "success-after-failures": find_success_after_failures,
+        "attack-sequence": find_attack_sequences,
+        "callback": find_callbacks,
+        "lateral-movement": find_lateral_movement,
+        "exploited-cve": find_exploited_cves,
+        "reputation": find_bad_reputation,
+        "agreement": find_agreements,
+        "disagreement": find_disagreements,
+        "shared-entity": find_shared_entities,
+        "recurrence": find_recurrences,
+        "burst": find_bursts,
+        "first-seen": find_first_seen,
+        "rare-entity": find_rare_entities,
+        "benign-explanation": find_benign_explanations,
+        "background-noise": find_background_noise,
+        "internal-only": find_internal_only,
+    }
+)
+"""Every rule by the kind of finding that it makes, the most telling first."""
+_MOST_OF_A_KIND = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedFinding:
+    """A finding, and how much of its rule's weight it counts for."""
+
+    finding: Finding
+    strength: float
+    is_near: bool
+    """Whether it is not about what was asked, but about what was found near it."""
+
+
+def correlate(case: Case) -> list[WeightedFinding]:
+    """Return what the rules find, what was asked about and the worst first.
+
+    What is too much of a kind is noted as a gap. Where only what was named is wanted, what was
+    found near it is left out.
+    """
+    focus = CaseFocus.of(case)
+    drafts = []
+    for place, (kind, rule) in enumerate(RULES.items()):
+        wanted = (it for it in rule(case) if not (case.scope.narrowed and focus.is_near(it)))
+        found = sorted(wanted, key=lambda it: (focus.is_near(it), *_draft_sort_key(it)))
+        drafts += [(place, kind, draft) for draft in found[:_MOST_OF_A_KIND]]
+        if left := found[_MOST_OF_A_KIND:]:
+            number = counted(len(left), "more finding")
+            text = f"not listed of the kind {kind}: {number}"
+            case.gaps.append(say(text, *left[0].statements[0].evidence))
+    drafts.sort(
+        key=lambda it: (focus.is_near(it[2]), -it[2].severity.rank, it[0], _draft_sort_key(it[2]))
+    )
+    return [
+        WeightedFinding(
+            _build_finding(f"F{number}", kind, draft), draft.strength, focus.is_near(draft)
+        )
+        for number, (_, kind, draft) in enumerate(drafts, 1)
+    ]
+
+
+def _draft_sort_key(draft: FindingDraft) -> tuple[object, ...]:
+    return (
+        -draft.severity.rank,
+        -draft.strength,
+        draft.title,
+        tuple(map(entity_sort_key, draft.entities)),
+    )
+
+
+def _build_finding(identifier: str, kind: str, draft: FindingDraft) -> Finding:
+    return Finding(
+        id=identifier,
+        kind=kind,
+        title=sentence(draft.title).rstrip("."),
+        severity=draft.severity,
+        statements=draft.statements,
+        entities=draft.entities,
+        incidents=draft.incidents,
+        techniques=draft.techniques,
+    )

@@ -1,0 +1,115 @@
+"""Connections: callbacks to malicious entities, and lateral movement."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tocsin import Disposition, Entity, EntityKind, RelationType, Severity
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
+from tocsin_plugins.investigator.evidence import SeenRelation, cite_steps, entity_sort_key
+from tocsin_plugins.investigator.phrases import counted, listed, named, say
+from tocsin_plugins.investigator.signs import AttackSign
+
+_CONTACTS = frozenset(
+    {
+        RelationType.CONNECTED_TO,
+        RelationType.DOWNLOADED_FROM,
+        RelationType.RESOLVES_TO,
+        RelationType.SENT_TO,
+        RelationType.STARTED,
+    }
+)
+_CALLBACK_STRENGTHS = {1: 0.8, 2: 1.0}
+
+
+def find_callbacks(case: Case) -> Iterator[FindingDraft]:
+    """Yield each malicious entity that hosts or addresses of ours went to."""
+    for target in case.entities:
+        if case.find_disposition(target) is not Disposition.MALICIOUS or case.is_ours(target):
+            continue
+        contacts = _contacts(case, target)
+        if strength := grade_strength(len(contacts), _CALLBACK_STRENGTHS):
+            ours = sorted(contacts, key=entity_sort_key)
+            evidence = sorted({step for steps in contacts.values() for step in steps})
+            who = listed([named(entity) for entity in ours])
+            yield FindingDraft(
+                title=f"{counted(len(ours), 'entity', 'entities')} of ours contacted "
+                f"{named(target)}, which is called malicious",
+                severity=Severity.HIGH,
+                strength=strength,
+                statements=(say(f"{who} contacted {named(target)}", *evidence),),
+                entities=(target, *ours),
+                incidents=tuple(record.number for record in case.incidents_with(target)),
+            )
+
+
+def _contacts(case: Case, target: Entity) -> dict[Entity, list[str]]:
+    """Return what of ours went to the target, and the steps that tell it."""
+    contacts: defaultdict[Entity, list[str]] = defaultdict(list)
+    for seen in case.relations_to(target):
+        if _is_contact(case, seen):
+            contacts[seen.relation.source] += cite_steps([seen])
+    for event in case.events_with(target):
+        if AttackSign.CALLBACK in event.signs:
+            for entity in event.event.entities:
+                if case.is_ours(entity):
+                    contacts[entity].append(event.step)
+    return dict(contacts)
+
+
+def _is_contact(case: Case, seen: SeenRelation) -> bool:
+    return seen.relation.type in _CONTACTS and case.is_ours(seen.relation.source)
+
+
+_ORIGINS = frozenset({EntityKind.IP, EntityKind.USER, EntityKind.HOST})
+_REACHED = frozenset({EntityKind.IP, EntityKind.HOST})
+_HOST_STRENGTHS = {3: 0.6, 5: 1.0}
+_BY_LOGON = frozenset({RelationType.LOGGED_ON_TO, RelationType.EXECUTED_ON})
+_CONNECTED = 0.5
+"""What merely connected counts for half of what logged on or ran something."""
+
+
+def find_lateral_movement(case: Case) -> Iterator[FindingDraft]:
+    """Yield each address, user or host that logged on to, or ran something on, 3 hosts of ours.
+
+    One from outside that merely connected to as many counts for half.
+    """
+    for origin in case.entities:
+        if origin.kind not in _ORIGINS or case.find_sighting(origin).well_known:
+            continue
+        reached = _reached(case, origin, _BY_LOGON)
+        strength = grade_strength(len(reached), _HOST_STRENGTHS)
+        if not strength and case.is_outside(origin):
+            reached = _reached(case, origin, frozenset({RelationType.CONNECTED_TO}))
+            strength = grade_strength(len(reached), _HOST_STRENGTHS) * _CONNECTED
+        if strength:
+            yield _draft_movement(origin, reached, strength)
+
+
+def _reached(
+    case: Case, origin: Entity, types: frozenset[RelationType]
+) -> dict[Entity, SeenRelation]:
+    return {
+        seen.relation.target: seen
+        for seen in case.relations_from(origin)
+        if seen.relation.type in types
+        and seen.relation.target.kind in _REACHED
+        and case.is_ours(seen.relation.target)
+    }
+
+
+def _draft_movement(
+    origin: Entity, reached: dict[Entity, SeenRelation], strength: float
+) -> FindingDraft:
+    hosts = sorted(reached, key=entity_sort_key)
+    names = listed([named(host) for host in hosts])
+    steps = cite_steps(reached.values())
+    return FindingDraft(
+        title=f"{named(origin)} reached {counted(len(hosts), 'host')} of ours",
+        severity=Severity.HIGH if strength > _CONNECTED else Severity.MEDIUM,
+        strength=strength,
+        statements=(say(f"{named(origin)} reached {names}", *steps),),
+        entities=(origin, *hosts),
+    )

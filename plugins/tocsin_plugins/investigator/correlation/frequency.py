@@ -1,0 +1,151 @@
+"""Frequency: shared entities, novelty, bursts and recurrence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from tocsin import Entity, EntityKind, Severity, Sighting
+from tocsin_plugins.investigator.case import Case, cite_incidents
+from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
+from tocsin_plugins.investigator.phrases import at, counted, listed, named, say
+
+_STRENGTHS = {2: 0.5, 3: 0.75, 4: 1.0}
+
+
+def find_shared_entities(case: Case) -> Iterator[FindingDraft]:
+    """Yield what two or more of the incidents involve; entities of the same ones together.
+
+    What is well known, or internal and in very many incidents, connects nothing.
+    """
+    groups: dict[tuple[int, ...], list[Entity]] = {}
+    for entity in case.entities:
+        numbers = tuple(record.number for record in case.incidents_with(entity))
+        if grade_strength(len(numbers), _STRENGTHS) and case.connects(entity):
+            groups.setdefault(numbers, []).append(entity)
+    for numbers, entities in groups.items():
+        yield _draft_sharing(case, numbers, entities)
+
+
+def _draft_sharing(case: Case, numbers: tuple[int, ...], entities: list[Entity]) -> FindingDraft:
+    incidents = [case.incidents[number] for number in numbers]
+    which = listed([f"incident {number}" for number in sorted(numbers)])
+    what = listed([named(entity) for entity in entities])
+    providers = sorted({record.provider for record in incidents})
+    told = f", told of by {listed(providers)}" if len(providers) > 1 else ""
+    return FindingDraft(
+        title=f"{counted(len(numbers), 'incident')} have {what} in common",
+        severity=Severity.MEDIUM if len(providers) > 1 else Severity.LOW,
+        strength=grade_strength(len(numbers), _STRENGTHS),
+        statements=(say(f"{which} involve {what}{told}", *cite_incidents(incidents)),),
+        entities=tuple(entities),
+        incidents=tuple(sorted(numbers)),
+    )
+
+
+_SELDOM = 2
+_NEAREST = 1
+_TELLING = frozenset(EntityKind) - {EntityKind.CVE, EntityKind.USER}
+
+
+def find_first_seen(case: Case) -> Iterator[FindingDraft]:
+    """Yield each entity from outside that was first seen within the time looked at.
+
+    In how many incidents it has been since makes no difference.
+    """
+    for entity, sighting, step in _met(case):
+        if sighting.first_seen and sighting.first_seen in case.window and case.is_outside(entity):
+            text = f"{named(entity)} was first seen at {at(sighting.first_seen)}"
+            yield _draft_novelty(case, entity, f"{named(entity)} was never seen before", text, step)
+
+
+def find_rare_entities(case: Case) -> Iterator[FindingDraft]:
+    """Yield each entity that was known before, and is in no more than two incidents of all."""
+    for entity, sighting, step in _met(case):
+        known_before = sighting.first_seen and sighting.first_seen < case.window.start
+        if known_before and sighting.first_seen and sighting.incident_count <= _SELDOM:
+            number = counted(sighting.incident_count, "incident")
+            text = f"{named(entity)} is in {number} since {at(sighting.first_seen)}"
+            yield _draft_novelty(case, entity, f"{named(entity)} is seldom seen", text, step)
+
+
+def _met(case: Case) -> Iterator[tuple[Entity, Sighting, str]]:
+    """Yield what is near to what was asked, and was in an incident at least once."""
+    for entity in case.entities:
+        sighting, step = case.sightings.get(entity, (None, ""))
+        is_telling = entity.kind in _TELLING and case.depths[entity] <= _NEAREST
+        if sighting and sighting.incident_count and is_telling and not sighting.well_known:
+            yield entity, sighting, step
+
+
+def _draft_novelty(case: Case, entity: Entity, title: str, text: str, step: str) -> FindingDraft:
+    return FindingDraft(
+        title=title,
+        severity=Severity.INFORMATIONAL,
+        strength=1.0,
+        statements=(say(text, step),),
+        entities=(entity,),
+        incidents=tuple(record.number for record in case.incidents_with(entity)),
+    )
+
+
+_AT_ONCE = timedelta(minutes=5)
+_BURSTS = {10: 0.6, 30: 0.8, 100: 1.0}
+_DAYS = {3: 0.6, 5: 1.0}
+
+_Moment = tuple[datetime, str]
+
+
+def find_bursts(case: Case) -> Iterator[FindingDraft]:
+    """Yield each stretch of five minutes with 10 events and incidents or more, and whose it is."""
+    stretches: dict[tuple[_Moment, ...], list[Entity]] = {}
+    for entity in case.entities:
+        densest = tuple(_densest(_moments(case, entity)))
+        if grade_strength(len(densest), _BURSTS) and not case.find_sighting(entity).well_known:
+            stretches.setdefault(densest, []).append(entity)
+    for moments, entities in stretches.items():
+        number, whose = counted(len(moments), "record"), listed([named(it) for it in entities])
+        text = f"from {at(moments[0][0])} to {at(moments[-1][0])} there are {number} of {whose}"
+        yield FindingDraft(
+            title=f"{number} of {whose} within five minutes",
+            severity=Severity.LOW,
+            strength=grade_strength(len(moments), _BURSTS),
+            statements=(say(text, *(reference for _, reference in moments)),),
+            entities=tuple(entities),
+        )
+
+
+def find_recurrences(case: Case) -> Iterator[FindingDraft]:
+    """Yield each entity from outside that is in incidents of 3 days or more."""
+    for entity in case.entities:
+        records = case.incidents_with(entity)
+        days = sorted({record.occurred_at.astimezone(UTC).date() for record in records})
+        strength = grade_strength(len(days), _DAYS)
+        if strength and case.is_outside(entity):
+            number, span = counted(len(days), "day"), f"from {days[0]} to {days[-1]}"
+            text = f"{named(entity)} is in {counted(len(records), 'incident')} on {number}, {span}"
+            yield FindingDraft(
+                title=f"{named(entity)} came back on {number}",
+                severity=Severity.LOW,
+                strength=strength,
+                statements=(say(text, *cite_incidents(records)),),
+                entities=(entity,),
+                incidents=tuple(sorted(record.number for record in records)),
+            )
+
+
+def _moments(case: Case, entity: Entity) -> list[_Moment]:
+    events = [(seen.event.occurred_at, seen.step) for seen in case.events_with(entity)]
+    records = case.incidents_with(entity)
+    return sorted(events + [(it.occurred_at, f"incident:{it.number}") for it in records])
+
+
+def _densest(moments: Sequence[_Moment]) -> Sequence[_Moment]:
+    """Return the first stretch of five minutes that holds the most."""
+    begin, best = 0, moments[:0]
+    for end, (moment, _) in enumerate(moments, 1):
+        while moment - moments[begin][0] > _AT_ONCE:
+            begin += 1
+        if end - begin > len(best):
+            best = moments[begin:end]
+    return best

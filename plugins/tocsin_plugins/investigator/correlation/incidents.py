@@ -1,0 +1,61 @@
+"""Findings for the incidents that were asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin import IncidentRecord, Severity, Statement
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.correlation.drafts import FindingDraft
+from tocsin_plugins.investigator.evidence import entity_sort_key
+from tocsin_plugins.investigator.narrative import (
+    describe_alerts,
+    describe_incident,
+    describe_pass,
+    describe_reactions,
+    describe_techniques,
+)
+from tocsin_plugins.investigator.phrases import say, shown
+from tocsin_plugins.investigator.signs import find_attacks
+
+_STRENGTHS = {
+    Severity.INFORMATIONAL: 0.0,
+    Severity.LOW: 0.15,
+    Severity.MEDIUM: 0.6,
+    Severity.HIGH: 0.85,
+    Severity.CRITICAL: 1.0,
+}
+_ASSUMED = 0.5
+"""What a severity counts that is all there is, and that its SIEM did not give."""
+
+
+def describe_incidents(case: Case) -> Iterator[FindingDraft]:
+    """Yield each incident that was asked about, as strong as it is severe.
+
+    A severity that is assumed counts for half where nothing else tells of an attack.
+    """
+    for record in case.in_focus:
+        yield FindingDraft(
+            title=f"incident {record.number}: {shown(record.title) or 'it has no title'}",
+            severity=record.severity,
+            strength=_STRENGTHS[record.severity] * _certainty(record),
+            statements=tuple(_statements(case, record)),
+            entities=tuple(sorted(record.entities, key=entity_sort_key)),
+            incidents=(record.number,),
+            techniques=record.techniques,
+        )
+
+
+def _certainty(record: IncidentRecord) -> float:
+    is_told = bool(record.techniques or find_attacks(record))
+    return 1.0 if is_told or not record.severity_assumed else _ASSUMED
+
+
+def _statements(case: Case, record: IncidentRecord) -> Iterator[Statement]:
+    yield describe_incident(case, record)
+    yield from describe_techniques(record)
+    yield from describe_alerts(record)
+    if words := shown(record.description, 300):
+        yield say(f"its description: “{words}”", f"incident:{record.number}")
+    yield from describe_pass(case, record)
+    yield from describe_reactions(case, record)

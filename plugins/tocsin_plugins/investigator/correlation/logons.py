@@ -1,0 +1,112 @@
+"""Logons that succeeded after several failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tocsin import Entity, EntityKind, Severity
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
+from tocsin_plugins.investigator.evidence import entity_sort_key
+from tocsin_plugins.investigator.phrases import at, counted, listed, named, say
+from tocsin_plugins.investigator.signs import AttackSign, find_incident_signs
+
+_WITHIN = timedelta(hours=1)
+_STRENGTHS = {3: 0.7, 5: 0.9, 10: 1.0}
+_OF_INCIDENT = 0.9
+_LOGONS = frozenset({AttackSign.LOGON, AttackSign.FAILED_LOGON})
+_ORIGINS = (EntityKind.IP, EntityKind.USER)
+
+
+@dataclass(frozen=True, slots=True)
+class _LogonAttempt:
+    at: datetime
+    succeeded: bool
+    reference: str
+    involved: tuple[Entity, ...]
+    incident: int | None = None
+
+
+_Run = tuple[tuple[_LogonAttempt, ...], _LogonAttempt]
+
+
+def find_success_after_failures(case: Case) -> Iterator[FindingDraft]:
+    """Yield each run of 3 failed logons or more, or an incident of such, with a success within the
+    hour, by the addresses and users whose logons they were.
+    """
+    runs: dict[_Run, list[Entity]] = {}
+    for entity in case.entities:
+        if entity.kind not in _ORIGINS or case.find_sighting(entity).well_known:
+            continue
+        if run := _find_run(_attempts(case, entity)):
+            runs.setdefault(run, []).append(entity)
+    for (before, success), entities in runs.items():
+        yield _build_draft(entities, before, success)
+
+
+def _attempts(case: Case, entity: Entity) -> list[_LogonAttempt]:
+    found = []
+    for seen in case.events_with(entity):
+        if (signs := seen.signs & _LOGONS) and AttackSign.BRUTE_FORCE not in seen.signs:
+            moment, involved = seen.event.occurred_at, seen.event.entities
+            found.append(_LogonAttempt(moment, AttackSign.LOGON in signs, seen.step, involved))
+    for record in case.incidents_with(entity):
+        if signs := find_incident_signs(record) & _LOGONS:
+            reference = f"incident:{record.number}"
+            attempt = (record.occurred_at, AttackSign.LOGON in signs, reference, record.entities)
+            found.append(_LogonAttempt(*attempt, record.number))
+    return sorted(found, key=lambda it: (it.at, it.succeeded, it.reference))
+
+
+def _find_run(attempts: Sequence[_LogonAttempt]) -> _Run | None:
+    """Return the first success with enough failures in the hour before it, and those."""
+    for position, success in enumerate(attempts):
+        if success.succeeded:
+            earlier = (it for it in attempts[:position] if not it.succeeded)
+            before = tuple(it for it in earlier if success.at - it.at <= _WITHIN)
+            if _strength(before):
+                return before, success
+    return None
+
+
+def _strength(before: Sequence[_LogonAttempt]) -> float:
+    events = sum(it.incident is None for it in before)
+    by_incident = _OF_INCIDENT if events < len(before) else 0.0
+    return max(grade_strength(events, _STRENGTHS), by_incident)
+
+
+def _build_draft(
+    entities: Sequence[Entity], before: Sequence[_LogonAttempt], success: _LogonAttempt
+) -> FindingDraft:
+    whose = listed([named(entity) for entity in entities])
+    incidents = sorted({it.incident for it in (*before, success) if it.incident is not None})
+    return FindingDraft(
+        title=f"a logon of {whose} succeeded after {_failures(before)}",
+        severity=Severity.HIGH,
+        strength=_strength(before),
+        statements=(
+            say(
+                f"from {at(before[0].at)} on there {_were(before)} {_failures(before)} of {whose}",
+                *(it.reference for it in before),
+            ),
+            say(f"at {at(success.at)} a logon succeeded", success.reference),
+        ),
+        entities=tuple(dict.fromkeys((*entities, *sorted(success.involved, key=entity_sort_key)))),
+        incidents=tuple(incidents),
+    )
+
+
+def _failures(before: Sequence[_LogonAttempt]) -> str:
+    """Return what failed, in words: what an incident says is not counted."""
+    events = sum(it.incident is None for it in before)
+    numbers = sorted({it.incident for it in before if it.incident is not None})
+    words = [f"incident {number}" for number in numbers]
+    return listed([*([counted(events, "failed logon")] if events else []), *words])
+
+
+def _were(before: Sequence[_LogonAttempt]) -> str:
+    events = sum(it.incident is None for it in before)
+    incidents = {it.incident for it in before if it.incident is not None}
+    return "was" if events + len(incidents) == 1 else "were"

@@ -1,0 +1,128 @@
+"""Opinions of sources: bad reputation, agreement, disagreement and exploited vulnerabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin import Disposition, EntityKind, Severity, Statement
+from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, Case
+from tocsin_plugins.investigator.correlation.drafts import FindingDraft
+from tocsin_plugins.investigator.evidence import Opinion
+from tocsin_plugins.investigator.phrases import listed, named, say, shown
+
+_CERTAIN = {Disposition.MALICIOUS: 0.8, Disposition.SUSPICIOUS: 0.4}
+_SEVERITIES = {Disposition.MALICIOUS: Severity.HIGH, Disposition.SUSPICIOUS: Severity.MEDIUM}
+_CONTRADICTED = 0.6
+_SECOND = 0.2
+
+
+def find_bad_reputation(case: Case) -> Iterator[FindingDraft]:
+    """Yield each entity that a source calls malicious or suspicious.
+
+    One source that says malicious counts for 0.8, suspicious for 0.4, each scaled by the source's
+    own score where it gives one; a second source adds 0.2, and one that says benign takes a part.
+    """
+    for entity in case.entities:
+        opinions = case.find_opinions(entity)
+        bad = [
+            opinion for opinion in opinions if opinion.enrichment.disposition in BAD_DISPOSITIONS
+        ]
+        has_a_name = entity.kind is not EntityKind.CVE and not case.find_sighting(entity).well_known
+        if not bad or not has_a_name:
+            continue
+        worst = case.find_disposition(entity)
+        yield FindingDraft(
+            title=f"{named(entity)} has a bad reputation",
+            severity=_SEVERITIES[worst],
+            strength=_reputation_strength(opinions, bad),
+            statements=tuple(state_opinion(opinion) for opinion in bad),
+            entities=(entity,),
+            incidents=tuple(record.number for record in case.incidents_with(entity)),
+        )
+
+
+def state_opinion(opinion: Opinion) -> Statement:
+    """Return what an enricher says, as a statement."""
+    enrichment = opinion.enrichment
+    about = f"{named(enrichment.entity)} is {enrichment.disposition.value}"
+    text = f"according to {opinion.called}, {about}: {shown(enrichment.summary, 300)}"
+    return say(text, opinion.step)
+
+
+def _reputation_strength(opinions: list[Opinion], bad: list[Opinion]) -> float:
+    strength = max(_weight(opinion) for opinion in bad)
+    if len({opinion.source for opinion in bad}) > 1:
+        strength += _SECOND
+    if any(opinion.enrichment.disposition is Disposition.BENIGN for opinion in opinions):
+        strength *= _CONTRADICTED
+    return min(strength, 1.0)
+
+
+def _weight(opinion: Opinion) -> float:
+    """Return how much one opinion counts; a low score of its own takes up to half of it."""
+    score = opinion.enrichment.score
+    share = 1.0 if score is None else 0.5 + min(max(score, 0), 100) / 200
+    return _CERTAIN[opinion.enrichment.disposition] * share
+
+
+def find_agreements(case: Case) -> Iterator[FindingDraft]:
+    """Yield each entity that two or more sources call bad, and none benign."""
+    for entity in case.entities:
+        bad, benign = _sides(case.find_opinions(entity))
+        if len(_sources(bad)) > 1 and not benign:
+            yield FindingDraft(
+                title=f"{listed(_sources(bad))} agree that {named(entity)} is bad",
+                severity=Severity.MEDIUM,
+                strength=min(len(_sources(bad)) / 3, 1.0),
+                statements=tuple(map(state_opinion, bad)),
+                entities=(entity,),
+            )
+
+
+def find_disagreements(case: Case) -> Iterator[FindingDraft]:
+    """Yield each entity that one source calls bad and another benign."""
+    for entity in case.entities:
+        bad, benign = _sides(case.find_opinions(entity))
+        if bad and benign:
+            yield FindingDraft(
+                title=f"sources disagree on {named(entity)}",
+                severity=Severity.LOW,
+                strength=1.0,
+                statements=tuple(map(state_opinion, (*bad, *benign))),
+                entities=(entity,),
+            )
+
+
+def _sides(opinions: list[Opinion]) -> tuple[list[Opinion], list[Opinion]]:
+    bad = [it for it in opinions if it.enrichment.disposition in BAD_DISPOSITIONS]
+    return bad, [it for it in opinions if it.enrichment.disposition is Disposition.BENIGN]
+
+
+def _sources(opinions: list[Opinion]) -> list[str]:
+    return sorted({opinion.called for opinion in opinions})
+
+
+_TAGS = frozenset({"known-exploited", "exploited", "kev"})
+
+
+def find_exploited_cves(case: Case) -> Iterator[FindingDraft]:
+    """Yield each CVE of which a source says that it is exploited."""
+    for entity in case.entities:
+        if entity.kind is not EntityKind.CVE:
+            continue
+        telling = [it for it in case.find_opinions(entity) if _TAGS & set(it.enrichment.tags)]
+        if telling:
+            yield FindingDraft(
+                title=f"{shown(entity.value)} is known to be exploited",
+                severity=Severity.HIGH,
+                strength=1.0,
+                statements=tuple(
+                    say(
+                        f"according to {it.called}: {shown(it.enrichment.summary, 300)}",
+                        it.step,
+                    )
+                    for it in telling
+                ),
+                entities=(entity,),
+                incidents=tuple(record.number for record in case.incidents_with(entity)),
+            )

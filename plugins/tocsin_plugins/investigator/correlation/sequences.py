@@ -1,0 +1,194 @@
+"""Attack sequences in the order of ATT&CK's tactics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from tocsin import (
+    Disposition,
+    Entity,
+    EntityKind,
+    IncidentRecord,
+    IncidentStatus,
+    Severity,
+    Statement,
+)
+from tocsin_plugins.attack import TACTICS
+from tocsin_plugins.investigator.case import ORIGINS, Case
+from tocsin_plugins.investigator.correlation.connections import (
+    find_callbacks,
+    find_lateral_movement,
+)
+from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
+from tocsin_plugins.investigator.correlation.logons import find_success_after_failures
+from tocsin_plugins.investigator.narrative import find_origins
+from tocsin_plugins.investigator.phrases import at, counted, listed, named, say, shown
+from tocsin_plugins.investigator.signs import AttackSign, find_incident_signs, find_shown_tactics
+
+_STRENGTHS = {2: 0.4, 3: 0.7, 4: 1.0}
+_PLACES = {tactic: place for place, tactic in enumerate(TACTICS)}
+_SERIOUS = 3
+_HELD = frozenset({EntityKind.HOST, EntityKind.USER, EntityKind.MAILBOX, EntityKind.IP})
+_TAKES_A_HOST = frozenset({AttackSign.MALWARE, AttackSign.CALLBACK})
+
+
+@dataclass(frozen=True, slots=True)
+class _AttackStage:
+    at: datetime
+    places: tuple[int, ...]
+    teller: str
+    words: str
+    reference: str
+    incident: int | None = None
+    techniques: tuple[str, ...] = ()
+
+
+_Chain = tuple[tuple[int, _AttackStage], ...]
+
+
+def find_attack_sequences(case: Case) -> Iterator[FindingDraft]:
+    """Yield the longest run of tactics in order, each soon after the one before, of each entity.
+
+    What connects them is somebody from outside, or a host or user of ours that was taken over:
+    what merely belongs to us is in many incidents without any attack. Entities that share one run
+    are told of together.
+    """
+    taken = _taken_over(case)
+    runs: dict[_Chain, list[Entity]] = {}
+    for entity in case.entities:
+        if case.connects(entity) and (case.is_outside(entity) or entity in taken):
+            by = taken.get(entity, frozenset())
+            chain = _longest(_stages(case, entity, by), case.between_steps)
+            if grade_strength(len(chain), _STRENGTHS):
+                runs.setdefault(chain, []).append(entity)
+    for chain, entities in runs.items():
+        yield _build_draft(chain, entities)
+
+
+def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
+    """Return what of ours is likely in the hands of somebody else, and of whom where that is known.
+
+    A logon succeeded there after failures, it contacted what is malicious, logged on to many hosts,
+    or an incident from High on finds malware on it.
+    """
+    intrusions = [*find_success_after_failures(case), *find_callbacks(case)]
+    involved = [it.entities for it in intrusions]
+    involved += [
+        it.entities[:1] for it in find_lateral_movement(case) if it.severity is Severity.HIGH
+    ]
+    for record in case.records:
+        if (
+            record.severity.rank >= Severity.HIGH.rank
+            and find_incident_signs(record) & _TAKES_A_HOST
+        ):
+            hosts = (it for it in record.entities if it.kind is EntityKind.HOST)
+            involved.append((*hosts, *find_origins(case, record)))
+    taken: dict[Entity, frozenset[Entity]] = {}
+    for entities in involved:
+        by = {it for it in entities if case.is_outside(it)}
+        for held in (it for it in entities if it.kind in _HELD and it not in by):
+            taken[held] = taken.get(held, frozenset()) | by
+    return taken
+
+
+def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_AttackStage]:
+    """Return what happened with an entity; without what others did than those who have it."""
+    records = (it for it in case.incidents_with(entity) if _counts(case, it))
+    records = (it for it in records if _is_theirs(case, it.entities, by))
+    stages = [
+        _AttackStage(
+            at=record.occurred_at,
+            places=_places(find_incident_signs(record), record.techniques),
+            teller=f"incident {record.number}",
+            words=record.title,
+            reference=f"incident:{record.number}",
+            incident=record.number,
+            techniques=record.techniques,
+        )
+        for record in records
+    ]
+    for seen in case.events_with(entity):
+        if seen.signs and _is_theirs(case, seen.event.entities, by):
+            places, teller = _places(seen.signs), f"an event of {seen.provider}"
+            stage = (seen.event.occurred_at, places, teller, seen.event.summary, seen.step)
+            stages.append(_AttackStage(*stage))
+    with_places = (stage for stage in stages if stage.places)
+    return sorted(with_places, key=lambda it: (it.at, it.reference, it.words))
+
+
+def _is_theirs(case: Case, entities: Iterable[Entity], by: AbstractSet[Entity]) -> bool:
+    others = {it for it in entities if it.kind in ORIGINS and case.is_outside(it)}
+    return not by or not others or bool(others & by)
+
+
+def _counts(case: Case, record: IncidentRecord) -> bool:
+    """Return whether an incident may be a step: not where it was closed and nobody asked about it,
+    nor where all that it came from is called benign.
+    """
+    if record.status is IncidentStatus.CLOSED and record.number not in case.scope.incidents:
+        return False
+    by = find_origins(case, record)
+    return not by or any(case.find_disposition(it) is not Disposition.BENIGN for it in by)
+
+
+def _places(signs: frozenset[AttackSign], techniques: tuple[str, ...] = ()) -> tuple[int, ...]:
+    return tuple(
+        sorted(_PLACES[it] for it in find_shown_tactics(signs, techniques) if it in _PLACES)
+    )
+
+
+def _longest(stages: Sequence[_AttackStage], within: timedelta) -> _Chain:
+    """Return the longest chain of stages with ever later tactics at ever later times.
+
+    Of each length, the chain that ends latest in each tactic is enough to extend; of equally long
+    ones the first is returned.
+    """
+    ends: dict[tuple[int, int], _Chain] = {}
+    longest: _Chain = ()
+    for moment, at_once in groupby(stages, key=lambda it: it.at):
+        grown = [
+            (*_before(ends, place, moment - within), (place, stage))
+            for stage in at_once
+            for place in stage.places
+        ]
+        for chain in grown:
+            ends[chain[-1][0], len(chain)] = chain
+            longest = max(longest, chain, key=len)
+    return longest
+
+
+def _before(ends: Mapping[tuple[int, int], _Chain], place: int, since: datetime) -> _Chain:
+    """Return the longest chain to extend by a tactic, of those that ended late enough."""
+    fitting = (
+        chain
+        for (last, _), chain in sorted(ends.items())
+        if last < place and chain[-1][1].at >= since
+    )
+    return max(fitting, key=len, default=())
+
+
+def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
+    tactics = [TACTICS[place] for place, _ in chain]
+    stages = [stage for _, stage in chain]
+    techniques = {technique for stage in stages for technique in stage.techniques}
+    incidents = {stage.incident for stage in stages if stage.incident is not None}
+    whose = listed([named(entity) for entity in entities], 3)
+    return FindingDraft(
+        title=f"{counted(len(chain), 'step')} of an attack follow one another with {whose}: "
+        + ", ".join(tactics),
+        severity=Severity.HIGH if len(chain) >= _SERIOUS else Severity.MEDIUM,
+        strength=grade_strength(len(chain), _STRENGTHS),
+        statements=tuple(_statement(place, stage) for place, stage in chain),
+        entities=tuple(entities),
+        incidents=tuple(sorted(incidents)),
+        techniques=tuple(sorted(techniques)),
+    )
+
+
+def _statement(place: int, stage: _AttackStage) -> Statement:
+    told = f"{stage.teller} ({shown(stage.words)})"
+    return say(f"at {at(stage.at)} {told} shows {TACTICS[place]}", stage.reference)

@@ -1,0 +1,211 @@
+"""Interpretation of a conversation: each message extends or changes the scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from tocsin import Entity
+from tocsin_plugins.investigator.interpretation.message import (
+    MessageClause,
+    ParsedMessage,
+    read_message,
+)
+from tocsin_plugins.investigator.interpretation.scope import InvestigationScope
+from tocsin_plugins.investigator.interpretation.vocabulary import MAX_RANGE, FollowUp, QueryIntent
+from tocsin_plugins.investigator.phrases import at, listed, named, shown
+
+
+def interpret_messages(
+    messages: Sequence[str], now: datetime, providers: Sequence[str] = ()
+) -> InvestigationScope:
+    """Return what the messages come to; each adds to those before, or changes what they said.
+
+    A provider is understood only by a name that there is.
+    """
+    scope = first = InvestigationScope()
+    for position, text in enumerate(messages):
+        message = read_message(text, now, providers)
+        if FollowUp.START_OVER in message.wishes and position:
+            names_more = message.names_something and FollowUp.IGNORE not in message.wishes
+            scope = _noted(InvestigationScope() if names_more else first, "the session starts over")
+        scope = _joined(scope, message, is_first=position == 0)
+        first = first if position else scope
+    last = (scope.misunderstood, _NOTHING_LEFT if scope.nothing_left else None)
+    return replace(scope, doubts=(*scope.doubts, *filter(None, last)))
+
+
+def _joined(
+    scope: InvestigationScope, message: ParsedMessage, *, is_first: bool
+) -> InvestigationScope:
+    scope = replace(
+        scope,
+        intents=message.intents,
+        wishes=message.wishes,
+        score=message.score,
+        taken=tuple(wish.value for wish in FollowUp if wish in message.wishes & _TAKEN),
+        latest=message.names,
+        misunderstood=None,
+    )
+    for clause in message.clauses:
+        scope = _with_clause(scope, clause, is_first=is_first)
+    scope = _with_range(scope, message)
+    scope = _with_filters(scope, message)
+    scope = _with_words(scope, message)
+    return scope if is_first or _acts(scope, message) else _not_understood(scope, message)
+
+
+def _acts(scope: InvestigationScope, message: ParsedMessage) -> bool:
+    """Return whether a message was understood as something."""
+    asks = set(message.intents) - {QueryIntent.WHO_IS} or FollowUp.LOOK_AGAIN in message.wishes
+    return bool(scope.taken or asks or message.browses or message.range)
+
+
+_TAKEN = {FollowUp.EXPLAIN_SCORE, FollowUp.SHOW_TIMELINE, FollowUp.START_OVER}
+
+
+def _not_understood(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
+    words = f"the message was not understood: “{shown(message.text, 80)}”"
+    return replace(scope, misunderstood=f"{words}; try {_TRY}")
+
+
+_TRY = (
+    "“also incident 3”, “only 203.0.113.5”, “last 30 days”, “go deeper”, “why is the score 60?” "
+    "or “what should I do?”"
+)
+
+
+def _with_filters(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
+    """Return the scope with how far, how bad, and of whom."""
+    if QueryIntent.HUNT in message.intents:
+        text = "since this is a hunt, the investigation goes one step further"
+        scope = replace(_noted(scope, text), deeper=scope.deeper + 1)
+    if message.severity:
+        scope = _noted(scope, f"severities from {message.severity.value} on are meant")
+        scope = _taken(scope, f"incidents from {message.severity.value} on")
+        scope = replace(scope, severity=message.severity)
+    if message.provider:
+        scope = _noted(scope, f"only the provider {shown(message.provider)} is meant")
+        scope = _taken(scope, f"only the provider {shown(message.provider)}")
+        scope = replace(scope, provider=message.provider)
+    if message.cut:
+        text = f"of {message.cut} only the first {MAX_RANGE:,} numbers were read"
+        scope = replace(scope, doubts=(*scope.doubts, text))
+    return replace(scope, browses=scope.browses or message.browses)
+
+
+def _with_clause(
+    scope: InvestigationScope, clause: MessageClause, *, is_first: bool
+) -> InvestigationScope:
+    if FollowUp.IGNORE in clause.wishes:
+        return _without(scope, clause)
+    if FollowUp.DEEPER in clause.wishes and not is_first:
+        scope = _taken(scope, "go one step further")
+        scope = _noted(scope, "the investigation goes one step further")
+        scope = replace(scope, deeper=scope.deeper + 1, narrowed=False)
+    if FollowUp.ONLY in clause.wishes and (clause.incidents or clause.entities):
+        return _only(scope, clause)
+    return _with_named(_taken_also(scope, clause), clause)
+
+
+def _only(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
+    """Return the scope with nothing but what a clause names."""
+    scope = _noted(_taken(scope, f"only {listed(_names(clause))}"), _keeping(clause))
+    scope = replace(scope, incidents=(), entities=(), techniques=(), words=(), browses=False)
+    return _with_named(replace(scope, deeper=0, narrowed=True), clause)
+
+
+def _taken_also(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
+    names = _names(clause)
+    return _taken(scope, f"also look at {listed(names)}") if names else scope
+
+
+def _with_named(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
+    """Return the scope with what a clause names; what was left out before is in again."""
+    for text in _names(clause):
+        scope = _noted(scope, f"the messages name {text}")
+    return replace(
+        scope,
+        incidents=tuple(sorted({*scope.incidents, *clause.incidents})),
+        entities=_ordered({*scope.entities, *clause.entities}),
+        techniques=tuple(sorted({*scope.techniques, *clause.techniques})),
+        ignored_incidents=scope.ignored_incidents - set(clause.incidents),
+        ignored_entities=scope.ignored_entities - set(clause.entities),
+        within=(scope.within | clause.within) - (set(clause.incidents) - clause.within),
+        nothing_left=scope.nothing_left and not _names(clause),
+    )
+
+
+def _without(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
+    for text in _names(clause):
+        scope = _noted(scope, f"{text} is to be left out")
+        scope = _taken(scope, f"leave out {text}")
+    left = replace(
+        scope,
+        incidents=tuple(it for it in scope.incidents if it not in clause.incidents),
+        entities=tuple(it for it in scope.entities if it not in clause.entities),
+        ignored_incidents=scope.ignored_incidents | set(clause.incidents),
+        ignored_entities=scope.ignored_entities | set(clause.entities),
+    )
+    if scope.is_specific and not left.is_specific:
+        return replace(left, nothing_left=True, words=(), browses=False)
+    return left
+
+
+_NOTHING_LEFT = "nothing is left to look at: all that was named was left out"
+
+
+def _with_range(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
+    if message.range is None:
+        return scope
+    text, window = shown(message.range.text), message.range.window
+    if window is None:
+        return replace(scope, doubts=(*scope.doubts, f"“{text}” is no time that has been"))
+    span = f"the time from {at(window.start)} to {at(window.end)}"
+    scope = _taken(_noted(scope, f"“{text}” is {span}"), f"look at {span}")
+    return replace(scope, window=window)
+
+
+def _with_words(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
+    """Return the scope with words to search for, which count where nothing is named."""
+    acts = message.wishes - {FollowUp.ONLY, FollowUp.IGNORE, FollowUp.LOOK_AGAIN}
+    is_bound = message.names_something or scope.is_specific or scope.nothing_left
+    if is_bound or acts or not message.words:
+        return scope
+    words = tuple(dict.fromkeys((*scope.words, *message.words)))
+    names = listed(list(words), 10)
+    scope = _taken(scope, f"look for the words {names}")
+    return replace(_noted(scope, f"the words to look for are {names}"), words=words)
+
+
+def _taken(scope: InvestigationScope, text: str) -> InvestigationScope:
+    return replace(scope, taken=(*scope.taken, text))
+
+
+def _noted(scope: InvestigationScope, note: str) -> InvestigationScope:
+    return scope if note in scope.notes else replace(scope, notes=(*scope.notes, note))
+
+
+def _keeping(clause: MessageClause) -> str:
+    return f"only {listed(_names(clause))} is to be looked at"
+
+
+def _ranges(clause: MessageClause) -> list[str]:
+    """Return the stretches of numbers that a clause names as ranges."""
+    numbers = sorted(clause.within)
+    starts = [it for it in numbers if it - 1 not in clause.within]
+    ends = [it for it in numbers if it + 1 not in clause.within]
+    pairs = zip(starts, ends, strict=True)
+    return [f"incidents {start} to {end}" for start, end in pairs]
+
+
+def _names(clause: MessageClause) -> list[str]:
+    incidents = [f"incident {number}" for number in clause.incidents if number not in clause.within]
+    incidents += _ranges(clause)
+    techniques = [f"the technique {technique}" for technique in clause.techniques]
+    return incidents + [named(entity) for entity in clause.entities] + techniques
+
+
+def _ordered(entities: set[Entity]) -> tuple[Entity, ...]:
+    return tuple(sorted(entities, key=lambda entity: (entity.kind.value, entity.value)))

@@ -1,0 +1,138 @@
+"""Interpretation of one message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tocsin import Entity, EntityKind, Severity, find_observables
+from tocsin_plugins.investigator.interpretation.time_ranges import TimeRange, find_range
+from tocsin_plugins.investigator.interpretation.vocabulary import (
+    MAX_RANGE,
+    FollowUp,
+    QueryIntent,
+    browses,
+    find_asked_name,
+    find_intents,
+    find_named_values,
+    find_numbers,
+    find_score,
+    find_severity,
+    find_wishes,
+    find_words,
+)
+
+_LONGEST = 20_000
+_CLAUSES = re.compile(r";|\bbut\b|\bthen\b|(?<=[\w)])[.!?]\s", re.IGNORECASE)
+_MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class MessageClause:
+    """What a part of a message names, and what is to be done with that."""
+
+    incidents: tuple[int, ...]
+    within: frozenset[int]
+    """The incidents that only a range names."""
+    entities: tuple[Entity, ...]
+    techniques: tuple[str, ...]
+    wishes: frozenset[FollowUp]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMessage:
+    """What a message says, as far as it was understood."""
+
+    clauses: tuple[MessageClause, ...]
+    range: TimeRange | None
+    severity: Severity | None
+    intents: tuple[QueryIntent, ...]
+    browses: bool
+    words: tuple[str, ...]
+    provider: str | None
+    score: float | None
+    """The score that it speaks of."""
+    cut: str | None
+    """A range of incidents that is too long to be read to its end."""
+    text: str
+
+    @property
+    def wishes(self) -> frozenset[FollowUp]:
+        """What is to be done."""
+        return frozenset[FollowUp]().union(*(clause.wishes for clause in self.clauses))
+
+    @property
+    def names(self) -> frozenset[int | Entity]:
+        """The incidents and entities that are named."""
+        named: set[int | Entity] = set()
+        for clause in self.clauses:
+            named |= {*clause.incidents, *clause.entities}
+        return frozenset(named)
+
+    @property
+    def names_something(self) -> bool:
+        """Whether an incident, an entity or a technique is named."""
+        return any(it.incidents or it.entities or it.techniques for it in self.clauses)
+
+
+def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> ParsedMessage:
+    """Return what a message says; of a very long one, what its beginning says."""
+    text = " ".join(text[:_LONGEST].split())
+    span = find_range(text, now)
+    rest = text.replace(span.text, " ") if span else text
+    provider, rest = find_provider(rest, providers)
+    numbers = find_numbers(rest)
+    return ParsedMessage(
+        clauses=tuple(_clause(part) for part in _CLAUSES.split(rest) if part.strip()),
+        range=span,
+        severity=find_severity(rest),
+        intents=find_intents(rest),
+        browses=browses(rest),
+        words=find_words(numbers.rest),
+        provider=provider,
+        score=find_score(rest),
+        cut=numbers.cut,
+        text=text,
+    )
+
+
+def find_provider(text: str, providers: Sequence[str]) -> tuple[str | None, str]:
+    """Return the provider that a text names, and the text without it."""
+    for name in sorted(providers):
+        called = re.escape(name)
+        before, after = r"\b(?:provider[:=\s]\s*|(?:from|in|on|at)\s)", r"(?![\w.-])"
+        pattern = re.compile(rf"{before}{called}{after}|\b{called}\sprovider\b", re.IGNORECASE)
+        if pattern.search(text):
+            return name, pattern.sub(" ", text)
+    return None, text
+
+
+def _clause(text: str) -> MessageClause:
+    numbers = find_numbers(text)
+    found = find_observables(numbers.rest)
+    entities = {*found.entities, *_named(numbers.rest)}
+    return MessageClause(
+        incidents=numbers.named[:MAX_RANGE],
+        within=numbers.within,
+        entities=tuple(sorted(entities or set(_find_asked_user(text)), key=_order))[:_MOST],
+        techniques=tuple(sorted(set(found.techniques)))[:_MOST],
+        wishes=find_wishes(text),
+    )
+
+
+def _find_asked_user(text: str) -> Iterator[Entity]:
+    """Yield who it is asked of who that is."""
+    if (value := find_asked_name(text)) and not value.isdecimal():
+        yield Entity(EntityKind.USER, value)
+
+
+def _order(entity: Entity) -> tuple[str, str]:
+    return entity.kind.value, entity.value
+
+
+def _named(text: str) -> Iterator[Entity]:
+    for kind, value in find_named_values(text):
+        if "@" not in value and not value.replace(".", "").isdecimal():
+            yield Entity(EntityKind(kind), value)

@@ -1,0 +1,124 @@
+"""Phrases for entities, times and numbers in report sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from tocsin import Entity, EntityKind, Statement
+
+_LONGEST = 120
+_MOST_REFERENCES = 25
+_CALLED = {
+    EntityKind.IP: "the address",
+    EntityKind.URL: "the URL",
+    EntityKind.FILE_HASH: "the file hash",
+    EntityKind.EMAIL: "the mail address",
+    EntityKind.CVE: "the vulnerability",
+    EntityKind.CLOUD_RESOURCE: "the cloud resource",
+}
+_SEVERAL = {
+    EntityKind.IP: "the addresses",
+    EntityKind.FILE_HASH: "the file hashes",
+    EntityKind.EMAIL: "the mail addresses",
+    EntityKind.CVE: "the vulnerabilities",
+    EntityKind.MAILBOX: "the mailboxes",
+    EntityKind.PROCESS: "the processes",
+}
+_ENRICHERS = {
+    "abuseipdb": "AbuseIPDB",
+    "attack": "MITRE ATT&CK",
+    "cve": "the table of exploited vulnerabilities",
+    "domains": "what the name itself tells",
+    "greynoise": "GreyNoise",
+    "history": "the history",
+    "lists": "the lists",
+    "misp": "MISP",
+    "neighbourhood": "the graph",
+    "networks": "the table of networks",
+    "rdap": "RDAP",
+    "virustotal": "VirusTotal",
+}  # by the kind's own name; one of another name in plugins.toml is called by that
+
+
+def shown(text: str, longest: int = _LONGEST) -> str:
+    """Return text on one line, cut where it is long, without what cannot be printed."""
+    line = " ".join(text[: 8 * longest].split())
+    if not line.isprintable():
+        line = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def named(entity: Entity) -> str:
+    """Return an entity as it is called in a sentence, such as `the user root`."""
+    return f"{_CALLED.get(entity.kind, f'the {entity.kind.value}')} {shown(entity.value)}"
+
+
+def listed(values: Sequence[str], most: int = 5) -> str:
+    """Return `a, b and c`, or `a, b and 7 more`."""
+    if len(values) > most:
+        values = [*values[: most - 1], f"{len(values) - most + 1} more"]
+    if len(values) <= 1:
+        return "".join(values)
+    return f"{', '.join(values[:-1])} and {values[-1]}"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return `1 incident`, `3 incidents`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def at(moment: datetime) -> str:
+    """Return a moment in UTC, to the second."""
+    return moment.astimezone(UTC).isoformat(" ", "seconds").replace("+00:00", "Z")
+
+
+def together(entities: Iterable[Entity], most: int = 5) -> str:
+    """Return entities as they are called in a sentence, those of a kind together.
+
+    Such as `the host web-1 and the users admin and root`.
+    """
+    alike: dict[EntityKind, list[str]] = {}
+    for entity in entities:
+        alike.setdefault(entity.kind, []).append(shown(entity.value))
+    return listed([_of_kind(kind, values, most) for kind, values in alike.items()])
+
+
+def _of_kind(kind: EntityKind, values: Sequence[str], most: int) -> str:
+    if len(values) == 1:
+        return named(Entity(kind, values[0]))
+    called = _CALLED.get(kind, f"the {kind.value}")
+    several = _SEVERAL.get(kind, f"{called}s")
+    return f"{several} {listed(values, most)}"
+
+
+def asked_called(name: str) -> str:
+    """Return what a sentence calls who was asked: `the provider edge` for `provider:edge`."""
+    kind, _, of = shown(name).partition(":")
+    return f"the {kind} {of}".rstrip()
+
+
+def source_called(enricher: str) -> str:
+    """Return what a sentence calls who says something of an entity."""
+    return _ENRICHERS.get(enricher) or f"the enricher {shown(enricher)}"
+
+
+def sentence(text: str) -> str:
+    """Return text that begins with a capital and ends as a sentence does."""
+    text = f"{text[:1].upper()}{text[1:].rstrip('.')}"
+    return text if text.endswith(("?", "!", "…")) else f"{text}."
+
+
+def say(text: str, *evidence: str) -> Statement:
+    """Return a statement with its evidence in order, each once; some of it where it is much."""
+    return Statement(sentence(text), tuple(cited(evidence)))
+
+
+def cited(evidence: Iterable[str]) -> list[str]:
+    """Return references, incidents first, by number; the first of them where they are many."""
+    return sorted(set(evidence), key=_place)[:_MOST_REFERENCES]
+
+
+def _place(reference: str) -> tuple[str, int, str]:
+    kind, _, number = reference.partition(":")
+    return kind, int(number) if number.isdecimal() else 0, reference

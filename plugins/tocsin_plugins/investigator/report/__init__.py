@@ -1,0 +1,62 @@
+"""Report composition: fixed sentences with values filled in, each with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tocsin import Report
+from tocsin_plugins.attack import TACTICS, find_tactics
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.phrases import counted, say
+from tocsin_plugins.investigator.report.actions import build_actions
+from tocsin_plugins.investigator.report.entities import build_assessments, build_relations
+from tocsin_plugins.investigator.report.reply import build_reply
+from tocsin_plugins.investigator.report.sections import SECTIONS
+from tocsin_plugins.investigator.report.summary import build_summary, build_title
+from tocsin_plugins.investigator.report.timeline import build_timeline
+
+__all__ = ["build_report"]
+
+
+def build_report(conclusion: Conclusion) -> Report:
+    """Return the report of what an investigation came to."""
+    case, inquiry = conclusion.case, conclusion.inquiry
+    lines, left = build_timeline(case, conclusion.bounds.timeline)
+    if left:
+        gap = say(f"the timeline leaves out {counted(left, 'line')}", conclusion.scored)
+        conclusion = replace(conclusion, gaps=(*conclusion.gaps, gap))
+    report = Report(
+        title=build_title(conclusion),
+        query=inquiry.messages[0] if inquiry.messages else "",
+        persona=inquiry.persona,
+        window=case.window,
+        verdict=conclusion.verdict,
+        confidence=conclusion.confidence,
+        risk_score=conclusion.score,
+        summary=build_summary(conclusion),
+        contributions=conclusion.contributions,
+        timeline=lines,
+        findings=conclusion.findings,
+        entities=build_assessments(case),
+        relations=build_relations(case),
+        incidents=tuple(sorted(case.incidents)),
+        about=tuple(it for it in case.scope.incidents if it in case.incidents),
+        techniques=_techniques(case),
+        gaps=conclusion.gaps,
+        actions=build_actions(conclusion),
+        sections=SECTIONS[inquiry.persona],
+    )
+    return replace(report, reply=build_reply(conclusion, report))
+
+
+def _techniques(case: Case) -> tuple[str, ...]:
+    """Return the techniques of the incidents and enrichments, in the order of their tactics."""
+    found = {technique for record in case.records for technique in record.techniques}
+    found |= {it for opinion in case.opinions for it in opinion.enrichment.techniques}
+    return tuple(sorted(found, key=lambda it: (_place(it), it)))
+
+
+def _place(technique: str) -> int:
+    tactics = find_tactics(technique)
+    return TACTICS.index(tactics[0]) if tactics else len(TACTICS)

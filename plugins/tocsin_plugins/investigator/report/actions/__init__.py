@@ -1,0 +1,65 @@
+"""Recommended actions, by rules; each names its subject and gives a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tocsin import Action
+from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.report.actions.containment import (
+    block,
+    collect,
+    isolate,
+    reset,
+    watch,
+)
+from tocsin_plugins.investigator.report.actions.follow_up import (
+    ask_again,
+    check_hosts,
+    check_logons,
+    clarify,
+    close,
+    patch,
+    tune,
+    watch_accounts,
+)
+
+__all__ = ["build_actions"]
+
+_MOST = 20
+_ADVICE: tuple[Callable[[Conclusion], Iterator[Action]], ...] = (
+    isolate,
+    reset,
+    check_logons,
+    block,
+    patch,
+    check_hosts,
+    collect,
+    watch_accounts,
+    watch,
+    tune,
+    close,
+    ask_again,
+)
+
+
+def build_actions(conclusion: Conclusion) -> tuple[Action, ...]:
+    """Return what should be done, the urgent first, each thing once.
+
+    Where nothing is to be done by what was found, open incidents are still to be made clear.
+    """
+    chosen: dict[str, Action] = {}
+    for advise in _ADVICE:
+        for action in advise(conclusion):
+            chosen.setdefault(action.text, action)
+    unclear = clarify(conclusion, {number for it in chosen.values() for number in _about(it)})
+    every = [*chosen.values(), *unclear]
+    return tuple(sorted(every, key=lambda it: not it.urgent)[:_MOST])
+
+
+def _about(action: Action) -> Iterator[int]:
+    """Yield the incidents that an action rests on."""
+    for reference in action.reason.evidence:
+        kind, _, number = reference.partition(":")
+        if kind == "incident":
+            yield int(number)

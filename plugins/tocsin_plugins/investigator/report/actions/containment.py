@@ -1,0 +1,195 @@
+"""Containment actions: isolate, reset, block, collect traces, watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin import (
+    Action,
+    Disposition,
+    Entity,
+    EntityKind,
+    Finding,
+    IncidentRecord,
+    Severity,
+    Statement,
+    Verdict,
+)
+from tocsin_plugins.investigator.case import cite_incidents
+from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.evidence import entity_sort_key
+from tocsin_plugins.investigator.narrative import describe_reactions, find_origins
+from tocsin_plugins.investigator.phrases import counted, listed, named, say, sentence, together
+from tocsin_plugins.investigator.signs import AttackSign, find_attacks
+
+
+def build_action(conclusion: Conclusion, text: str, reason: Statement) -> Action:
+    """Return something to do, urgent where it is taken for an attack."""
+    urgent = conclusion.verdict is Verdict.MALICIOUS
+    return Action(text=sentence(text), reason=reason, urgent=urgent)
+
+
+def cite_finding(finding: Finding) -> Statement:
+    """Return a finding as a reason."""
+    evidence = [it for statement in finding.statements for it in statement.evidence]
+    return say(f"{finding.title} ({finding.id})", *evidence)
+
+
+def cite_records(word: str, records: list[IncidentRecord]) -> Statement:
+    """Return as a reason that incidents show or name something."""
+    which = listed([f"incident {record.number}" for record in records])
+    return say(f"{which} {word}", *cite_incidents(records))
+
+
+def find_showing(conclusion: Conclusion, *signs: AttackSign) -> list[IncidentRecord]:
+    """Return the incidents asked about that show one of these; none where it is all benign."""
+    if conclusion.verdict is Verdict.BENIGN:
+        return []
+    return [it for it in conclusion.case.in_focus if find_attacks(it) & set(signs)]
+
+
+_INTRUSIONS = ("success-after-failures", "callback", "lateral-movement")
+_BLOCKED = frozenset({EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL, EntityKind.FILE_HASH})
+_MACHINES = frozenset({EntityKind.HOST, EntityKind.IP})
+_ATTACKS = (AttackSign.BRUTE_FORCE, AttackSign.FAILED_LOGON, AttackSign.EXPLOIT, AttackSign.SCAN)
+_TOLD_ATTACKS = frozenset({AttackSign.BRUTE_FORCE, AttackSign.EXPLOIT, AttackSign.SCAN})
+_MANY = 3
+"""So many failed logons are no slip of the keyboard."""
+_WORTH_WORK = 40
+
+
+def isolate(conclusion: Conclusion) -> Iterator[Action]:
+    """Advise to take from the network what an intruder has, or malware runs on."""
+    for machine, reason in find_compromised(conclusion).items():
+        too = ", and collect its memory and logs" if machine.kind is EntityKind.HOST else ""
+        yield build_action(conclusion, f"isolate {named(machine)}{too}", reason)
+
+
+def collect(conclusion: Conclusion) -> Iterator[Action]:
+    """Advise to keep what would be gone soon, where an intrusion is likely."""
+    if conclusion.score < _WORTH_WORK:
+        return
+    isolated = find_compromised(conclusion)
+    for finding in conclusion.select_findings("attack-sequence"):
+        hosts = [it for it in finding.entities if it.kind is EntityKind.HOST and it not in isolated]
+        if hosts:
+            reason = cite_finding(finding)
+            yield build_action(conclusion, f"collect memory and logs of {together(hosts)}", reason)
+
+
+def reset(conclusion: Conclusion) -> Iterator[Action]:
+    """Advise to take an account from whoever logged on with it."""
+    for finding in conclusion.select_findings("success-after-failures"):
+        for entity in finding.entities:
+            if entity.kind in (EntityKind.USER, EntityKind.EMAIL, EntityKind.MAILBOX):
+                text = f"reset the password of {named(entity)} and end its sessions"
+                yield build_action(conclusion, text, cite_finding(finding))
+
+
+def block(conclusion: Conclusion) -> Iterator[Action]:
+    """Advise to block what sources call malicious, and where attacks came from."""
+    yield from _blocked(conclusion).values()
+
+
+def _blocked(conclusion: Conclusion) -> dict[Entity, Action]:
+    """Return what is to be blocked, each for its first reason."""
+    chosen: dict[Entity, Action] = {}
+    for entity, action in _to_block(conclusion):
+        if _can_be_blocked(conclusion, entity):
+            chosen.setdefault(entity, action)
+    return chosen
+
+
+def _to_block(conclusion: Conclusion) -> Iterator[tuple[Entity, Action]]:
+    case = conclusion.case
+    for entity in case.entities:
+        if case.find_disposition(entity) is Disposition.MALICIOUS:
+            reason = _called_malicious(conclusion, entity)
+            yield entity, build_action(conclusion, f"block {named(entity)}", reason)
+    for record in find_showing(conclusion, *_ATTACKS):
+        for origin in find_origins(case, record):
+            yield origin, _against(conclusion, origin, record)
+    for entity, reason in _attackers(conclusion):
+        yield entity, build_action(conclusion, f"block {named(entity)}", reason)
+
+
+def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
+    """Yield the addresses from outside that got in, or that events tell an attack of."""
+    case = conclusion.case
+    for finding in conclusion.select_findings("success-after-failures", "attack-sequence"):
+        if finding.severity is Severity.HIGH:
+            yield from ((it, cite_finding(finding)) for it in finding.entities)
+    if conclusion.verdict is not Verdict.BENIGN:
+        for entity in sorted(case.subjects, key=entity_sort_key):
+            told = [it for it in case.events_with(entity) if it.signs & _TOLD_ATTACKS]
+            failed = [it for it in case.events_with(entity) if AttackSign.FAILED_LOGON in it.signs]
+            told += failed if len(failed) >= _MANY else []
+            if told:
+                text = f"{counted(len(told), 'event')} with it {_SHOW[len(told) == 1]} an attack"
+                yield entity, say(text, *(it.step for it in told))
+
+
+_SHOW = {True: "shows", False: "show"}
+
+
+def watch(conclusion: Conclusion) -> Iterator[Action]:
+    """Advise to watch what is not bad enough to be blocked."""
+    blocked = _blocked(conclusion)
+    for finding in conclusion.select_findings("reputation", "recurrence", "disagreement"):
+        entity = finding.entities[0]
+        if conclusion.case.is_outside(entity) and entity not in blocked:
+            yield Action(text=f"Watch {named(entity)}.", reason=cite_finding(finding))
+
+
+def find_compromised(conclusion: Conclusion) -> dict[Entity, Statement]:
+    """Return the machines of ours that somebody else may have, and why; each for one reason."""
+    found: dict[Entity, Statement] = {}
+    if conclusion.score < _WORTH_WORK:
+        return found
+    case = conclusion.case
+    for finding in conclusion.select_findings(*_INTRUSIONS):
+        for entity in finding.entities:
+            if case.is_ours(entity) and entity.kind in _MACHINES:
+                found.setdefault(entity, cite_finding(finding))
+    for record in find_showing(conclusion, AttackSign.MALWARE, AttackSign.CALLBACK):
+        reason = cite_records("tells of malware, or of what it calls", [record])
+        for entity in record.entities:
+            if case.is_ours(entity) and entity.kind is EntityKind.HOST:
+                found.setdefault(entity, reason)
+    return found
+
+
+def _against(conclusion: Conclusion, origin: Entity, record: IncidentRecord) -> Action:
+    """Return that an origin is to be blocked; that it is to stay so, where the SIEM did it."""
+    done = next(describe_reactions(conclusion.case, record), None)
+    if done is None:
+        reason = cite_records(f"({record.severity.value}) came from it", [record])
+        return build_action(conclusion, f"block {named(origin)}", reason)
+    text = f"see that {named(origin)} stays blocked"
+    reason = say(
+        f"incident {record.number} came from it; {_plain(done.text)}",
+        *done.evidence,
+        f"incident:{record.number}",
+    )
+    return build_action(conclusion, text, reason)
+
+
+def _plain(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+def _called_malicious(conclusion: Conclusion, entity: Entity) -> Statement:
+    opinions = [
+        it
+        for it in conclusion.case.find_opinions(entity)
+        if it.enrichment.disposition is Disposition.MALICIOUS
+    ]
+    sources = listed(sorted({opinion.called for opinion in opinions}))
+    return say(f"according to {sources} it is malicious", *(it.step for it in opinions))
+
+
+def _can_be_blocked(conclusion: Conclusion, entity: Entity) -> bool:
+    disputed = any(entity in it.entities for it in conclusion.select_findings("disagreement"))
+    is_benign = conclusion.case.find_disposition(entity) is Disposition.BENIGN
+    can_be = entity.kind in _BLOCKED and conclusion.case.is_outside(entity)
+    return can_be and not disputed and not is_benign

@@ -1,0 +1,104 @@
+"""Assessments of the examined entities, and the relations between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin import Disposition, Entity, EntityAssessment, Relation, Sighting, Statement
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.evidence import Opinion, cite_steps
+from tocsin_plugins.investigator.phrases import at, counted, named, say, shown
+
+_MOST_RELATIONS = 300
+_LATEST = 3
+_BY_ASSOCIATION = "known-by-association"
+_OF_OUR_OWN = (  # the facts of the enrichers of the history and of the graph
+    {"incident_count", "first_seen", "last_seen", "recent"},
+    {"incidents", "incidents_of_related", "related", "complete"},
+)
+
+
+def build_assessments(case: Case) -> tuple[EntityAssessment, ...]:
+    """Return what each entity is taken for, the nearest first."""
+    return tuple(_assessment(case, entity) for entity in case.entities)
+
+
+def build_relations(case: Case) -> tuple[Relation, ...]:
+    """Return how the examined entities hang together: each kind of tie once, at its earliest."""
+    ties: dict[tuple[Entity, str, Entity], Relation] = {}
+    for seen in case.relations:
+        relation = seen.relation
+        if relation.source in case.depths and relation.target in case.depths:
+            key = (relation.source, relation.type.value, relation.target)
+            ties[key] = _earlier(ties.get(key), relation)
+    return tuple(ties.values())[:_MOST_RELATIONS]
+
+
+def _earlier(known: Relation | None, other: Relation) -> Relation:
+    if known is None or known.at is None:
+        return other
+    return other if other.at and other.at < known.at else known
+
+
+def _assessment(case: Case, entity: Entity) -> EntityAssessment:
+    sighting = case.find_sighting(entity)
+    return EntityAssessment(
+        entity=entity,
+        disposition=case.find_disposition(entity),
+        internal=sighting.internal,
+        well_known=sighting.well_known,
+        depth=case.depths[entity],
+        incident_count=sighting.incident_count,
+        first_seen=sighting.first_seen,
+        last_seen=sighting.last_seen,
+        statements=tuple(_statements(case, entity)),
+    )
+
+
+def _statements(case: Case, entity: Entity) -> Iterator[Statement]:
+    yield from describe_sighting(case, entity, with_times=False)  # they stand beside it
+    for opinion in case.find_opinions(entity):
+        if not _is_said_already(opinion):
+            text = f"{opinion.called}: {shown(opinion.enrichment.summary, 300)}"
+            yield say(text, opinion.step)
+
+
+def _is_said_already(opinion: Opinion) -> bool:
+    """Return whether an opinion says no more than sightings and relations do."""
+    enrichment = opinion.enrichment
+    judges = enrichment.disposition is not Disposition.UNKNOWN or _BY_ASSOCIATION in enrichment.tags
+    facts = enrichment.facts.keys()
+    return bool(facts) and not judges and any(facts <= known for known in _OF_OUR_OWN)
+
+
+def describe_sighting(
+    case: Case, entity: Entity, *, with_times: bool = True
+) -> Iterator[Statement]:
+    """Yield in a sentence where an entity was seen here, where that is known."""
+    sighting, step = case.sightings.get(entity, (None, ""))
+    if sighting is None:
+        return
+    events = case.events_with(entity)
+    told = _since(sighting) if with_times else ""
+    told += f"; events with it: {len(events):,}" if events else ""
+    latest = [it for it in sighting.recent[:_LATEST] if it in case.incidents]
+    evidence = [step, *(f"incident:{number}" for number in latest), *cite_steps(events)]
+    yield say(f"{named(entity)} is in {_incidents(sighting)}{told}", *evidence)
+
+
+def _incidents(sighting: Sighting) -> str:
+    """Return in how many incidents an entity is, and in which of late."""
+    if not sighting.incident_count:
+        return "no incident"
+    numbers = [str(number) for number in sighting.recent[:_LATEST]]
+    if sighting.incident_count == len(numbers) == 1:
+        return f"incident {numbers[0]} alone"
+    latest = f" (latest: {', '.join(numbers)})" if numbers else ""
+    return f"{counted(sighting.incident_count, 'incident')}{latest}"
+
+
+def _since(sighting: Sighting) -> str:
+    if not sighting.first_seen or not sighting.last_seen:
+        return ""
+    first, last = at(sighting.first_seen), at(sighting.last_seen)
+    return f", at {first}" if first == last else f", first at {first}, last at {last}"

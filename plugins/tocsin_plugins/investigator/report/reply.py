@@ -1,0 +1,140 @@
+"""Reply to the last message of a continued session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin import Report, Statement
+from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.interpretation import FollowUp
+from tocsin_plugins.investigator.phrases import at, counted, listed, named, say
+from tocsin_plugins.investigator.report.summary import answer_intents, state_verdict
+
+_TIMELINE_LINES = 20
+_MOST = 5
+_MOST_FINDINGS = 10
+
+
+def build_reply(conclusion: Conclusion, report: Report) -> tuple[Statement, ...]:
+    """Return what was wished for, and what is different; nothing where nothing was continued."""
+    if len(conclusion.inquiry.messages) <= 1:
+        return ()
+    wishes = conclusion.case.scope.wishes
+    return (
+        *_understood(conclusion),
+        *(_explained(conclusion) if FollowUp.EXPLAIN_SCORE in wishes else ()),
+        *(_timeline_lines(conclusion, report) if FollowUp.SHOW_TIMELINE in wishes else ()),
+        *answer_intents(conclusion),
+        *describe_changes(conclusion, report),
+    )
+
+
+def describe_changes(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
+    """Yield what is different from the report before; that nothing is, where nothing is."""
+    previous = conclusion.inquiry.previous
+    if previous is None:
+        yield state_verdict(conclusion)
+        return
+    found = [
+        *_judgement_changes(conclusion, previous),
+        *_incident_changes(conclusion, previous),
+        *_entity_changes(conclusion, report, previous),
+        *_finding_changes(conclusion, previous),
+    ]
+    yield from found or [say("nothing is different from the report before", conclusion.scored)]
+
+
+def _understood(conclusion: Conclusion) -> Iterator[Statement]:
+    """Yield what the last message was taken for, and what of it is not to be had."""
+    scope = conclusion.case.scope
+    if scope.misunderstood:
+        yield say(scope.misunderstood, *conclusion.understood)
+    if scope.taken:
+        yield say(f"I took this as: {listed(scope.taken)}", *conclusion.understood)
+    if scope.nothing_left:
+        yield say("nothing is left of what was asked about", *conclusion.understood)
+    for gap in conclusion.gaps:
+        if gap.text.startswith("Nothing is known here of"):
+            yield gap
+
+
+def _explained(conclusion: Conclusion) -> Iterator[Statement]:
+    parts = conclusion.contributions
+    number = counted(len(parts), "part")
+    asked = conclusion.case.scope.score
+    other = f", not {asked:g}" if asked is not None and asked != conclusion.score else ""
+    text = f"the score is {conclusion.score:g}{other}, the sum of {number} kept within 0 and 100"
+    yield say(text, conclusion.scored)
+    for part in parts:
+        text = f"{part.name} counts {part.points:+g}: {part.statement.text}"
+        yield Statement(text, part.statement.evidence)
+
+
+def _timeline_lines(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
+    lines = report.timeline[:_TIMELINE_LINES]
+    if not lines:
+        yield say("there is nothing to put on a timeline", conclusion.scored)
+    for line in lines:
+        yield say(f"{at(line.at)}: {line.statement.text}", *line.statement.evidence)
+    if left := len(report.timeline) - len(lines):
+        yield say(f"the timeline has {counted(left, 'more line')}", conclusion.scored)
+
+
+def _judgement_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+    if conclusion.score != previous.risk_score:
+        way = "rose" if conclusion.score > previous.risk_score else "fell"
+        text = f"the risk score {way} from {previous.risk_score:g} to {conclusion.score:g}"
+        yield say(text, conclusion.scored)
+    if conclusion.verdict is not previous.verdict:
+        text = f"the verdict was {previous.verdict.value} and is {conclusion.verdict.value}"
+        yield say(text, conclusion.scored)
+    if conclusion.confidence is not previous.confidence:
+        was, now = previous.confidence.value, conclusion.confidence.value
+        yield say(f"the confidence was {was} and is {now}", conclusion.scored)
+
+
+def _incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+    now = set(conclusion.case.incidents)
+    if new := sorted(now - set(previous.incidents)):
+        names = listed([f"incident {number}" for number in new])
+        joined = f"{names} came in"
+        yield say(joined, *(f"incident:{number}" for number in new))
+    if gone := sorted(set(previous.incidents) - now):
+        names = listed([f"incident {number}" for number in gone])
+        yield say(f"{names} {_IS[len(gone) == 1]} no longer looked at", conclusion.scored)
+
+
+def _entity_changes(
+    conclusion: Conclusion, report: Report, previous: Report
+) -> Iterator[Statement]:
+    before = {assessment.entity for assessment in previous.entities}
+    new = [it for it in report.entities if it.entity not in before]
+    if new:
+        names = listed([named(it.entity) for it in new], _MOST)
+        evidence = [ref for it in new for said in it.statements for ref in said.evidence]
+        number = counted(len(new), "entity", "entities")
+        yield say(f"{number} more: {names}", *evidence, conclusion.scored)
+    now = {assessment.entity for assessment in report.entities}
+    if gone := [it.entity for it in previous.entities if it.entity not in now]:
+        names = listed([named(entity) for entity in gone], _MOST)
+        yield say(f"{names} {_IS[len(gone) == 1]} no longer looked at", conclusion.scored)
+
+
+def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+    before = {(finding.kind, finding.title) for finding in previous.findings}
+    new = [it for it in conclusion.findings if (it.kind, it.title) not in before]
+    for finding in new[:_MOST_FINDINGS]:
+        evidence = [it for statement in finding.statements for it in statement.evidence]
+        yield say(f"new: {finding.title} ({finding.id})", *evidence)
+    if left := len(new[_MOST_FINDINGS:]):
+        yield say(f"{counted(left, 'more finding')} {_IS[left == 1]} new", conclusion.scored)
+    now = {(finding.kind, finding.title) for finding in conclusion.findings}
+    gone = [it for it in previous.findings if (it.kind, it.title) not in now]
+    for finding in gone[:_MOST_FINDINGS]:
+        yield say(f"no longer found: {finding.title}", conclusion.scored)
+    if left := len(gone[_MOST_FINDINGS:]):
+        text = f"{counted(left, 'more finding')} {_IS[left == 1]} no longer found"
+        yield say(text, conclusion.scored)
+
+
+_IS = {True: "is", False: "are"}

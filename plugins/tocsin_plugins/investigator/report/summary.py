@@ -1,0 +1,211 @@
+"""Summary of a report: events, verdict with reasons, and the records examined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin import Contribution, Entity, EntityKind, Severity, Statement, Verdict
+from tocsin_plugins.investigator.case import Case, cite_incidents
+from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.correlation.reputation import state_opinion
+from tocsin_plugins.investigator.interpretation import QueryIntent, find_words
+from tocsin_plugins.investigator.narrative import (
+    describe_incident,
+    describe_pass,
+    describe_reactions,
+    describe_techniques,
+)
+from tocsin_plugins.investigator.phrases import at, counted, listed, named, say, shown
+from tocsin_plugins.investigator.report.actions import build_actions
+from tocsin_plugins.investigator.report.entities import describe_sighting
+
+_TOP = 3
+_MOST = 5
+
+
+def build_summary(conclusion: Conclusion) -> tuple[Statement, ...]:
+    """Return the sentences that say it all, each with its evidence."""
+    case = conclusion.case
+    if case.scope.is_empty:
+        left = "nothing is left of what was asked about"
+        text = left if case.scope.nothing_left else "nothing to hold on to was found in the query"
+        return (say(text, *conclusion.understood),)
+    return (
+        *_what_happened(case),
+        *_nothing_found(conclusion),
+        state_verdict(conclusion),
+        *_main_findings(conclusion),
+        *_found_near(conclusion),
+        *answer_intents(conclusion),
+        _looked_at(conclusion),
+        *_sessions(conclusion),
+        *_incomplete(conclusion),
+    )
+
+
+def build_title(conclusion: Conclusion) -> str:
+    """Return what the report is called."""
+    case = conclusion.case
+    if case.scope.incidents and case.in_focus:
+        records = [case.incidents[it] for it in case.scope.incidents if it in case.incidents]
+        names = [f"incident {record.number}" for record in records]
+        alone = f": {shown(records[0].title)}" if len(records) == 1 else ""
+        return f"Investigation of {listed(names, 3)}{alone}"
+    if case.scope.entities:
+        return f"Investigation of {listed([shown(it.value, 60) for it in case.scope.entities], 3)}"
+    return f"Investigation: {shown(conclusion.inquiry.messages[0], 80)}"
+
+
+def state_verdict(conclusion: Conclusion) -> Statement:
+    """Return the verdict, its confidence and the score in a sentence."""
+    verdict, confidence = conclusion.verdict.value, conclusion.confidence.value
+    text = f"it is {verdict}, with {confidence} confidence; the risk score is {conclusion.score:g}"
+    if not (main := _main_part(conclusion)):
+        return say(f"{text} of 100", conclusion.scored)
+    why = f"its main part ({main.points:+g}): {main.statement.text}"
+    return say(f"{text} of 100, {why}", conclusion.scored, *main.statement.evidence)
+
+
+def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
+    """Yield what answers the intents of the last message."""
+    intents, case = conclusion.case.scope.intents, conclusion.case
+    latest = tuple(it for it in case.scope.entities if it in case.scope.latest)
+    asked = latest or case.scope.entities or tuple(case.entities)
+    if QueryIntent.FIRST_SEEN in intents or (QueryIntent.WHO_IS in intents and latest):
+        for entity in asked[:_MOST]:
+            yield from describe_sighting(case, entity)
+            yield from map(state_opinion, case.find_opinions(entity)[:_MOST])
+    if QueryIntent.WHAT_TO_DO in intents:
+        yield from _to_be_done(conclusion)
+    if QueryIntent.WHO_ELSE in intents:
+        yield from _others(conclusion)
+
+
+def _what_happened(case: Case) -> Iterator[Statement]:
+    """Yield what the worst of the incidents asked about are, and how many there are besides."""
+    records = sorted(case.in_focus, key=lambda it: (-it.severity.rank, it.occurred_at, it.number))
+    for record in records[:_TOP]:
+        yield describe_incident(case, record)
+        if len(records) == 1:
+            yield from describe_techniques(record)
+        yield from describe_pass(case, record)
+        yield from describe_reactions(case, record)
+    if left := records[_TOP:]:
+        yield say(
+            f"{counted(len(left), 'more incident')} fit what was asked", *cite_incidents(left)
+        )
+
+
+def _to_be_done(conclusion: Conclusion) -> Iterator[Statement]:
+    every = build_actions(conclusion)
+    for action in every[:_MOST]:
+        yield say(f"to do: {action.text} {action.reason.text}", *action.reason.evidence)
+    if not every:
+        yield say("nothing that was found calls for anything to be done", conclusion.scored)
+
+
+def _main_part(conclusion: Conclusion) -> Contribution | None:
+    """Return the part of the score that says most for the verdict; None where none does."""
+    takes_away = conclusion.verdict is Verdict.BENIGN
+    parts = [it for it in conclusion.contributions if (it.points < 0) == takes_away]
+    return max(parts, key=lambda it: abs(it.points), default=None)
+
+
+def _looked_at(conclusion: Conclusion) -> Statement:
+    case = conclusion.case
+    numbers = (
+        (len(case.incidents), "incident", "incidents"),
+        (len(case.depths), "entity", "entities"),
+        (len(case.events), "event", "events"),
+    )
+    parts = [counted(number, one, several) for number, one, several in numbers if number]
+    span = f"from {at(case.window.start)} to {at(case.window.end)}"
+    evidence = [conclusion.scored, *conclusion.understood]
+    focus = len(case.in_focus)
+    met = f"; of the incidents, {focus} {'was' if focus == 1 else 'were'} asked about"
+    met = f"{met}, the others were found near it" if focus < len(case.incidents) else ""
+    return say(f"looked at: {listed(parts) or 'nothing'}, {span}{met}", *evidence)
+
+
+def _nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
+    case = conclusion.case
+    if case.incidents or case.events or case.scope.entities:
+        return
+    words = listed([f"“{shown(word)}”" for word in case.scope.words], 10)
+    called = "word" if len(case.scope.words) == 1 else "words"
+    fits = f"the {called} {words}" if words else "the query"
+    yield say(f"nothing that fits {fits} is known here", *conclusion.understood)
+
+
+def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
+    """Yield the findings that count: those that explain, where it is benign; else the worst."""
+    main = _main_part(conclusion)
+    told = main.statement.text if main else ""
+    findings = [
+        it
+        for it in conclusion.findings
+        if it.kind != "incident"
+        and it.id not in conclusion.near
+        and not told.endswith(f"({it.id}).")
+    ]
+    telling = [it for it in findings if it.severity is not Severity.INFORMATIONAL]
+    for finding in (telling or findings)[:_TOP]:
+        evidence = [it for statement in finding.statements for it in statement.evidence]
+        yield say(f"{finding.title} ({finding.id})", *evidence)
+
+
+def _found_near(conclusion: Conclusion) -> Iterator[Statement]:
+    """Yield the worst of what was found near what was asked about, and is no part of it."""
+    near = [it for it in conclusion.findings if it.id in conclusion.near]
+    telling = [it for it in near if it.severity is not Severity.INFORMATIONAL]
+    for finding in telling[:_TOP]:
+        evidence = [it for statement in finding.statements for it in statement.evidence]
+        yield say(
+            f"also found near it, and no part of what was asked: {finding.title} ({finding.id})",
+            *evidence,
+        )
+
+
+def _others(conclusion: Conclusion) -> Iterator[Statement]:
+    """Yield the hosts and users that came up with what was asked about."""
+    case = conclusion.case
+    named_ones = set(case.scope.entities)
+    others = [
+        it
+        for it in case.entities
+        if it not in named_ones and (it.kind is EntityKind.USER or case.is_ours(it))
+    ]
+    if not others:
+        yield say("no other host or user came up", *conclusion.understood)
+        return
+    evidence = [step for it in others for step in _known_from(case, it)]
+    names = listed([named(it) for it in others], 10)
+    yield say(f"{names} came up as well", *evidence, *conclusion.understood[:1])
+
+
+def _known_from(case: Case, entity: Entity) -> list[str]:
+    incidents = cite_incidents(case.incidents_with(entity))
+    return incidents or [seen.step for seen in case.events_with(entity)][:_MOST]
+
+
+def _sessions(conclusion: Conclusion) -> Iterator[Statement]:
+    """Yield the earlier sessions that fit, without those that ask no more than this one does."""
+    case = conclusion.case
+    asked = {word for message in conclusion.inquiry.messages for word in find_words(message)}
+    sessions = [
+        (match, step)
+        for match, step in case.matches
+        if match.kind == "session" and not set(find_words(match.title)) <= asked | {"investigation"}
+    ]
+    for match, step in sessions[:_TOP]:
+        yield say(f"an earlier session, {shown(match.id)}, fits: “{shown(match.title)}”", step)
+
+
+def _incomplete(conclusion: Conclusion) -> Iterator[Statement]:
+    if conclusion.gaps:
+        evidence = [it for gap in conclusion.gaps for it in gap.evidence]
+        first = conclusion.gaps[0].text
+        first = f"{first[:1].lower()}{first[1:]}"
+        number = len(conclusion.gaps)
+        text = "1 gap remains" if number == 1 else f"{number} gaps remain, of which the first is"
+        yield say(f"{text}: {first}", *evidence)

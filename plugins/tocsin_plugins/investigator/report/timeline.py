@@ -1,0 +1,95 @@
+"""Timeline of incidents, alerts and events, within the bound on its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from tocsin import Entity, Statement, TimelineEntry
+from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.evidence import SeenEvent, entity_sort_key
+from tocsin_plugins.investigator.narrative import describe_severity
+from tocsin_plugins.investigator.phrases import at, cited, say, shown, together
+
+_ACCOUNTS = 3
+"""So many of the events that are an incident itself are told in its line."""
+_Ranked = tuple[int, TimelineEntry]
+
+
+def build_timeline(case: Case, most: int) -> tuple[tuple[TimelineEntry, ...], int]:
+    """Return the lines, the earliest first, and how many were left out.
+
+    Incidents stay before alerts, those before events that show something, and those before others.
+    """
+    ranked = sorted(
+        [*_incidents(case), *_alerts(case), *_events(case)], key=lambda it: (it[0], _order(it[1]))
+    )
+    kept = sorted((moment for _, moment in ranked[:most]), key=_order)
+    return tuple(kept), max(len(ranked) - most, 0)
+
+
+def _incidents(case: Case) -> Iterator[_Ranked]:
+    for record in case.records:
+        text = (
+            f"incident {record.number} ({describe_severity(record)}) began: {shown(record.title)}"
+        )
+        accounts = case.find_own_events(record)
+        told = dict.fromkeys(shown(seen.event.summary, 200) for seen in accounts)
+        words = "".join(f"; “{words}”" for words in [*told][:_ACCOUNTS] if words)
+        yield (
+            0,
+            TimelineEntry(
+                at=record.occurred_at,
+                statement=say(
+                    f"{text}{words}", f"incident:{record.number}", *(it.step for it in accounts)
+                ),
+                severity=record.severity,
+                source=f"provider:{record.provider}",
+            ),
+        )
+
+
+def _alerts(case: Case) -> Iterator[_Ranked]:
+    for record in case.records:
+        for alert in record.alerts:
+            if (alert.title, alert.occurred_at) == (record.title, record.occurred_at):
+                continue  # the line of the incident says it
+            text = f"alert of incident {record.number}: {shown(alert.title)}"
+            yield (
+                1,
+                TimelineEntry(
+                    at=alert.occurred_at,
+                    statement=say(text, f"incident:{record.number}"),
+                    severity=alert.severity,
+                    source=f"provider:{record.provider}",
+                ),
+            )
+
+
+def _events(case: Case) -> Iterator[_Ranked]:
+    """Yield a line for each run of events that say the same of the same, one after the other."""
+    for (provider, summary, entities), run in groupby(case.events, key=_sameness):
+        same = list(run)
+        text = shown(summary, 200) or "an event without words"
+        untold = [
+            it
+            for it in sorted(entities, key=entity_sort_key)
+            if it.value.lower() not in summary.lower()
+        ]
+        text = f"{text} (with {together(untold)})" if untold else text
+        if len(same) > 1:
+            text = f"{text} ({len(same)} times, until {at(same[-1].event.occurred_at)})"
+        line = TimelineEntry(
+            at=same[0].event.occurred_at,
+            statement=Statement(text, tuple(cited(it.step for it in same))),
+            source=f"provider:{provider}",
+        )
+        yield (2 if same[0].signs else 3, line)
+
+
+def _sameness(seen: SeenEvent) -> tuple[str, str, frozenset[Entity]]:
+    return seen.provider, seen.event.summary, frozenset(seen.event.entities)
+
+
+def _order(moment: TimelineEntry) -> tuple[object, ...]:
+    return moment.at, moment.source, moment.statement.text, moment.statement.evidence

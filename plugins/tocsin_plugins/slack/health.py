@@ -1,0 +1,79 @@
+"""Health check of a bot and its channel."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from tocsin import CredentialsRefused, Health
+from tocsin_plugins.slack.failures import describe_missing_scope, find_remedy
+from tocsin_plugins.slack.web_api import SlackReply, WebApi
+
+_NOT_ALLOWED = "missing_scope"
+_OUTSIDE = "not_in_channel"
+_HIDDEN = frozenset({"channel_not_found", _OUTSIDE, "no_permission", "access_denied"})
+_TOLD = _HIDDEN | {_NOT_ALLOWED}
+_SHOWN = 80
+
+
+async def check_bot(api: WebApi, channel: str) -> Health:
+    """Return who the bot is, whether it may post, and whether it sees the channel.
+
+    Where it may not read the channel's messages, the detail says what follows from that.
+    """
+    try:
+        identity = await api.read("auth.test", {})
+    except CredentialsRefused as error:
+        return Health(detail="Slack was asked nothing else", problems=(f"bot_token: {error}",))
+    asked = {"channel": channel}
+    info = await api.read("conversations.info", asked, unless=_TOLD)
+    history = await api.read("conversations.history", asked | {"limit": "1"}, unless=_TOLD)
+    return Health(
+        detail=f"{_describe_identity(identity)}, to {_describe_channel(info, channel)}; "
+        f"{_describe_history(history)}",
+        problems=tuple(_list_problems(identity, info, history)),
+    )
+
+
+def _describe_identity(reply: SlackReply) -> str:
+    user, team = (str(reply.said.get(name))[:_SHOWN] for name in ("user", "team"))
+    return f"{user} in {team}"
+
+
+def _describe_channel(info: SlackReply, channel: str) -> str:
+    if info.error == _NOT_ALLOWED:
+        needed = str(info.said.get("needed"))[:_SHOWN]
+        return f"{channel} (with the scope {needed}, its name and state would be told)"
+    name = info.part("channel").get("name")
+    return f"#{str(name)[:_SHOWN]}" if name else channel
+
+
+def _describe_history(history: SlackReply) -> str:
+    if history.error is None:
+        return "what was posted already is found, so that no event comes twice"
+    needed = f"the scope {str(history.said.get('needed'))[:_SHOWN]}"
+    lacks = needed if history.error == _NOT_ALLOWED else "being a member of the channel"
+    return f"without {lacks} it cannot look for what it posted, and a crash may post an event twice"
+
+
+def _list_problems(identity: SlackReply, info: SlackReply, history: SlackReply) -> Iterator[str]:
+    scopes = identity.scopes
+    if scopes is not None and "chat:write" not in scopes:
+        yield f"bot_token: {describe_missing_scope('chat:write')}"
+    if info.part("channel").get("is_archived"):
+        yield "channel: it is archived; unarchive it, or give another"
+    elif error := _find_expected_error(scopes or frozenset(), info, history):
+        yield f"channel: {find_remedy(error, {})}"
+
+
+def _find_expected_error(
+    scopes: Container[str], info: SlackReply, history: SlackReply
+) -> str | None:
+    """Return the error that a message would be answered with; None where none is to be expected.
+
+    A public channel shows itself to everybody, and its messages to members.
+    """
+    if info.error in _HIDDEN:
+        return info.error
+    if history.error == _OUTSIDE or info.part("channel").get("is_member") is False:
+        return None if "chat:write.public" in scopes else _OUTSIDE
+    return history.error if history.error in _HIDDEN else None

@@ -1,0 +1,80 @@
+"""Delivery by a Slack incoming webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import orjson
+
+from tocsin import (
+    Delivery,
+    Health,
+    HttpResponse,
+    Misconfigured,
+    Receipt,
+    Tools,
+    retry_after,
+)
+from tocsin_plugins.slack.failures import build_failure
+from tocsin_plugins.slack.messages import PLAIN_TEXT_OPTIONS, render_content
+from tocsin_plugins.slack.settings import Settings
+
+_ERRORS: Mapping[int, str] = {
+    HTTPStatus.TOO_MANY_REQUESTS: "rate_limited",
+    HTTPStatus.GONE: "channel_is_archived",
+}
+"""What these statuses mean, whatever stands in the body."""
+
+
+class IncomingWebhook:
+    """Posts to the channel that the webhook was made for; its URL is the credential."""
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        assert settings.webhook_url is not None  # noqa: S101 - the settings give one way or the other
+        self._settings = settings
+        self._tools = tools
+        self._url = settings.webhook_url
+
+    def start(self) -> None:
+        """Raise `Misconfigured` for a URL that can never be requested."""
+        self._tools.http.check_url(self._url.get_secret_value())
+
+    async def check(self) -> Health:
+        """Return what the URL tells: a webhook answers no request but a post."""
+        problems: tuple[str, ...] = ()
+        try:
+            await self._tools.http.vet_url(self._url.get_secret_value())
+        except Misconfigured as error:
+            problems = (f"webhook_url: {error}",)
+        host = urlsplit(self._url.get_secret_value()).hostname
+        return Health(
+            detail=f"an incoming webhook of {host}; nothing was sent, since it has no harmless "
+            "request. It has no threads, and an event whose answer is lost comes twice",
+            problems=problems,
+        )
+
+    async def deliver(self, delivery: Delivery) -> Receipt:
+        """Post the event. The receipt has no id: a webhook tells none."""
+        response = await self._tools.http.request(
+            "POST",
+            self._url.get_secret_value(),
+            headers={"Content-Type": "application/json; charset=utf-8"},
+            content=orjson.dumps(render_content(delivery) | PLAIN_TEXT_OPTIONS),
+            timeout=self._settings.timeout,
+        )
+        return self._judge(response)
+
+    def _judge(self, response: HttpResponse) -> Receipt:
+        answer = response.body.decode("utf-8", "replace").strip()
+        if response.status == HTTPStatus.OK and answer == "ok":
+            return Receipt(status=response.status, response=response.body)
+        error = answer if answer.isidentifier() and answer != "ok" else str(response.status)
+        raise build_failure(
+            _ERRORS.get(response.status, error),
+            {},
+            status=response.status,
+            response=response.body,
+            after=retry_after(response.headers, self._tools.clock.now()),
+        )

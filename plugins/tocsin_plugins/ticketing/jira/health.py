@@ -1,0 +1,162 @@
+"""Health check of a Jira project."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from tocsin import CredentialsRefused, Health, Refused, Severity
+from tocsin_plugins.ticketing.http_tracker import expect_object
+
+if TYPE_CHECKING:
+    from tocsin_plugins.ticketing.jira.tracker import Jira
+
+USUAL_TYPE = "Task"
+USUAL_PRIORITIES: Mapping[Severity, str] = {
+    Severity.INFORMATIONAL: "Lowest",
+    Severity.LOW: "Low",
+    Severity.MEDIUM: "Medium",
+    Severity.HIGH: "High",
+    Severity.CRITICAL: "Highest",
+}
+"""What the contract calls our severities, where the operator does not."""
+
+PERMISSIONS = (
+    "BROWSE_PROJECTS",
+    "CREATE_ISSUES",
+    "EDIT_ISSUES",
+    "ADD_COMMENTS",
+    "TRANSITION_ISSUES",
+)
+_FILLED_BY_JIRA = ("project", "issuetype", "reporter")
+_OURS = ("summary", "description", "labels")
+_RESERVED = ("project", "issuetype", "labels")
+
+
+async def find_problems(jira: Jira) -> Health:
+    """Return who asks, and all that keeps issues from being made; raises `CredentialsRefused`."""
+    problems = [*_settings(jira)]
+    try:
+        me = expect_object(await jira.ask("GET", "/myself"))
+    except CredentialsRefused as refused:
+        if not problems:
+            raise
+        return Health(detail="Jira was asked nothing else", problems=(*problems, str(refused)))
+    kind = jira.settings.issue_type or USUAL_TYPE
+    problems += [it async for it in _problems(jira, kind)]
+    name = me.get("displayName") or me.get("name")
+    return Health(
+        detail=f"{name} may make {kind} in {jira.settings.project}", problems=tuple(problems)
+    )
+
+
+def _settings(jira: Jira) -> Iterator[str]:
+    for label in jira.settings.labels:
+        if any(map(str.isspace, label)):
+            yield f"labels: {label!r} has a space, which labels of Jira have not"
+    for name in _RESERVED:
+        if name in jira.settings.fields:
+            yield f"fields.{name}: it has no effect; set `project`, `issue_type` and `labels`"
+    yield from jira.cloud_problems()
+
+
+async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
+    project = jira.settings.project
+    try:
+        missing = await _missing_permissions(jira)
+    except Refused as refused:
+        if not refused.is_missing:
+            raise
+        needed = ", ".join(_permissions(jira))
+        yield f"project: there is no {project}, or the account does not see it; it needs {needed}"
+        return
+    for permission in missing:
+        yield f"the account has not the permission {permission} in {project}"
+    if "CREATE_ISSUES" not in missing:
+        async for problem in _issue_type_problems(jira, kind):
+            yield problem
+    if jira.settings.assignee and not await _may_be_assigned(jira, jira.settings.assignee):
+        yield f"assignee: {jira.settings.assignee} cannot be given issues of {project}"
+
+
+async def _missing_permissions(jira: Jira) -> list[str]:
+    wanted = _permissions(jira)
+    query = {"projectKey": jira.settings.project, "permissions": ",".join(wanted)}
+    given = (
+        expect_object(await jira.ask("GET", "/mypermissions", query=query)).get("permissions") or {}
+    )
+    return [it for it in wanted if not (given.get(it) or {}).get("havePermission")]
+
+
+def _permissions(jira: Jira) -> list[str]:
+    """Return the permissions that the settings make necessary."""
+    assigning = ["ASSIGN_ISSUES"] if jira.settings.assignee else []
+    resolving = ["RESOLVE_ISSUES"] if jira.options.resolution else []
+    return [*PERMISSIONS, *assigning, *resolving]
+
+
+async def _issue_type_problems(jira: Jira, kind: str) -> AsyncIterator[str]:
+    path = f"/issue/createmeta/{quote(jira.settings.project, safe='')}/issuetypes"
+    types = [it async for it in jira.pages(path, "issueTypes", "values")]
+    found = next((it for it in types if it.get("name") == kind), None)
+    if found is None:
+        known = ", ".join(str(it.get("name")) for it in types)
+        yield f"issue_type: {jira.settings.project} has no {kind}; it has {known}"
+        return
+    path = f"{path}/{quote(str(found.get('id')), safe='')}"
+    listed = [it async for it in jira.pages(path, "fields", "values")]
+    screen = {str(it.get("fieldId") or it.get("key")): it for it in listed}
+    for problem in (
+        *_absent_fields(jira, screen),
+        *_required_fields(jira, screen),
+        *_priorities(jira, screen),
+    ):
+        yield problem
+
+
+def _absent_fields(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what cannot be set, since it is not on the screen that makes issues."""
+    for name in _is_set_by_tocsin(jira):
+        if name in screen:
+            continue
+        hint = ", or set options.set_priority = false" if name == "priority" else ""
+        yield f"the field {name} is not on the screen that makes issues: put it there{hint}"
+
+
+def _required_fields(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
+    given = {*_is_set_by_tocsin(jira), *_FILLED_BY_JIRA}
+    for name, field in screen.items():
+        if field.get("required") and not field.get("hasDefaultValue") and name not in given:
+            yield f"the field {field.get('name')} is required: set fields.{name}"
+
+
+def _priorities(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
+    allowed = _names((screen.get("priority") or {}).get("allowedValues") or ())
+    if not jira.options.set_priority or not allowed:
+        return
+    for severity, name in {**USUAL_PRIORITIES, **jira.settings.priorities}.items():
+        if name and name not in allowed:
+            yield (
+                f"priorities.{severity}: there is no priority {name}; give one of "
+                f"{', '.join(sorted(allowed))}"
+            )
+
+
+def _is_set_by_tocsin(jira: Jira) -> list[str]:
+    priority = ["priority"] if jira.options.set_priority else []
+    assignee = ["assignee"] if jira.settings.assignee else []
+    own = [it for it in jira.settings.fields if it not in _RESERVED]
+    return list(dict.fromkeys([*_OURS, *priority, *assignee, *own]))
+
+
+def _names(values: Iterable[Any]) -> set[str]:
+    return {str(it.get("name")) for it in values if isinstance(it, dict)}
+
+
+async def _may_be_assigned(jira: Jira, name: str) -> bool:
+    query = {"project": jira.settings.project, "maxResults": 50, **jira.search_query(name)}
+    found = await jira.ask("GET", "/user/assignable/search", query=query)
+    users = found if isinstance(found, list) else []
+    wanted = jira.user(name).items()
+    return any(isinstance(it, dict) and wanted <= it.items() for it in users)

@@ -1,0 +1,83 @@
+"""Health check of a Request Tracker queue."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from tocsin import Health, Misconfigured
+from tocsin_plugins.ticketing.http_tracker import (
+    HttpTracker,
+    expect_identifier,
+    expect_object,
+    expect_objects,
+)
+
+API = "/REST/2.0"
+_MANDATORY = "(?#Mandatory)"  # how its own forms tell a field that must not be empty
+
+
+async def find_problems(tracker: HttpTracker, given: Collection[str]) -> Health:
+    """Return whether the queue takes tickets with values in these custom fields."""
+    name, queue = tracker.settings.project, await _queue(tracker)
+    fields = _custom_field_names(queue)
+    problems = _unknown_fields(tracker, fields, given)
+    if not any(it.get("ref") == "create" for it in expect_objects(queue, "_hyperlinks")):
+        problems.append(f"the right CreateTicket is missing on {name}")
+    empty = [it for name, it in fields.items() if name not in given]
+    problems += [
+        f"the custom field {it} is mandatory, and `fields` has no value for it"
+        async for it in _mandatory_fields(tracker, empty)
+    ]
+    return Health(detail=f"{name} answers, and takes tickets", problems=tuple(problems))
+
+
+async def check_fields(tracker: HttpTracker, given: Collection[str]) -> None:
+    """Return where the queue has these custom fields; `Misconfigured` where it lacks one.
+
+    RT makes tickets without the fields that it does not know, and says nothing of it.
+    """
+    if unknown := _unknown_fields(tracker, _custom_field_names(await _queue(tracker)), given):
+        raise Misconfigured("; ".join(unknown))
+
+
+async def check_key(tracker: HttpTracker, identifier: str, field: str, mark: str) -> None:
+    """Return where a new ticket has its key in a custom field; `Misconfigured` where it has not.
+
+    RT makes it without, and says nothing of it, where the right to set the field is missing.
+    """
+    ticket = expect_object(await tracker.ask("GET", f"{API}/ticket/{identifier}"))
+    values = [
+        it.get("values") for it in expect_objects(ticket, "CustomFields") if it.get("name") == field
+    ]
+    if [mark] not in values:
+        right = "the right ModifyCustomField is missing"
+        raise Misconfigured(f"ticket {identifier} has no value in {field}: {right}")
+
+
+async def _queue(tracker: HttpTracker) -> dict[str, Any]:
+    name = quote(tracker.settings.project, safe="")
+    return expect_object(await tracker.ask("GET", f"{API}/queue/{name}"))
+
+
+def _custom_field_names(queue: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {str(it.get("name")): it for it in expect_objects(queue, "TicketCustomFields")}
+
+
+def _unknown_fields(
+    tracker: HttpTracker, fields: Mapping[str, Any], given: Collection[str]
+) -> list[str]:
+    where = f"is not on {tracker.settings.project}, or the right SeeCustomField is missing"
+    return [f"the custom field {it} {where}" for it in sorted({*given} - fields.keys())]
+
+
+async def _mandatory_fields(
+    tracker: HttpTracker, fields: Collection[dict[str, Any]]
+) -> AsyncIterator[str]:
+    for field in fields:
+        shown = expect_object(
+            await tracker.ask("GET", f"{API}/customfield/{expect_identifier(field)}")
+        )
+        if _MANDATORY in str(shown.get("Pattern")):
+            yield str(field.get("name"))

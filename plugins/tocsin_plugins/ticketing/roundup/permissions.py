@@ -1,0 +1,62 @@
+"""Health check and permissions of a Roundup tracker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from urllib.parse import quote
+
+from tocsin import CredentialsRefused, Health, Refused
+from tocsin_plugins.ticketing.http_tracker import HttpTracker
+from tocsin_plugins.ticketing.roundup.messages import API, expect_found
+
+_KEYS = {"user": "username"}  # by what objects are named, where that is not their name
+
+
+async def find_problems(tracker: HttpTracker, closed_status: str) -> Health:
+    """Return whether there is everything that issues shall have.
+
+    Raises `CredentialsRefused` where the user may not look, and what else `ask` raises.
+    """
+    try:
+        problems = [it async for it in _problems(tracker, closed_status)]
+    except CredentialsRefused as refused:
+        if refused.status != HTTPStatus.UNAUTHORIZED:
+            raise
+        raise CredentialsRefused(
+            f"username or secret: {refused}", status=refused.status, response=refused.response
+        ) from None
+    detail = f"Roundup answers, and has the class {tracker.settings.project}"
+    return Health(detail=detail, problems=tuple(problems))
+
+
+async def _problems(tracker: HttpTracker, closed_status: str) -> AsyncIterator[str]:
+    settings = tracker.settings
+    if not await _issue_class_problems(tracker):
+        yield f"project: there is no class {settings.project}; templates that ship have `issue`"
+    named = {
+        "status": (closed_status,),
+        "priority": settings.priorities.values(),
+        "keyword": settings.labels,
+        "user": (settings.assignee,) if settings.assignee else (),
+    }
+    for kind, names in named.items():
+        for name in dict.fromkeys(names):
+            if not await expect_found(tracker, kind, {f"{_KEYS.get(kind, 'name')}:": name}):
+                yield f"there is no {kind} {name}"
+
+
+async def _issue_class_problems(tracker: HttpTracker) -> bool:
+    """Return whether there is the class, after asking whether issues of it would be taken.
+
+    The request for a link makes nothing, but is refused without the tracker's own origin.
+    """
+    project = tracker.settings.project
+    try:
+        await expect_found(tracker, project, {"@page_size": 1})
+    except Refused as refused:
+        if f"Class {project} not found".encode() not in refused.response:
+            raise
+        return False
+    await tracker.ask("POST", f"{API}/{quote(project, safe='')}/@poe", json={})
+    return True
