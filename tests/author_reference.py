@@ -87,7 +87,7 @@ def parameter(field: Field[Any]) -> str:
 def is_hidden(kind: type) -> bool:
     """Return whether a class is ours, and only known by those that derive from it."""
     ours = kind.__module__.startswith("tocsin.")
-    return ours and not any(kind is getattr(it, kind.__name__, None) for it in MODULES)
+    return ours and not any(kind is getattr(module, kind.__name__, None) for module in MODULES)
 
 
 def definition(kind: type) -> ast.ClassDef:
@@ -183,7 +183,9 @@ def signature(node: Any, name: str) -> str:
 
 def documented_value(module: ModuleType, name: str) -> str:
     """Return the words below the assignment of a value, in the module that it comes from."""
-    for source in {it for it in sys.modules.values() if it.__name__.startswith("tocsin")}:
+    for source in {
+        module for module in sys.modules.values() if module.__name__.startswith("tocsin")
+    }:
         if getattr(source, name, None) is getattr(module, name) and hasattr(source, "__file__"):
             text = told_below(ast.parse(inspect.getsource(source)), name)
             if text is not None:

@@ -37,7 +37,9 @@ def add_incident(
     pairs = [(node.kind, node.value) for node in entities]
     values["techniques"] = list(techniques)
     numbers = add_incidents(connection, count, entities=pairs, **values)
-    rows = [{"incident_number": it, "technique": name} for it in numbers for name in techniques]
+    rows = [
+        {"incident_number": number, "technique": name} for number in numbers for name in techniques
+    ]
     if rows:
         connection.execute(insert(incident_techniques), rows)
     return numbers[-1]

@@ -31,7 +31,10 @@ def make(kind: EventType, context: Any = None, **members: Any) -> Event:
         id=event.id,
         event_type=kind,
         timestamp=NOW,
-        data={**event.data, **{it: members[it] for it in members if it in event.data}},
+        data={
+            **event.data,
+            **{member: members[member] for member in members if member in event.data},
+        },
         subject=event.subject,
         context=event.context if context is None else context,
     )
@@ -57,7 +60,7 @@ def context_of(kind: EventType, text: str, values: list[str]) -> dict[str, Any]:
         return {"incident": {**context["incident"], **more}}
     context["schedule"] = {**context["schedule"], "query": text, "name": text}
     if kind is EventType.INVESTIGATION_COMPLETED:
-        assessed = [{"entity": it, "disposition": "unknown"} for it in entities]
+        assessed = [{"entity": entity, "disposition": "unknown"} for entity in entities]
         context["report"] = {"summary": [{"text": text}], "entities": assessed, "verdict": "benign"}
     return context
 

@@ -21,10 +21,10 @@ PAGES = ROOT / "docs/soar/receivers"
 PICTURES = PAGES / "pictures"
 
 
-ALL = sorted(it.name for it in FOLDER.iterdir() if it.is_dir() and it.name[0] not in "_.")
-RECEIVERS = [it for it in ALL if (FOLDER / it / "body.schema.json").exists()]
+ALL = sorted(path.name for path in FOLDER.iterdir() if path.is_dir() and path.name[0] not in "_.")
+RECEIVERS = [name for name in ALL if (FOLDER / name / "body.schema.json").exists()]
 """Those that are sent a body of JSON."""
-TRACKERS = {it.load().receiver for it in entry_points(group="tocsin.trackers")}
+TRACKERS = {entry_point.load().receiver for entry_point in entry_points(group="tocsin.trackers")}
 """Those that the channel `ticketing` brings."""
 _TWICE = {
     Idempotency.NATIVE: "The receiver has a key of its own, and makes nothing twice.",

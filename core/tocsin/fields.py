@@ -222,7 +222,7 @@ def _is_secret(annotation: object) -> bool:
 
 
 def _is_local(part: object) -> bool:
-    return part is FileOnly or any(_is_local(it) for it in get_args(part))
+    return part is FileOnly or any(_is_local(arg) for arg in get_args(part))
 
 
 def _read_reference(reference: dict[str, Any], base: Path) -> str:

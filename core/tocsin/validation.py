@@ -56,7 +56,7 @@ def explain_errors(
     details: list[dict[str, Any]] = [dict(it) for it in found]
     for detail in details if written is not None else ():
         _restore_written(detail, model, written or {})
-    wrong_keys = {it["loc"][:-1] for it in details if it["loc"][-1:] == (_KEY,)}
+    wrong_keys = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == (_KEY,)}
     for detail in details:
         path = tuple(map(str, detail["loc"]))
         if path[-1:] == (_KEY,):
@@ -70,7 +70,10 @@ def explain_errors(
 
 def _has_nested_error(details: Sequence[Mapping[str, Any]], place: tuple[object, ...]) -> bool:
     """Whether something is wrong with what is in a list, too."""
-    return any(len(it["loc"]) > len(place) and it["loc"][: len(place)] == place for it in details)
+    return any(
+        len(detail["loc"]) > len(place) and detail["loc"][: len(place)] == place
+        for detail in details
+    )
 
 
 def _restore_written(
@@ -153,13 +156,13 @@ def _member_type(kind: Any, name: str) -> Any:
     if _is_model(kind):
         field = kind.model_fields.get(name)
         return field and field.annotation
-    held = [it for it in get_args(kind) if it is not Ellipsis]
+    held = [arg for arg in get_args(kind) if arg is not Ellipsis]
     return held[-1] if held else None
 
 
 def _unwrap(kind: Any) -> Any:
     """Return a type without what annotates it, and without `| None`."""
-    parts = [it for it in get_args(kind) if it is not NoneType]
+    parts = [arg for arg in get_args(kind) if arg is not NoneType]
     if get_origin(kind) is Annotated:
         return _unwrap(parts[0])
     is_optional = get_origin(kind) in (Union, UnionType) and len(parts) == 1

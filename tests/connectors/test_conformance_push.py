@@ -43,7 +43,9 @@ class TestOwnShape(PushProviderConformance):
             "merged_into": case.merged_into,
             "occurred_at": case.created_at.isoformat(),
             "changed_at": case.changed_at.isoformat(),
-            "entities": [{"kind": str(it.kind), "value": it.value} for it in case.entities],
+            "entities": [
+                {"kind": str(entity.kind), "value": entity.value} for entity in case.entities
+            ],
         }
 
 

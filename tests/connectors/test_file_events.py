@@ -25,7 +25,7 @@ OTHER = Entity(EntityKind.IP, "198.51.100.90")
 
 
 def line(number, *entities: Entity) -> str:
-    of = [[it.kind.value, it.value] for it in entities]
+    of = [[entity.kind.value, entity.value] for entity in entities]
     return json.dumps({"n": number, "of": of}) + "\n"
 
 
@@ -134,7 +134,9 @@ def test_blocks_hold_every_line_once(tmp_path_factory, sizes, chunk, compressed)
     with pytest.MonkeyPatch.context() as patch, path.open("rb") as file:
         patch.setattr(event_search, "CHUNK", chunk)
         size = path.stat().st_size
-        found = [it for it in event_search.read_blocks(file, size, compressed=compressed) if it]
+        found = [
+            block for block in event_search.read_blocks(file, size, compressed=compressed) if block
+        ]
     if not compressed:
         found.reverse()
     assert b"".join(found) == content

@@ -24,7 +24,10 @@ def record(kind: int, **members) -> dict:
 
 
 def told(event: SiemEvent) -> set[tuple[str, str, str]]:
-    return {(it.source.value, it.type.value, it.target.value) for it in event.relations}
+    return {
+        (relation.source.value, relation.type.value, relation.target.value)
+        for relation in event.relations
+    }
 
 
 def test_an_event_says_when_who_and_what():

@@ -31,7 +31,10 @@ def record(kind: str, **members) -> dict:
 
 
 def told(event: SiemEvent) -> set[tuple[str, str, str]]:
-    return {(it.source.value, it.type.value, it.target.value) for it in event.relations}
+    return {
+        (relation.source.value, relation.type.value, relation.target.value)
+        for relation in event.relations
+    }
 
 
 def test_an_event_says_when_who_and_what():
@@ -81,7 +84,7 @@ def test_a_file_was_downloaded_from_its_page():
     event = build_event(record("fileinfo", http=http, fileinfo=fileinfo))
     assert (digest, "downloaded-from", "http://shop.example/a.exe") in told(event)
     assert ("http://shop.example/a.exe", "part-of", "shop.example") in told(event)
-    assert RelationType.CONNECTED_TO not in {it.type for it in event.relations}
+    assert RelationType.CONNECTED_TO not in {relation.type for relation in event.relations}
     up = build_event(record("fileinfo", http=http | {"http_method": "POST"}, fileinfo=fileinfo))
     assert (digest, "sent-to", "http://shop.example/a.exe") in told(up)
 

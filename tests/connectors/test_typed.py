@@ -45,4 +45,4 @@ def test_what_stands_for_nothing_names_nothing(kind, value):
 
 @given(st.sampled_from(EntityKind), st.text())
 def test_any_text_can_be_asked(kind, value):
-    assert all(it.value for it in parse_entities(kind, value))
+    assert all(entity.value for entity in parse_entities(kind, value))

@@ -40,8 +40,8 @@ def mistakes(**content: Any) -> list[str]:
     with pytest.raises(ValidationError) as caught:
         Outer.model_validate(content)
     return [
-        f"{'.'.join(it.path)}: {it.found}; {it.expected}"
-        for it in explain_errors(caught.value, Outer)
+        f"{'.'.join(error.path)}: {error.found}; {error.expected}"
+        for error in explain_errors(caught.value, Outer)
     ]
 
 

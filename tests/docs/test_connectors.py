@@ -19,9 +19,9 @@ FOLDER = Path(__file__).parents[2] / "docs/soar/connectors"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
 FIRST = PAGES.pop("README")
 CHANNELS = {
-    it.name: it
-    for it in entry_points(group="tocsin.plugins")
-    if it.value.startswith("tocsin_connectors.soar.")
+    entry_point.name: entry_point
+    for entry_point in entry_points(group="tocsin.plugins")
+    if entry_point.value.startswith("tocsin_connectors.soar.")
 }
 SHARED = CaseChannel.Settings.model_fields
 each_page = pytest.mark.parametrize("name", PAGES)
@@ -42,14 +42,16 @@ def own(name: str) -> set[str]:
     """Return the settings that a channel adds, and those that it has otherwise."""
     fields = settings_of(name).model_fields
     return {
-        it for it in fields if it not in SHARED or fields[it].description != SHARED[it].description
+        field_
+        for field_ in fields
+        if field_ not in SHARED or fields[field_].description != SHARED[field_].description
     }
 
 
 def test_every_channel_has_a_page_and_a_row():
     assert sorted(PAGES) == sorted(CHANNELS)
     listed = re.findall(r"^\| \[`([\w-]+)`\]\(([\w-]+)\.md\) \|", FIRST, re.MULTILINE)
-    assert listed == [(it, it) for it in sorted(CHANNELS)]
+    assert listed == [(channel, channel) for channel in sorted(CHANNELS)]
 
 
 def test_the_settings_that_all_share_are_told_once():

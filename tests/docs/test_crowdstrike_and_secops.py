@@ -82,14 +82,14 @@ def test_every_cloud_is_told():
     "fields", [mapping.ENTITY_FIELDS, search.EVENT_FIELDS], ids=["alerts", "events"]
 )
 def test_every_place_of_crowdstrike_is_told(fields):
-    for place in (it for places in fields.values() for it in places):
+    for place in (place for places in fields.values() for place in places):
         first, _, rest = place.partition(".")
         known = f"`{place}`", f"`{first}`", f"`{rest}`"
         assert any(it in PAGES[CrowdStrike] for it in known), place
 
 
 def test_every_place_of_secops_is_told():
-    for place in (it for places in ENTITY_FIELDS.values() for it in places):
+    for place in (place for places in ENTITY_FIELDS.values() for place in places):
         without_noun = place.partition(".")[2]
         ends = {place, without_noun, without_noun.rpartition(".")[2], place.rpartition(".")[0]}
-        assert any(f"`{it}`" in PAGES[SecOps] for it in ends), place
+        assert any(f"`{end}`" in PAGES[SecOps] for end in ends), place

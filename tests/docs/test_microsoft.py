@@ -84,7 +84,7 @@ def test_the_addresses_of_the_clouds_are_told(kind):
     [table] = re.findall(r"^\| `cloud` \| Sign-in.*?\n\n", PAGES[kind], re.DOTALL | re.MULTILINE)
     rows = table.strip().splitlines()[2:]
     for name, cloud in MICROSOFT_CLOUDS.items():
-        [row] = [it for it in rows if f"`{name}`" in it.split("|")[1]]
+        [row] = [row for row in rows if f"`{name}`" in row.split("|")[1]]
         for part in kind.Settings.addresses.values():
             assert f"`{urlsplit(getattr(cloud, part)).hostname}`" in row
 
@@ -98,7 +98,7 @@ def test_the_tables_are_told(kind, tables):
 
 
 def test_the_kinds_of_entities_are_told():
-    line = next(it for it in PAGES[Sentinel].splitlines() if it.startswith("The kinds are"))
+    line = next(line for line in PAGES[Sentinel].splitlines() if line.startswith("The kinds are"))
     assert set(re.findall(r"`(\w+)`", line)) == {kind.value for kind in EntityKind}
 
 

@@ -73,12 +73,14 @@ def test_every_permission_is_told(permission):
 
 def test_every_offense_type_is_told():
     text = TEXT.casefold()
-    assert [it for it in OFFENSE_TYPES if it.replace(" ", "") not in text.replace(" ", "")] == []
+    assert [
+        type_ for type_ in OFFENSE_TYPES if type_.replace(" ", "") not in text.replace(" ", "")
+    ] == []
 
 
 def test_every_field_of_an_event_is_told():
     fields = {it for its in (*ADDRESS_FIELDS.values(), *ENTITY_FIELDS.values()) for it in its}
-    assert [it for it in fields if f"`{it}`" not in TEXT] == []
+    assert [field_ for field_ in fields if f"`{field_}`" not in TEXT] == []
 
 
 def test_bounds_are_told():

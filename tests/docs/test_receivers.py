@@ -27,12 +27,12 @@ def test_the_page_of_a_receiver_is_current(receiver):
 
 
 def test_there_is_no_page_without_a_receiver():
-    assert sorted(it.stem for it in PAGES.glob("*.md")) == ALL
+    assert sorted(path.stem for path in PAGES.glob("*.md")) == ALL
 
 
 def test_every_chat_has_a_small_picture():
     mails = ["email-dark", "email-light"]
-    assert sorted(it.stem for it in PICTURES.iterdir()) == sorted([*DRAWN, *mails])
+    assert sorted(path.stem for path in PICTURES.iterdir()) == sorted([*DRAWN, *mails])
     for receiver in DRAWN:
         picture = (PICTURES / f"{receiver}.png").read_bytes()
         assert picture.startswith(b"\x89PNG")

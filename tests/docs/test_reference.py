@@ -81,7 +81,7 @@ PLUGINS = re.findall(r"```python\n(.*?)```", page("plugin-authors/seams.md"), re
 
 def offered(hook: str, index: int = 0):
     """Return what a plugin of the page offers that has this hook, by default the first."""
-    source = [it for it in PLUGINS if f"def {hook}(" in it][index]
+    source = [plugin for plugin in PLUGINS if f"def {hook}(" in plugin][index]
     namespace: dict = {"__name__": "acme"}
     exec(compile(source, "acme", "exec"), namespace)
     return namespace[hook]()

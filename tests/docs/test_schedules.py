@@ -75,7 +75,7 @@ def fires(cron: str, since: str, zone: str = "Europe/Berlin", count: int = 3) ->
     definition = ScheduleDefinition(query="x", cron=cron, timezone=zone)
     begin = datetime.fromisoformat(since).replace(tzinfo=UTC)
     times = Recurrence(definition, "sch_1", begin).after(begin)
-    return [f"{it.at.astimezone(ZoneInfo(zone)):%a %d %H:%M}" for it in islice(times, count)]
+    return [f"{time.at.astimezone(ZoneInfo(zone)):%a %d %H:%M}" for time in islice(times, count)]
 
 
 def test_both_day_fields_are_read_as_the_page_says():
@@ -89,7 +89,7 @@ def test_summer_time_is_as_the_page_says():
     assert fires(fixed, "2026-10-24T12:00")[:2] == ["Sun 25 02:30", "Mon 26 02:30"]
     assert fires(starred, "2026-10-24T23:45", count=2) == ["Sun 25 02:30", "Sun 25 02:30"]
     assert fires(quarters, "2027-03-27T12:00", count=1) == ["Mon 29 02:00"]
-    assert [it[:6] for it in fires(quarters, "2026-10-24T12:00", count=9)] == ["Sun 25"] * 8 + [
+    assert [fire[:6] for fire in fires(quarters, "2026-10-24T12:00", count=9)] == ["Sun 25"] * 8 + [
         "Mon 26"
     ]
 
@@ -99,7 +99,7 @@ async def test_the_file_of_the_story_is_valid(tmp_path, monkeypatch, capsys):
         monkeypatch.setenv(name, "xoxb-1-2-abc")
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/crowdsec").write_text("a password")
-    short, _, story = (it if "[" in it else "" for it in samples("toml"))
+    short, _, story = (sample if "[" in sample else "" for sample in samples("toml"))
     for text in (story, f"{story}\n{short}"):
         (tmp_path / "plugins.toml").write_text(text, encoding="utf-8")
         configuration, problems = await check_configuration(tmp_path / "plugins.toml")

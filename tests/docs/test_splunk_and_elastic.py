@@ -75,7 +75,7 @@ def test_the_example_is_valid(kind):
 def test_the_key_of_the_page_has_what_is_asked_for():
     [body] = re.findall(r"```json\nPOST /_security/api_key\n(.*?)```", PAGES[Elastic], re.DOTALL)
     [role] = json.loads(body)["role_descriptors"].values()
-    names = [name for it in role["indices"] for name in it["names"]]
+    names = [name for index in role["indices"] for name in index["names"]]
     settings = Elastic.Settings.model_fields
     assert names == [".alerts-security.alerts-default", *settings["event_indexes"].default]
 

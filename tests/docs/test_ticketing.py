@@ -23,7 +23,10 @@ def first_column(heading: str) -> set[str]:
 
 
 def test_every_tracker_is_listed_with_a_page_and_its_class():
-    named = {it.name: it.load() for it in entry_points(group="tocsin.trackers")}
+    named = {
+        entry_point.name: entry_point.load()
+        for entry_point in entry_points(group="tocsin.trackers")
+    }
     assert first_column("Trackers") - {"tracker"} == named.keys()
     for name, kind in named.items():
         [row] = re.findall(rf"^\| `{name}` \|.*$", PAGE, re.MULTILINE)

@@ -21,7 +21,7 @@ from tocsin_plugins.ticketing import Ticketing
 from tocsin_plugins.ticketing.channel import load_tracker
 
 FOLDER = Path(__file__).parents[2] / "docs/soar/trackers"
-TEXTS = {it.stem: it.read_text(encoding="utf-8") for it in sorted(FOLDER.glob("*.md"))}
+TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
 SAMPLES = [
     (page, given)
     for page, text in TEXTS.items()

@@ -36,7 +36,7 @@ async def test_each_detection_is_told_once_across_kills_of_either_side(
     listed = await service.get("/api/v1/incidents", key)
     details = [await service.get(f"/api/v1/incidents/{number}", key) for number in (1, 2, 3)]
     assert listed["total"] == 3
-    assert [it["title"] for it in details] == ["crowdsecurity/ssh-bf"] * 3
+    assert [detail["title"] for detail in details] == ["crowdsecurity/ssh-bf"] * 3
     for address, detail in zip(addresses, details, strict=True):
         assert {"kind": "ip", "value": address} in detail["entities"]
     assert len(receiver.ids) == len(receiver.numbers) == 3

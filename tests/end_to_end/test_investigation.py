@@ -80,8 +80,8 @@ def cited(value: Any) -> Iterator[str]:
 @on_sqlite_at_least
 async def test_a_brute_force_becomes_a_report_that_an_analyst_can_work_with(analyst):
     enriched = await analyst.post("incidents/1/enrich")
-    assert {it["difference"] for it in enriched["enrichments"]} == {"new"}
-    assert ATTACKER in [it["entity"] for it in enriched["enrichments"]]
+    assert {enrichment["difference"] for enrichment in enriched["enrichments"]} == {"new"}
+    assert ATTACKER in [enrichment["entity"] for enrichment in enriched["enrichments"]]
     started = await analyst.post("investigations/start", QUERY)
     session = await analyst.wait_for(started["session_id"])
     report = await analyst.get(f"investigations/{session['id']}/report.json")
@@ -89,7 +89,11 @@ async def test_a_brute_force_becomes_a_report_that_an_analyst_can_work_with(anal
     assert report["title"].endswith("crowdsecurity/ssh-bf")
     assert ATTACKER["value"] in " ".join(it["text"] for it in report["summary"])
     assert report["verdict"] in {"suspicious", "malicious"}
-    assert report["risk_score"] == sum(it["points"] for it in report["contributions"]) >= 20
+    assert (
+        report["risk_score"]
+        == sum(contribution["points"] for contribution in report["contributions"])
+        >= 20
+    )
     [decision] = [it for it in report["timeline"] if "ban of" in it["statement"]["text"]]
     assert (decision["source"], ATTACKER["value"] in decision["statement"]["text"]) == (
         "provider:edge",
@@ -98,8 +102,8 @@ async def test_a_brute_force_becomes_a_report_that_an_analyst_can_work_with(anal
     assert report["actions"]
     assert report["techniques"] == ["T1110"]
     assert report["gaps"]
-    assert "connected-to" in {it["type"] for it in report["relations"]}
-    assert {it["entity"]["value"] for it in report["entities"]} == {
+    assert "connected-to" in {relation["type"] for relation in report["relations"]}
+    assert {entity["entity"]["value"] for entity in report["entities"]} == {
         *("bastion", ATTACKER["value"], "admin", "root")
     }
     steps = {f"step:{step['number']}" for step in await analyst.steps(session["id"])}
@@ -110,14 +114,14 @@ async def test_a_brute_force_becomes_a_report_that_an_analyst_can_work_with(anal
 async def test_what_was_found_is_found_again(analyst, detected):
     session_id = (await analyst.post("investigations/start", QUERY))["session_id"]
     await analyst.wait_for(session_id)
-    asked = {f"session:{session_id}#{it['number']}" for it in await analyst.steps(session_id)}
+    asked = {f"session:{session_id}#{step['number']}" for step in await analyst.steps(session_id)}
     found = await analyst.get(f"search?q={ATTACKER['value']}")
-    assert {(it["kind"], it["id"]) for it in found["results"]} == {
+    assert {(result["kind"], result["id"]) for result in found["results"]} == {
         ("incident", "1"),
         ("session", session_id),
     }
     graph = await analyst.get(f"graph/entity/{ATTACKER['value']}")
-    known = {(it["type"], it["source"]["kind"]): it["known_from"] for it in graph["edges"]}
+    known = {(edge["type"], edge["source"]["kind"]): edge["known_from"] for edge in graph["edges"]}
     assert known["involves", "incident"] == ["incident:1"]
     [found_by] = known["found", "session"]
     assert found_by.partition("#")[0] == f"session:{session_id}"
@@ -136,7 +140,7 @@ async def test_every_form_of_the_report_tells_the_same(analyst):
     page = await analyst.get(f"{place}/report.html")
     assert await analyst.get(f"{place}/report.md") == session["report"]
     for told in (page, session["report"]):
-        assert all(it["title"] in told for it in report["findings"])
+        assert all(finding["title"] in told for finding in report["findings"])
     assert page.count("<svg") >= 3  # the score, the timeline and the graph
     for part in ("findings", "entities", "timeline"):
         assert (await analyst.get(f"{place}/{part}"))[part] == report[part]
@@ -150,7 +154,7 @@ async def test_a_follow_up_goes_on_and_says_what_is_different(analyst):
     session = await analyst.wait_for(session_id)
     entities = (await analyst.get(f"investigations/{session_id}/entities"))["entities"]
     assert session["run"] == 2
-    assert "root" not in {it["entity"]["value"] for it in entities}
+    assert "root" not in {entity["entity"]["value"] for entity in entities}
     assert "root" in session["messages"][-1]["text"]
 
 
@@ -161,7 +165,7 @@ async def test_an_investigation_survives_its_node_and_asks_nothing_twice(
     local_api.pause()  # so that questions for events wait
     session_id = (await analyst.post("investigations/start", QUERY))["session_id"]
     async with asyncio.timeout(30):
-        while ENRICHED not in {it["kind"] for it in await analyst.steps(session_id)}:  # noqa: ASYNC110
+        while ENRICHED not in {step["kind"] for step in await analyst.steps(session_id)}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     before = await analyst.steps(session_id)
     assert (await analyst.get(f"sessions/{session_id}"))["status"] == "running"
@@ -171,8 +175,8 @@ async def test_an_investigation_survives_its_node_and_asks_nothing_twice(
     session = await analyst.wait_for(session_id)
     assert session["run"] == 1
     steps = await analyst.steps(session_id)
-    asked = [(it["asked_of"], json.dumps(it["question"])) for it in steps if it["question"]]
-    assert [it for it in steps if it in before] == before
+    asked = [(step["asked_of"], json.dumps(step["question"])) for step in steps if step["question"]]
+    assert [step for step in steps if step in before] == before
     assert len(set(asked)) == len(asked)
     assert "provider:edge" in {source for source, _ in asked}
     assert await detected.command("investigations", "replay", session_id) == (0, "the same\n", "")

@@ -48,12 +48,16 @@ class Oracle:
     def accepted(self, destination: str) -> set[str]:
         """Return the events that a destination has accepted."""
         return {
-            it.event for it in self.arrivals if it.is_accepted and it.destination == destination
+            arrival.event
+            for arrival in self.arrivals
+            if arrival.is_accepted and arrival.destination == destination
         }
 
     def repeats(self) -> int:
         """Return how many times something was accepted that had been before."""
-        ways = Counter((it.destination, it.event) for it in self.arrivals if it.is_accepted)
+        ways = Counter(
+            (arrival.destination, arrival.event) for arrival in self.arrivals if arrival.is_accepted
+        )
         return ways.total() - len(ways)
 
     async def account(self, database: Database) -> None:

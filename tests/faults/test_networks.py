@@ -221,7 +221,9 @@ async def test_of_a_body_without_end_little_is_read(station, rogue, memory, name
     await station.until("delivered")
     responses = [attempt["response"] for attempt in await station.attempts()]
     assert {len(response) for response in responses} == {16_384}
-    assert all(BOMB.startswith(it) or set(it) == set(b"x") for it in responses), "as it came"
+    assert all(BOMB.startswith(response) or set(response) == set(b"x") for response in responses), (
+        "as it came"
+    )
     assert memory() < 16
 
 

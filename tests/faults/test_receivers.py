@@ -246,7 +246,9 @@ async def test_when_the_schedule_is_used_up_the_event_is_dead_and_says_why(stati
     await station.until("dead", destination="brief")
     [delivery] = await station.deliveries("brief")
     assert delivery["reason"] == "the receiver answered 503"
-    assert [it["response"] for it in await station.attempts("brief")] == [b"not today"] * 3
+    assert [attempt["response"] for attempt in await station.attempts("brief")] == [
+        b"not today"
+    ] * 3
 
 
 async def test_what_is_kept_of_an_answer_is_bounded(try_once):
@@ -262,4 +264,4 @@ async def test_a_busy_receiver_is_sent_nothing_more_of_what_was_claimed_ahead(st
         await station.until_it_is_held("busy")
         await station.finish()
         assert len(busy.got) == 1
-        assert sum(it["attempts"] for it in await station.deliveries("busy")) == 1
+        assert sum(delivery["attempts"] for delivery in await station.deliveries("busy")) == 1

@@ -145,7 +145,7 @@ def delivery(body):
 async def test_secrets_are_put_into_the_body_and_taken_out_of_what_is_kept(channel, echo):
     webhook = channel(secret_url=echo.url, body_secrets={"routing_key": ROUTING_KEY})
     receipt = await webhook.deliver(delivery(b'{"event_action":"trigger"}'))
-    assert [json.loads(it) for it in echo.bodies] == [
+    assert [json.loads(body) for body in echo.bodies] == [
         {"event_action": "trigger", "routing_key": ROUTING_KEY}
     ]
     kept = receipt.response.decode()
@@ -181,7 +181,7 @@ async def test_secrets_show_nowhere(channel, echo, caplog):
         await webhook.deliver(delivery(b"{}"))
     health = await webhook.check()
     shown = (repr(webhook.settings), repr(vars(webhook)), caught.value.response.decode())
-    ours = (it.getMessage() for it in caplog.records if it.name != "aiohttp.access")
+    ours = (record.getMessage() for record in caplog.records if record.name != "aiohttp.access")
     shown += (repr(caught.value), repr(health), *ours)
     for secret in (ROUTING_KEY, PATH, TOKEN):
         assert secret not in " ".join(shown)

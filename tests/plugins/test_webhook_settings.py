@@ -61,7 +61,9 @@ def test_what_is_wrong_with_the_reference_of_a_url_is_told_of_the_url(monkeypatc
     given = {"plugin": "webhook", "url": {"env": "CHAT_URL"}, "secret": SECRET}
     with pytest.raises(ValidationError) as caught:
         Webhook.Settings.model_validate(given, context=SettingsOrigin(Path()).context())
-    of_url = [it for it in explain_errors(caught.value, Webhook.Settings) if it.path == ("url",)]
+    of_url = [
+        error for error in explain_errors(caught.value, Webhook.Settings) if error.path == ("url",)
+    ]
     assert [words in it.expected for it in of_url] == [True]
 
 

@@ -57,7 +57,7 @@ def shown(text: str, markdown: MarkdownIt = MARKDOWN) -> str:
     """Return what Markdown leaves of a text; it must neither format nor link anything."""
     tokens = markdown.parse(text)
     inline = [child for token in tokens for child in token.children or ()]
-    kinds = {it.type for it in (*tokens, *inline)}
+    kinds = {token.type for token in (*tokens, *inline)}
     assert kinds <= {"paragraph_open", "paragraph_close", "inline", "text", "text_special"} | {
         "softbreak"
     }
@@ -79,7 +79,7 @@ def test_slack_is_sent_links_to_tocsin_and_the_siem_alone(kind):
         body = check("slack", by_others(kind, text))
         for block, parsed in zip(body["blocks"], Block.parse_all(body["blocks"]), strict=True):
             assert parsed.to_dict() == block, "as Slack's SDK understands it, with its limits"
-        marked = [it["text"] for it in texts(body) if it["type"] == "mrkdwn"]
+        marked = [text["text"] for text in texts(body) if text["type"] == "mrkdwn"]
         found = re.findall(r"<([^>]*)>", " ".join([body["text"], *marked]))
         assert all(re.fullmatch(r"https?://[^|<>]+\|Open in (Tocsin|the SIEM)", it) for it in found)
         for it in marked:
@@ -127,7 +127,7 @@ def test_an_embed_is_never_longer_than_discord_takes(kind, letter):
     [embed] = check("discord", event)["embeds"]
     counted = [embed["title"], embed.get("description", ""), embed["author"]["name"]]
     counted += [embed["footer"]["text"]]
-    counted += [text for it in embed["fields"] for text in (it["name"], it["value"])]
+    counted += [text for field_ in embed["fields"] for text in (field_["name"], field_["value"])]
     assert sum(map(len, counted)) <= 6_000
 
 
@@ -178,8 +178,8 @@ def test_teams_is_sent_text_that_knows_no_markup(kind):
         [attachment] = check("teams", by_others(kind, text))["attachments"]
         card = attachment["content"]
         assert "entities" not in card["msteams"], "which mentions are made of"
-        assert not any(re.search(r"\w://", it) for it in strings(card["body"]))
-        assert {it["url"].split("/")[2] for it in card["actions"]} <= {
+        assert not any(re.search(r"\w://", string) for string in strings(card["body"]))
+        assert {action["url"].split("/")[2] for action in card["actions"]} <= {
             "tocsin.example",
             "siem.example",
         }
@@ -225,8 +225,8 @@ def test_what_happens_to_a_schedule_is_one_thread():
 
 def test_a_completed_run_resolves_what_failed_ones_opened():
     bodies = [render("pagerduty", it) for it in (FAILED, DISABLED, COMPLETED, ALERT)]
-    assert [it["event_action"] for it in bodies] == ["trigger", "trigger", "resolve", "trigger"]
-    keys = [it["dedup_key"] for it in bodies]
+    assert [body["event_action"] for body in bodies] == ["trigger", "trigger", "resolve", "trigger"]
+    keys = [body["dedup_key"] for body in bodies]
     assert keys[0] == keys[1] == keys[2] != keys[3]
 
 
@@ -234,10 +234,10 @@ def test_a_completed_run_resolves_what_failed_ones_opened():
 @every_event
 def test_on_call_is_sent_no_links_or_tags_of_others(receiver, kind):
     for text in WRITTEN:
-        for it in strings(check(receiver, by_others(kind, text))):
-            links = re.sub(r"https://(tocsin|siem)\.example/\S*", "", it)
+        for string in strings(check(receiver, by_others(kind, text))):
+            links = re.sub(r"https://(tocsin|siem)\.example/\S*", "", string)
             assert not re.search(r"\w://", links)
-            assert not (receiver == "opsgenie" and re.search(r"<|>", it))
+            assert not (receiver == "opsgenie" and re.search(r"<|>", string))
 
 
 # --- all of them
@@ -289,7 +289,9 @@ def test_ten_entities_are_named_and_the_others_counted(receiver):
 def test_an_address_that_is_none_is_left_out(receiver, url):
     incident = {**ALERT.context["incident"], "source_url": url}
     told = render(receiver, replace(ALERT, context={"incident": incident}))
-    assert not any("SIEM](" in it or "open in the siem" in it.lower() for it in strings(told))
+    assert not any(
+        "SIEM](" in string or "open in the siem" in string.lower() for string in strings(told)
+    )
 
 
 @pytest.mark.parametrize("receiver", MESSAGES)

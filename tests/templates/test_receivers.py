@@ -26,7 +26,7 @@ def test_every_receiver_has_a_contract_and_a_template_for_each_event(receiver):
     assert contract is not None
     assert contract.body, "a schema of the body"
     assert not contract.severity or set(contract.severity) == set(Severity)
-    assert {it.name for it in (FOLDER / receiver).glob("*.json.j2")} >= {
+    assert {path.name for path in (FOLDER / receiver).glob("*.json.j2")} >= {
         f"{kind}.json.j2" for kind in EventType
     }
     assert (FOLDER / receiver / CONTRACT).read_text(encoding="utf-8").startswith("#")
@@ -75,7 +75,9 @@ def test_hostile_text_stays_in_its_place(receiver, kind):
         check(receiver, written(kind, text, [text, "203.0.113.7"]))
 
 
-@pytest.mark.parametrize("receiver", [it for it in RECEIVERS if it not in PASSES_ON])
+@pytest.mark.parametrize(
+    "receiver", [receiver for receiver in RECEIVERS if receiver not in PASSES_ON]
+)
 @every_event
 def test_what_is_too_long_is_shortened_with_the_link_kept(receiver, kind):
     text, many = "long " * 20_000, [f"host-{number}.example.com" for number in range(1_000)]

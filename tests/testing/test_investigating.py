@@ -126,7 +126,10 @@ async def test_enrichments_and_matches_are_found(desk):
 
 async def test_who_is_there_and_who_is_away(desk):
     [sources] = await contents(desk, ListSources())
-    assert {it.name: it.reason for it in sources.providers} == {"edge": None, "old": "it has gone"}
+    assert {provider.name: provider.reason for provider in sources.providers} == {
+        "edge": None,
+        "old": "it has gone",
+    }
     [away] = await desk.ask_all([GetSightings(entities=(ADDRESS,))])
     assert (away.outcome, away.reason) == (QueryOutcome.UNAVAILABLE, "it is being mended")
     asked = GetEnrichments(enricher="nobody", entities=(ADDRESS,), marking=Marking())

@@ -67,9 +67,9 @@ class OfQRadar(OfSimulators):
 
 def described(case: Case) -> list[str]:
     """Return the lines that say what an offense is about."""
-    users = [it.value for it in case.entities if it.kind is EntityKind.USER]
-    hosts = [it.value for it in case.entities if it.kind is EntityKind.HOST]
-    logs = ["Custom Rule Engine-8 :: qradar", *(f"Linux @ {it}" for it in hosts)]
+    users = [entity.value for entity in case.entities if entity.kind is EntityKind.USER]
+    hosts = [entity.value for entity in case.entities if entity.kind is EntityKind.HOST]
+    logs = ["Custom Rule Engine-8 :: qradar", *(f"Linux @ {host}" for host in hosts)]
     about = shown(case.description)
     return [
         f"Username: {users[0]}" if users else "Event Name: Made Up",

@@ -52,7 +52,7 @@ class AlertsAndCases(OfSimulators):
         return b'"id":' if self._simulator.is_case(case) else b'"_id":'
 
     def _known(self, case: Case) -> Known:
-        has_user = any(it.kind is EntityKind.USER for it in case.entities)
+        has_user = any(entity.kind is EntityKind.USER for entity in case.entities)
         return known(case, alerts=1 if has_user or not self._simulator.is_case(case) else 0)
 
 

@@ -61,7 +61,7 @@ class Alerts(Siem):
         now = self.clock.now()
         first, last = (bisect_left(self._timeline, (end, "")) for end in (window.start, window.end))
         alerts = (self._versions[name][0] for _, name in self._timeline[first:last])
-        return [it for it in alerts if it.visible_at is None or it.visible_at <= now]
+        return [alert for alert in alerts if alert.visible_at is None or alert.visible_at <= now]
 
     def _begin_anew(self) -> None:
         """Forget every alert, and take what has been waiting."""

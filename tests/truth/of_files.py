@@ -110,7 +110,9 @@ class OcsfFiles(OfFiles):
             title=stored(case.title.replace("\0", "").strip()[:4096]),
             description=case.description.replace("\0", "").strip()[:4096],
             merged_into=None,
-            entities=frozenset(it for it in case.entities if it.kind in self.observables),
+            entities=frozenset(
+                entity for entity in case.entities if entity.kind in self.observables
+            ),
         )
 
 

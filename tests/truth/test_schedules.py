@@ -28,7 +28,7 @@ RULES = {
 MINUTES = [BEGIN + timedelta(minutes=n) for n in range(1, 61)]
 EXPECTED = {
     "every minute": MINUTES,
-    "every five minutes": [it for it in MINUTES if it.minute % 5 == 0],
+    "every five minutes": [minute for minute in MINUTES if minute.minute % 5 == 0],
     "every seven minutes": [BEGIN + n * timedelta(minutes=7) for n in range(1, 9)],
     "at the change of clocks": [datetime(2027, 3, 28, 1, tzinfo=UTC)],
     "hourly": [datetime(2027, 3, 28, 0, 45, tzinfo=UTC)],

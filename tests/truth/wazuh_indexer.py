@@ -66,7 +66,9 @@ class Indexer(OfSimulators):
         groups = defaultdict(list)
         for alert in siem.ever:
             groups[group_of(alert)].append(alert)
-        readable = ([it for it in alerts if not it.malformed] for alerts in groups.values())
+        readable = (
+            [alert for alert in alerts if not alert.malformed] for alerts in groups.values()
+        )
         together = zip(groups.items(), readable, strict=True)
         return {name: known(alerts, good) for (name, alerts), good in together if good}
 
@@ -80,7 +82,7 @@ class Indexer(OfSimulators):
 
 def known(alerts: list[Case], readable: list[Case]) -> Known:
     """Return what is to be known of alerts of one group, of which some are readable."""
-    first, last = (choose(it.changed_at for it in alerts) for choose in (min, max))
+    first, last = (choose(alert.changed_at for alert in alerts) for choose in (min, max))
     latest = max(readable, key=lambda it: it.changed_at)
     count = f"{len(alerts)} times" if len(alerts) > 1 else "once"
     when = f"at {first:%Y-%m-%d %H:%M:%S} UTC"

@@ -88,7 +88,7 @@ def find_missing_actions(roles: Sequence[Any], needed: Iterable[str]) -> Iterato
 
     Each role allows its `actions` but for its `notActions`, in which `*` stands for anything.
     """
-    yield from (action for action in needed if not any(_allows(it, action) for it in roles))
+    yield from (action for action in needed if not any(_allows(role, action) for role in roles))
 
 
 def _allows(role: Any, action: str) -> bool:
@@ -101,4 +101,4 @@ def _allows(role: Any, action: str) -> bool:
 
 
 def _matches(patterns: Iterable[Any], action: str) -> bool:
-    return any(fnmatchcase(action.lower(), str(it).lower()) for it in patterns)
+    return any(fnmatchcase(action.lower(), str(pattern).lower()) for pattern in patterns)

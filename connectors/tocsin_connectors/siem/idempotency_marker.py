@@ -33,4 +33,4 @@ def _build_marker(key: str) -> str:
 
 def read_comments(records: Iterable[Mapping[str, Any]], member: str) -> Iterator[str]:
     """Yield the texts at a member of some records, each to its very end, where its mark is."""
-    yield from (text for it in records if isinstance(text := it.get(member), str))
+    yield from (text for record in records if isinstance(text := record.get(member), str))

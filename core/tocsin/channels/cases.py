@@ -165,7 +165,7 @@ class CaseChannel(Channel):
     async def deliver(self, delivery: Delivery) -> Receipt:
         """Bring what the event tells to the objects that it belongs to, or to a new one."""
         event = delivery.event
-        done = [await self._add_to(it, delivery) for it in await self._places(delivery)]
+        done = [await self._add_to(place, delivery) for place in await self._places(delivery)]
         if not done:
             done.append(await self._make(delivery))
         if self._ends(event):

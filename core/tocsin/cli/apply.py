@@ -47,7 +47,7 @@ def _apply(connection: Connection, configuration: Configuration) -> list[Planned
 
     now = SystemClock().now()
     steps = apply_file(connection, configuration, whoami(), now)
-    ids = {it.name: it.id for it in load_schedules(connection)}
+    ids = {schedule.name: schedule.id for schedule in load_schedules(connection)}
     for step in steps:
         kind, name = step.section.removesuffix("s"), step.name
         target = f"{kind}:{ids[name] if kind == 'schedule' else name}"

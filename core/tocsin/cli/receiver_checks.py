@@ -34,7 +34,7 @@ def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterato
     is like no other may be of a receiver or a template of the operator's own.
     """
     receivers = sorted({it.name for path in shipped for it in path.glob("[!_.]*") if it.is_dir()})
-    for folder in sorted(it for it in mine.glob("[!_.]*") if it.is_dir()):
+    for folder in sorted(path for path in mine.glob("[!_.]*") if path.is_dir()):
         near = suggest_nearest(folder.name, receivers, _ALIKE)
         if folder.name not in (*receivers, *named) and near:
             yield f"{folder}: nothing uses it{near}"
@@ -45,7 +45,7 @@ def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterato
 def _unused_files(folder: Path, shipped: Sequence[Path]) -> Iterator[str]:
     theirs = {it.name for path in shipped for it in (path / folder.name).glob("*")}
     known = sorted({*theirs, CONTRACT, SCHEMA, *(f"{event}.json.j2" for event in EventType)})
-    for path in sorted(it for it in folder.glob("[!_.]*") if it.is_file()):
+    for path in sorted(path for path in folder.glob("[!_.]*") if path.is_file()):
         near = suggest_nearest(path.name, known, _ALIKE)
         if path.name not in known and not _TEMPLATE.fullmatch(path.name) and near:
             yield f"{path}: nothing uses it{near}"
@@ -60,7 +60,7 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
     well = True
     for destination in configuration.destinations:
         misfits = judge.find_misfits(destination)
-        wrong = [it for it in misfits if not it.is_hint]
+        wrong = [misfit for misfit in misfits if not misfit.is_hint]
         for misfit in misfits:
             print(f"destinations.{destination.name}.{misfit}", file=sys.stderr)
         breaches = [] if wrong else judge.find_breaches(destination)
@@ -68,7 +68,7 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
             print(f"destinations.{destination.name}: {breach}", file=sys.stderr)
         well = well and not wrong and not breaches
     if (mine := configuration.templates_dir) is not None:
-        named = {it.settings.template for it in configuration.destinations}
+        named = {destination.settings.template for destination in configuration.destinations}
         for words in find_unused(mine, configuration.template_paths, named):
             print(f"a hint: {words}", file=sys.stderr)
     return well

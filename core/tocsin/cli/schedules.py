@@ -42,13 +42,13 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The schedule's id.")]
 def _definable(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command an option for each member of a definition, in place of its `**given`."""
     own = [
-        it
-        for it in signature(command, eval_str=True).parameters.values()
-        if it.kind is not it.VAR_KEYWORD
+        parameter
+        for parameter in signature(command, eval_str=True).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
     ]
     given = [_option(name) for name in ScheduleDefinition.model_fields]
     parameters = sorted([*own, *given], key=lambda it: it.default is not Parameter.empty)
-    parameters = [it.replace(kind=Parameter.KEYWORD_ONLY) for it in parameters]
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ |= {it.name: it.annotation for it in given}
     del command.__annotations__["given"]

@@ -42,8 +42,8 @@ def _read(path: Path, schema: Path | None) -> Contract:
     except ValidationError as error:
         mistakes = explain_errors(error, Contract)
         problems = [
-            ConfigurationProblem(str(path), ".".join(it.path), it.found, it.expected)
-            for it in mistakes
+            ConfigurationProblem(str(path), ".".join(mistake.path), mistake.found, mistake.expected)
+            for mistake in mistakes
         ]
         raise ConfigurationError(problems) from error
 

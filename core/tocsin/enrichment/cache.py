@@ -110,7 +110,9 @@ def store_enrichments(
             }
             rows.append(row)
             marking = markings.get(entity, Marking())
-            news += (_seen(it, now, marking) for it in _find_new_relations(previous, answer))
+            news += (
+                _seen(relation, now, marking) for relation in _find_new_relations(previous, answer)
+            )
     _upsert(connection, rows)
     if news:
         record_relations(connection, {f"enricher:{enricher}": news})

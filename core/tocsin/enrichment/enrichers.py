@@ -150,7 +150,9 @@ class Enrichers:
         return GatheredEnrichments(
             refused=refused,
             cached=cached,
-            answers={it: replies.answers[it] for it in entities if it in replies.answers},
+            answers={
+                entity: replies.answers[entity] for entity in entities if entity in replies.answers
+            },
             outdated={entity: kept[entity] for entity in setbacks},
             failures={it: why for it, why in replies.failures.items() if it not in setbacks},
             setbacks=setbacks,

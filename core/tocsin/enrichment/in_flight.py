@@ -112,7 +112,7 @@ class QuestionClaim:
 
         Those that somebody else gave up are claimed anew and left out: they may be kept by now.
         """
-        waited_for = {it: self._others[it] for it in entities if it in self._others}
+        waited_for = {entity: self._others[entity] for entity in entities if entity in self._others}
         replies = await ask([entity for entity in entities if entity not in waited_for])
         if waited_for:
             await asyncio.wait(waited_for.values())

@@ -32,8 +32,12 @@ def _answer_adapter(question: type[Question[T]]) -> TypeAdapter[T]:
     return TypeAdapter(*get_args(of_question))
 
 
-_QUESTIONS: dict[str, TypeAdapter[Any]] = {question_kind(it): TypeAdapter(it) for it in QUESTIONS}
-_ANSWERS: dict[str, TypeAdapter[Any]] = {question_kind(it): _answer_adapter(it) for it in QUESTIONS}
+_QUESTIONS: dict[str, TypeAdapter[Any]] = {
+    question_kind(question): TypeAdapter(question) for question in QUESTIONS
+}
+_ANSWERS: dict[str, TypeAdapter[Any]] = {
+    question_kind(question): _answer_adapter(question) for question in QUESTIONS
+}
 
 
 def encode_question(question: Question[Any]) -> str:
@@ -92,7 +96,7 @@ def _replace_surrogates(value: Any) -> Any:
         case tuple():
             return tuple(_replace_surrogates(it) for it in value)
         case _ if is_dataclass(value) and not isinstance(value, type):
-            members = {it.name: getattr(value, it.name) for it in fields(value)}
+            members = {field_.name: getattr(value, field_.name) for field_ in fields(value)}
             return replace(value, **{k: _replace_surrogates(v) for k, v in members.items()})
         case _:
             return value

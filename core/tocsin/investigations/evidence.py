@@ -90,14 +90,14 @@ def find_reported_relations(
     """Return the relations that an answer tells of; those of events and enrichments do."""
     if isinstance(question, FindEvents) and isinstance(content, FoundEvents):
         return [
-            RelationReport(it, it.at or event.occurred_at, question.provider)
+            RelationReport(relation, relation.at or event.occurred_at, question.provider)
             for event in content.events
-            for it in event.relations
+            for relation in event.relations
         ]
     if isinstance(question, GetEnrichments) and content is not None:
         return [
-            RelationReport(it, it.at or asked_at, question.marking)
-            for it in _enrichment_relations(content)
+            RelationReport(relation, relation.at or asked_at, question.marking)
+            for relation in _enrichment_relations(content)
         ]
     return []
 

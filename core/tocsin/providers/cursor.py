@@ -91,7 +91,9 @@ class WindowCursor:
         """Return the cursor after its window, of which all up to `reached` is stored."""
         watermark = max(self.watermark, reached)
         oldest = (watermark - kept).timestamp()
-        recent = sorted((it for it in self.seen.items() if it[1] >= oldest), key=lambda it: it[1])
+        recent = sorted(
+            (item for item in self.seen.items() if item[1] >= oldest), key=lambda it: it[1]
+        )
         return replace(self, watermark=watermark, window=None, token=None, seen=dict(recent))
 
     def rewound(self, end: datetime) -> Self:

@@ -132,7 +132,9 @@ def _describe_error(error: Exception) -> str:
     match error:
         case ValidationError():
             details = error.errors(include_url=False, include_context=False, include_input=False)
-            return "; ".join(f"{'.'.join(map(str, it['loc']))}: {it['msg']}" for it in details)
+            return "; ".join(
+                f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details
+            )
         case ValueError() | PluginFailure():
             return str(error)
     return f"it met a bug: {error!r}"

@@ -76,7 +76,7 @@ class Recurrence:
     def pending(self, now: datetime) -> FireTime | None:
         """Return the first fire time that is not due by `now`, None where none is left."""
         times = self.after(now - (self.definition.jitter or _NO_TIME))
-        return next((it for it in times if it.due > now), None)
+        return next((time for time in times if time.due > now), None)
 
     def past(self, first: datetime, now: datetime) -> PastFireTimes:
         """Return what is due by `now`, from the fire time `first` on."""

@@ -213,7 +213,7 @@ def _find_list_shape(member: Mapping[str, Any]) -> ShapedSetting:
 def _list_choices(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the words that a value is one of; nothing where it may be another, or is no word."""
     choices = schema.get("enum", [])
-    return tuple(choices) if all(isinstance(it, str) for it in choices) else ()
+    return tuple(choices) if all(isinstance(choice, str) for choice in choices) else ()
 
 
 def _resolve_schema(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:

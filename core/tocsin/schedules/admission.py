@@ -78,7 +78,9 @@ def describe_invalid_definition(error: ValueError) -> str:
     why = str(error)
     if isinstance(error, ValidationError):
         mistakes = explain_errors(error, ScheduleDefinition)
-        why = ", ".join(f"{'.'.join(it.path)}: {it.found or it.expected}" for it in mistakes)
+        why = ", ".join(
+            f"{'.'.join(mistake.path)}: {mistake.found or mistake.expected}" for mistake in mistakes
+        )
     return f"its definition is not understood: {why}"
 
 

@@ -28,7 +28,7 @@ def plan_schedules(connection: Connection, wanted: FileSchedules) -> list[Planne
 
     OperatorError where a name is taken by a schedule that was made over HTTP.
     """
-    return _plan_steps({it.name: it for it in load_schedules(connection)}, wanted)
+    return _plan_steps({schedule.name: schedule for schedule in load_schedules(connection)}, wanted)
 
 
 def apply_schedules(
@@ -39,7 +39,7 @@ def apply_schedules(
     Whether one is enabled stays as it is, but for those that the file named no more.
     """
     lock_exclusively(connection, "applying a file")
-    known = {it.name: it for it in load_schedules(connection, lock=True)}
+    known = {schedule.name: schedule for schedule in load_schedules(connection, lock=True)}
     steps = _plan_steps(known, wanted)
     for step in steps:
         if step.action == "create":

@@ -40,7 +40,9 @@ async def investigate(
     report = await _run(investigator, inquiry, desk)
     again = await _run(investigator, inquiry, desk.replay())
     if again != report:
-        differing = (it.name for it in fields(Report) if _differs(it.name, report, again))
+        differing = (
+            field_.name for field_ in fields(Report) if _differs(field_.name, report, again)
+        )
         raise AssertionError(f"the same answers lead to another {', '.join(differing)}")
     _check(report, desk, previous)
     return report

@@ -103,7 +103,11 @@ def _get_incidents(script: QueryScript, question: GetIncidents) -> tuple[Inciden
 
 
 def _find_incidents(script: QueryScript, question: FindIncidents) -> tuple[IncidentRecord, ...]:
-    involved = (it for it in script.incidents if not set(question.entities).isdisjoint(it.entities))
+    involved = (
+        incident
+        for incident in script.incidents
+        if not set(question.entities).isdisjoint(incident.entities)
+    )
     return _select_latest(involved, question.window, question.provider)[: question.limit]
 
 
@@ -129,7 +133,9 @@ def _get_sightings(script: QueryScript, question: GetSightings) -> tuple[Sightin
 
 
 def _build_sighting(script: QueryScript, entity: Entity) -> Sighting:
-    records = _select_latest((it for it in script.incidents if entity in it.entities), None, None)
+    records = _select_latest(
+        (incident for incident in script.incidents if entity in incident.entities), None, None
+    )
     return Sighting(
         entity=entity,
         incident_count=len(records),
@@ -145,7 +151,7 @@ def _find_neighbors(script: QueryScript, question: FindNeighbors) -> Neighborhoo
     nodes, edges = [Node.of(question.entity)], list[Edge]()
     for _ in range(question.depth):
         reached = set(nodes)
-        near = [it for it in script.edges if reached & {it.source, it.target}]
+        near = [edge for edge in script.edges if reached & {edge.source, edge.target}]
         edges += [edge for edge in near if edge not in edges]
         nodes = list(dict.fromkeys([*nodes, *_endpoints(edges)]))
     kept = edges[: question.limit]

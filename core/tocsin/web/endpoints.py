@@ -885,5 +885,5 @@ ENDPOINTS = (
 )
 
 _OF_THE_NODE = (service.get_health, service.get_readiness, get_metrics)
-NODE_ENDPOINTS = tuple(it for it in ENDPOINTS if it.handler in _OF_THE_NODE)
+NODE_ENDPOINTS = tuple(endpoint for endpoint in ENDPOINTS if endpoint.handler in _OF_THE_NODE)
 """What a node answers that has no part in the API."""

@@ -101,7 +101,9 @@ class ExampleSimulator(Simulator):
             "id": occurrence.id,
             "logged_at": occurrence.occurred_at.isoformat(),
             "text": occurrence.text,
-            "entities": [{"type": it.kind.value, "value": it.value} for it in occurrence.entities],
+            "entities": [
+                {"type": entity.kind.value, "value": entity.value} for entity in occurrence.entities
+            ],
         }
 
     def render(self, case: Case) -> dict[str, Any]:
@@ -116,7 +118,9 @@ class ExampleSimulator(Simulator):
             "merged_into": case.merged_into,
             "created_at": case.created_at.isoformat(),
             "changed_at": case.changed_at.isoformat(),
-            "entities": [{"type": it.kind.value, "value": it.value} for it in case.entities],
+            "entities": [
+                {"type": entity.kind.value, "value": entity.value} for entity in case.entities
+            ],
         }
 
 

@@ -53,8 +53,8 @@ def _join_text(count: str, entries: Sequence[DigestEntry]) -> str:
 
 def _join_html(count: str, entries: Sequence[DigestEntry]) -> str:
     before, _, after = _split_html(entries[0].html)
-    contents = "".join(f"<li>{escape(it.subject)}</li>" for it in entries)
-    told = (_split_html(it.html)[1] for it in entries)
+    contents = "".join(f"<li>{escape(entry.subject)}</li>" for entry in entries)
+    told = (_split_html(entry.html)[1] for entry in entries)
     listed = f"<p><strong>{count}</strong></p><ol>{contents}</ol>"
     return f'{before}<div style="padding:8px 28px;">{listed}</div>{"".join(told)}{after}'
 
@@ -137,7 +137,9 @@ class MailComposer:
         self, deliveries: Sequence[Delivery], entries: Sequence[DigestEntry]
     ) -> ComposedMail:
         """Return the one mail of several events, which stands in no thread."""
-        named = build_shared_message_id([it.event.id for it in deliveries], self._domain)
+        named = build_shared_message_id(
+            [delivery.event.id for delivery in deliveries], self._domain
+        )
         whole = join_entries(entries)
         letter = OutgoingMail(
             message_id=named,

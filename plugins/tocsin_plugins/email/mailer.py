@@ -36,7 +36,7 @@ class Mailer:
     async def bring(self, deliveries: Sequence[Delivery]) -> list[Receipt | PluginFailure]:
         """Return what became of each delivery; several are told of in one mail."""
         errands = [await self._errand(delivery) for delivery in deliveries]
-        rounds = list(self._rounds([it for it in errands if it.failure is None]))
+        rounds = list(self._rounds([errand for errand in errands if errand.failure is None]))
         if any(each.recipients for each in rounds):
             await self._send_all(rounds)
         return [self._result(errand) for errand in errands]
@@ -52,7 +52,7 @@ class Mailer:
         errand = SendTask(delivery)
         if delivery.attempt > 1:
             found = parse_accepted(await self._tools.attempts.last_answer(delivery.id))
-            addresses = {it.address for it in self._addressing.recipients}
+            addresses = {recipient.address for recipient in self._addressing.recipients}
             errand.outcomes = {it: found[it] for it in found if it in addresses}
         try:
             errand.entry = self._writer.entry(delivery)
@@ -64,7 +64,11 @@ class Mailer:
         """Yield the mails to send: one for all errands of which the same recipients wait."""
         waiting: dict[tuple[Mailbox, ...], list[SendTask]] = {}
         for errand in sorted(errands, key=lambda it: it.delivery.event.id):
-            missing = (it for it in self._addressing.recipients if not errand.has(it.address))
+            missing = (
+                recipient
+                for recipient in self._addressing.recipients
+                if not errand.has(recipient.address)
+            )
             waiting.setdefault(tuple(missing), []).append(errand)
         for recipients, those in waiting.items():
             for chunk in split_into_mails([(it, it.entry) for it in those if it.entry]):
@@ -73,8 +77,8 @@ class Mailer:
     def _round(
         self, errands: Sequence[SendTask], recipients: tuple[Mailbox, ...]
     ) -> Iterator[_Mailing]:
-        entries = [it.entry for it in errands if it.entry]
-        deliveries = [it.delivery for it in errands]
+        entries = [errand.entry for errand in errands if errand.entry]
+        deliveries = [errand.delivery for errand in errands]
         try:
             if len(errands) == 1:
                 written = self._writer.one(deliveries[0], entries[0])
@@ -133,7 +137,7 @@ class Mailer:
 
 def _list_deferred(outcomes: dict[str, RecipientOutcome]) -> list[str]:
     """Return whom to try again at once: nobody, where this time nobody got it."""
-    if not any(it.has_it for it in outcomes.values()):
+    if not any(outcome.has_it for outcome in outcomes.values()):
         return []
     return [address for address, it in outcomes.items() if not it.is_final]
 

@@ -103,7 +103,9 @@ class OutgoingMail:
             ("Cc", to.cc),
             ("Reply-To", _format_mailbox(to.reply_to)),
         ):
-            if shown := [it.as_header() for it in mailboxes if utf8 or not it.needs_utf8]:
+            if shown := [
+                mailbox.as_header() for mailbox in mailboxes if utf8 or not mailbox.needs_utf8
+            ]:
                 message[name] = shown
         message.set_content(self.text)
         message.add_alternative(self.html, subtype="html")

@@ -37,7 +37,7 @@ class SendTask:
     def learn(self, outcomes: dict[str, RecipientOutcome]) -> None:
         """Take in what became of recipients."""
         self.outcomes |= outcomes
-        self.has_arrived |= any(it.has_it for it in outcomes.values())
+        self.has_arrived |= any(outcome.has_it for outcome in outcomes.values())
 
     def result(self) -> Receipt | PluginFailure:
         """Return what becomes of the delivery: a receipt, or what to raise."""
@@ -86,7 +86,7 @@ class SendTask:
     def _refused(self) -> Refused:
         """Return that nobody is to get it: for what it is, or until the recipients are others."""
         last = next(iter(self.outcomes.values()))
-        is_content = any(it.of_content for it in self.outcomes.values())
+        is_content = any(outcome.of_content for outcome in self.outcomes.values())
         kind = Refused if is_content else Misconfigured
         return kind(self.refused, status=last.status, response=format_outcomes(self.outcomes))
 

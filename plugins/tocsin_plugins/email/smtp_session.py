@@ -100,7 +100,9 @@ class SmtpSession:
             await self._sign_in(self._server.username, self._server.password)
 
     async def _sign_in(self, username: str, password: str) -> None:
-        method = next((it for it in _METHODS if it in self._smtp.server_auth_methods), None)
+        method = next(
+            (method for method in _METHODS if method in self._smtp.server_auth_methods), None
+        )
         if method is None:
             raise Misconfigured(
                 f"{self._server.host} offers no way to sign in that is known here "
@@ -135,7 +137,7 @@ class SmtpSession:
         accepted = [it for it, outcome in outcomes.items() if outcome.has_it]
         if accepted:
             outcomes |= dict.fromkeys(accepted, await self._hand_over(content))
-        if not any(it.has_it for it in outcomes.values()):
+        if not any(outcome.has_it for outcome in outcomes.values()):
             await self.reset()
         return outcomes
 
@@ -160,7 +162,7 @@ class SmtpSession:
                 await self._smtp.mail(sender, options=options, encoding=encoding)
             except SMTPSenderRefused as error:
                 raise build_sender_failure(error) from None
-        return {it: await self._address(it, encoding) for it in recipients}
+        return {recipient: await self._address(recipient, encoding) for recipient in recipients}
 
     async def _address(self, recipient: str, encoding: str) -> RecipientOutcome:
         with self._saying("RCPT TO"):

@@ -68,7 +68,11 @@ class GreyNoise(Enricher):
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return what is known of those that scan or serve."""
-        answers = [(it, await self._answer(it.value)) for it in entities if _is_ipv4(it.value)]
+        answers = [
+            (entity, await self._answer(entity.value))
+            for entity in entities
+            if _is_ipv4(entity.value)
+        ]
         return [_build_enrichment(entity, answer) for entity, answer in answers if answer]
 
     async def _answer(self, address: str) -> dict[str, Any] | None:

@@ -59,7 +59,9 @@ class DefaultInvestigator(Investigator):
         bounds = self.settings.bounds[inquiry.persona]
         asking = BoundedQueryClient(desk, bounds)
         sources = await asking.ask(ListSources())
-        providers = [it.name for it in sources.content.providers] if sources.content else []
+        providers = (
+            [provider.name for provider in sources.content.providers] if sources.content else []
+        )
         scope = interpret_messages(inquiry.messages, inquiry.asked_at, providers)
         understood = [await desk.conclude(sentence(note), ()) for note in _notes(scope)]
         desk.enter(Phase.GATHER)

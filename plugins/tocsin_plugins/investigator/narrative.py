@@ -80,7 +80,7 @@ def describe_severity(record: IncidentRecord) -> str:
 def describe_techniques(record: IncidentRecord) -> Iterator[Statement]:
     """Yield the techniques of an incident by name, each with the tactics that it serves."""
     if record.techniques:
-        names = listed([_technique(it) for it in record.techniques], _MOST)
+        names = listed([_technique(technique) for technique in record.techniques], _MOST)
         yield say(f"its techniques: {names}", f"incident:{record.number}")
 
 

@@ -132,7 +132,7 @@ def describe_event(event: SiemEvent) -> str:
 
 def _clause(text: str, pattern: re.Pattern[str]) -> str | None:
     clauses = _CLAUSES.split(text[:_LONGEST])
-    return next((it.strip(" .") for it in clauses if pattern.search(it)), None)
+    return next((clause.strip(" .") for clause in clauses if pattern.search(clause)), None)
 
 
 def find_shown_tactics(

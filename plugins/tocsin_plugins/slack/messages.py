@@ -135,7 +135,7 @@ async def _search_messages(
             return None
         messages = reply.said.get("messages") or ()
         found: Mapping[str, Any] | None = next(
-            (it for it in messages if is_message_of_event(it, event)), None
+            (message for message in messages if is_message_of_event(message, event)), None
         )
         query["cursor"] = reply.part("response_metadata").get("next_cursor")
         if found or not query["cursor"]:

@@ -85,4 +85,8 @@ class WebApi:
 def _scopes(headers: Mapping[str, str]) -> frozenset[str] | None:
     """Return the scopes that Slack names with each answer."""
     named = headers.get("X-OAuth-Scopes")
-    return None if named is None else frozenset(it.strip() for it in named.split(",") if it.strip())
+    return (
+        None
+        if named is None
+        else frozenset(part.strip() for part in named.split(",") if part.strip())
+    )

@@ -36,7 +36,7 @@ def load_tracker(name: str) -> type[Tracker]:
     """
     found = entry_points(group=GROUP, name=name)
     if not found:
-        known = sorted({it.name for it in entry_points(group=GROUP)})
+        known = sorted({entry_point.name for entry_point in entry_points(group=GROUP)})
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"there is no tracker {name!r}; name one of: {', '.join(known)}{hint}")

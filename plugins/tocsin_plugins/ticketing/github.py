@@ -89,7 +89,12 @@ class GitHub(HttpTracker):
         found = await self.ask("GET", "/search/issues", query=wanted)
         issues = [*expect_objects(listed), *expect_objects(found, "items")]
         return next(
-            (_issue_number(it) for it in issues if _marker_text(key) in str(it.get("body"))), None
+            (
+                _issue_number(issue)
+                for issue in issues
+                if _marker_text(key) in str(issue.get("body"))
+            ),
+            None,
         )
 
     async def create(self, ticket: Ticket) -> str:
@@ -112,7 +117,7 @@ class GitHub(HttpTracker):
         for page in range(max(last - 1, 1), last + 1):
             query = {"per_page": _MOST, "page": page}
             found = await self.ask("GET", f"{self._issue(identifier)}/comments", query=query)
-            texts += [str(it.get("body")) for it in expect_objects(found)]
+            texts += [str(object_.get("body")) for object_ in expect_objects(found)]
         return texts
 
     async def comment(self, identifier: str, text: str) -> None:
@@ -122,7 +127,7 @@ class GitHub(HttpTracker):
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Put the present priority in place of the one before, and set the operator's fields."""
         issue = expect_object(await self.ask("GET", self._issue(identifier)))
-        there = [str(it.get("name")) for it in expect_objects(issue, "labels")]
+        there = [str(object_.get("name")) for object_ in expect_objects(issue, "labels")]
         kept = [it for it in there if not self._is_priority(it)]
         labels = list(dict.fromkeys([*kept, *self._labels(ticket)]))
         change: dict[str, Json] = {**ticket.fields, "labels": labels}
@@ -165,7 +170,7 @@ class GitHub(HttpTracker):
 
     def _labels(self, ticket: Ticket) -> list[str]:
         """Return the labels, the operator's word for the severity in place of the template's."""
-        own = [it for it in ticket.body.get("labels", ()) if not self._is_priority(it)]
+        own = [label for label in ticket.body.get("labels", ()) if not self._is_priority(label)]
         priority = [ticket.priority] if ticket.priority else []
         return list(dict.fromkeys([*own, *priority, *self.settings.labels]))
 

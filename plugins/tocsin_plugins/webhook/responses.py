@@ -72,7 +72,7 @@ def _matches_rule(saying: AnswerCondition, said: Any) -> bool:
 
 def _resolve_pointer(pointer: str, said: Any) -> Any:
     """Return what a JSON Pointer (RFC 6901) leads to."""
-    parts = (it.replace("~1", "/").replace("~0", "~") for it in pointer.split("/")[1:])
+    parts = (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
     return reduce(_find_member, parts, said)
 
 

@@ -35,7 +35,7 @@ def insert_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
 def list_secret_parts(parts: SplitResult) -> list[str]:
     """Return what may be secret of a URL: its path, and the values of its query."""
     values = (pair.partition("=")[2] for pair in parts.query.split("&"))
-    return [it for it in (parts.path, *values) if len(it) >= MIN_SECRET_LENGTH]
+    return [value for value in (parts.path, *values) if len(value) >= MIN_SECRET_LENGTH]
 
 
 def redact_secrets(response: HttpResponse, secrets: Iterable[str]) -> HttpResponse:

@@ -135,8 +135,8 @@ class LocalApiSimulator(Simulator):
 
     def render(self, case: Case) -> dict[str, Any]:
         created = case.changed_at.strftime("%Y-%m-%dT%H:%M:%SZ")
-        addresses = [it.value for it in case.entities if it.kind is EntityKind.IP]
-        meta = [{"key": META[it.kind], "value": it.value} for it in case.entities]
+        addresses = [entity.value for entity in case.entities if entity.kind is EntityKind.IP]
+        meta = [{"key": META[entity.kind], "value": entity.value} for entity in case.entities]
         event = {"meta": meta, "timestamp": go_time(case.created_at)}
         return {
             "capacity": 5,

@@ -48,7 +48,9 @@ def read(**changes: Any) -> Incident:
 
 
 def entities(**changes: Any) -> set[tuple[str, str]]:
-    return {(it.kind.value, it.value) for it in read(**{"source": None} | changes).entities}
+    return {
+        (entity.kind.value, entity.value) for entity in read(**{"source": None} | changes).entities
+    }
 
 
 def test_an_alert_is_an_incident():

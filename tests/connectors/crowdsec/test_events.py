@@ -55,12 +55,14 @@ def test_a_line_is_an_event():
 
 def test_who_failed_has_connected_and_who_succeeded_has_logged_on():
     failed, entered = lines(line(**FAILED), line(**FAILED, auth_status="success"))
-    told = {(it.source, it.type, it.target) for it in failed.relations}
+    told = {(relation.source, relation.type, relation.target) for relation in failed.relations}
     assert told == {
         (ATTACKER, RelationType.CONNECTED_TO, BASTION),
         (ATTACKER, RelationType.RELATED_TO, ROOT),
     }
-    more = {(it.source, it.type, it.target) for it in entered.relations} - told
+    more = {
+        (relation.source, relation.type, relation.target) for relation in entered.relations
+    } - told
     assert more == {(ROOT, RelationType.LOGGED_ON_TO, BASTION)}
 
 

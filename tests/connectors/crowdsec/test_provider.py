@@ -71,7 +71,7 @@ class Feed:
 
     @property
     def limits(self) -> list[int]:
-        asked = (it.query.get("limit") for it in self.simulator.requests)
+        asked = (request.query.get("limit") for request in self.simulator.requests)
         return [int(limit) for limit in asked if limit]
 
 
@@ -124,7 +124,7 @@ async def test_every_alert_arrives_once_however_many_come_at_once(bursts, skew, 
         feed.clock.advance(minutes=2)
         await feed.read()
         assert feed.simulator.spins == 0
-    titles = [it.title for it in feed.incidents]
+    titles = [incident.title for incident in feed.incidents]
     assert len(titles) == len(set(titles)) == sum(size for _, size in bursts)
 
 
@@ -135,7 +135,7 @@ async def test_a_clock_that_jumps_between_two_reads_hides_nothing(feed):
         feed.siem.skew = skew
         feed.clock.advance(hours=3)
         await feed.read()
-    assert len({it.external_id for it in feed.incidents}) == 60
+    assert len({incident.external_id for incident in feed.incidents}) == 60
 
 
 @pytest.mark.parametrize("fault", [Fault.EMPTY, Fault.UNEXPECTED, Fault.LOGIN_PAGE])

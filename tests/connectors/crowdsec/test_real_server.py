@@ -129,7 +129,7 @@ async def test_no_alerts_are_no_incidents(provider, feed):
 async def test_more_alerts_of_one_moment_than_are_asked_for_at_once_arrive_once(local_api, feed):
     await local_api.send(*(detection(number) for number in range(300)))
     incidents = await feed.read_until(300)
-    assert {it.title for it in incidents} == {f"test/detection-{n}" for n in range(300)}
+    assert {incident.title for incident in incidents} == {f"test/detection-{n}" for n in range(300)}
     assert len(incidents) == 300
 
 
@@ -241,7 +241,7 @@ async def test_a_clock_that_is_wrong_by_hours_hides_nothing(local_api, settings,
         await provider.check()
         feed = Feed(provider)
         incidents = await feed.read_until(12)
-    assert len({it.external_id for it in incidents}) == len(incidents) == 12
+    assert len({incident.external_id for incident in incidents}) == len(incidents) == 12
 
 
 @pytest.mark.full
@@ -250,14 +250,16 @@ async def test_a_backfill_brings_what_was_created_in_its_window(local_api, provi
     incidents = await feed.read_until(12)
     assert incidents[0].changed_at
     hour = timedelta(hours=1)
-    created = [it.changed_at for it in incidents]
+    created = [incident.changed_at for incident in incidents]
     window = Window(min(created) - hour, max(created) + timedelta(seconds=1))
     async with aclosing(provider.backfill("changed", None, window)) as pages:
-        found = [it async for page in pages for it in page.incidents]
-    assert sorted(it.external_id for it in found) == sorted(it.external_id for it in incidents)
+        found = [incident async for page in pages for incident in page.incidents]
+    assert sorted(it.external_id for it in found) == sorted(
+        incident.external_id for incident in incidents
+    )
     earlier = Window(window.start, min(created))
     async with aclosing(provider.backfill("changed", None, earlier)) as pages:
-        assert [it async for page in pages for it in page.incidents] == []
+        assert [incident async for page in pages for incident in page.incidents] == []
 
 
 def logged(at: datetime, log_type: str) -> dict[str, Any]:
@@ -290,15 +292,17 @@ async def test_what_an_address_did_is_found_by_source_and_by_range(local_api, pr
     assert ban.summary == "ban of 203.0.113.7 for 4h by crowdsec: crowdsecurity/ssh-bf"
     assert (ban.fields["lasts"], ban.fields["active"]) == ("4h", True)
     lines = [it for it in found if it is not ban]
-    assert len({it.external_id for it in lines}) == len(lines) >= 6
-    assert {it.fields["scenario"] for it in lines} == {"crowdsecurity/ssh-bf"}
-    assert {it.summary for it in lines} == {
+    assert len({line.external_id for line in lines}) == len(lines) >= 6
+    assert {line.fields["scenario"] for line in lines} == {"crowdsecurity/ssh-bf"}
+    assert {line.summary for line in lines} == {
         f"ssh failed-auth of {user} from 203.0.113.7 at bastion"
         for user in ("root", "admin", "oracle")
     }
-    assert {it.fields["alert"] for it in lines} < {it.external_id for it in incidents}
+    assert {line.fields["alert"] for line in lines} < {
+        incident.external_id for incident in incidents
+    }
     assert (address, "connected-to", bastion) in {
-        (it.source, it.type, it.target) for it in lines[0].relations
+        (relation.source, relation.type, relation.target) for relation in lines[0].relations
     }
     assert len(await events_of(provider, address, window, 3)) == 3
     inside = Entity(EntityKind.IP, "198.51.100.77")

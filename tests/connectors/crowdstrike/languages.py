@@ -65,9 +65,9 @@ def updated_within(words: str) -> Window:
 def query(words: str) -> Query:
     """Return what a query of Next-Gen SIEM asks for."""
     match = _QUERY.fullmatch(words)
-    tests = [_TEST.fullmatch(it) for it in match["tests"].split(" or ")] if match else []
+    tests = [_TEST.fullmatch(part) for part in match["tests"].split(" or ")] if match else []
     if match is None or not all(tests):
         raise BadQuery("The query could not be parsed")
     start, end = (datetime.fromtimestamp(int(match[it]) / 1000, UTC) for it in ("start", "end"))
-    fields = tuple(it["field"] for it in tests if it)
+    fields = tuple(test["field"] for test in tests if test)
     return Query(fields, Window(start, end), int(match["limit"]))

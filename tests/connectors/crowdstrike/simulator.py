@@ -208,7 +208,10 @@ class FalconSimulator(Simulator):
     # shapes
 
     def render(self, case: Case) -> dict[str, Any]:
-        of = {kind: [it.value for it in case.entities if it.kind is kind] for kind in PLACES}
+        of = {
+            kind: [entity.value for entity in case.entities if entity.kind is kind]
+            for kind in PLACES
+        }
         hosts = of[EntityKind.HOST]
         return {
             "composite_id": case.id,
@@ -231,13 +234,17 @@ class FalconSimulator(Simulator):
             "source_ips": of[EntityKind.IP],
             "user_names": of[EntityKind.USER],
             "domain_names": of[EntityKind.DOMAIN],
-            "comments": [{"value": it} for it in self.siem.comments(case.id)],
+            "comments": [{"value": comment} for comment in self.siem.comments(case.id)],
             "falcon_host_link": f"https://falcon.crowdstrike.com/unified-detections/{case.number}",
             **severity_of(case),
         }
 
     def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
-        named = {PLACES[it.kind]: it.value for it in occurrence.entities if it.kind in PLACES}
+        named = {
+            PLACES[entity.kind]: entity.value
+            for entity in occurrence.entities
+            if entity.kind in PLACES
+        }
         return {
             "@timestamp": int(occurrence.occurred_at.timestamp() * 1000),
             "@id": occurrence.id,

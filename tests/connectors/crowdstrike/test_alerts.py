@@ -69,7 +69,7 @@ CLOUD = {
 
 def entities(**members: Any) -> set[tuple[str, str]]:
     incident = build_incident(ALERT | members, CONSOLE)
-    return {(it.kind.value, it.value) for it in incident.entities}
+    return {(entity.kind.value, entity.value) for entity in incident.entities}
 
 
 def test_an_alert_is_told_as_the_console_has_it():
@@ -83,7 +83,7 @@ def test_an_alert_is_told_as_the_console_has_it():
     assert incident.description == "Command line: procdump.exe -ma lsass.exe"
     assert incident.techniques == ("T1003.001", "T1059")
     assert incident.source_url == f"{CONSOLE}/unified-detections/{NAME}"
-    assert [it.external_id for it in incident.alerts] == [NAME]
+    assert [alert.external_id for alert in incident.alerts] == [NAME]
 
 
 def test_an_alert_of_an_endpoint_names_machine_account_files_and_addresses():
@@ -187,4 +187,4 @@ def test_whatever_stands_in_an_alert_it_is_read_or_refused(members):
     except ValueError:
         return
     assert incident.external_id
-    assert all(it.kind in EntityKind and it.value for it in incident.entities)
+    assert all(entity.kind in EntityKind and entity.value for entity in incident.entities)

@@ -31,13 +31,13 @@ ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
 
 async def read(provider):
     pages = [page async for page in provider.read("changed", None, provider.tools.clock.now())]
-    return [it.external_id for page in pages for it in page.incidents]
+    return [incident.external_id for page in pages for incident in page.incidents]
 
 
 async def ask(provider, limit=10):
     now = provider.tools.clock.now()
     window = Window(now - timedelta(hours=1), now)
-    return [it async for it in provider.events(ADDRESS, window, limit)]
+    return [event async for event in provider.events(ADDRESS, window, limit)]
 
 
 # clouds and the sign-in
@@ -60,7 +60,7 @@ async def test_a_sign_in_that_leads_to_another_cloud_is_for_the_operator(falcon,
     async with opened() as provider:
         with pytest.raises(Misconfigured, match=r"api\.us-2\.crowdstrike\.com.*set `cloud`"):
             await provider.check()
-    assert {it.path for it in falcon.requests} == {"/oauth2/token"}
+    assert {request.path for request in falcon.requests} == {"/oauth2/token"}
 
 
 async def test_a_customer_of_another_cloud_is_told_which(falcon, opened, monkeypatch):
@@ -87,7 +87,7 @@ async def test_a_wrong_secret_is_refused_credentials(opened):
 async def test_the_secret_is_in_no_address(falcon, opened):
     async with opened() as provider:
         await provider.check()
-    assert not any("secret" in str(it.query) for it in falcon.requests)
+    assert not any("secret" in str(request.query) for request in falcon.requests)
 
 
 # check
@@ -167,7 +167,7 @@ async def test_no_deprecated_address_is_asked(falcon, opened, put, clock):
         await read(provider)
         await provider.incident(case.id)
         await provider.comment(case.id, "text", "key")
-    asked = {it.path for it in falcon.requests}
+    asked = {request.path for request in falcon.requests}
     assert not any(it.startswith(("/incidents", "/detects")) or "/v1/" in it for it in asked)
     assert asked == {
         "/oauth2/token",
@@ -198,9 +198,10 @@ async def test_a_search_is_asked_for_until_it_is_done_and_cleared_away(falcon, o
     async with opened() as provider:
         [event] = await ask(provider)
     assert event.summary == "NetworkConnectIP4: 198.51.100.9, bastion, curl.exe"
-    assert [(it.source.value, it.type, it.target.value) for it in event.relations] == [
-        ("bastion", "connected-to", "198.51.100.9")
-    ]
+    assert [
+        (relation.source.value, relation.type, relation.target.value)
+        for relation in event.relations
+    ] == [("bastion", "connected-to", "198.51.100.9")]
     assert falcon.jobs == {}
 
 

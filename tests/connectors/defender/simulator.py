@@ -66,7 +66,7 @@ class DefenderSimulator(MicrosoftSimulator):
         match = _FILTER.fullmatch(query["$filter"])
         if match is None or query["$orderby"] != "lastUpdateDateTime asc":
             raise ErrorResponse(400, "BadRequest: invalid filter or order")
-        window = Window(*(bound(it, self.digits) for it in match.groups()))
+        window = Window(*(bound(group, self.digits) for group in match.groups()))
         cases = self.slice(window, limit=top, offset=skip)
         expands = query.get("$expand") == "alerts"
         if expands and self.heavy & {case.id for case in cases}:
@@ -154,7 +154,7 @@ class DefenderSimulator(MicrosoftSimulator):
             "mitreTechniques": ["T1110.003"],
             "createdDateTime": stamp(case.created_at),
             "firstActivityDateTime": stamp(case.created_at),
-            "evidence": [evidence_of(it) for it in case.entities],
+            "evidence": [evidence_of(entity) for entity in case.entities],
         }
 
 

@@ -43,7 +43,7 @@ def named(kind: str, **members: object) -> set[tuple[EntityKind, str]]:
         "tags": ["203.0.113.250"],
         **members,
     }
-    return {(it.kind, it.value) for it in find_entities([evidence])}
+    return {(entity.kind, entity.value) for entity in find_entities([evidence])}
 
 
 @pytest.mark.parametrize(
@@ -146,4 +146,4 @@ def test_evidence_that_is_nested_without_end_ends():
 
 @given(content=JSON)
 def test_any_json_is_read_without_an_error(content):
-    assert all(isinstance(it, Entity) for it in find_entities(content))
+    assert all(isinstance(entity, Entity) for entity in find_entities(content))

@@ -76,7 +76,7 @@ class Feed:
         async with aclosing(self.provider.read("changed", self.position, now)) as pages:
             async for page in pages:
                 self.position = orjson.loads(orjson.dumps(page.next_position))
-                self.latest |= {it.external_id: it for it in page.incidents}
+                self.latest |= {incident.external_id: incident for incident in page.incidents}
 
 
 @pytest.fixture

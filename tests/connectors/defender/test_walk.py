@@ -34,7 +34,7 @@ def asked(
     """Return the page that Graph answers, and whether there are more."""
     assert step.skip <= MAX_SKIP
     since = bound(step.since, digits)
-    found = [it for it in records if bound(it["lastUpdateDateTime"], 7) >= since]
+    found = [record for record in records if bound(record["lastUpdateDateTime"], 7) >= since]
     page = found[step.skip : step.skip + size]
     return page, step.skip + len(page) < len(found)
 
@@ -56,11 +56,11 @@ def test_everything_is_seen_whatever_was_updated_at_one_moment(moments, size, di
     at = [START + timedelta(microseconds=it) for it, count in moments for _ in range(count)]
     records = listed(at)
     seen, _ = walked(records, size, digits)
-    assert seen == {it["id"] for it in records}
+    assert seen == {record["id"] for record in records}
 
 
 def test_pages_are_turned_by_time_and_not_by_skipping():
-    records = listed([START + timedelta(seconds=it) for it in range(1_000)])
+    records = listed([START + timedelta(seconds=number) for number in range(1_000)])
     seen, steps = walked(records, 50)
     assert len(seen) == 1_000
     assert steps <= 1_000 / 49 + 1

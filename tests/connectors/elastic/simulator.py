@@ -215,7 +215,7 @@ class ElasticSimulator(IndexSimulator):
 
     async def list_notes(self, request: web.Request) -> web.Response:
         name = request.query["documentIds"]
-        found = [it for case in self._cases() for it in self._notes_of(case, name)]
+        found = [note for case in self._cases() for note in self._notes_of(case, name)]
         return self.json({"totalCount": len(found), "notes": found})
 
     def _notes_of(self, case: Case, name: str) -> Iterator[dict[str, Any]]:
@@ -298,9 +298,9 @@ class CasesSimulator(ElasticSimulator):
         if not self.is_case(case):
             return super().render(case)
         observables = [
-            {"typeKey": TYPE_KEYS[it.kind], "value": it.value, "description": None}
-            for it in case.entities
-            if it.kind in TYPE_KEYS
+            {"typeKey": TYPE_KEYS[entity.kind], "value": entity.value, "description": None}
+            for entity in case.entities
+            if entity.kind in TYPE_KEYS
         ]
         return {
             "id": case.id,
@@ -320,7 +320,7 @@ class CasesSimulator(ElasticSimulator):
         }
 
     def _users(self, case: Case) -> list[Entity]:
-        return [it for it in case.entities if it.kind not in TYPE_KEYS]
+        return [entity for entity in case.entities if entity.kind not in TYPE_KEYS]
 
     async def get_case(self, request: web.Request) -> web.Response:
         return self.json(self.show(self.get(request.match_info["id"])))
@@ -346,7 +346,7 @@ class CasesSimulator(ElasticSimulator):
 
     async def find_comments(self, request: web.Request) -> web.Response:
         case = self.get(request.match_info["id"])
-        written = [{"type": "user", "comment": it} for it in self.siem.comments(case.id)]
+        written = [{"type": "user", "comment": comment} for comment in self.siem.comments(case.id)]
         size, page = int(request.query["perPage"]), int(request.query["page"])
         shown = written[::-1][(page - 1) * size : page * size]
         content = {"page": page, "per_page": size, "total": len(written)}
@@ -377,7 +377,7 @@ def _moment(text: str) -> datetime:
 
 def bounds_of(query: Any) -> tuple[datetime, datetime]:
     """Return the earliest and the latest time that any range of a query begins or ends with."""
-    told = [datetime.fromisoformat(it) for it in _texts_of(query, ("gte", "lt"))]
+    told = [datetime.fromisoformat(text) for text in _texts_of(query, ("gte", "lt"))]
     return (min(told) - _MILLISECOND, max(told)) if told else (EVER.start, EVER.end)
 
 

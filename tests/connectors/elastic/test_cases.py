@@ -63,7 +63,7 @@ def test_a_case_that_never_changed_is_of_when_it_was_made():
 
 def test_its_alerts_are_in_it_with_what_they_name():
     found = attach_alerts(build_case_incident(case(), SETTINGS), [hit(), {"_id": 7}])
-    assert [it.external_id for it in found.alerts] == [NAME]
+    assert [alert.external_id for alert in found.alerts] == [NAME]
     assert "T1110.001" in found.techniques
     assert {Entity(EntityKind.FILE_HASH, "c" * 64), Entity(EntityKind.USER, "ann")} <= set(
         found.entities

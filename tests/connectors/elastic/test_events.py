@@ -55,7 +55,7 @@ def test_a_sign_in_is_told_in_words():
 
 
 def test_who_has_got_in_is_related():
-    told = {(it.source, it.type, it.target) for it in event().relations}
+    told = {(relation.source, relation.type, relation.target) for relation in event().relations}
     assert told == {
         (ATTACKER, RelationType.CONNECTED_TO, SERVER),
         (ANN, RelationType.LOGGED_ON_TO, WEB),
@@ -65,14 +65,17 @@ def test_who_has_got_in_is_related():
 def test_what_was_started_is_related_to_what_started_it():
     process = {"executable": "/bin/sh", "parent": {"executable": "/usr/sbin/sshd"}}
     found = event(event={"category": "process", "type": "start"}, process=process)
-    told = {(it.source.value, it.type, it.target.value) for it in found.relations}
+    told = {
+        (relation.source.value, relation.type, relation.target.value)
+        for relation in found.relations
+    }
     assert ("/bin/sh", RelationType.EXECUTED_ON, "web-1") in told
     assert ("/usr/sbin/sshd", RelationType.STARTED, "/bin/sh") in told
 
 
 def test_a_name_resolves_to_its_addresses():
     dns = {"question": {"name": "evil.example.net"}, "resolved_ip": ["198.51.100.9"]}
-    assert RelationType.RESOLVES_TO in {it.type for it in event(dns=dns).relations}
+    assert RelationType.RESOLVES_TO in {relation.type for relation in event(dns=dns).relations}
 
 
 def test_a_document_that_says_little_is_told_all_the_same():

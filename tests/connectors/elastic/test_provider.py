@@ -132,8 +132,8 @@ async def test_an_answer_of_200_that_is_not_whole_is_asked_again(
 
 async def test_a_cluster_is_told_not_to_answer_in_part(of_alerts, alerts):
     await read(of_alerts)
-    searches = [it for it in alerts.requests if it.path.endswith("/_search")]
-    assert {it.query["allow_partial_search_results"] for it in searches} == {"false"}
+    searches = [request for request in alerts.requests if request.path.endswith("/_search")]
+    assert {search.query["allow_partial_search_results"] for search in searches} == {"false"}
 
 
 async def test_an_alert_that_changes_its_status_is_read_again(of_alerts, alerts, clock):
@@ -198,7 +198,7 @@ async def test_a_case_that_is_deleted_meanwhile_hides_no_other(of_cases, cases, 
     async with aclosing(pages):
         async for page in pages:
             positions["new-cases"] = page.next_position
-            seen |= {it.external_id for it in page.incidents}
+            seen |= {incident.external_id for incident in page.incidents}
             if seen:
                 break
     del cases.siem._versions["0"]
@@ -240,7 +240,7 @@ async def test_a_status_of_a_case_is_written_once(of_cases, cases, clock, status
     for _ in range(2):
         await of_cases.set_status("case:7", status)
     assert cases.siem.get("7").status is status
-    assert len([it for it in cases.requests if it.method == "PATCH"]) == 1
+    assert len([request for request in cases.requests if request.method == "PATCH"]) == 1
 
 
 async def test_a_case_that_others_change_meanwhile_is_read_anew(of_cases, cases, clock):
@@ -334,7 +334,7 @@ async def test_to_set_a_status_is_a_privilege_of_its_own(cases, clock):
         problems = (await provider.check()).problems
     where = "on .alerts-security.alerts-default"
     words = ("read", "write", "maintenance")
-    assert problems == tuple(f"tocsin lacks the privilege {it} {where}" for it in words)
+    assert problems == tuple(f"tocsin lacks the privilege {word} {where}" for word in words)
 
 
 async def test_a_space_is_part_of_every_address(clock, aiohttp_server):
@@ -377,7 +377,7 @@ async def test_events_beyond_a_page_are_the_latest(of_alerts, alerts, clock):
         alerts.siem.log(LogEvent(id=str(number), occurred_at=at, entities=(ADDRESS,)))
     alerts.most_per_page = 2
     window = Window(now - timedelta(hours=1), now)
-    found = [it.external_id async for it in of_alerts.events(ADDRESS, window, 3)]
+    found = [event.external_id async for event in of_alerts.events(ADDRESS, window, 3)]
     assert [it.rpartition("/")[2] for it in found] == ["0", "1", "2"]
 
 
@@ -386,7 +386,7 @@ async def test_events_are_found_in_capitals_or_not(of_alerts, alerts, clock):
     alerts.siem.log(LogEvent(id="1", occurred_at=at, entities=(logged,)))
     window = Window(at - timedelta(hours=1), at + timedelta(hours=1))
     asked = Entity(EntityKind.USER, "administrator")
-    assert [it.external_id async for it in of_alerts.events(asked, window, 9)] == [
+    assert [event.external_id async for event in of_alerts.events(asked, window, 9)] == [
         "logs-made.up-default/1"
     ]
 
@@ -406,6 +406,6 @@ async def test_two_run_side_by_side(alerts, cases, clock):
 
 
 async def test_its_streams_are_told_before_it_is_configured():
-    plugins = [it for it in installed_plugins() if it.name == "elastic"]
+    plugins = [plugin for plugin in installed_plugins() if plugin.name == "elastic"]
     [kind] = (await describe_plugin("elastic", PluginsFile(), plugins)).kinds
     assert kind.streams == ("alerts", "new-cases", "changed-cases")

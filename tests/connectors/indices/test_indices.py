@@ -129,7 +129,9 @@ class Endless:
     async def search(self, indices, body):
         self.searches += 1
         first = self.searches * MAX_PAGE_SIZE
-        hits = [{"_id": str(it), "sort": [-it]} for it in range(first, first + body["size"])]
+        hits = [
+            {"_id": str(number), "sort": [-number]} for number in range(first, first + body["size"])
+        ]
         return IndexSearchResult(hits, body["size"] + 1, 1, {}, None)
 
 
@@ -141,10 +143,10 @@ async def test_documents_are_asked_for_by_the_hundred():
         async def search(self, indices, body):
             names = body["query"]["ids"]["values"]
             self.sizes.append(body["size"])
-            return IndexSearchResult([{"_id": it} for it in names], len(names), 1, {}, None)
+            return IndexSearchResult([{"_id": name} for name in names], len(names), 1, {}, None)
 
-    cluster, names = Asked(), [str(it) for it in range(250)]
-    assert [it["_id"] for it in await cluster.documents("alerts", names)] == names
+    cluster, names = Asked(), [str(number) for number in range(250)]
+    assert [document["_id"] for document in await cluster.documents("alerts", names)] == names
     assert cluster.sizes == [100, 100, 50]
     assert await Asked().documents("alerts", []) == []
 
@@ -155,7 +157,7 @@ async def test_a_search_that_brings_nothing_to_the_point_comes_to_an_end():
         LogIndices(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 1_000
     )
     with pytest.raises(TryLater, match="in part only"):
-        [it async for it in build_events(hits, lambda _: None, 1_000)]
+        [event async for event in build_events(hits, lambda _: None, 1_000)]
     assert cluster.searches == MAX_HITS // MAX_PAGE_SIZE
 
 

@@ -79,7 +79,9 @@ class MicrosoftSimulator(Simulator):
         if request.path.endswith("/oauth2/v2.0/token"):  # of another tenant
             return True
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        begins = max((it for it in self.audiences if request.path.startswith(it)), key=len)
+        begins = max(
+            (audience for audience in self.audiences if request.path.startswith(audience)), key=len
+        )
         return super().is_signed(request) and self._audiences[token] == self.audiences[begins]
 
     # queries in KQL
@@ -124,7 +126,11 @@ class MicrosoftSimulator(Simulator):
         }
 
     def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
-        named = {PLACES[it.kind][1]: it.value for it in occurrence.entities if it.kind in PLACES}
+        named = {
+            PLACES[entity.kind][1]: entity.value
+            for entity in occurrence.entities
+            if entity.kind in PLACES
+        }
         return {
             self.time_column: stamp(occurrence.occurred_at),
             "ActionType": occurrence.text,

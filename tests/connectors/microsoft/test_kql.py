@@ -75,7 +75,9 @@ def test_only_tables_that_can_name_the_kind_are_asked():
 
 
 def test_an_account_is_compared_with_its_domain():
-    [leg] = [it for it in read(query("x", EntityKind.USER)).legs if it.table == "DeviceLogonEvents"]
+    [leg] = [
+        leg for leg in read(query("x", EntityKind.USER)).legs if leg.table == "DeviceLogonEvents"
+    ]
     assert leg.columns == (("AccountUpn",), ("AccountDomain", "AccountName"))
 
 
@@ -83,7 +85,7 @@ def test_alerts_are_found_by_what_their_entities_mention():
     asked = build_search_query(
         list_tables({}), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7
     )
-    [leg] = [it for it in read(asked).legs if it.table == "SecurityAlert"]
+    [leg] = [leg for leg in read(asked).legs if leg.table == "SecurityAlert"]
     assert (leg.columns, leg.operators) == ((("Entities",),), ("has",))
 
 
@@ -92,7 +94,7 @@ def test_tables_of_the_operator_are_asked_as_well():
     asked = build_search_query(
         list_tables(own), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7
     )
-    [leg] = [it for it in read(asked).legs if it.table == "Firewall_CL"]
+    [leg] = [leg for leg in read(asked).legs if leg.table == "Firewall_CL"]
     assert leg.columns == (("src_s",), ("dst_s",))
 
 

@@ -40,7 +40,7 @@ def event(table: str, record: object, asked: Entity = ATTACKER, at: str = "") ->
 
 
 def told(found: SiemEvent) -> set[tuple[Entity, RelationType, Entity]]:
-    return {(it.source, it.type, it.target) for it in found.relations}
+    return {(relation.source, relation.type, relation.target) for relation in found.relations}
 
 
 def test_a_row_is_an_event():
@@ -102,7 +102,7 @@ def test_a_connection_to_a_url_or_a_name_is_either():
     name = event("DeviceNetworkEvents", {**made, "RemoteUrl": "evil.example.com"}, asked)
     assert Entity(EntityKind.URL, "https://evil.example.com/x") in url.entities
     assert Entity(EntityKind.DOMAIN, "evil.example.com") in name.entities
-    assert {it.kind for it in name.entities} == {EntityKind.HOST, EntityKind.DOMAIN}
+    assert {entity.kind for entity in name.entities} == {EntityKind.HOST, EntityKind.DOMAIN}
 
 
 def test_nobody_of_windows_is_no_user():

@@ -112,7 +112,7 @@ def test_it_has_changed_when_it_was_acknowledged_or_has_ended():
 
 def test_findings_tell_what_an_alert_is_about():
     incident = attach_findings(read(), [FINDING, {"id": 7}])
-    assert {(it.kind.value, it.value) for it in incident.entities} == {
+    assert {(entity.kind.value, entity.value) for entity in incident.entities} == {
         *(("user", "ann"), ("host", "dc.example.com"), ("ip", "203.0.113.7")),
     }
     assert incident.techniques == ("T1110",)

@@ -102,9 +102,9 @@ async def test_changes_are_looked_for_now_and_then(simulator, provider, clock):
     for _ in range(10):
         clock.advance(minutes=1)
         await feed.read("changed")
-    looks = [it for it in simulator.requests if it.path.endswith("/alerts")]
+    looks = [request for request in simulator.requests if request.path.endswith("/alerts")]
     assert len(looks) == 2
-    assert {int(it.query["endTime"]) - int(it.query["startTime"]) for it in looks} <= {
+    assert {int(look.query["endTime"]) - int(look.query["startTime"]) for look in looks} <= {
         int((timedelta(days=7) + timedelta(minutes=minutes)).total_seconds() * 1000) - 1
         for minutes in (15, 20)
     }
@@ -117,7 +117,7 @@ async def test_one_look_serves_all_hours_that_are_caught_up_on(simulator, provid
     clock.advance(hours=20)
     [found] = await feed.read("changed")
     assert found.status is IncidentStatus.ACTIVE
-    assert sum(it.path.endswith("/alerts") for it in simulator.requests) == 1
+    assert sum(request.path.endswith("/alerts") for request in simulator.requests) == 1
 
 
 async def test_an_alert_that_breaks_the_list_hides_no_change_of_others(simulator, provider, clock):
@@ -138,7 +138,7 @@ async def test_an_alert_that_breaks_the_list_hides_no_change_of_others(simulator
     simulator.siem.poisoned.clear()
     window = Window(lost.start, lost.end)
     async with aclosing(provider.backfill("changed", None, window)) as pages:
-        found = {it.external_id async for page in pages for it in page.incidents}
+        found = {incident.external_id async for page in pages for incident in page.incidents}
     assert name_of(cases[3]) in found
 
 
@@ -196,7 +196,9 @@ async def test_check_names_every_permission_that_is_missing(simulator, provider)
         *(f"{analytics}/alerts/get", f"{analytics}/findings/get", "indices:data/read/search"),
     }
     problems = (await provider.check()).problems
-    assert {it.removeprefix("the user's role lacks ") for it in problems} == simulator.lacks
+    assert {
+        problem.removeprefix("the user's role lacks ") for problem in problems
+    } == simulator.lacks
     simulator.lacks = {f"{analytics}/detector/search"}
     [problem] = (await provider.check()).problems
     assert "detector/search" in problem
@@ -219,7 +221,7 @@ async def test_logs_are_searched_where_detectors_look(simulator, provider, clock
     now = clock.now()
     simulator.siem.log(LogEvent(id="1", occurred_at=now, entities=(ann,), text="signed in"))
     window = Window(now - timedelta(hours=1), now + timedelta(hours=1))
-    [event] = [it async for it in provider.events(ann, window, 10)]
+    [event] = [event async for event in provider.events(ann, window, 10)]
     assert event.summary == "signed in"
     assert simulator.requests[-1].path == "/logs-windows/_search"
     bodies = orjson.dumps(simulator.searches)
@@ -227,7 +229,7 @@ async def test_logs_are_searched_where_detectors_look(simulator, provider, clock
     assert b"query_string" not in bodies
     simulator.shards = simulator.shards | {"failed": 1}
     with pytest.raises(TryLater, match="1 of 3 shards did not answer"):
-        [it async for it in provider.events(ann, window, 10)]
+        [event async for event in provider.events(ann, window, 10)]
 
 
 async def test_two_clusters_are_read_side_by_side(clock):

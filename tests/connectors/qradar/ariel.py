@@ -72,7 +72,10 @@ class ArielSimulator(Simulator):
         for name, known in self.searches.items():
             if known.words == words:
                 return self.json(self._told(name), 201)
-        if sum(it.asked <= self.busy_polls for it in self.searches.values()) >= self.most_running:
+        if (
+            sum(search.asked <= self.busy_polls for search in self.searches.values())
+            >= self.most_running
+        ):
             raise ErrorResponse(503, "The Ariel server might be temporarily unavailable")
         try:
             asked = query(words)
@@ -83,7 +86,11 @@ class ArielSimulator(Simulator):
         return self.json(self._told(name), 201)
 
     def _found(self, asked: Query) -> list[LogEvent]:
-        unknown = [it for it in asked.columns if it[0].isupper() and it not in self.properties]
+        unknown = [
+            column
+            for column in asked.columns
+            if column[0].isupper() and column not in self.properties
+        ]
         if unknown:
             raise ErrorResponse(422, f"Field '{unknown[0]}' does not exist in catalog 'events'")
         found = [
@@ -127,7 +134,7 @@ class ArielSimulator(Simulator):
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
         rows = [self.show_log_event(it) for it in page]
-        rows = [{it: row.get(it) for it in search.columns} for row in rows]
+        rows = [{column: row.get(column) for column in search.columns} for row in rows]
         return self.json({"events": rows})
 
     async def delete(self, request: web.Request) -> web.Response:
@@ -136,7 +143,11 @@ class ArielSimulator(Simulator):
         return self.json(told, 202)
 
     def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
-        named = {FIELDS[it.kind]: it.value for it in occurrence.entities if it.kind in FIELDS}
+        named = {
+            FIELDS[entity.kind]: entity.value
+            for entity in occurrence.entities
+            if entity.kind in FIELDS
+        }
         at = milliseconds(occurrence.occurred_at)
         row = {
             "starttime": at,

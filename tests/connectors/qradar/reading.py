@@ -54,9 +54,11 @@ def query(aql: str) -> Query:
     where = _WHERE.fullmatch(match["where"])
     if where is None:
         raise BadQueryError(f"invalid condition: {match['where']!r}")
-    tests = [_test(it) for it in _OR.split(where[1])]
+    tests = [_test(part) for part in _OR.split(where[1])]
     first, end = max(start, int(where[2])), min(stop, int(where[3]))
-    return Query(columns, first, end, int(match["limit"]), lambda row: any(it(row) for it in tests))
+    return Query(
+        columns, first, end, int(match["limit"]), lambda row: any(test(row) for test in tests)
+    )
 
 
 def _column(words: str) -> str:
@@ -104,4 +106,4 @@ def wanted(words: str) -> list[int]:
     match = _IN.fullmatch(words)
     if match is None:
         raise BadQueryError(f"the filter is not valid: {words!r}")
-    return [int(it) for it in match[1].split(",")]
+    return [int(part) for part in match[1].split(",")]

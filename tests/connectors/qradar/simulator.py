@@ -138,7 +138,7 @@ class QRadarSimulator(ArielSimulator):
         if not limits:
             self._number_all()
             numbers = self._ordered[bisect_left(self._ordered, after) :]
-            yield from filter(None, (self.siem.get(self._names[it]) for it in numbers))
+            yield from filter(None, (self.siem.get(self._names[number]) for number in numbers))
             return
         [(field, (start, end))] = limits.items()
         cases = {offense_id(it): it for it in self._with(field, start, int(end))}
@@ -152,7 +152,7 @@ class QRadarSimulator(ArielSimulator):
             if field in ("start_time", "first_persisted_time")
             else self.siem._timeline
         )
-        first, last = (bisect_left(dates, (it, "")) for it in ends)
+        first, last = (bisect_left(dates, (end, "")) for end in ends)
         for _, name in dates[first:last]:
             case = self.siem.get(name)
             if case is not None and start <= (self.times(case)[field] or 0) < end:
@@ -176,7 +176,7 @@ class QRadarSimulator(ArielSimulator):
     def _before(self, case: Case) -> list[Case]:
         """Return the versions of a case before this one, the latest first."""
         versions = self.siem._versions.get(case.id, [])
-        return [it for it in reversed(versions) if it.changed_at < case.changed_at]
+        return [version for version in reversed(versions) if version.changed_at < case.changed_at]
 
     def _number_all(self) -> None:
         versions = self.siem._versions
@@ -279,7 +279,10 @@ class QRadarSimulator(ArielSimulator):
     # shapes
 
     def render(self, case: Case) -> dict[str, Any]:
-        of = {kind: [it.value for it in case.entities if it.kind is kind] for kind in EntityKind}
+        of = {
+            kind: [entity.value for entity in case.entities if entity.kind is kind]
+            for kind in EntityKind
+        }
         users, hosts = of[EntityKind.USER], of[EntityKind.HOST]
         magnitude = MAGNITUDES.get(case.severity, case.severity)
         times = {it: at for it, at in self.times(case).items() if not (self.is_old and it in LATER)}
@@ -306,7 +309,10 @@ class QRadarSimulator(ArielSimulator):
             "rules": [{"id": RULE, "type": "CRE_RULE"}],
             "log_sources": [
                 {"id": 63, "name": "Custom Rule Engine-8 :: qradar", "type_name": "EventCRE"},
-                *({"id": 112, "name": f"Linux @ {it}", "type_name": "LinuxServer"} for it in hosts),
+                *(
+                    {"id": 112, "name": f"Linux @ {host}", "type_name": "LinuxServer"}
+                    for host in hosts
+                ),
             ],
             **times,
         }

@@ -30,7 +30,7 @@ class Reading:
 
 
 def asked(console, path=OFFENSES):
-    return [it for it in console.requests if it.path == path]
+    return [request for request in console.requests if request.path == path]
 
 
 def address(number):

@@ -70,7 +70,7 @@ def made(**differently: Any):
 
 
 def entities(incident):
-    return [(it.kind, it.value) for it in incident.entities]
+    return [(entity.kind, entity.value) for entity in incident.entities]
 
 
 def test_an_offense_becomes_an_incident():
@@ -93,7 +93,7 @@ def test_an_offense_becomes_an_incident():
 
 
 def test_its_rules_are_its_alerts():
-    alerts = [(it.external_id, it.title, it.severity) for it in made().alerts]
+    alerts = [(alert.external_id, alert.title, alert.severity) for alert in made().alerts]
     assert alerts == [
         ("4711:100405", "Excessive Denies", Severity.HIGH),
         ("4711:7", "Rule 7", Severity.HIGH),
@@ -130,7 +130,7 @@ def test_what_is_no_thing_is_no_entity():
 
 
 def test_magnitudes_are_severities():
-    told = [parse_severity(it) for it in range(11)]
+    told = [parse_severity(number) for number in range(11)]
     assert [told.count(it) for it in Severity] == [2, 2, 3, 2, 2]
     assert sorted(told, key=list(Severity).index) == told
     assert [parse_severity(it) for it in (None, -1, 11)] == [None] * 3

@@ -22,7 +22,9 @@ async def test_the_addresses_of_a_page_are_asked_for_together_and_once(console, 
         found = await Reading(provider)("changed")
         again = await provider.incident("7")
     assert len(asked(console, "/api/siem/source_addresses")) == 1
-    assert {it for incident in found for it in incident.entities} == set(map(address, range(41)))
+    assert {entity for incident in found for entity in incident.entities} == set(
+        map(address, range(41))
+    )
     assert set(again.entities) == {address(6), address(7)}
 
 
@@ -68,7 +70,7 @@ async def test_rules_that_may_not_be_read_have_numbers_and_are_not_asked_for_aga
     async with opened() as provider:
         [incident] = await Reading(provider)("changed")
         await provider.incident("1")
-    assert [it.title for it in incident.alerts] == [f"Rule {RULE}"]
+    assert [alert.title for alert in incident.alerts] == [f"Rule {RULE}"]
     assert len(asked(console, "/api/analytics/rules")) == 1
 
 
@@ -130,7 +132,7 @@ async def test_an_address_that_breaks_costs_the_others_of_its_page_nothing(
             await read("changed")
         clock.advance(minutes=6)
         await read("changed")
-    assert [it.entities for it in read.incidents] == [(address(1),), ()]
+    assert [incident.entities for incident in read.incidents] == [(address(1),), ()]
 
 
 async def test_a_name_that_was_not_there_yet_is_asked_for_when_an_offense_is_read_again(

@@ -35,14 +35,16 @@ async def test_the_token_is_in_a_header_and_in_no_address(console, opened, put):
     async with opened() as provider:
         await provider.check()
         await Reading(provider)()
-    assert all(it.headers["SEC"] == TOKEN for it in console.requests)
-    assert not any(TOKEN in str(it.query) or TOKEN in it.path for it in console.requests)
+    assert all(request.headers["SEC"] == TOKEN for request in console.requests)
+    assert not any(
+        TOKEN in str(request.query) or TOKEN in request.path for request in console.requests
+    )
 
 
 async def test_each_request_but_that_for_versions_tells_its_version(console, opened):
     async with opened(api_version="27.0") as provider:
         await provider.check()
-    told = {it.path: it.headers.get("Version") for it in console.requests}
+    told = {request.path: request.headers.get("Version") for request in console.requests}
     assert told.pop("/api/help/versions") is None
     assert set(told.values()) == {"27.0"}
 
@@ -197,7 +199,7 @@ async def test_what_breaks_by_id_is_left_to_be_read_by_time(console, opened, put
         assert [it.external_id for it in await read("new")] == [later.id]
         console.siem.poisoned.clear()
         clock.advance(hours=1)
-        filled = {it.external_id async for it in incidents_of(provider, lost)}
+        filled = {incident.external_id async for incident in incidents_of(provider, lost)}
     assert {poison.id, other.id} & filled == {poison.id, other.id} & born_in(console, lost)
 
 
@@ -212,7 +214,9 @@ async def test_new_offenses_of_the_past_are_those_that_were_made_or_began_then(
     console.times = lambda _: times | {moved: times[moved] - hour // timedelta(milliseconds=1)}
     async with opened() as provider:
         clock.advance(hours=2)
-        assert {it.external_id async for it in incidents_of(provider, window)} == {case.id}
+        assert {incident.external_id async for incident in incidents_of(provider, window)} == {
+            case.id
+        }
 
 
 async def incidents_of(provider, lost):
@@ -322,17 +326,17 @@ async def test_a_long_comment_is_written_in_parts_each_once(console, opened, put
             await provider.comment(case.id, words, "k:1")
     notes = console.siem.comments(case.id)
     assert len(notes) > 2
-    assert [it.rpartition("\n")[2] for it in notes] == [
+    assert [note.rpartition("\n")[2] for note in notes] == [
         f"[tocsin k:1 {place}/{len(notes)}]" for place in range(1, len(notes) + 1)
     ]
-    assert "\n".join(it.rpartition("\n\n")[0] for it in notes) == words
+    assert "\n".join(note.rpartition("\n\n")[0] for note in notes) == words
 
 
 @given(st.text(max_size=200), st.integers(1, 90))
 def test_no_part_is_too_long_and_none_is_lost(words, times):
     given_words = words * times
     parts = list(split_note(given_words))
-    assert all(len(quote_plus(it, errors="replace")) <= MAX_NOTE_LENGTH for it in parts)
+    assert all(len(quote_plus(part, errors="replace")) <= MAX_NOTE_LENGTH for part in parts)
     assert "".join(parts).replace("\n", "") == given_words.replace("\n", "")
 
 

@@ -18,7 +18,7 @@ PROPERTIES = {"file_hash": ["SHA256 Hash"], "url": ["URL"]}
 async def ask(provider, entity=ADDRESS, limit=10):
     now = provider.tools.clock.now()
     window = Window(now - timedelta(hours=1), now)
-    return [it async for it in provider.events(entity, window, limit)]
+    return [event async for event in provider.events(entity, window, limit)]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def test_an_event_tells_who_did_what_to_whom(opened, log):
     assert event.summary == (
         "Made Up of ann from 198.51.100.9 to 203.0.113.80, told by fw @ 192.0.2.254"
     )
-    assert [(it.kind.value, it.value) for it in event.entities] == [
+    assert [(entity.kind.value, entity.value) for entity in event.entities] == [
         ("ip", "198.51.100.9"),
         ("ip", "203.0.113.80"),
         ("user", "ann"),

@@ -15,7 +15,11 @@ def walked(records, sizes, *, counts_parts=False):
     """Return what comes of walking through records, which are cut into pages of some sizes."""
     step, found = OffenseCursor(), []
     for place in range(10 * len(records) + 10):
-        behind = [it for it in records if not isinstance(it["id"], int) or it["id"] > step.after]
+        behind = [
+            record
+            for record in records
+            if not isinstance(record["id"], int) or record["id"] > step.after
+        ]
         page = behind[step.skipped : step.skipped + sizes[place % len(sizes)]]
         found += page
         total = len(page) if counts_parts else len(behind)
@@ -31,7 +35,7 @@ sizes = st.lists(st.integers(1, ASKED), min_size=1, max_size=4)
 
 @given(st.sets(st.integers(1, 500), max_size=40).map(sorted), sizes)
 def test_every_offense_is_met_once(ids, sizes):
-    records = [{"id": it} for it in ids]
+    records = [{"id": id_} for id_ in ids]
     assert walked(records, sizes) == records
 
 
@@ -39,16 +43,18 @@ def test_every_offense_is_met_once(ids, sizes):
 def test_offenses_without_an_id_stop_nothing(readable, sizes):
     records = [{"id": place + 1 if it else "?"} for place, it in enumerate(readable)]
     found = walked(records, sizes)
-    assert [it for it in found if it["id"] != "?"] == [it for it in records if it["id"] != "?"]
+    assert [it for it in found if it["id"] != "?"] == [
+        record for record in records if record["id"] != "?"
+    ]
 
 
 @given(st.sets(st.integers(1, 500), max_size=40).map(sorted))
 def test_a_console_that_turns_the_order_round_is_read_all_the_same(ids):
-    records = [{"id": it} for it in reversed(ids)]
+    records = [{"id": id_} for id_ in reversed(ids)]
     assert {it["id"] for it in walked(records, [ASKED])} == set(ids)
 
 
 @pytest.mark.parametrize("counts_parts", [False, True])
 def test_a_total_of_the_part_is_not_taken_for_that_of_the_list(counts_parts):
-    records = [{"id": it} for it in range(1, 18)]
+    records = [{"id": number} for number in range(1, 18)]
     assert walked(records, [ASKED], counts_parts=counts_parts) == records

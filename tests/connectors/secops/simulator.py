@@ -163,7 +163,7 @@ class SecOpsSimulator(Simulator):
     def count(self) -> None:
         """Refuse a list where there were too many within a minute."""
         now = self.siem.clock.now()
-        self._lists = [it for it in self._lists if it > now - timedelta(minutes=1)]
+        self._lists = [list_ for list_ in self._lists if list_ > now - timedelta(minutes=1)]
         if self.lists_per_minute is not None and len(self._lists) >= self.lists_per_minute:
             raise ErrorResponse(429, "RESOURCE_EXHAUSTED")
         self._lists.append(now)
@@ -188,7 +188,7 @@ class SecOpsSimulator(Simulator):
         self.need("chronicle.events.udmSearch")
         query = request.query
         names = ("timeRange.startTime", "timeRange.endTime")
-        window = Window(*(datetime.fromisoformat(query[it]) for it in names))
+        window = Window(*(datetime.fromisoformat(query[name]) for name in names))
         try:
             asked = terms(query["query"])
         except BadQuery as error:
@@ -215,7 +215,7 @@ class SecOpsSimulator(Simulator):
     # shapes
 
     def render(self, case: Case) -> dict[str, Any]:
-        comments = [{"comment": it} for it in self.siem.comments(case.id)]
+        comments = [{"comment": comment} for comment in self.siem.comments(case.id)]
         rule = {
             "ruleName": case.title,
             "description": case.description,
@@ -237,14 +237,17 @@ class SecOpsSimulator(Simulator):
             "feedbackSummary": {"status": _STATUSES[case.status], **(comments or [{}])[-1]},
             "feedbackHistory": comments,
             "collectionElements": [
-                {"label": "event", "references": [{"event": udm(it)} for it in case.entities]}
+                {
+                    "label": "event",
+                    "references": [{"event": udm(entity)} for entity in case.entities],
+                }
             ],
         }
 
     def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
         event: dict[str, Any] = {"principal": {}, "network": {}}
-        for it in occurrence.entities:
-            for noun, members in udm(it).items():
+        for entity in occurrence.entities:
+            for noun, members in udm(entity).items():
                 event[noun] |= members
         metadata = {
             "id": occurrence.id,

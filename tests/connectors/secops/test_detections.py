@@ -75,7 +75,7 @@ def test_a_detection_is_told_as_the_console_has_it():
 
 
 def test_a_detection_names_what_its_events_name():
-    found = {(it.kind.value, it.value) for it in build_incident(DETECTION).entities}
+    found = {(entity.kind.value, entity.value) for entity in build_incident(DETECTION).entities}
     assert found == {
         ("host", "laptop-7"),
         ("host", "crown-jewel"),
@@ -138,7 +138,7 @@ def test_whatever_stands_in_a_detection_it_is_read_or_refused(members):
     except ValueError:
         return
     assert incident.external_id
-    assert all(it.value for it in incident.entities)
+    assert all(entity.value for entity in incident.entities)
 
 
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)

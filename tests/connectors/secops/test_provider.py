@@ -30,13 +30,13 @@ ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
 
 async def read(provider, stream="new"):
     pages = [page async for page in provider.read(stream, None, provider.tools.clock.now())]
-    return [it.external_id for page in pages for it in page.incidents]
+    return [incident.external_id for page in pages for incident in page.incidents]
 
 
 async def ask(provider, entity=ADDRESS):
     now = provider.tools.clock.now()
     window = Window(now - timedelta(hours=1), now)
-    return [it async for it in provider.events(entity, window, 10)]
+    return [event async for event in provider.events(entity, window, 10)]
 
 
 # the sign-in
@@ -71,7 +71,7 @@ async def test_the_key_is_read_once_however_often_it_signs_in(instance, opened, 
             await provider.check()
             instance.forget()
             provider.tools.clock.advance(hours=2)
-    assert sum(it.path == "/token" for it in instance.requests) == 3
+    assert sum(request.path == "/token" for request in instance.requests) == 3
     assert len(times) == 1
 
 
@@ -126,11 +126,11 @@ async def test_no_more_than_ten_lists_a_minute_are_asked_for(instance, opened, p
     names = {put().id for _ in range(60)}
     async with opened() as provider:
         assert set(await read(provider)) == names
-    lists = [it for it in instance.requests if it.path.endswith(LIST)]
+    lists = [request for request in instance.requests if request.path.endswith(LIST)]
     assert len(lists) >= 30
     for asked in lists:
         soon = asked.at + timedelta(minutes=1)
-        assert sum(asked.at <= it.at < soon for it in lists) <= 10
+        assert sum(asked.at <= list_.at < soon for list_ in lists) <= 10
 
 
 async def test_a_limit_that_others_use_up_is_waited_for_and_gone_on_from(
@@ -145,7 +145,7 @@ async def test_a_limit_that_others_use_up_is_waited_for_and_gone_on_from(
             try:
                 async for page in provider.read("new", position, clock.now()):
                     position = page.next_position
-                    found |= {it.external_id for it in page.incidents}
+                    found |= {incident.external_id for incident in page.incidents}
                 break
             except TryLater:
                 clock.advance(minutes=1)
@@ -156,9 +156,9 @@ async def test_what_a_daily_rule_finds_late_is_read_when_it_was_created(instance
     case = put()  # its detectionTime lies five hours before
     async with opened() as provider:
         assert await read(provider) == [case.id]
-    assert {it.query["listBasis"] for it in instance.requests if it.path.endswith(LIST)} == {
-        "CREATED_TIME"
-    }
+    assert {
+        request.query["listBasis"] for request in instance.requests if request.path.endswith(LIST)
+    } == {"CREATED_TIME"}
 
 
 async def test_an_empty_answer_is_nothing_and_another_list_is_broken(instance, opened, monkeypatch):
@@ -183,7 +183,7 @@ async def test_an_answer_that_was_too_large_is_asked_for_in_smaller_parts(
             try:
                 async for page in provider.read("new", position, provider.tools.clock.now()):
                     position = page.next_position
-                    found |= {it.external_id for it in page.incidents}
+                    found |= {incident.external_id for incident in page.incidents}
             except Broken:
                 continue
     assert found == names
@@ -230,7 +230,7 @@ async def test_one_list_serves_all_hours_that_are_caught_up_on(instance, opened,
     instance.siem.put(replace(late, status=IncidentStatus.ACTIVE, changed_at=recently))
     async with opened(first_fetch="24h") as provider:
         assert set(await read(provider, "changed")) == {old.id, late.id}
-        assert sum(it.path.endswith(LIST) for it in instance.requests) == 1
+        assert sum(request.path.endswith(LIST) for request in instance.requests) == 1
         assert set(await read(provider)) == {case.id, late.id}
 
 
@@ -250,7 +250,7 @@ async def test_no_older_api_is_asked(instance, opened, put):
     async with opened() as provider:
         await read(provider)
         await provider.comment(case.id, "text", "key")
-    assert {it.path.split("/")[1] for it in instance.requests} == {"token", "v1alpha"}
+    assert {request.path.split("/")[1] for request in instance.requests} == {"token", "v1alpha"}
 
 
 # events
@@ -280,7 +280,7 @@ async def test_the_hundred_and_twenty_first_search_of_an_hour_is_not_made(instan
         with pytest.raises(TryLater) as caught:
             await ask(provider)
     assert timedelta(minutes=50) < caught.value.after <= timedelta(hours=1)
-    assert sum(it.path.endswith(":udmSearch") for it in instance.requests) == 120
+    assert sum(request.path.endswith(":udmSearch") for request in instance.requests) == 120
 
 
 # writing
@@ -299,7 +299,7 @@ async def test_a_comment_is_feedback_and_given_once(instance, opened, put):
     async with opened() as provider:
         for key in ("k:1", "k:2", "k:1"):
             await provider.comment(case.id, "Nothing was found.", key)
-    assert [it["feedback"] for it in instance.updates] == [
+    assert [update["feedback"] for update in instance.updates] == [
         {"comment": f"Nothing was found.\n\n[tocsin {key}]"} for key in ("k:1", "k:2")
     ]
 
@@ -310,7 +310,7 @@ async def test_a_status_is_set_once(instance, opened, put):
         for _ in range(2):
             await provider.set_status(case.id, IncidentStatus.ACTIVE)
         incident = await provider.incident(case.id)
-    assert [it["feedback"] for it in instance.updates] == [{"status": "REVIEWED"}]
+    assert [update["feedback"] for update in instance.updates] == [{"status": "REVIEWED"}]
     assert incident.status is IncidentStatus.ACTIVE
 
 

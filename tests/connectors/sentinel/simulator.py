@@ -147,11 +147,11 @@ class SentinelSimulator(MicrosoftSimulator):
 
     async def list_alerts(self, request: web.Request) -> web.Response:
         case = self.get(request.match_info["name"])
-        return self.json({"value": [self.render_alert(case, it) for it in case.entities]})
+        return self.json({"value": [self.render_alert(case, entity) for entity in case.entities]})
 
     async def list_entities(self, request: web.Request) -> web.Response:
         case = self.get(request.match_info["name"])
-        entities = [self.render_entity(it) for it in case.entities]
+        entities = [self.render_entity(entity) for entity in case.entities]
         return self.json({"entities": entities, "metaData": []})
 
     async def get_comment(self, request: web.Request) -> web.Response:
@@ -213,7 +213,7 @@ class SentinelSimulator(MicrosoftSimulator):
                 "lastActivityTimeUtc": stamp(case.changed_at),
                 "lastModifiedTimeUtc": stamp(case.changed_at),
                 "incidentUrl": f"https://portal.azure.com/#asset/Incident{INCIDENTS}/{case.number}",
-                "labels": [{"labelName": it, "labelType": "User"} for it in self.labels],
+                "labels": [{"labelName": label, "labelType": "User"} for label in self.labels],
                 "owner": {"assignedTo": None, "objectId": None},
                 "additionalData": {
                     "alertsCount": len(case.entities),

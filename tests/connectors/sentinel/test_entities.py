@@ -26,7 +26,7 @@ JSON = st.recursive(
 
 
 def named(content: object) -> set[tuple[EntityKind, str]]:
-    return {(it.kind, it.value) for it in find_entities(content)}
+    return {(entity.kind, entity.value) for entity in find_entities(content)}
 
 
 def of_the_api(kind: str, **properties: object) -> dict:

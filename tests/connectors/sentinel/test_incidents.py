@@ -134,7 +134,7 @@ def test_an_alert_that_cannot_be_understood_costs_no_other():
 
 def test_alerts_name_techniques_and_sometimes_entities():
     assert list(find_techniques([ALERT])) == ["T1110"]
-    assert [(it.kind, it.value) for it in find_alert_entities([ALERT])] == [
+    assert [(entity.kind, entity.value) for entity in find_alert_entities([ALERT])] == [
         (EntityKind.IP, "203.0.113.7")
     ]
 

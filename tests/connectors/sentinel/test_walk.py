@@ -17,7 +17,7 @@ WINDOW = Window(START, START + timedelta(hours=1))
 
 
 def listed(*seconds: float) -> list[dict]:
-    moments = sorted(START + timedelta(seconds=it) for it in seconds)
+    moments = sorted(START + timedelta(seconds=second) for second in seconds)
     return [
         {"name": str(place), "properties": {"lastModifiedTimeUtc": stamp(at)}}
         for place, at in enumerate(moments)
@@ -28,9 +28,9 @@ def asked(records: list[dict], step: SentinelCursor, size: int) -> tuple[list[di
     """Return the page that Azure answers, and its link, which counts what is before the next."""
     since = datetime.fromisoformat(step.since)
     found = [
-        it
-        for it in records
-        if datetime.fromisoformat(it["properties"]["lastModifiedTimeUtc"]) >= since
+        record
+        for record in records
+        if datetime.fromisoformat(record["properties"]["lastModifiedTimeUtc"]) >= since
     ]
     start = int(step.link or 0)
     more = start + size < len(found)
@@ -48,7 +48,7 @@ def test_everything_is_seen_and_the_walk_ends(seconds, size):
         page, link = asked(records, SentinelCursor.decode(step.encode()), size)
         seen |= {it["name"] for it in page}
         step = step.following(page, link)
-    assert seen == {it["name"] for it in records}
+    assert seen == {record["name"] for record in records}
 
 
 @pytest.mark.parametrize("token", ["/subscriptions/s?$skipToken=x", [], ["a", 7], {"since": "a"}])

@@ -178,11 +178,11 @@ class SplunkSimulator(Simulator):
         if head == "search `notable`":
             yield from self._findings(rest, form)
         elif head == "eventcount summarize=false index=notable" and not rest:
-            yield from ((None, {"index": it, "count": "7"}) for it in self.indexes)
+            yield from ((None, {"index": index, "count": "7"}) for index in self.indexes)
         elif match := re.fullmatch(r"inputlookup incident_review_lookup where (.*)", head):
             yield from ((None, it) for it in self._looked_up(match[1], rest))
         elif match := re.fullmatch(r"search \((.*)\) NOT index=notable \((.*)\)", head):
-            yield from ((None, it) for it in self._events(match[2], rest, form))
+            yield from ((None, event) for event in self._events(match[2], rest, form))
         else:
             raise SplError(f"Unknown search command in {head!r}.")
 
@@ -254,7 +254,7 @@ class SplunkSimulator(Simulator):
                 for case in self._cases():
                     row = {"rule_id": self.finding_id(case)}
                     if let_by(row) and exactly(row):
-                        yield from ({"comment": it} for it in self.siem.comments(case.id))
+                        yield from ({"comment": comment} for comment in self.siem.comments(case.id))
             case _:
                 raise SplError(f"Unknown search command in {rest!r}.")
 

@@ -77,7 +77,7 @@ def values(record: Record, name: str) -> list[str]:
 
 def _any_of(name: str, encoded: str) -> Callable[[Record], bool]:
     wanted = unquote(encoded).lower()
-    return lambda record: any(it.lower() == wanted for it in values(record, name))
+    return lambda record: any(value.lower() == wanted for value in values(record, name))
 
 
 def _is(name: str, encoded: str) -> Callable[[Record], bool]:
@@ -88,13 +88,13 @@ def _is(name: str, encoded: str) -> Callable[[Record], bool]:
 def _bound(name: str, comparison: str, number: str) -> Callable[[Record], bool]:
     wanted = float(number)
     if comparison == ">=":
-        return lambda record: any(float(it) >= wanted for it in values(record, name))
-    return lambda record: any(float(it) < wanted for it in values(record, name))
+        return lambda record: any(float(value) >= wanted for value in values(record, name))
+    return lambda record: any(float(value) < wanted for value in values(record, name))
 
 
 def _like(name: str, pattern: str) -> Callable[[Record], bool]:
     form = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.IGNORECASE | re.DOTALL)
-    return lambda record: any(form.fullmatch(it) for it in values(record, name))
+    return lambda record: any(form.fullmatch(value) for value in values(record, name))
 
 
 _FORMS = {_ANY_OF: _any_of, _IS: _is, _BOUND: _bound, _LIKE: _like}

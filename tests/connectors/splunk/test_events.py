@@ -45,13 +45,16 @@ def test_a_sign_in_is_told_in_words():
 
 
 def test_who_has_got_in_is_related_and_who_has_failed_is_not():
-    told = {(it.source, it.type, it.target) for it in build_event(SIGN_IN).relations}
+    told = {
+        (relation.source, relation.type, relation.target)
+        for relation in build_event(SIGN_IN).relations
+    }
     assert told == {
         (ATTACKER, RelationType.CONNECTED_TO, WEB),
         (ANN, RelationType.LOGGED_ON_TO, WEB),
     }
     failed = build_event({**SIGN_IN, "action": "failure"})
-    assert [it.type for it in failed.relations] == [RelationType.CONNECTED_TO]
+    assert [relation.type for relation in failed.relations] == [RelationType.CONNECTED_TO]
 
 
 def test_a_name_resolves_to_its_answers():

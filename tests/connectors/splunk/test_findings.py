@@ -102,7 +102,7 @@ def test_hashes_urls_and_names_are_told_apart():
         recipient="ann@example.com",
         cve="CVE-2026-1234",
     )
-    named = {it.value for it in found.entities}
+    named = {entity.value for entity in found.entities}
     assert {hashed, "b" * 32, "https://shop.example.com/x", "evil.example.net"} <= named
     assert {"ann@example.com", "CVE-2026-1234"} <= named
     assert not named & {"search index=main", "wpad"}

@@ -118,7 +118,7 @@ async def test_reviews_of_a_page_are_looked_up_at_once(provider, simulator, put,
     simulator.searches.clear()
     incidents, _ = await read(provider, positions, ["reviewed"])
     assert len(incidents) == 60
-    assert len([it for it in simulator.searches if "event_id" in it]) == 1
+    assert len([search for search in simulator.searches if "event_id" in search]) == 1
 
 
 async def test_a_review_of_what_is_not_found_is_put_aside(simulator, put, clock):
@@ -186,7 +186,11 @@ async def test_with_nothing_new_two_searches_are_made(provider, simulator, put, 
     clock.advance(minutes=30)
     simulator.requests.clear()
     assert await read(provider, positions) == ([], [])
-    made = [it for it in simulator.requests if it.method == "POST" and it.path.endswith(JOBS)]
+    made = [
+        request
+        for request in simulator.requests
+        if request.method == "POST" and request.path.endswith(JOBS)
+    ]
     assert len(made) == 2
 
 
@@ -223,12 +227,12 @@ async def test_a_job_that_has_expired_begins_anew(provider, simulator, put, cloc
     async with aclosing(pages):
         async for page in pages:
             positions["new"] = page.next_position
-            found |= {it.external_id for it in page.incidents}
+            found |= {incident.external_id for incident in page.incidents}
             if found:
                 break
     clock.advance(minutes=30)
     [incidents, _] = await read(provider, positions, ["new"])
-    assert len(found | {it.external_id for it in incidents}) == 9
+    assert len(found | {incident.external_id for incident in incidents}) == 9
 
 
 @pytest.mark.parametrize("member", ["resultCount", "dispatchState"])
@@ -277,7 +281,11 @@ async def test_a_status_is_written_once(provider, simulator, put, status):
     for _ in range(2):
         await provider.set_status(simulator.finding_id(case), status)
     assert simulator.siem.get(case.id).status is status
-    writes = [it for it in simulator.requests if it.method == "POST" and JOBS not in it.path]
+    writes = [
+        request
+        for request in simulator.requests
+        if request.method == "POST" and JOBS not in request.path
+    ]
     assert len(writes) == 1
 
 
@@ -341,7 +349,7 @@ async def test_two_run_side_by_side(clock):
         found = [
             await read(it, place) for it, place in zip((first, second), positions, strict=True)
         ]
-        assert [[it.title for it in incidents] for incidents, _ in found] == [
+        assert [[incident.title for incident in incidents] for incidents, _ in found] == [
             ["of one"],
             ["of the other"],
         ]

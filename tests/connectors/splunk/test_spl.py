@@ -51,8 +51,8 @@ def test_a_value_changes_nothing_of_a_search_but_its_own_places(value):
         spl.build_events_search(it, NAMES, ["*"], WINDOW, 5).spl for it in (value, "203.0.113.7")
     ]
     assert shape(searches[0]) == shape(searches[1])
-    assert [shape(it) for it in commands(searches[0])] == [
-        shape(it) for it in commands(searches[1])
+    assert [shape(command) for command in commands(searches[0])] == [
+        shape(command) for command in commands(searches[1])
     ]
     assert not set(searches[0]) & set("`[]\\$\n")
 

@@ -71,7 +71,7 @@ def read(document: Any = ALERT, **changes: Any) -> Incident:
 
 
 def named(incident: Incident) -> set[tuple[str, str]]:
-    return {(it.kind.value, it.value) for it in incident.entities}
+    return {(entity.kind.value, entity.value) for entity in incident.entities}
 
 
 def test_an_alert_belongs_to_the_incident_of_its_rule_agent_and_hour():
@@ -80,7 +80,7 @@ def test_an_alert_belongs_to_the_incident_of_its_rule_agent_and_hour():
     assert (incident.external_number, incident.raw_severity) == ("5710", "5")
     assert (incident.severity, incident.severity_assumed) == (Severity.LOW, False)
     assert incident.techniques == ("T1110.001", "T1021.004")
-    assert [it.external_id for it in incident.alerts] == ["a1"]
+    assert [alert.external_id for alert in incident.alerts] == ["a1"]
     assert incident.changed_at == datetime(2026, 11, 20, 9, 19, 51, 250_000, UTC)
     assert named(incident) == {
         *(("host", "web-1"), ("ip", "10.0.0.5"), ("ip", "203.0.113.7"), ("user", "oracle")),

@@ -78,12 +78,14 @@ async def test_alerts_by_the_hundred_are_one_incident_with_their_number(simulato
         clock.advance(seconds=1)
     clock.advance(minutes=2)
     incidents = await Feed(provider).read()
-    assert {it.external_id for it in incidents} == {group_of(last)}
-    assert len({alert.external_id for it in incidents for alert in it.alerts}) == 250
-    assert {it.description.partition(" at ")[0] for it in incidents} == {
+    assert {incident.external_id for incident in incidents} == {group_of(last)}
+    assert len({alert.external_id for incident in incidents for alert in incident.alerts}) == 250
+    assert {incident.description.partition(" at ")[0] for incident in incidents} == {
         "Rule 5710 fired 250 times"
     }
-    assert len([it for it in simulator.searches if "aggs" in it]) == 3  # once for a page
+    assert (
+        len([search for search in simulator.searches if "aggs" in search]) == 3
+    )  # once for a page
 
 
 async def test_a_quiet_read_counts_nothing(simulator, provider, clock):
@@ -94,7 +96,7 @@ async def test_a_quiet_read_counts_nothing(simulator, provider, clock):
     simulator.searches.clear()
     clock.advance(minutes=1)
     assert await feed.read() == []
-    assert [it["size"] for it in simulator.searches] == [200]
+    assert [search["size"] for search in simulator.searches] == [200]
 
 
 async def test_what_comes_late_counts_and_what_comes_very_late_counts_when_it_is_read_again(
@@ -177,7 +179,7 @@ async def test_an_entity_is_a_value_and_no_query(simulator, provider, clock):
     hostile = '*" OR user.name:*'
     for name, count in (("ANN", 1), (hostile, 0), ("an", 0)):
         asked = Entity(EntityKind.USER, name)
-        assert len([it async for it in provider.events(asked, window, 10)]) == count
+        assert len([event async for event in provider.events(asked, window, 10)]) == count
     bodies = orjson.dumps(simulator.searches)
     assert orjson.dumps({"value": hostile, "case_insensitive": True}) in bodies
     assert b"query_string" not in bodies

@@ -40,7 +40,7 @@ def receivers(tmp_path, monkeypatch, capsys):
         )
         is_well = check_receivers(configuration, Settings())
         lines = capsys.readouterr().err.splitlines()
-        assert is_well == (not [it for it in lines if "a hint: " not in it])
+        assert is_well == (not [line for line in lines if "a hint: " not in line])
         return [*map(str, problems), *lines]
 
     return receivers

@@ -166,7 +166,7 @@ def test_where_the_files_of_a_receiver_lie_is_printed(tocsin, tmp_path):
     folder = {"TOCSIN_TEMPLATES_DIR": str(tmp_path / "templates")}
     status, out, _ = tocsin("templates", "files", "tines", **folder)
     paths = list(map(Path, out.splitlines()))
-    assert (status, [it for it in paths if it.name == "contract.toml"]) == (0, [mine])
-    assert {"body.schema.json", "incident-alert.json.j2"} <= {it.name for it in paths}
+    assert (status, [path for path in paths if path.name == "contract.toml"]) == (0, [mine])
+    assert {"body.schema.json", "incident-alert.json.j2"} <= {path.name for path in paths}
     status, _, errors = tocsin("templates", "files", "tinse", **folder)
     assert (status, "did you mean 'tines'?" in errors) == (2, True)

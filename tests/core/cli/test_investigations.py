@@ -85,8 +85,8 @@ def test_a_session_is_begun_followed_replayed_and_shown(tocsin, on_database, inv
         ("session.message", target),
     ]
     steps = json.loads(tocsin("investigations", "steps", session_id, "--json")[1])
-    assert [it["number"] for it in steps] == list(range(1, len(steps) + 1))
-    assert {it["run"] for it in steps} == {1, 2}
+    assert [step["number"] for step in steps] == list(range(1, len(steps) + 1))
+    assert {step["run"] for step in steps} == {1, 2}
 
 
 def test_a_replay_needs_no_secret_of_others(tocsin, tmp_path, on_database, investigate):
@@ -139,8 +139,10 @@ def test_sessions_and_steps_are_listed_as_lines(tocsin, on_database):
     [line] = tocsin("investigations", "list")[1].splitlines()
     assert line.split("\t")[:4] == [session_id, "completed", "analyst", ""]
     assert tocsin("investigations", "list", "--status", "running") == (0, "", "")
-    lines = [it.split("\t") for it in tocsin("investigations", "steps", session_id)[1].splitlines()]
-    assert [it[:5] for it in lines] == [
+    lines = [
+        line.split("\t") for line in tocsin("investigations", "steps", session_id)[1].splitlines()
+    ]
+    assert [line[:5] for line in lines] == [
         ["1", "1", "gather", "incidents-numbered", "incidents"],
         ["2", "1", "score", "conclusion", ""],
     ]

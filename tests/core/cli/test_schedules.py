@@ -99,7 +99,7 @@ async def test_the_list_is_a_line_for_each_and_is_narrowed(nightly):
     assert await run("list") == (0, line)
     await run("create", "often", "--query=x", "--interval=1h", "--tag=vpn")
     _, out = await run("list", "--tag", "vpn")
-    assert [it.split("\t")[1] for it in out.splitlines()] == ["often"]
+    assert [line.split("\t")[1] for line in out.splitlines()] == ["often"]
     assert await run("list", "--status", "disabled") == (0, "")
     status, words = await run("list", "--status", "gone")
     assert (status, "active, disabled, deleted" in words) == (2, True)
@@ -157,4 +157,4 @@ async def test_what_is_due_next_is_listed_of_all(nightly):
     assert await run("upcoming") == (0, "".join(f"{line}\n" for line in lines))
     assert await run("upcoming", "--within=12h") == (0, f"{lines[0]}\n")
     status, out = await run("upcoming", "--limit=1", "--json")
-    assert (status, [it["schedule_id"] for it in json.loads(out)]) == (0, [often])
+    assert (status, [load["schedule_id"] for load in json.loads(out)]) == (0, [often])

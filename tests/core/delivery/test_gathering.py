@@ -31,7 +31,7 @@ async def desk(database, clock):
 
 
 def numbers(desk) -> list[int]:
-    return [it.event.data["incident_number"] for it in desk.channel.deliveries]
+    return [delivery.event.data["incident_number"] for delivery in desk.channel.deliveries]
 
 
 async def test_what_comes_within_a_stretch_is_handed_over_when_it_ends(desk, store, clock):

@@ -199,7 +199,7 @@ async def test_an_object_that_was_made_elsewhere_is_not_known(waiting):
     await waiting.settle(waiting.attempt(claimed, remote_id="T-1"))
     await waiting.offer(alert(7), replace(alert(8), related=("incident:7",)))
     claims = await waiting.claim(home="there")
-    assert [(it.remote, it.related) for it in claims] == [(None, {}), (None, {})]
+    assert [(claim.remote, claim.related) for claim in claims] == [(None, {}), (None, {})]
 
 
 async def test_a_delivery_that_is_sent_again_knows_what_it_left(waiting):

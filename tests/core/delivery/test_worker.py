@@ -207,7 +207,7 @@ async def test_the_log_shows_a_status_as_its_number(desk, store):
     await store(alert())
     with structlog.testing.capture_logs() as logs:
         await desk.work()
-    assert [repr(it["status"]) for it in logs if it["event"] == "delivered"] == ["201"]
+    assert [repr(log["status"]) for log in logs if log["event"] == "delivered"] == ["201"]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ async def test_only_entities_of_its_kinds_are_asked_for_each_once_and_in_their_o
     script.tell(TWO)
     user = Entity(EntityKind.USER, "alice")
     asked = await enrichers.ask("source", [TWO, user, ONE, TWO, THREE], FREE)
-    assert [it.entity for it in asked.enrichments] == [TWO, ONE]
+    assert [enrichment.entity for enrichment in asked.enrichments] == [TWO, ONE]
     assert (asked.outcome, asked.reason) == (QueryOutcome.ANSWERED, None)
     assert script.asked == [[TWO.value, ONE.value, THREE.value]]
 
@@ -99,7 +99,7 @@ async def test_what_is_internal_never_leaves_and_the_rest_is_answered(make):
     script.tell(ONE)
     inside = Entity(EntityKind.IP, "10.0.0.1")
     asked = await enrichers.ask("source", [inside, ONE], FREE)
-    assert [it.entity for it in asked.enrichments] == [ONE]
+    assert [enrichment.entity for enrichment in asked.enrichments] == [ONE]
     assert asked.outcome is QueryOutcome.ANSWERED
     assert "internal" in asked.reason
     assert script.values == [ONE.value]
@@ -187,7 +187,7 @@ async def test_a_failure_for_one_costs_only_that_one(make):
         script.tell(entity)
     script.errors[TWO.value] = Broken("nonsense")
     asked = await enrichers.ask("source", [ONE, TWO, THREE], FREE)
-    assert [it.entity for it in asked.enrichments] == [ONE, THREE]
+    assert [enrichment.entity for enrichment in asked.enrichments] == [ONE, THREE]
     assert (asked.outcome, asked.reason) == (QueryOutcome.ANSWERED, "nonsense")
 
 
@@ -206,7 +206,7 @@ async def test_what_is_refused_costs_nobody_else_an_answer(make):
     script.errors = {entity.value: Refused("malformed") for entity in refused}
     script.tell(THREE)
     asked = await enrichers.ask("source", [*refused, THREE], FREE)
-    assert [it.entity for it in asked.enrichments] == [THREE]
+    assert [enrichment.entity for enrichment in asked.enrichments] == [THREE]
 
 
 async def test_what_takes_too_long_is_given_up(make):

@@ -60,7 +60,7 @@ async def test_one_that_asks_nobody_outside_is_always_asked(make):
     await enrichers.ask("source", [ONE], AMBER)
     script.tell(ONE, summary="Changed.")
     asked = await enrichers.ask("source", [ONE], AMBER)
-    assert [it.summary for it in asked.enrichments] == ["Changed."]
+    assert [enrichment.summary for enrichment in asked.enrichments] == ["Changed."]
 
 
 async def test_an_expired_answer_is_used_with_its_date_while_the_source_is_away(make, clock):
@@ -176,7 +176,7 @@ async def test_what_cannot_be_read_any_more_is_asked_for_again(make, database):
     spoilt = update(enrichments).values(content={"disposition": "a word of the future"})
     await database.write(lambda connection: connection.execute(spoilt))
     asked = await enrichers.ask("source", [ONE], AMBER)
-    assert [it.summary for it in asked.enrichments] == ["Seen."]
+    assert [enrichment.summary for enrichment in asked.enrichments] == ["Seen."]
     assert len(script.asked) == 2
 
 

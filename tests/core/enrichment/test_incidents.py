@@ -39,7 +39,7 @@ async def number(database) -> int:
 
 
 def told(changes):
-    return [(it.entity.value, it.enricher, it.difference) for it in changes.changes]
+    return [(change.entity.value, change.enricher, change.difference) for change in changes.changes]
 
 
 async def test_of_an_incident_that_does_not_exist_there_is_nothing_to_say(enriching):

@@ -60,7 +60,9 @@ async def test_several_at_once_are_one_question_and_all_have_its_answer(make):
     enrichers, script = make(online=True)
     script.tell(ONE)
     four = await asyncio.gather(*(enrichers.ask("source", [ONE], AMBER) for _ in range(4)))
-    assert [[it.summary for it in asked.enrichments] for asked in four] == [["Seen."]] * 4
+    assert [[enrichment.summary for enrichment in asked.enrichments] for asked in four] == [
+        ["Seen."]
+    ] * 4
     assert script.asked == [[ONE.value]]
 
 
@@ -94,8 +96,8 @@ async def test_of_several_only_those_are_asked_for_that_nobody_asks_for(make):
     first, second = await asyncio.gather(
         enrichers.ask("source", [ONE, TWO], AMBER), enrichers.ask("source", [THREE, TWO], AMBER)
     )
-    assert [it.entity for it in first.enrichments] == [ONE, TWO]
-    assert [it.entity for it in second.enrichments] == [THREE, TWO]
+    assert [enrichment.entity for enrichment in first.enrichments] == [ONE, TWO]
+    assert [enrichment.entity for enrichment in second.enrichments] == [THREE, TWO]
     assert script.values == [ONE.value, TWO.value, THREE.value]
 
 
@@ -118,7 +120,7 @@ async def test_where_whoever_asked_gives_up_another_asks_and_the_rest_wait_for_t
     first.cancel()
     let_go.set()
     for other in others:
-        assert [it.entity for it in (await other).enrichments] == [ONE]
+        assert [enrichment.entity for enrichment in (await other).enrichments] == [ONE]
     assert script.asked == [[ONE.value]]
     assert first.cancelled()
 
@@ -132,7 +134,7 @@ async def test_one_who_waits_and_gives_up_disturbs_nobody(slow):
     waiting.cancel()
     await asyncio.wait([waiting])
     let_go.set()
-    assert [it.entity for it in (await first).enrichments] == [ONE]
+    assert [enrichment.entity for enrichment in (await first).enrichments] == [ONE]
     assert script.asked == [[ONE.value]]
 
 
@@ -164,7 +166,7 @@ async def test_an_answer_that_is_not_kept_yet_is_handed_out(make):
     script.tell(ONE)
     async with enrichers.gathering("source", [ONE], AMBER):
         asked = await enrichers.ask("source", [ONE], AMBER)
-    assert [it.entity for it in asked.enrichments] == [ONE]
+    assert [enrichment.entity for enrichment in asked.enrichments] == [ONE]
     assert script.asked == [[ONE.value]]
 
 
@@ -191,5 +193,5 @@ async def test_an_incident_enriched_twice_at_once_is_one_question(database, cloc
     enrichers = Enrichers({"source": source}, Environment(), database, clock, markings=markings)
     enriching = IncidentEnricher(enrichers, database, markings)
     for changes in await asyncio.gather(enriching.enrich(number), enriching.enrich(number)):
-        assert [it.entity for it in changes.changes] == [ONE]
+        assert [change.entity for change in changes.changes] == [ONE]
     assert script.asked == [[ONE.value]]

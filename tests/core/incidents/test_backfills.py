@@ -167,9 +167,13 @@ async def test_backfills_of_other_providers_are_left_alone(make_current, ask, lo
 async def test_the_list_begins_with_the_newest_and_goes_on(ask, database):
     first, second = await ask(), await ask()
     page = await database.read(lambda connection: list_backfills(connection, limit=1))
-    assert ([it["id"] for it in page.backfills], page.total, page.next) == ([second], 2, second)
+    assert ([backfill["id"] for backfill in page.backfills], page.total, page.next) == (
+        [second],
+        2,
+        second,
+    )
     page = await database.read(lambda it: list_backfills(it, limit=1, before=second))
-    assert ([it["id"] for it in page.backfills], page.next) == ([first], None)
+    assert ([backfill["id"] for backfill in page.backfills], page.next) == ([first], None)
 
 
 async def test_a_quiet_one_waits_until_the_provider_was_read_on(make_archive, ask, load, clock):

@@ -35,6 +35,10 @@ def test_what_is_left_is_what_lies_in_no_other(stretches, others):
 
 @given(spans, spans)
 def test_a_stretch_is_told_what_overlaps_it(stretches, others):
-    found = iter_overlaps(((*it, it) for it in stretches), ((*it, it) for it in others))
+    found = iter_overlaps(
+        ((*stretch, stretch) for stretch in stretches), ((*other, other) for other in others)
+    )
     for (start, end), near in found:
-        assert sorted(near) == sorted(it for it in others if it[0] < end and it[1] > start)
+        assert sorted(near) == sorted(
+            other for other in others if other[0] < end and other[1] > start
+        )

@@ -215,7 +215,10 @@ def answers() -> QuestionRouter:
 
 async def test_who_is_there_names_those_that_are_not(answers):
     reply = await answers(ListSources())
-    assert [(it.name, it.answers_events, it.reason) for it in reply.content.providers] == [
+    assert [
+        (provider.name, provider.answers_events, provider.reason)
+        for provider in reply.content.providers
+    ] == [
         ("cloud", False, "no credentials"),
         ("deaf", False, None),
         ("edge", True, None),
@@ -223,7 +226,9 @@ async def test_who_is_there_names_those_that_are_not(answers):
 
 
 async def test_who_is_there_says_up_to_when_each_was_read_and_how_it_is_marked(answers):
-    providers = {it.name: it for it in (await answers(ListSources())).content.providers}
+    providers = {
+        provider.name: provider for provider in (await answers(ListSources())).content.providers
+    }
     assert (providers["edge"].read_until, providers["deaf"].read_until) == (BEGIN, None)
     assert providers["edge"].marking == Marking()
 

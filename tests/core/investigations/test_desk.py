@@ -87,8 +87,8 @@ async def test_answers_come_in_the_order_of_their_questions(make_desk):
 
     desk = await make_desk(answer)
     answers = await desk.ask_all([SearchHistory(text=str(n)) for n in range(10)])
-    assert [it.reason for it in answers] == [str(n) for n in range(10)]
-    assert [it.step for it in answers] == [f"step:{n}" for n in range(1, 11)]
+    assert [answer.reason for answer in answers] == [str(n) for n in range(10)]
+    assert [answer.step for answer in answers] == [f"step:{n}" for n in range(1, 11)]
 
 
 async def test_an_investigator_that_never_stops_asking_fails(make_desk):

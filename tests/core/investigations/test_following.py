@@ -58,7 +58,7 @@ async def test_a_session_is_found_by_what_was_asked_and_what_was_found(
 ):
     async def found(words: str) -> list[str]:
         page = await database.read(search_documents, words, limit=10, kinds=["session"])
-        return [it.id for it in page.results]
+        return [result.id for result in page.results]
 
     session_id = await start("odd logons")
     assert await found("logons") == [session_id]

@@ -34,7 +34,7 @@ async def test_a_session_is_investigated_and_its_report_can_be_read(start, datab
     assert (shown["status"], shown["error"]) == ("completed", None)
     assert (shown["risk_score"], shown["entity_count"], shown["finding_count"]) == (70.0, 2, 1)
     assert shown["progress"] == {"phase": "report", "steps": 7, "asked": 5}
-    assert [it["role"] for it in shown["messages"]] == ["user", "investigator"]
+    assert [message["role"] for message in shown["messages"]] == ["user", "investigator"]
     assert "It is bad" in shown["report"]
     assert shown["url"] == f"https://tocsin.example.org/investigations/{session_id}"
     report = await database.read(load_report, session_id)
@@ -108,8 +108,8 @@ async def test_a_follow_up_runs_again_and_knows_what_was_found(start, session, r
     assert (row["status"], row["run"]) == ("completed", 2)
     assert row["title"] == "and then? after look after "
     steps = await rows(session_steps)
-    assert [it["number"] for it in steps if it["run"] == 2] == list(range(8, 15))
-    assert [it["run"] for it in await rows(session_messages)] == [1, 1, 2, 2]
+    assert [step["number"] for step in steps if step["run"] == 2] == list(range(8, 15))
+    assert [row["run"] for row in await rows(session_messages)] == [1, 1, 2, 2]
 
 
 async def test_the_last_report_is_there_while_a_session_runs_again(start, finish, send, database):

@@ -18,10 +18,10 @@ URL = "https://tocsin.example.org"
 async def test_the_newest_session_comes_first_and_pages_follow(start, database):
     ids = [await start(str(n)) for n in range(5)]
     first = await database.read(list_sessions, public_url=URL, limit=3)
-    assert [it["id"] for it in first.sessions] == ids[:1:-1]
+    assert [session["id"] for session in first.sessions] == ids[:1:-1]
     assert (first.total, first.exact) == (5, True)
     rest = await database.read(list_sessions, public_url=URL, limit=3, before=first.next)
-    assert [it["id"] for it in rest.sessions] == ids[1::-1]
+    assert [session["id"] for session in rest.sessions] == ids[1::-1]
     assert rest.next is None
 
 
@@ -33,7 +33,7 @@ async def test_sessions_are_narrowed_by_status_provider_and_schedule(start, fini
     async def ids(**wanted) -> list[str]:
         page = await database.read(list_sessions, public_url=URL, limit=10, **wanted)
         assert page.total == len(page.sessions)
-        return [it["id"] for it in page.sessions]
+        return [session["id"] for session in page.sessions]
 
     assert await ids(status=SessionStatus.COMPLETED) == [done]
     assert await ids(provider="edge") == await ids(schedule_id="sch_1") == [done]
@@ -44,12 +44,16 @@ async def test_the_ledger_is_read_in_pages_and_answers_one_by_one(start, finish,
     session_id = await start()
     await finish()
     page = await database.read(list_steps, session_id, limit=5)
-    assert ([it["number"] for it in page.steps], page.total, page.next) == ([1, 2, 3, 4, 5], 7, 5)
+    assert ([step["number"] for step in page.steps], page.total, page.next) == (
+        [1, 2, 3, 4, 5],
+        7,
+        5,
+    )
     assert page.steps[0]["question"] == {"text": "look", "limit": 20}
     assert page.steps[1]["conclusion"] == "it is about look"
     assert page.steps[1]["evidence"] == ["step:1"]
     rest = await database.read(list_steps, session_id, limit=5, after=page.next, run=1)
-    assert ([it["number"] for it in rest.steps], rest.next) == ([6, 7], None)
+    assert ([step["number"] for step in rest.steps], rest.next) == ([6, 7], None)
     step = await database.read(load_step, session_id, 1)
     assert step["answer"][0]["title"] == "look"
     assert await database.read(load_step, session_id, 8) is None

@@ -146,7 +146,7 @@ async def test_a_run_that_is_being_ended_is_not_renewed(start, finish, make_node
     held = []
     await start()
     node = make_node(
-        finishers=[lambda *_: held.extend(it.is_held for it in node._attempts.values())]
+        finishers=[lambda *_: held.extend(attempt.is_held for attempt in node._attempts.values())]
     )
     await finish(node)
     assert held == [False]

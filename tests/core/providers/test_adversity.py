@@ -138,7 +138,7 @@ async def test_what_differs_in_every_answer_can_be_left_out(reading, world):
 
     async def list_changes(*asked):
         found = await listed(*asked)
-        return Listing(records=[{**it, "score": next(scores)} for it in found.records])
+        return Listing(records=[{**record, "score": next(scores)} for record in found.records])
 
     async def complete(incident, record):
         completed.append(incident.external_id)

@@ -52,7 +52,7 @@ def test_a_cron_expression_is_in_its_zone():
 def test_jitter_puts_off_each_run_by_less_than_it_and_every_node_draws_alike():
     made = recurrence(cron="*/5 * * * *", jitter="2m")
     fires = list(islice(made.after(BEGIN), 200))
-    delays = [it.due - it.at for it in fires]
+    delays = [fire.due - fire.at for fire in fires]
     assert all(timedelta(0) <= delay < 2 * MINUTE for delay in delays)
     assert len(set(delays)) > 150
     assert list(islice(recurrence(cron="*/5 * * * *", jitter="2m").after(BEGIN), 200)) == fires

@@ -108,7 +108,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
     assert sorted(found) == sorted(
         [
             "plugins.toml: enabled: no plugin 'suricatta' is installed; "
-            f"known: {', '.join(it.name for it in installed_plugins())}; "
+            f"known: {', '.join(plugin.name for plugin in installed_plugins())}; "
             "did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
             "it says: The file to follow, or a glob; rotated siblings are followed with it.",
@@ -177,7 +177,7 @@ async def test_of_enabled_that_is_wrong_nothing_follows(problems, enabled, mista
 async def test_what_is_wrong_with_sections_that_are_not_needed_is_left_out(write):
     path = write(VALID.replace("SOC_SECRET", "ABSENT"))
     configuration = await load_configuration(path, sections=("providers",))
-    assert [it.name for it in configuration.providers] == ["edge"]
+    assert [provider.name for provider in configuration.providers] == ["edge"]
     assert configuration.destinations == []
     path.write_text(VALID.replace("SOC_SECRET", "ABSENT").replace("eve.json", 'eve.json"\npth = "'))
     with pytest.raises(ConfigurationError) as caught:
@@ -439,7 +439,7 @@ async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, 
     keep_secrets(tmp_path, monkeypatch)
     (tmp_path / "mappings").mkdir()
     (tmp_path / "mappings" / "acme.json.j2").write_text('{"incidents": []}')
-    enabled = [it.name for it in installed_plugins() if it.name not in ON_BY_DEFAULT]
+    enabled = [plugin.name for plugin in installed_plugins() if plugin.name not in ON_BY_DEFAULT]
     text = shipped().replace("enabled = []", f"enabled = {enabled}")
     text = re.sub(r"(?m)^# (?=\[\w+(\.[\w-]+)*\]$|\w+ = )", "", text)
     everything = tomllib.loads(text)
@@ -496,7 +496,7 @@ def expect_every_destination(configured, written):
         assert set(written[item.name]) - of_all == own, item.name
     assert of_all <= {setting for table in written.values() for setting in table}
     modules = [plugin.entry_point.load() for plugin in installed_plugins()]
-    offered = {it.tocsin_channels() for it in modules if hasattr(it, "tocsin_channels")}
+    offered = {module.tocsin_channels() for module in modules if hasattr(module, "tocsin_channels")}
     assert {item.kind for item in configured} == offered
 
 
@@ -508,7 +508,7 @@ def expect_every_enricher(configured, written):
         assert set(written.get(item.name, ())) - of_all == own, item.name
     assert of_all <= {setting for table in written.values() for setting in table}
     modules = [plugin.entry_point.load() for plugin in installed_plugins()]
-    offered = {kind for it in modules for kind in getattr(it, "tocsin_enrichers", tuple)()}
+    offered = {kind for module in modules for kind in getattr(module, "tocsin_enrichers", tuple)()}
     assert {item.kind for item in configured} == offered
 
 

@@ -76,7 +76,7 @@ def test_who_can_only_comment_sets_no_status():
 def test_no_other_status_can_be_set(given, words):
     with pytest.raises(ValidationError) as raised:
         Able.Settings(plugin="acme", write_back_status=given)
-    assert [it.words for it in explain_errors(raised.value, Able.Settings)] == [words]
+    assert [error.words for error in explain_errors(raised.value, Able.Settings)] == [words]
 
 
 @pytest.mark.parametrize("name", ["tlp", "pap"])

@@ -189,7 +189,7 @@ class Course(RuleBasedStateMachine):
         nodes = self.running_nodes if at_once else [self.running_nodes[node % self.nodes]]
 
         async def all_fire():
-            await asyncio.gather(*(self.office.fire(it) for it in nodes))
+            await asyncio.gather(*(self.office.fire(node) for node in nodes))
 
         self.runner.run(all_fire())
         for schedule_id, model in self.models.items():
@@ -240,7 +240,7 @@ class Course(RuleBasedStateMachine):
 
     @rule(schedule_id=ids)
     def cancel(self, schedule_id):
-        running = [it for it in self._runs(schedule_id) if it["state"] == "running"]
+        running = [run for run in self._runs(schedule_id) if run["state"] == "running"]
         for run in running:
             self.write(cancel_session, run["session_id"], self.now)
             self.models[schedule_id].end("cancelled", self.now)
@@ -337,11 +337,11 @@ class Course(RuleBasedStateMachine):
         stored = self.runner.run(self.office.sessions())
         begun = Counter(row["schedule_id"] for row in stored)
         told = Counter(self.runner.run(self.office.told()))
-        ended: Counter[str] = sum((it.ended for it in self.models.values()), Counter())
+        ended: Counter[str] = sum((model.ended for model in self.models.values()), Counter())
         assert begun == Counter({id_: it.begun for id_, it in self.models.items() if it.begun})
         assert told["investigation-completed"] == ended["completed"]
         assert told["investigation-failed"] == ended["failed"]
-        assert told["schedule-disabled"] == sum(it.disabled for it in self.models.values())
+        assert told["schedule-disabled"] == sum(model.disabled for model in self.models.values())
 
     def _runs(self, schedule_id):
         return self.runner.run(self.office.runs(schedule_id))

@@ -191,7 +191,9 @@ async def test_a_run_of_a_deleted_schedule_ends_as_it_does(office):
 
 
 async def cancel(office):
-    [session] = [it for it in await office.sessions() if it["status"] in ("queued", "running")]
+    [session] = [
+        session for session in await office.sessions() if session["status"] in ("queued", "running")
+    ]
     await office.database.write(cancel_session, session["id"], office.clock.now())
     return session["id"]
 

@@ -313,10 +313,10 @@ async def test_the_list_leads_from_page_to_page_by_name(admin, soar):
         await soar(name)
     await admin.ask("DELETE", f"{DESTINATIONS}/charlie")
     first = await admin.read(DESTINATIONS, limit=2)
-    assert [it["name"] for it in first["destinations"]] == ["alpha", "bravo"]
+    assert [destination["name"] for destination in first["destinations"]] == ["alpha", "bravo"]
     assert first["total"] == 3
     last = await admin.read(DESTINATIONS, limit=2, cursor=first["next_cursor"])
-    assert [it["name"] for it in last["destinations"]] == ["delta"]
+    assert [destination["name"] for destination in last["destinations"]] == ["delta"]
     assert last["next_cursor"] is None
 
 
@@ -327,7 +327,7 @@ async def test_the_list_can_be_of_one_state(admin, soar):
     await admin.ask("DELETE", f"{DESTINATIONS}/bravo")
     for state, name in (("Active", "charlie"), ("disabled", "alpha"), ("deleted", "bravo")):
         page = await admin.read(DESTINATIONS, state=state)
-        assert [it["name"] for it in page["destinations"]] == [name]
+        assert [destination["name"] for destination in page["destinations"]] == [name]
         assert page["total"] == 1
     await problem(await admin.send("GET", DESTINATIONS, params={"state": "gone"}), 422)
 

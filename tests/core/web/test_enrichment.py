@@ -48,7 +48,8 @@ class Source(Enricher):
             raise Broken("it is away")
         suspicious = Disposition.SUSPICIOUS
         return [
-            Enrichment(entity=it, summary=self.summary, disposition=suspicious) for it in entities
+            Enrichment(entity=entity, summary=self.summary, disposition=suspicious)
+            for entity in entities
         ]
 
 

@@ -192,7 +192,7 @@ async def test_a_wrong_query_is_a_problem_of_the_callers(analyst):
 @on_one_database
 async def test_a_wrong_word_is_told_the_right_ones(analyst):
     response = await analyst.send("GET", f"{path_of('x')}?kinds=planet&types=knows")
-    details = {it["path"]: it["detail"] for it in (await problem(response, 422))["errors"]}
+    details = {error["path"]: error["detail"] for error in (await problem(response, 422))["errors"]}
     assert "technique" in details["kinds.0"]
     assert "resolves-to" in details["types.0"]
 
@@ -237,7 +237,7 @@ async def test_an_export_without_a_value_is_of_the_latest_incidents(analyst, gra
     await graph.add(IP)
     await graph.add(DOMAIN)
     response = await analyst.send("GET", EXPORT, params={"limit": "1"})
-    types = {it["type"] for it in json.loads(await response.read())["objects"]}
+    types = {object_["type"] for object_ in json.loads(await response.read())["objects"]}
     assert "domain-name" in types
     assert "ipv4-addr" not in types
     refused = await problem(await analyst.send("GET", EXPORT, params={"depth": "2"}), 422)
@@ -262,7 +262,7 @@ async def test_an_export_is_stix_that_others_understand(analyst, graph):
     response = await analyst.send("GET", EXPORT, params={"value": IP.value, "depth": "2"})
     assert (response.status, response.content_type) == (200, "application/stix+json")
     bundle = stix2.parse(await response.text(), version="2.1", allow_custom=True)
-    types = {it.type for it in bundle.objects}
+    types = {object_.type for object_ in bundle.objects}
     assert types >= {"ipv4-addr", "domain-name", "url", "attack-pattern"}
     again = await analyst.send("GET", EXPORT, params={"value": IP.value, "depth": "2"})
     assert await again.read() == await response.read()
@@ -277,7 +277,7 @@ async def test_an_export_is_stix_that_others_understand(analyst, graph):
 async def test_an_export_is_narrowed_as_the_entity_is(analyst, graph):
     await graph.add(IP, DOMAIN, techniques=["T1059.001"])
     response = await analyst.send("GET", EXPORT, params={"value": IP.value, "kinds": "incident"})
-    types = {it["type"] for it in json.loads(await response.read())["objects"]}
+    types = {object_["type"] for object_ in json.loads(await response.read())["objects"]}
     assert "ipv4-addr" in types
     assert types.isdisjoint({"domain-name", "attack-pattern"})
 

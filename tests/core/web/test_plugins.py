@@ -23,9 +23,9 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_every_installed_plugin_is_listed_by_name_with_its_state(admin):
     page = await admin.read(PLUGINS)
     PluginList.model_validate(page)
-    names = [it["name"] for it in page["plugins"]]
+    names = [plugin["name"] for plugin in page["plugins"]]
     assert names == sorted({plugin.name for plugin in installed_plugins()})
-    states = {it["name"]: it["state"] for it in page["plugins"]}
+    states = {plugin["name"]: plugin["state"] for plugin in page["plugins"]}
     assert states.pop("webhook") == "loaded"
     assert set(states.values()) == {"not-enabled"}
 

@@ -27,7 +27,8 @@ async def test_every_provider_is_listed_with_how_it_does(api, admin, clock):
     listed = await admin.read(PROVIDERS)
     ProviderList.model_validate(listed)
     shown = [
-        (it["name"], it["state"], it["node"], it["capabilities"]) for it in listed["providers"]
+        (provider["name"], provider["state"], provider["node"], provider["capabilities"])
+        for provider in listed["providers"]
     ]
     assert shown == [
         ("edge", "waiting", "7", ["backfill", "reread"]),

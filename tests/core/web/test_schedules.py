@@ -274,7 +274,7 @@ async def test_the_list_is_by_name_in_pages_that_follow_by_cursor_and_by_link(ad
         page = await response.json()
         ScheduleList.model_validate(page)
         assert page["total"] == 5
-        found += [it["name"] for it in page["schedules"]]
+        found += [schedule["name"] for schedule in page["schedules"]]
         query = dict(response.links["next"]["url"].query) if response.links else {}
         assert query.get("cursor") == page["next_cursor"]
     assert found == names
@@ -288,7 +288,7 @@ async def test_deleted_schedules_of_one_name_are_all_on_the_pages(admin, nightly
     found, query = [], {}
     while query.get("cursor") != "end":
         page = await admin.read(SCHEDULES, status="deleted", limit=2, **query)
-        found += [it["id"] for it in page["schedules"]]
+        found += [schedule["id"] for schedule in page["schedules"]]
         query = {"cursor": page["next_cursor"] or "end"}
     assert (len(found), set(found)) == (5, ids)
     assert (await admin.read(SCHEDULES))["total"] == 0
@@ -301,7 +301,9 @@ async def test_the_list_is_narrowed_by_status_and_by_a_whole_tag(admin, nightly)
     await act(admin, stopped["id"], "disable")
 
     async def names(**query: str) -> list[str]:
-        return [it["name"] for it in (await admin.read(SCHEDULES, **query))["schedules"]]
+        return [
+            schedule["name"] for schedule in (await admin.read(SCHEDULES, **query))["schedules"]
+        ]
 
     assert await names() == ["a", "b"]
     assert await names(status="ACTIVE") == ["a"]

@@ -163,7 +163,7 @@ async def test_entities_are_found_by_value_and_in_their_order(analyst, add, cloc
         await add(times, entities=[("domain", value)], now=clock.now() - timedelta(hours=times))
     answer = await analyst.read(ENTITIES, q="EVIL[.]example")
     EntitySearchResults.model_validate(answer)
-    assert [(it["value"], it["incident_count"]) for it in answer["entities"]] == [
+    assert [(entity["value"], entity["incident_count"]) for entity in answer["entities"]] == [
         ("evil.example", 1),
         ("evil.example.org", 3),
         ("evil.example.net", 2),

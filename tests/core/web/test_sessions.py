@@ -55,7 +55,9 @@ async def test_starting_answers_at_once_with_where_to_follow_it(api, analyst):
     assert (session["persona"], session["provider"], session["run"]) == ("analyst", None, 1)
     assert (session["report"], session["completed_at"], session["error"]) == (None, None, None)
     assert session["created_by"] == "playbooks"
-    assert [(it["role"], it["text"]) for it in session["messages"]] == [("user", QUERY["query"])]
+    assert [(message["role"], message["text"]) for message in session["messages"]] == [
+        ("user", QUERY["query"])
+    ]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ async def test_a_connection_that_is_lost_passes_and_nothing_is_lost(server, make
     assert caught.value.response == b""
     server.desk.hangs_up = set()
     await channel.deliver(delivery(attempt=2))
-    assert {str(it.message["Message-ID"]) for it in server.desk.mails} == {
+    assert {str(mail.message["Message-ID"]) for mail in server.desk.mails} == {
         f"<{EVENT_ID}@example.com>"
     }
     # only after the final dot can nobody know

@@ -75,7 +75,7 @@ async def test_a_digest_is_repeated_for_those_alone_who_have_not_got_it(server, 
         channel.tools.attempts.answers[name] = failure.response
     del server.desk.answers["RCPT b@example.com"]
     receipts = await together(channel, event(2, attempt=2), event(3, attempt=2), event(4), event(5))
-    assert all(isinstance(it, Receipt) for it in receipts)
+    assert all(isinstance(receipt, Receipt) for receipt in receipts)
     told = [(mail.recipients, str(mail.message["Subject"])[:27]) for mail in server.desk.mails]
     assert told == [
         (["a@example.com"], "2 events: [High] Event 2 <b"),
@@ -106,7 +106,7 @@ async def test_a_mail_that_is_refused_keeps_no_other_back(server, channel):
 async def test_a_template_that_shows_no_event_is_told_of(server, channel):
     html = {"html": "<p>no marks</p>"}
     failures = await together(channel, event(2, parts=html), event(3, parts=html))
-    assert {str(it) for it in failures} == {
+    assert {str(failure) for failure in failures} == {
         "for a digest, the template of HTML has to have <!-- event --> and <!-- /event -->"
     }
     assert server.desk.connections == 0
@@ -117,7 +117,7 @@ async def test_a_bug_is_told_to_each(channel):
         raise ZeroDivisionError
 
     failures = await together(channel, event(2, render=render), event(3))
-    assert [type(it) for it in failures] == [ZeroDivisionError, ZeroDivisionError]
+    assert [type(failure) for failure in failures] == [ZeroDivisionError, ZeroDivisionError]
 
 
 async def test_who_does_not_wait_any_more_keeps_no_other_back(server, channel):

@@ -26,7 +26,7 @@ from tocsin_plugins.email import Email
 from workers import flush
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-RENDERER = Renderer([Path(it) for it in tocsin_templates.tocsin_template_paths()])
+RENDERER = Renderer([Path(path) for path in tocsin_templates.tocsin_template_paths()])
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 URL = "https://tocsin.example.com/incidents"
 
@@ -145,7 +145,7 @@ async def test_an_investigation_answers_the_alert_of_its_incident(start):
     await service.work()
     await service.tell(completed(8, 7))
     await service.work()
-    first = next(it.message for it in service.mails if "incident 8" in it.message["Subject"])
+    first = next(mail.message for mail in service.mails if "incident 8" in mail.message["Subject"])
     last = service.mails[-1].message
     assert str(last["In-Reply-To"]) == str(first["Message-ID"])
     assert str(last["Subject"]) == "Re: [High] Another (incident 8)"

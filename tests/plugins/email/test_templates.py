@@ -174,7 +174,9 @@ def test_an_operator_builds_on_what_ships(tmp_path, part):
 def luminance(colour: str) -> float:
     """WCAG 2.2, relative luminance."""
     shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [it / 12.92 if it <= 0.04045 else ((it + 0.055) / 1.055) ** 2.4 for it in shares]
+    linear = [
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

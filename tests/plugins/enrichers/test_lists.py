@@ -143,7 +143,8 @@ async def test_a_file_without_use_keeps_the_list_from_starting(make_list, conten
 
 def bundle(*patterns, **parts):
     indicators = [
-        {"type": "indicator", "pattern_type": "stix", "pattern": it, **parts} for it in patterns
+        {"type": "indicator", "pattern_type": "stix", "pattern": pattern, **parts}
+        for pattern in patterns
     ]
     return {"type": "bundle", "id": "bundle--1", "objects": [{"type": "identity"}, *indicators]}
 

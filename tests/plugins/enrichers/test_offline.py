@@ -44,10 +44,12 @@ class Known(NoKnowledge):
         self.around = around
 
     async def sightings(self, entities):
-        return [self.seen.get(it, Sighting(entity=it, incident_count=0)) for it in entities]
+        return [
+            self.seen.get(entity, Sighting(entity=entity, incident_count=0)) for entity in entities
+        ]
 
     async def incidents_about(self, entities, window=None, limit=50):
-        about = (it for it in self.incidents if set(it.entities) & set(entities))
+        about = (incident for incident in self.incidents if set(incident.entities) & set(entities))
         return list(about)[:limit]
 
     async def neighbours(self, entity, depth=1, limit=100):

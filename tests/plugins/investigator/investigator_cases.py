@@ -332,8 +332,8 @@ CASES = [
             incidents=[incident(1, "Many failed logons", entities=(_OFFICE, user("svc-scan")))],
             events={
                 "edge": [
-                    event("logon failed", ago(days=1) + timedelta(seconds=it), _OFFICE)
-                    for it in range(40)
+                    event("logon failed", ago(days=1) + timedelta(seconds=number), _OFFICE)
+                    for number in range(40)
                 ]
             },
         ),

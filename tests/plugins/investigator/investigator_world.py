@@ -228,7 +228,11 @@ def _matching(world: World, question: SearchHistory) -> tuple[Match, ...]:
         for record in world.incidents
         if all(word in re.findall(r"[\w-]+", record.title.lower()) for word in words)
     ]
-    found += [it for it in world.sessions if all(word in it.title.lower() for word in words)]
+    found += [
+        session
+        for session in world.sessions
+        if all(word in session.title.lower() for word in words)
+    ]
     return tuple(found[: question.limit])
 
 
@@ -263,8 +267,8 @@ def statements(report: Report) -> list[Statement]:
         *report.gaps,
         *(part.statement for part in report.contributions),
         *(line.statement for line in report.timeline),
-        *(it for finding in report.findings for it in finding.statements),
-        *(it for entity in report.entities for it in entity.statements),
+        *(statement for finding in report.findings for statement in finding.statements),
+        *(statement for entity in report.entities for statement in entity.statements),
         *(action.reason for action in report.actions),
     ]
 

@@ -43,7 +43,7 @@ async def test_only_narrows_what_is_looked_at():
 
 async def test_what_is_ignored_leaves():
     report = await continued(WORLD, "incident 1", "ignore 203.0.113.1")
-    assert A not in {it.entity for it in report.entities}
+    assert A not in {entity.entity for entity in report.entities}
     assert says(report.reply, "The address 203.0.113.1 is no longer looked at")
 
 
@@ -130,7 +130,7 @@ async def test_only_leaves_what_is_directly_its_own():
     assert before.incidents == (1, 3, 4)
     report = await continued(shared, "incident 1", "go deeper", "only incident 1")
     assert report.incidents == (1,)
-    assert {it.entity for it in report.entities} == {A, user("alice")}
+    assert {entity.entity for entity in report.entities} == {A, user("alice")}
 
 
 async def test_a_score_that_is_another_is_said():
@@ -140,13 +140,19 @@ async def test_a_score_that_is_another_is_said():
 
 async def test_much_that_is_no_longer_found_is_counted():
     records = [
-        event("denied", ago(hours=it + 1, minutes=second / 60), ip(f"192.0.2.{it}"), user("eve"))
-        for it in range(9)
+        event(
+            "denied",
+            ago(hours=number + 1, minutes=second / 60),
+            ip(f"192.0.2.{number}"),
+            user("eve"),
+        )
+        for number in range(9)
         for second in range(10)
     ]
     world = World(
         incidents=[
-            incident(it + 1, entities=(ip(f"192.0.2.{it}"), user("eve"))) for it in range(9)
+            incident(number + 1, entities=(ip(f"192.0.2.{number}"), user("eve")))
+            for number in range(9)
         ],
         events={"edge": records},
     )

@@ -189,10 +189,10 @@ async def test_an_impossible_time_of_an_incident_does_no_harm(year):
 async def test_entities_are_followed_as_deep_as_the_persona_goes():
     for persona, depth in ((Persona.ANALYST, 1), (Persona.THREAT_HUNTER, 3)):
         report, _ = await investigate(World(edges=CHAIN), "203.0.113.1", persona=persona)
-        assert max(it.depth for it in report.entities) == depth
+        assert max(entity.depth for entity in report.entities) == depth
     for messages in (("203.0.113.1", "go deeper"), ("hunt for 203.0.113.1",)):
         report, _ = await investigate(World(edges=CHAIN), *messages)
-        assert [it.depth for it in report.entities] == [0, 1, 2]
+        assert [entity.depth for entity in report.entities] == [0, 1, 2]
 
 
 async def test_what_lies_beyond_the_bounds_is_said():
@@ -315,7 +315,7 @@ async def test_an_event_that_two_entities_lead_to_is_told_once():
 
 
 async def test_answers_that_are_cut_are_gaps():
-    many = [event("seen", NOW - timedelta(seconds=it + 1), A) for it in range(30)]
+    many = [event("seen", NOW - timedelta(seconds=number + 1), A) for number in range(30)]
     world = World(events={"edge": many})
     report, _ = await investigate(world, "203.0.113.1", settings={"events_per_question": 10})
     assert says(report.gaps, "The provider edge has more than was asked for")
@@ -342,7 +342,7 @@ async def test_ignored_incidents_and_entities_have_no_part():
     )
     report, _ = await investigate(world, "#1", "ignore incident 2; ignore 203.0.113.2")
     assert report.incidents == (1,)
-    assert B not in {it.entity for it in report.entities}
+    assert B not in {entity.entity for entity in report.entities}
 
 
 async def test_a_provider_that_stays_away_is_not_asked_for_ever():
@@ -398,7 +398,7 @@ async def test_a_provider_that_was_understood_is_no_word():
 async def test_a_range_is_examined_as_far_as_the_bound_goes_and_the_rest_is_said():
     world = World(incidents=[incident(number) for number in range(1, 70) if number != 3])
     report, _ = await investigate(world, "incidents 1-60")
-    assert report.incidents == tuple(it for it in range(1, 51) if it != 3)
+    assert report.incidents == tuple(number for number in range(1, 51) if number != 3)
     assert says(report.gaps, "10 incidents more that are named, from 51 to 60, were not examined")
     assert says(report.gaps, "Incident 3 does not exist")
 

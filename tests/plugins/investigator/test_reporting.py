@@ -77,7 +77,7 @@ async def test_an_incident_is_a_finding_with_its_description_and_alerts():
     )
     record = replace(BRUTE_FORCE, description="12 failures\nin 5 s", alerts=(alert,))
     report, _ = await investigate(World(incidents=[record]), "#1")
-    [finding] = [it for it in report.findings if it.kind == "incident"]
+    [finding] = [finding for finding in report.findings if finding.kind == "incident"]
     assert (finding.severity, finding.techniques) == (Severity.MEDIUM, ("T1110",))
     assert says(finding.statements, "Its description: “12 failures in 5 s”")
     assert says(finding.statements, "Its alerts: “ssh guess”")
@@ -86,7 +86,9 @@ async def test_an_incident_is_a_finding_with_its_description_and_alerts():
 async def test_incidents_that_came_up_on_the_way_are_no_findings_of_their_own():
     other = incident(2, "another", severity=Severity.CRITICAL, entities=(ATTACKER,))
     report, _ = await investigate(World(incidents=[BRUTE_FORCE, other]), "#1")
-    assert [it.incidents for it in report.findings if it.kind == "incident"] == [(1,)]
+    assert [finding.incidents for finding in report.findings if finding.kind == "incident"] == [
+        (1,)
+    ]
     assert report.incidents == (1, 2)
 
 
@@ -223,8 +225,8 @@ async def test_what_is_known_of_an_entity_is_one_sentence():
         opinions={"history": [history], "neighbourhood": [graph]},
     )
     report, _ = await investigate(world, "#1")
-    [about] = [it for it in report.entities if it.entity == ATTACKER]
-    assert [it.text for it in about.statements] == [
+    [about] = [entity for entity in report.entities if entity.entity == ATTACKER]
+    assert [statement.text for statement in about.statements] == [
         "The address 203.0.113.5 is in incident 1 alone; events with it: 2."
     ]
 
@@ -238,13 +240,13 @@ async def test_what_the_graph_says_more_is_told():
     )
     world = World(incidents=[BRUTE_FORCE], opinions={"neighbourhood": [more]})
     report, _ = await investigate(world, "#1")
-    [about] = [it for it in report.entities if it.entity == ATTACKER]
+    [about] = [entity for entity in report.entities if entity.entity == ATTACKER]
     assert says(about.statements, "The graph: Related to 2")
 
 
 async def test_a_session_finds_neither_itself_nor_those_that_ask_the_same():
     titles = {"ses_1": "vpn of bob", "ses_2": "what of the vpn?", "ses_3": "vpn of alice"}
-    sessions = [Match(kind="session", id=it, title=titles[it], score=1) for it in titles]
+    sessions = [Match(kind="session", id=title, title=titles[title], score=1) for title in titles]
     report, _ = await investigate(World(sessions=sessions), "vpn")
     told = [it.text for it in report.summary if "earlier session" in it.text]
     assert told == ["An earlier session, ses_3, fits: “vpn of alice”."]
@@ -268,7 +270,7 @@ async def test_the_timeline_merges_only_what_has_the_same_entities():
 async def test_an_address_that_logged_on_after_failures_is_to_be_blocked():
     records = attempts(9) + attempts(1, "Accepted password for root", 50)
     report, _ = await investigate(World(events={"edge": records}), "user root")
-    [action] = [it for it in report.actions if it.text.startswith("Block")]
+    [action] = [action for action in report.actions if action.text.startswith("Block")]
     assert action.text == "Block the address 203.0.113.5."
     assert "step:" in action.reason.evidence[0]
 
@@ -300,7 +302,8 @@ async def test_a_source_is_called_by_its_name_in_words():
 
 async def test_a_detection_is_not_counted_as_a_logon():
     told = [
-        event("ban: ssh-bf", ago(minutes=55) + timedelta(seconds=it), ATTACKER) for it in range(5)
+        event("ban: ssh-bf", ago(minutes=55) + timedelta(seconds=number), ATTACKER)
+        for number in range(5)
     ]
     success = attempts(1, "Accepted password for root", 50)
     report, _ = await investigate(World(events={"edge": told + success}), "203.0.113.5")

@@ -97,7 +97,7 @@ async def test_tactics_in_their_order_are_a_sequence():
     report, _ = await investigate(world, "203.0.113.5")
     [only] = found(report, "attack-sequence")
     assert only.title.endswith("reconnaissance, initial-access, execution, impact")
-    assert [it.evidence for it in only.statements] == [
+    assert [statement.evidence for statement in only.statements] == [
         ("incident:1",),
         ("incident:2",),
         ("incident:3",),
@@ -136,7 +136,7 @@ async def test_steps_without_anything_in_common_are_no_sequence():
 
 async def test_steps_too_far_apart_are_no_sequence():
     steps = stages("T1595", "T1190", "T1059", step=30)
-    world = World(incidents=[replace(it, occurred_at=it.occurred_at - DAYS) for it in steps])
+    world = World(incidents=[replace(step, occurred_at=step.occurred_at - DAYS) for step in steps])
     for hours, finds in ((24, False), (31, True)):
         given = {"settings": {"between_steps": f"{hours}h"}}
         report, _ = await investigate(world, "203.0.113.5 last 30 days", **given)
@@ -207,11 +207,11 @@ async def test_lateral_movement_takes_three_hosts(hosts, finds):
     records = [
         event(
             "logon",
-            ago(hours=it + 1),
+            ago(hours=number + 1),
             alice,
-            relations=(relation(alice, RelationType.LOGGED_ON_TO, host(f"server-{it}")),),
+            relations=(relation(alice, RelationType.LOGGED_ON_TO, host(f"server-{number}")),),
         )
-        for it in range(hosts)
+        for number in range(hosts)
     ]
     report, _ = await investigate(World(events={"edge": records}), "user alice")
     assert bool(found(report, "lateral-movement")) is finds
@@ -267,8 +267,8 @@ async def test_what_is_new_and_what_is_rare_are_told_apart():
 @pytest.mark.parametrize(("seconds", "finds"), [(5, True), (60, False)])
 async def test_a_burst_is_much_at_once(seconds, finds):
     records = [
-        event("denied", ago(hours=2) + timedelta(seconds=it * seconds), ATTACKER)
-        for it in range(12)
+        event("denied", ago(hours=2) + timedelta(seconds=number * seconds), ATTACKER)
+        for number in range(12)
     ]
     report, _ = await investigate(World(events={"edge": records}), "203.0.113.5")
     assert bool(found(report, "burst")) is finds
@@ -277,7 +277,8 @@ async def test_a_burst_is_much_at_once(seconds, finds):
 @pytest.mark.parametrize(("days", "finds"), [(2, False), (3, True)])
 async def test_what_comes_back_does_so_on_three_days(days, finds):
     records = [
-        incident(it + 1, occurred_at=ago(days=it + 1), entities=(ATTACKER,)) for it in range(days)
+        incident(number + 1, occurred_at=ago(days=number + 1), entities=(ATTACKER,))
+        for number in range(days)
     ]
     report, _ = await investigate(World(incidents=records), "203.0.113.5")
     assert bool(found(report, "recurrence")) is finds
@@ -291,7 +292,11 @@ async def test_an_explanation_of_one_of_many_counts_in_part():
         opinions={"lists": [opinion(ATTACKER, Disposition.BENIGN)]},
     )
     report, _ = await investigate(world, "incidents 1, 2, 3 and 4")
-    [part] = [it for it in report.contributions if it.name == "benign-explanation"]
+    [part] = [
+        contribution
+        for contribution in report.contributions
+        if contribution.name == "benign-explanation"
+    ]
     assert part.points == -10
 
 
@@ -320,7 +325,7 @@ async def test_many_findings_of_a_kind_are_cut_and_said():
     addresses = [ip(f"198.51.100.{number}") for number in range(20)]
     world = World(
         incidents=[incident(1, entities=tuple(addresses))],
-        opinions={"lists": [opinion(it, Disposition.MALICIOUS) for it in addresses]},
+        opinions={"lists": [opinion(address, Disposition.MALICIOUS) for address in addresses]},
     )
     report, _ = await investigate(world, "#1")
     assert len(found(report, "reputation")) == 10

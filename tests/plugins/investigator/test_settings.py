@@ -63,7 +63,9 @@ async def test_weights_change_the_score():
     weights = {"weights": {"success_after_failures": 0}}
     other, _ = await investigate(truth.world, truth.query, settings=weights)
     assert other.risk_score == pytest.approx(usual.risk_score - 45)
-    assert "success-after-failures" not in {it.name for it in other.contributions}
+    assert "success-after-failures" not in {
+        contribution.name for contribution in other.contributions
+    }
 
 
 async def test_personas_differ_in_what_is_shown_and_asked():

@@ -26,11 +26,11 @@ def judge(blocks: Any) -> tuple[str, list[str]] | None:
     https://docs.slack.dev/reference/block-kit, by the models of Slack's own SDK, and what these
     leave out.
     """
-    if not isinstance(blocks, list) or not all(isinstance(it, dict) for it in blocks):
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         return "invalid_blocks_format", []
     if details := list(_breaches(blocks)):
         return "invalid_blocks", details
-    if sum(len(it["text"]) for it in text_objects(blocks)) > LONGEST_IN_ALL:
+    if sum(len(object_["text"]) for object_ in text_objects(blocks)) > LONGEST_IN_ALL:
         return "msg_blocks_too_long", []
     return None
 
@@ -88,7 +88,11 @@ def calls(message: dict[str, Any]) -> set[str]:
 
     https://docs.slack.dev/messaging/formatting-message-text
     """
-    marked = [it["text"] for it in text_objects(message.get("blocks")) if it["type"] == "mrkdwn"]
+    marked = [
+        object_["text"]
+        for object_ in text_objects(message.get("blocks"))
+        if object_["type"] == "mrkdwn"
+    ]
     texts = [message.get("text") or "", *marked]
     found = {command for text in texts for command in _COMMAND.findall(text)}
     if message.get("link_names") or message.get("parse") not in (None, "none"):

@@ -59,7 +59,7 @@ class Channel:
     messages: list[Message] = field(default_factory=list)
 
     def find(self, ts: str | None) -> Message | None:
-        return next((it for it in self.messages if it["ts"] == ts), None)
+        return next((message for message in self.messages if message["ts"] == ts), None)
 
     def delete(self, ts: str) -> None:
         self.messages.remove(self.find(ts))
@@ -67,10 +67,14 @@ class Channel:
     @property
     def roots(self) -> list[Message]:
         """What the channel itself shows: no replies but those that were broadcast."""
-        return [it for it in self.messages if _is_in_channel(it)]
+        return [message for message in self.messages if _is_in_channel(message)]
 
     def replies(self, ts: str) -> list[Message]:
-        return [it for it in self.messages if it.get("thread_ts") == ts and it["ts"] != ts]
+        return [
+            message
+            for message in self.messages
+            if message.get("thread_ts") == ts and message["ts"] != ts
+        ]
 
 
 @dataclass(frozen=True)
@@ -314,7 +318,7 @@ def _is_in_channel(message: Message) -> bool:
 
 def _since(messages: list[Message], arguments: Mapping[str, Any]) -> list[Message]:
     oldest = float(arguments.get("oldest", 0))
-    return [it for it in messages if float(it["ts"]) > oldest]
+    return [message for message in messages if float(message["ts"]) > oldest]
 
 
 def _page(messages: list[Message], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -323,7 +327,9 @@ def _page(messages: list[Message], arguments: Mapping[str, Any]) -> dict[str, An
     following = b64encode(str(end).encode()).decode() if end < len(messages) else ""
     shows_all = arguments.get("include_all_metadata") in ("true", "1", True)
     return {
-        "messages": [it if shows_all else _without_payload(it) for it in messages[start:end]],
+        "messages": [
+            message if shows_all else _without_payload(message) for message in messages[start:end]
+        ],
         "has_more": bool(following),
         "response_metadata": {"next_cursor": following},
     }

@@ -71,7 +71,7 @@ def tell(bring):
 
 
 def events(slack) -> Counter[str]:
-    marks = (it["metadata"]["event_payload"]["event_id"] for it in slack.channel.messages)
+    marks = (message["metadata"]["event_payload"]["event_id"] for message in slack.channel.messages)
     return Counter(marks)
 
 
@@ -209,7 +209,7 @@ async def test_it_is_looked_for_among_what_others_wrote(make, slack, clock, brin
 
 
 def events_of_ours(slack) -> int:
-    return sum("metadata" in it for it in slack.channel.messages)
+    return sum("metadata" in message for message in slack.channel.messages)
 
 
 async def test_the_search_is_bounded(make, slack, clock, bring):

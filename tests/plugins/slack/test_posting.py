@@ -144,7 +144,10 @@ async def test_what_shows_in_the_channel_can_be_chosen(make, slack):
     channel = make(broadcast=["investigation-completed"])
     first = await channel.deliver(delivery())
     await channel.deliver(completed(related={"incident:7": first.remote_id}))
-    assert [it["text"] for it in slack.channel.roots] == ["Many failed sign-ins", "It was benign"]
+    assert [root["text"] for root in slack.channel.roots] == [
+        "Many failed sign-ins",
+        "It was benign",
+    ]
 
 
 @pytest.mark.parametrize("remote", ["C9999999999/1795262400.000100", "INC0010042", "x/", "/"])

@@ -25,7 +25,9 @@ def wrong(**given) -> str:
     with pytest.raises(ValidationError) as caught:
         settings(**given)
     mistakes = explain_errors(caught.value, Slack.Settings)
-    return "\n".join(f"{'.'.join(it.path)}: {it.found}; {it.expected}" for it in mistakes)
+    return "\n".join(
+        f"{'.'.join(mistake.path)}: {mistake.found}; {mistake.expected}" for mistake in mistakes
+    )
 
 
 def test_the_plugin_offers_the_channel():

@@ -57,7 +57,7 @@ def hostile(kind: EventType, text: str) -> Event:
     else:
         schedule = dict.fromkeys(("name", "query", "last_error", "next_run_at"), text)
         context["schedule"] = {**context["schedule"], **schedule}
-        met = [{"entity": it, "disposition": "malicious"} for it in entities]
+        met = [{"entity": entity, "disposition": "malicious"} for entity in entities]
         context["report"] = {"summary": [{"text": text}] * 9, "entities": met, "verdict": text}
     return Event(
         id=usual.id,
@@ -91,8 +91,8 @@ async def test_no_text_of_others_calls_anybody_by_a_webhook(make, slack, kind):
     for text in CALLS:
         channel = make(webhook_url=slack.webhook_url)
         await channel.deliver(delivery(hostile(kind, text)))
-    assert all(calls(it) == set() for it in slack.webhook_bodies)
-    assert all(judge(it["blocks"]) is None for it in slack.webhook_bodies)
+    assert all(calls(body) == set() for body in slack.webhook_bodies)
+    assert all(judge(body["blocks"]) is None for body in slack.webhook_bodies)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -109,7 +109,11 @@ async def test_what_is_told_is_escaped_once(make, slack, kind):
     await make().deliver(delivery(event))
     [message] = slack.channel.messages
     assert "Q&amp;A &lt;b&gt;" in message["text"]
-    plain = [it["text"] for it in text_objects(message["blocks"]) if it["type"] == "plain_text"]
+    plain = [
+        object_["text"]
+        for object_ in text_objects(message["blocks"])
+        if object_["type"] == "plain_text"
+    ]
     assert any("Q&A <b>" in it for it in plain)
 
 

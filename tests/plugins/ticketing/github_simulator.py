@@ -47,8 +47,8 @@ class GitHubSimulator(ReceiverSimulator):
         return [
             RemoteObject(
                 id=number,
-                observables=[it for it in ADDRESSES if it in issue["body"]],
-                notes=[it["body"] for it in issue["comments"]],
+                observables=[address for address in ADDRESSES if address in issue["body"]],
+                notes=[comment["body"] for comment in issue["comments"]],
                 is_open=issue["state"] == "open",
             )
             for number, issue in self.issues.items()
@@ -92,9 +92,9 @@ class GitHubSimulator(ReceiverSimulator):
     async def search(self, request: web.Request) -> web.Response:
         text = request.query["q"].partition('"')[2].rstrip('"')
         found = [
-            self._shown(it)
-            for it in self.issues.values()
-            if text in it["body"] and self.is_searchable(it["made_at"])
+            self._shown(issue)
+            for issue in self.issues.values()
+            if text in issue["body"] and self.is_searchable(issue["made_at"])
         ]
         return self.json({"total_count": len(found), "items": found})
 
@@ -132,5 +132,5 @@ class GitHubSimulator(ReceiverSimulator):
     @staticmethod
     def _shown(issue: dict[str, Any]) -> dict[str, Any]:
         shown = {name: it for name, it in issue.items() if name != "made_at"}
-        labels = [{"name": it} for it in issue["labels"]]
+        labels = [{"name": label} for label in issue["labels"]]
         return shown | {"labels": labels, "comments": len(issue["comments"])}

@@ -52,7 +52,7 @@ class GitLabSimulator(ReceiverSimulator):
         return [
             RemoteObject(
                 id=iid,
-                observables=[it for it in ADDRESSES if it in issue["description"]],
+                observables=[address for address in ADDRESSES if address in issue["description"]],
                 notes=issue["notes"],
                 is_open=issue["state"] == "opened",
             )
@@ -106,8 +106,8 @@ class GitLabSimulator(ReceiverSimulator):
         if given.pop("state_event", None) == "close":
             issue["state"] = "closed"
         dropped = given.pop("remove_labels", "").split(",")
-        kept = [it for it in issue["labels"] if it not in dropped]
-        added = [it for it in given.pop("add_labels", "").split(",") if it]
+        kept = [label for label in issue["labels"] if label not in dropped]
+        added = [part for part in given.pop("add_labels", "").split(",") if part]
         issue |= {**given, "labels": [*dict.fromkeys([*kept, *added])]}
         return self.json(self._shown(issue))
 
@@ -116,7 +116,7 @@ class GitLabSimulator(ReceiverSimulator):
         assert request.query["activity_filter"] == "only_comments"
         notes, size = self._issue(request)["notes"][::-1], int(request.query["per_page"])
         page, shown = int(request.query["page"]), max(1, size - _HIDDEN)
-        response = self.json([{"body": it} for it in notes[shown * (page - 1) : shown * page]])
+        response = self.json([{"body": note} for note in notes[shown * (page - 1) : shown * page]])
         is_last = shown * page >= len(notes)
         response.headers["X-Next-Page"] = "" if is_last else str(page + 1)
         return response

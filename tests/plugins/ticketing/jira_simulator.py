@@ -70,7 +70,7 @@ class JiraSimulator(ReceiverSimulator):
             "name": "Priority",
             "required": True,
             "hasDefaultValue": True,
-            "allowedValues": [{"name": it} for it in PRIORITIES],
+            "allowedValues": [{"name": priority} for priority in PRIORITIES],
         }
         self.transitions = [self.transition("11", "Start", "indeterminate")]
         self.transitions.append(self.transition("31", "Resolve", "done"))
@@ -108,8 +108,12 @@ class JiraSimulator(ReceiverSimulator):
         return [
             RemoteObject(
                 id=key,
-                observables=[it for it in ADDRESSES if it in str(issue["fields"]["description"])],
-                notes=[self.words(it["body"]) for it in issue["comments"]],
+                observables=[
+                    address
+                    for address in ADDRESSES
+                    if address in str(issue["fields"]["description"])
+                ],
+                notes=[self.words(comment["body"]) for comment in issue["comments"]],
                 is_open=issue["fields"]["status"]["statusCategory"]["key"] != "done",
             )
             for key, issue in self.issues.items()
@@ -139,7 +143,7 @@ class JiraSimulator(ReceiverSimulator):
     async def assignable(self, request: web.Request) -> web.Response:
         self._see(request.query["project"])
         wanted = request.query.get("accountId") or request.query.get("username")
-        return self.json([self.person(it) for it in PEOPLE if it == wanted])
+        return self.json([self.person(person) for person in PEOPLE if person == wanted])
 
     def person(self, name: str) -> dict[str, str]:
         raise NotImplementedError
@@ -192,7 +196,7 @@ class JiraSimulator(ReceiverSimulator):
             raise Rejected(summary="The summary is invalid because it contains newline characters.")
         if len(summary) > 255:
             raise Rejected(summary="Summary must be less than 255 characters.")
-        if any(" " in it for it in fields.get("labels", ())):
+        if any(" " in label for label in fields.get("labels", ())):
             raise Rejected(labels="The label contains spaces which is invalid.")
         if (name := fields.get("priority", {"name": "Low"})["name"]) not in PRIORITIES:
             raise Rejected(priority=f"Priority name '{name}' is not valid")
@@ -206,15 +210,19 @@ class JiraSimulator(ReceiverSimulator):
         if found is None:
             raise ErrorResponse(400, "Error in the JQL Query")
         issues = [
-            {"id": it["id"], "key": it["key"], "fields": {"labels": it["fields"]["labels"]}}
-            for it in self.issues.values()
-            if found[1] in it["fields"]["labels"] and self.is_searchable(it["made_at"])
+            {
+                "id": issue["id"],
+                "key": issue["key"],
+                "fields": {"labels": issue["fields"]["labels"]},
+            }
+            for issue in self.issues.values()
+            if found[1] in issue["fields"]["labels"] and self.is_searchable(issue["made_at"])
         ]
         return self.json({"issues": issues[: int(request.query["maxResults"])], "isLast": True})
 
     async def show(self, request: web.Request) -> web.Response:
         issue = self._issue(request)
-        fields = {it: issue["fields"].get(it) for it in request.query["fields"].split(",")}
+        fields = {part: issue["fields"].get(part) for part in request.query["fields"].split(",")}
         return self.json({"id": issue["id"], "key": issue["key"], "fields": fields})
 
     async def change(self, request: web.Request) -> web.Response:
@@ -247,7 +255,11 @@ class JiraSimulator(ReceiverSimulator):
 
     async def take(self, request: web.Request) -> web.Response:
         issue, wanted = self._issue(request), await request.json()
-        chosen = next(it for it in self.transitions if it["id"] == wanted["transition"]["id"])
+        chosen = next(
+            transition
+            for transition in self.transitions
+            if transition["id"] == wanted["transition"]["id"]
+        )
         if self.someone_closes_first:
             issue["fields"]["status"] = chosen["to"]
             raise ErrorResponse(400, "It seems that you have tried to perform a workflow operation")

@@ -51,7 +51,9 @@ class RoundupProxy(ReceiverSimulator):
         return [
             RemoteObject(
                 id=str(number),
-                observables=[it for it in ADDRESSES if it in self._texts(number, begins=True)],
+                observables=[
+                    address for address in ADDRESSES if address in self._texts(number, begins=True)
+                ],
                 notes=self._texts(number, begins=False).split(_BETWEEN)[1:],
                 is_open=status != "resolved",
             )
@@ -116,7 +118,7 @@ class RoundupProxy(ReceiverSimulator):
         ]
         folder = self.tracker.home / "db/files/msg"
         files = [folder / str(number // 1000) / f"msg{number}" for number in numbers]
-        return "".join(_BETWEEN + it.read_text(encoding="utf-8") for it in files)
+        return "".join(_BETWEEN + file.read_text(encoding="utf-8") for file in files)
 
     def _retire(self, identifier: str) -> None:
         """Retire an issue, or with none given everything."""

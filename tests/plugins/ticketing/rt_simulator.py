@@ -53,7 +53,7 @@ class RTSimulator(ReceiverSimulator):
         return [
             RemoteObject(
                 id=number,
-                observables=[it for it in ADDRESSES if it in ticket["Content"]],
+                observables=[address for address in ADDRESSES if address in ticket["Content"]],
                 notes=[it["Content"] for it in ticket["history"] if it["Type"] == "Comment"],
                 is_open=ticket["Status"] == "new",
             )
@@ -85,7 +85,7 @@ class RTSimulator(ReceiverSimulator):
         assert condition, request.query["query"]
         key, value = _unquoted(condition["key"]), _unquoted(condition["value"])
         assert condition["op"] == ("LIKE" if key == "Subject" else "=")
-        found = [it for it in self.tickets.values() if _holds(it, key, value)]
+        found = [ticket for ticket in self.tickets.values() if _holds(ticket, key, value)]
         items = [
             {"type": "ticket", "id": str(it["id"]), "Subject": it["Subject"]}
             for it in found

@@ -71,7 +71,7 @@ class ServiceNowSimulator(ReceiverSimulator):
         return [
             RemoteObject(
                 id=sys_id,
-                observables=[it for it in ADDRESSES if it in record["description"]],
+                observables=[address for address in ADDRESSES if address in record["description"]],
                 notes=[text for text in record["journal"] if text.startswith("Tocsin event")],
                 is_open=record["active"] == "true" and record["state"] not in ("6", "7", "8"),
             )
@@ -85,7 +85,9 @@ class ServiceNowSimulator(ReceiverSimulator):
 
     async def query(self, request: web.Request) -> web.Response:
         """Return records that have every condition, without those that cannot be understood."""
-        found = [it for it in self.records.values() if self.is_searchable(it["made_at"])]
+        found = [
+            record for record in self.records.values() if self.is_searchable(record["made_at"])
+        ]
         for name, _, value in self._conditions(request.query["sysparm_query"]):
             if name in _COLUMNS - self.hidden:
                 found = [it for it in found if it.get(name) == value]
@@ -170,14 +172,14 @@ class ServiceNowSimulator(ReceiverSimulator):
                 for it in reversed(record.get("journal", ()))
             )
             known = record | {"work_notes": journal if as_shown else "", "comments": ""}
-            return {it: known[it] for it in fields if it in known}
+            return {field_: known[field_] for field_ in fields if field_ in known}
 
         result = [show(it) for it in found] if isinstance(found, list) else show(found)
         return self.json({"result": result}, status)
 
     @staticmethod
     def _conditions(query: str) -> list[tuple[str, str, str]]:
-        found = (_CONDITION.fullmatch(it) for it in query.split("^"))
+        found = (_CONDITION.fullmatch(part) for part in query.split("^"))
         return [it.group(1, 2, 3) for it in found if it]
 
     def _record(self, request: web.Request) -> dict[str, Any]:

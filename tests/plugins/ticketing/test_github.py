@@ -129,10 +129,10 @@ async def test_what_shall_not_comment_does_not(lab: ChannelHarness):
     lab.use(comment_on=["investigation-failed"])
     await lab.bring(lab.alert())
     await lab.bring(lab.completed("incident:7"))
-    assert [it.notes for it in lab.objects] == [[]]
+    assert [object_.notes for object_ in lab.objects] == [[]]
     await lab.bring(lab.failed(1))
     await lab.bring(lab.failed(2))
-    assert [len(it.notes) for it in lab.objects] == [0, 1]
+    assert [len(object_.notes) for object_ in lab.objects] == [0, 1]
 
 
 @pytest.mark.parametrize("attached", [True, False])
@@ -163,7 +163,7 @@ async def test_an_issue_is_closed_as_the_operator_calls_it_once_a_comment_says_w
     await lab.bring(lab.alert())
     [issue] = lab.simulator.issues.values()
     assert (issue["state"], issue["state_reason"]) == ("closed", "not_planned")
-    assert [it["body"] for it in issue["comments"]] == [
+    assert [comment["body"] for comment in issue["comments"]] == [
         "Closed by Tocsin, as its configuration has it."
     ]
 

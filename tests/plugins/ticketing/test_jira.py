@@ -213,7 +213,7 @@ async def test_a_failure_after_the_issue_was_closed_is_another_issue(lab: Channe
     await lab.bring(lab.failed(1))
     await lab.channel.close("SEC-1", "over")
     await lab.bring(lab.failed(2))
-    assert [it.is_open for it in lab.objects] == [False, True]
+    assert [object_.is_open for object_ in lab.objects] == [False, True]
 
 
 async def test_what_a_person_changes_at_the_same_time_passes_by_itself(lab: ChannelHarness):
@@ -281,7 +281,7 @@ async def bring_harmful(lab: ChannelHarness):
 async def test_what_others_wrote_is_text_in_a_document(cloud: ChannelHarness):
     description = await bring_harmful(cloud)
     links = set(re.findall(r'"href": "([^"]+)"', json.dumps(description)))
-    assert {urlsplit(it).hostname for it in links} == {"tocsin.example.com", "siem.example.com"}
+    assert {urlsplit(link).hostname for link in links} == {"tocsin.example.com", "siem.example.com"}
     assert "[~admin] {color:red}" in cloud.simulator.words(description)
 
 
@@ -289,7 +289,7 @@ async def test_what_others_wrote_is_text_in_wiki_markup():
     async with TestJiraDataCenter().harness() as lab:
         description = await bring_harmful(lab)
     links = re.findall(r"\[[^\]]*\]", description)
-    assert [it.partition("|")[0] for it in links] == ["[Open in Tocsin", "[Open in SIEM"]
+    assert [link.partition("|")[0] for link in links] == ["[Open in Tocsin", "[Open in SIEM"]
     assert not re.search(r"[~!]|\{[^{]|bq\.|SEC-1", description.replace("{{", "").replace("}}", ""))
 
 

@@ -132,7 +132,7 @@ async def tell(office: Office, subjects: int, each: int) -> dict[str, list[str]]
     """Bring so many events, those of all subjects mixed; return their ids by subject, in order."""
     told: dict[str, list[str]] = {}
     for number in range(1, each + 1):
-        order = [f"schedule-{it}" for it in range(subjects)]
+        order = [f"schedule-{number}" for number in range(subjects)]
         office.random.shuffle(order)
         for place, schedule in enumerate(order):
             event = story(schedule, number, office.clock.now())

@@ -97,7 +97,7 @@ async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelHarness):
     await lab.bring(alert)
     lab.simulator.tickets[lab.objects[0].id]["Due"] = "2026-11-30"
     await lab.bring(alert)
-    assert not [it for it in lab.simulator.requests if it.method == "PUT"]
+    assert not [request for request in lab.simulator.requests if request.method == "PUT"]
     lab.use(priorities={"High": "90"})
     await lab.bring(alert)
     assert lab.simulator.tickets[lab.objects[0].id]["Priority"] == 90
@@ -127,7 +127,9 @@ async def test_a_comment_is_found_behind_a_long_history(lab: ChannelHarness):
     told = lab.failed(2)
     await lab.bring(told)
     [ticket] = lab.simulator.tickets.values()
-    ticket["history"] += [{"id": 1000 + it, "Type": "Set", "Data": None} for it in range(250)]
+    ticket["history"] += [
+        {"id": 1000 + number, "Type": "Set", "Data": None} for number in range(250)
+    ]
     await lab.bring(told)
     assert len(lab.objects[0].notes) == 1
 

@@ -112,7 +112,7 @@ async def test_a_comment_opens_nothing_that_was_resolved(lab: ChannelHarness):
     [issue] = lab.objects
     await lab.channel.tracker.close(issue.id, "enough")
     await lab.bring(lab.completed("incident:7"))
-    assert [(it.is_open, len(it.notes)) for it in lab.objects] == [(False, 2)]
+    assert [(object_.is_open, len(object_.notes)) for object_ in lab.objects] == [(False, 2)]
 
 
 async def test_a_comment_is_plain_text_without_addresses_to_follow(lab: ChannelHarness):
@@ -125,7 +125,7 @@ async def test_a_comment_is_plain_text_without_addresses_to_follow(lab: ChannelH
 async def test_bad_logins_are_waited_for_as_long_as_roundup_asks(lab: ChannelHarness):
     lab.use(username=GUESSED, secret="a wrong one")  # whose login then is refused for a while
     errors = [await lab.failure(lab.attempt(lab.alert())) for _ in range(5)]
-    assert all(isinstance(it, CredentialsRefused) for it in errors[:4])
+    assert all(isinstance(error, CredentialsRefused) for error in errors[:4])
     assert isinstance(errors[4], TryLater)
     assert errors[4].after == timedelta(seconds=150)
     assert errors[4].throttled
@@ -149,7 +149,9 @@ async def test_the_check_names_all_that_is_not_there(lab: ChannelHarness):
     own = {"origin": RoundupProxy.tracker.url, "closed_status": "over"}
     lab.use(options=own, labels=["new"], assignee="j.doe", priorities={"Low": "none"})
     problems = ("status over", "priority none", "keyword new", "user j.doe")
-    assert (await lab.channel.check()).problems == tuple(f"there is no {it}" for it in problems)
+    assert (await lab.channel.check()).problems == tuple(
+        f"there is no {problem}" for problem in problems
+    )
     with pytest.raises(Misconfigured, match="is not a keyword"):
         await lab.attempt(lab.alert())
     assert not lab.objects

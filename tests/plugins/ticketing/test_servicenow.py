@@ -139,7 +139,7 @@ async def test_a_record_that_takes_nothing_more_can_be_followed_by_another(lab: 
         await lab.attempt(lab.completed("incident:7"))
     lab.use(options={"new_after_close": True})
     await lab.bring(lab.completed("incident:7"))
-    assert [it["active"] for it in lab.simulator.records.values()] == ["false", "true"]
+    assert [record["active"] for record in lab.simulator.records.values()] == ["false", "true"]
 
 
 async def test_an_instance_that_hibernates_is_named(lab: ChannelHarness):
@@ -163,7 +163,7 @@ async def test_the_check_names_everything_at_once(lab: ChannelHarness):
         options={"close_code": "Solved"},
     )
     problems = (await lab.channel.check()).problems
-    assert [it.partition(":")[0] for it in problems] == [
+    assert [problem.partition(":")[0] for problem in problems] == [
         "labels",
         "issue_type",
         "priorities.High",
@@ -180,7 +180,7 @@ async def test_the_check_says_what_it_cannot_know(lab: ChannelHarness):
     assert (
         health.detail == "incident can be read; whether records may be made, only making one shows"
     )
-    assert [it.partition(":")[0] for it in health.problems] == ["options.close_code"]
+    assert [problem.partition(":")[0] for problem in health.problems] == ["options.close_code"]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelHarness):
     alert = lab.alert()
     await lab.bring(alert)
     await lab.bring(alert)
-    assert not [it for it in lab.simulator.requests if it.method == "PUT"]
+    assert not [request for request in lab.simulator.requests if request.method == "PUT"]
 
 
 async def test_a_closed_ticket_gets_a_follow_up(lab: ChannelHarness):
@@ -81,7 +81,7 @@ async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(lab: Ch
     await lab.bring(alert)
     lab.simulator.remove(lab.objects[0].id)
     receipt = await lab.bring(alert)
-    assert [it.id for it in lab.objects] == [receipt.remote_id]
+    assert [object_.id for object_ in lab.objects] == [receipt.remote_id]
 
 
 async def test_what_was_made_before_its_key_was_forgotten_is_found(lab: ChannelHarness):

@@ -52,8 +52,10 @@ class ZendeskSimulator(ReceiverSimulator):
         return [
             RemoteObject(
                 id=number,
-                observables=[it for it in ADDRESSES if it in ticket["comments"][0]["body"]],
-                notes=[it["body"] for it in ticket["comments"][1:]],
+                observables=[
+                    address for address in ADDRESSES if address in ticket["comments"][0]["body"]
+                ],
+                notes=[comment["body"] for comment in ticket["comments"][1:]],
                 is_open=ticket["status"] not in ("solved", "closed"),
             )
             for number, ticket in self.tickets.items()
@@ -82,10 +84,10 @@ class ZendeskSimulator(ReceiverSimulator):
     async def listed(self, request: web.Request) -> web.Response:
         """Show the tickets of an external id; the latest ones are missing for a while."""
         found = [
-            self._shown(it)
-            for it in self.tickets.values()
-            if it["external_id"] == request.query["external_id"]
-            and self.is_searchable(it["made_at"])
+            self._shown(ticket)
+            for ticket in self.tickets.values()
+            if ticket["external_id"] == request.query["external_id"]
+            and self.is_searchable(ticket["made_at"])
         ]
         return self.json({"tickets": found, "next_page": None})
 
@@ -137,7 +139,10 @@ class ZendeskSimulator(ReceiverSimulator):
 
     async def comments(self, request: web.Request) -> web.Response:
         size = int(request.query["per_page"])
-        found = [{**it, "plain_body": it["body"]} for it in self._ticket(request)["comments"]]
+        found = [
+            {**comment, "plain_body": comment["body"]}
+            for comment in self._ticket(request)["comments"]
+        ]
         return self._page(request, "comments", found, size)
 
     def _page(

@@ -197,7 +197,7 @@ class WritesFirst(ExampleProvider):
         known = (await self._api.get(path)).json
         if known is None or "comments" not in known:
             raise Broken("no list of comments")
-        if not any(it["text"].startswith(f"{key}\n") for it in known["comments"]):
+        if not any(comment["text"].startswith(f"{key}\n") for comment in known["comments"]):
             try:
                 await self._api.request("POST", path, json={"text": f"{key}\n{text}"})
             except TryLater:

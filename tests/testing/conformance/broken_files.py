@@ -37,7 +37,7 @@ class FindingConformance(FileProviderConformance):
             "status": {"Active": "In Progress"}.get(case.status, str(case.status)),
             "status_id": STATUSES[case.status],
             "finding_info_list": [{"title": case.title, "desc": case.description}],
-            "observables": [{"type_id": 2, "value": it.value} for it in case.entities],
+            "observables": [{"type_id": 2, "value": entity.value} for entity in case.entities],
         }
 
     def log_record(self, occurrence):
@@ -202,7 +202,7 @@ class Skipping(Files):
         pass
 
     def changed_page(self, page):
-        names = [(it.external_id, it.changed_at) for it in page.incidents]
+        names = [(incident.external_id, incident.changed_at) for incident in page.incidents]
         versions = dict(zip(names, page.incidents, strict=True))
         left = tuple(versions[name] for name in versions.keys() - self.skipped())
         self.note(names)

@@ -54,7 +54,11 @@ class GoesOnBehindTheMoment(Lists):
 
     async def listed(self, ask, window, token):
         listing = await ask()
-        left = [it for it in listing.records if not token or it["changed_at"] != self._moment]
+        left = [
+            record
+            for record in listing.records
+            if not token or record["changed_at"] != self._moment
+        ]
         if listing.records:
             self._moment = listing.records[-1]["changed_at"]
         return replace(listing, records=left)
@@ -232,7 +236,9 @@ class Skipping(ExampleProvider):
 
     async def read(self, stream, position, until):
         async for page in super().read(stream, position, until):
-            left = [it for it in page.incidents if _version(it) not in self.skipped()]
+            left = [
+                incident for incident in page.incidents if _version(incident) not in self.skipped()
+            ]
             self.note(page)
             yield replace(page, incidents=tuple(left))
 
@@ -401,7 +407,7 @@ class TwoStreams(Lists):
     async def list_changes(self, stream, window, token, limit):
         listing = await super().list_changes(stream, window, token, limit)
         odd = stream == "odd"
-        left = [it for it in listing.records if _is_odd(it) is odd]
+        left = [record for record in listing.records if _is_odd(record) is odd]
         return replace(listing, records=left)
 
 

@@ -69,7 +69,9 @@ def incident_of(record):
         merged_into=_text(record.get("merged_into") or "") or None,
         occurred_at=_moment(record["created_at"]),
         changed_at=_moment(record["changed_at"]),
-        entities=tuple(Entity(EntityKind.IP, _text(it)) for it in record.get("addresses") or ()),
+        entities=tuple(
+            Entity(EntityKind.IP, _text(address)) for address in record.get("addresses") or ()
+        ),
     )
 
 
@@ -80,7 +82,7 @@ def _text(value):
 
 
 def _word(words, text):
-    return next((it for it in words if it.casefold() == str(text).casefold()), None)
+    return next((word for word in words if word.casefold() == str(text).casefold()), None)
 
 
 def _moment(text):
@@ -176,7 +178,10 @@ class CountsRequests(Sent):
         received = super().unpack(body)
         suffix = "+" * self._bodies[body]
         self._bodies[body] += 1
-        renamed = (replace(it, external_id=it.external_id + suffix) for it in received.incidents)
+        renamed = (
+            replace(incident, external_id=incident.external_id + suffix)
+            for incident in received.incidents
+        )
         return replace(received, incidents=tuple(renamed))
 
 
@@ -239,7 +244,7 @@ NUMBERS = Broken(NumbersConformance)
 @NUMBERS.breaks("test_odd_numbers_for_times_lose_nothing")
 class PassesOverTheFarFuture(SentNumbers):
     def received(self, records):
-        return super().received([it for it in records if not _is_far(it)])
+        return super().received([record for record in records if not _is_far(record)])
 
 
 def _is_far(record):

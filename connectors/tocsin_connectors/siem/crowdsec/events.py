@@ -101,7 +101,7 @@ def _summarize_line(meta: dict[str, str], attackers: list[Entity], scenario: str
     place = next((meta[key] for key in _TARGET_KEYS if key in meta), None)
     parts = [what.replace("_", " "), *(meta[key] for key in _REQUEST_KEYS if key in meta)]
     parts += [f"of {user}"] if user else []
-    parts += [f"from {it.value}" for it in attackers]
+    parts += [f"from {attacker.value}" for attacker in attackers]
     parts += [f"at {place}"] if place else []
     return " ".join(parts)
 
@@ -110,13 +110,13 @@ def _find_relations(
     meta: dict[str, str], attackers: list[Entity], at: datetime
 ) -> Iterator[Relation]:
     """Yield whom the attacker has spoken with, as whom, and who has got in."""
-    others = [it for it in find_meta_entities(meta.items()) if it not in attackers]
-    targets = [it for it in others if it.kind in _TARGET_KINDS]
-    users = [it for it in others if it.kind is EntityKind.USER]
+    others = [entity for entity in find_meta_entities(meta.items()) if entity not in attackers]
+    targets = [other for other in others if other.kind in _TARGET_KINDS]
+    users = [other for other in others if other.kind is EntityKind.USER]
     yield from relate(attackers, RelationType.CONNECTED_TO, targets, at)
     yield from relate(attackers, RelationType.RELATED_TO, users, at)
     if _is_successful_sign_in(meta):
-        machines = [it for it in targets if it.kind is EntityKind.HOST]
+        machines = [target for target in targets if target.kind is EntityKind.HOST]
         yield from relate(users, RelationType.LOGGED_ON_TO, machines, at)
 
 

@@ -94,7 +94,11 @@ def _infer_techniques(alert: dict[str, Any]) -> Iterator[str]:
     scenario = text(alert, "scenario") or ""
     scope = text(child(alert, "source"), "scope") or ""
     if _SCENARIO_NAME.fullmatch(scenario):
-        yield from (it.technique for it in SCENARIO_TECHNIQUES if it.fits(scenario, scope))
+        yield from (
+            technique.technique
+            for technique in SCENARIO_TECHNIQUES
+            if technique.fits(scenario, scope)
+        )
 
 
 _CVE = re.compile(r"CVE[-_](\d{4})[-_](\d{4,})", re.IGNORECASE)

@@ -143,7 +143,7 @@ class CrowdSec(WindowedProvider):
             for alert in alerts:
                 with suppress(ValueError):  # what is no alert costs no other
                     lines, decisions = find_lines(alert, asked), find_decisions(alert, asked, now)
-                    found.update((it.external_id, it) for it in (*lines, *decisions))
+                    found.update((line.external_id, line) for line in (*lines, *decisions))
         events = [event for event in found.values() if event.occurred_at in window]
         for event in sorted(events, key=lambda it: it.occurred_at, reverse=True)[:limit]:
             yield event

@@ -132,4 +132,4 @@ def _parse_object(answer: ApiResponse, path: str, but_for: int | None = None) ->
 
 
 def _are_objects(records: list[Any]) -> bool:
-    return all(isinstance(it, dict) for it in records)
+    return all(isinstance(record, dict) for record in records)

@@ -226,7 +226,7 @@ def _parse_result(told: dict[str, Any], path: str) -> FalconSearchResult:
     warnings = [text(it, "message") or "" for it in children({"": said}, "")]
     warnings += texts({"": said}, "")
     return FalconSearchResult(
-        [it for it in events if isinstance(it, dict)], "; ".join(warnings)[:300]
+        [event for event in events if isinstance(event, dict)], "; ".join(warnings)[:300]
     )
 
 

@@ -51,7 +51,9 @@ class DefenderClient:
         }
         answer = await self._get(INCIDENTS, query)
         match answer.json:
-            case {"value": [*records], **others} if all(isinstance(it, dict) for it in records):
+            case {"value": [*records], **others} if all(
+                isinstance(record, dict) for record in records
+            ):
                 # What was asked for with `$top` need not be told to go on
                 more = bool(others.get("@odata.nextLink")) or len(records) >= limit
                 return records, more, answer
@@ -87,7 +89,7 @@ class DefenderClient:
         answer = await self._api.request("POST", HUNTING, json=body, headers=_UTF8)
         match answer.json:
             case {"results": [*rows]}:
-                return LogRows([it for it in rows if isinstance(it, dict)])
+                return LogRows([row for row in rows if isinstance(row, dict)])
         raise Broken(f"POST {HUNTING} answered without the list `results`")
 
     async def _get(self, path: str, query: dict[str, Any]) -> ApiResponse:

@@ -141,7 +141,7 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
         changed_at=changed_at,
         source_url=text(record, "incidentWebUrl"),
         techniques=union(map(_find_techniques, alerts)),
-        entities=union(find_entities(it.get("evidence")) for it in alerts),
+        entities=union(find_entities(alert.get("evidence")) for alert in alerts),
         alerts=union([_build_alerts(alerts)]),
     )
 

@@ -125,6 +125,6 @@ def _format_change_time(case: Mapping[str, Any]) -> str | None:
 
 
 def _check_order(times: Sequence[str | None]) -> None:
-    told = [datetime.fromisoformat(it) for it in times if it]
+    told = [datetime.fromisoformat(time) for time in times if time]
     if told != sorted(told, reverse=True):
         raise Broken(f"GET {FIND} does not sort by `updatedAt`; Kibana 8.9 and newer do")

@@ -55,7 +55,7 @@ def build_event(hit: Mapping[str, Any], entity: Entity) -> SiemEvent | None:
 
 def _format_field(flat: FlatDocument, name: str) -> str:
     values = flat.get(name, ())
-    return ", ".join(text({"": str(it)}, "") or "" for it in values)
+    return ", ".join(text({"": str(value)}, "") or "" for value in values)
 
 
 def _summarize(flat: FlatDocument) -> str:

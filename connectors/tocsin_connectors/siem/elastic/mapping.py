@@ -106,7 +106,7 @@ ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
     ),
     EntityKind.URL: ("url.full", "threat.indicator.url.full"),
     EntityKind.FILE_HASH: (
-        *(f"{it}.hash.{kind}" for it in _HASH_OWNERS for kind in ("sha256", "sha1", "md5")),
+        *(f"{owner}.hash.{kind}" for owner in _HASH_OWNERS for kind in ("sha256", "sha1", "md5")),
         "related.hash",
     ),
     EntityKind.FILE: ("file.path",),
@@ -135,7 +135,9 @@ def find_entities(flat: FlatDocument) -> Iterator[Entity]:
 
 def find_techniques(flat: FlatDocument) -> Iterator[str]:
     """Yield the ATT&CK ids that a rule or an event names, of sub-techniques where it has them."""
-    places = (f"{it}.technique{sub}.id" for it in _THREAT_FIELDS for sub in (".subtechnique", ""))
+    places = (
+        f"{field_}.technique{sub}.id" for field_ in _THREAT_FIELDS for sub in (".subtechnique", "")
+    )
     found = list(filter_techniques(it for place in places for it in texts(flat, place)))
     parents = {it.partition(".")[0] for it in found if "." in it}
     yield from (it for it in found if it not in parents)

@@ -46,7 +46,9 @@ class ElasticWriteBack:
         answer = await self._kibana.get(NOTE, documentIds=identifier)
         if not isinstance(answer.json, dict) or not isinstance(answer.json.get("notes"), list):
             raise Broken(f"GET {NOTE} answered without `notes`")
-        own = (it for it in children(answer.json, "notes") if it.get("eventId") == identifier)
+        own = (
+            child for child in children(answer.json, "notes") if child.get("eventId") == identifier
+        )
         if not has_marker(key, read_comments(own, "note")):
             note = {
                 "eventId": identifier,

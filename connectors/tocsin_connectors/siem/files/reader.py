@@ -71,7 +71,9 @@ class FileReader:
         return encode_positions([*self._now, *self._earlier])
 
     def _read_all(self, findings: FileListing, skip_before: datetime | None) -> Iterator[Page]:
-        old = [it for it in findings.files if skip_before and it.state.is_older_than(skip_before)]
+        old = [
+            file for file in findings.files if skip_before and file.state.is_older_than(skip_before)
+        ]
         # All in one page: whoever stops after it goes on with a read that is not the first
         if passed := [part for found in old for part in self._try(self._pass_over, found)]:
             yield Page(next_position=self._position(), covered=tuple(passed))

@@ -108,5 +108,5 @@ def include_queried_entity(
     if contains_entity(asked, entities):
         return tuple(entities)
     told = (value_at(document, place) for place in fields.get(asked.kind, ()))
-    found = (Entity(asked.kind, str(it)) for value in told for it in scalars(value))
+    found = (Entity(asked.kind, str(scalar)) for value in told for scalar in scalars(value))
     return (asked, *entities) if contains_entity(asked, found) else None

@@ -50,7 +50,9 @@ def parse_entity(kind: EntityKind, value: str) -> Iterator[Entity]:
     """
     form = _ENTITY_FORMS.get(kind)
     if form is None or form.fullmatch(value):
-        yield from (it for it in parse_entities(kind, value) if it.value)  # of `.` nothing is left
+        yield from (
+            entity for entity in parse_entities(kind, value) if entity.value
+        )  # of `.` nothing is left
     elif kind is EntityKind.URL:
         yield from _parse_location(value)
 

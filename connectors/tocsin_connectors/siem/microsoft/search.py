@@ -166,7 +166,7 @@ QueryRunner = Callable[[str, Window], Awaitable[LogRows]]
 
 def list_entity_kinds(tables: Iterable[LogTable]) -> frozenset[EntityKind]:
     """Return what some tables can be asked for."""
-    return frozenset(kind for it in tables for kind in (*it.columns, *it.mentions))
+    return frozenset(kind for table in tables for kind in (*table.columns, *table.mentions))
 
 
 def _read_nothing(_: object) -> Iterable[Entity]:

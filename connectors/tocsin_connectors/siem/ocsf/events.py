@@ -79,7 +79,7 @@ def _list_endpoints(record: dict[str, Any]) -> Iterator[str]:
 def _find_answers(record: dict[str, Any]) -> tuple[Entity, ...]:
     """Return the addresses and names that a name was said to stand for."""
     answers = (it for it in children(record, "answers") if text(it, "type") in _ANSWER_TYPES)
-    return union(parse_host(text(it, "rdata") or "", EntityKind.DOMAIN) for it in answers)
+    return union(parse_host(text(answer, "rdata") or "", EntityKind.DOMAIN) for answer in answers)
 
 
 def _find_relations(

@@ -120,7 +120,7 @@ def _parse_detector(hit: dict[str, Any]) -> Detector | None:
     source = child(source, "detector") or source
     name = text(hit, "_id")
     inputs = (child(it, "detector_input") for it in children(source, "inputs"))
-    indices = tuple(index for it in inputs for index in texts(it, "indices"))
+    indices = tuple(index for input_ in inputs for index in texts(input_, "indices"))
     return Detector(name, text(source, "name"), indices) if name else None
 
 

@@ -74,7 +74,10 @@ def build_entity_query(
     found = [
         *_build_address_conditions(entity),
         *(f"{it} ILIKE {build_pattern(entity.value)}" for it in ENTITY_FIELDS.get(entity.kind, ())),
-        *(f"{quote_column(it)} ILIKE {build_pattern(entity.value)}" for it in properties),
+        *(
+            f"{quote_column(property_)} ILIKE {build_pattern(entity.value)}"
+            for property_ in properties
+        ),
     ]
     if not found:
         raise ValueError(f"no field of an event holds a {entity.kind}")

@@ -72,7 +72,9 @@ class QRadarPermissionCheck:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise
             return None
-        told = (text(it, "version") for it in versions if it.get("removed") is not True)
+        told = (
+            text(version, "version") for version in versions if version.get("removed") is not True
+        )
         known = [version for version in told if version]
         wanted = self.settings.api_version
         if not known or wanted in known:

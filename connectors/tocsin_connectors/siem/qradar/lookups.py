@@ -73,7 +73,13 @@ class NameDirectory:
     def pass_over(self, identifiers: Iterable[int]) -> None:
         """Ask for no names of these for a while."""
         until = self._clock.now() + _SKIP_FOR
-        self._keep({it: (self.name(it), until) for it in identifiers if not self._is_known(it)})
+        self._keep(
+            {
+                identifier: (self.name(identifier), until)
+                for identifier in identifiers
+                if not self._is_known(identifier)
+            }
+        )
 
     def _is_known(self, identifier: int) -> bool:
         found = self._known.get(identifier)
@@ -83,11 +89,11 @@ class NameDirectory:
         wanted = f"id in ({','.join(map(str, identifiers))})"
         query = {"filter": wanted, "fields": f"id,{self._field}", **self._query}
         count, now = len(identifiers), self._clock.now()
-        self._keep({it: (self.name(it), now) for it in identifiers})
+        self._keep({identifier: (self.name(identifier), now) for identifier in identifiers})
         records = await self._console.all(self._path, count, count, **query)
         now = self._clock.now()
-        found = {number(it, "id"): text(it, self._field) for it in records}
-        names = ((it, found.get(it)) for it in identifiers)
+        found = {number(record, "id"): text(record, self._field) for record in records}
+        names = ((identifier, found.get(identifier)) for identifier in identifiers)
         self._keep({it: (name, now + self._until(name)) for it, name in names})
 
     def _until(self, name: str | None) -> timedelta:
@@ -145,7 +151,7 @@ class OffenseLookups:
 
     def expect(self, records: Sequence[dict[str, Any]]) -> None:
         """Take note of a page of offenses, of which one after the other will be asked for."""
-        self._expected = [_collect_ids(it) for it in records]
+        self._expected = [_collect_ids(record) for record in records]
 
     async def learn(self, record: dict[str, Any]) -> None:
         """Ask for what an offense names, and the others of its page, where it is not known.

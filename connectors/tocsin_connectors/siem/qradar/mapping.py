@@ -93,7 +93,7 @@ def parse_status(record: dict[str, Any]) -> IncidentStatus:
 
 def _describe(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[str]:
     """Yield the lines that say what it is about, without numbers that grow with each event."""
-    logs = (text(it, "name") or "" for it in children(record, "log_sources"))
+    logs = (text(child, "name") or "" for child in children(record, "log_sources"))
     domain = text_or_number(record, "domain_id")
     source, kind = text(record, "offense_source"), lookups.offense_type(record)
     lines = {

@@ -125,7 +125,7 @@ class NewOffenseReader:
             end = end or self._settled(found.part, until)
             records = list(_select_settled(found.part.records, end))
             self._lookups.expect(records)
-            incidents = [it async for it in self._incidents(records)]
+            incidents = [incident async for incident in self._incidents(records)]
             following = None if len(records) < len(found.part.records) else found.following
             known = [it for _, it in iterate_ids(records)]
             if following is not None:  # what is in no order leads no further than it says

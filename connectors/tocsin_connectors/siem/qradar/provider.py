@@ -167,6 +167,6 @@ class QRadar(WindowedProvider):
         """
         domains, rules = self.settings.domains, self.settings.rules
         domain = number(record, "domain_id")
-        contributed = {number(it, "id") for it in children(record, "rules")}
+        contributed = {number(child, "id") for child in children(record, "rules")}
         is_here = not domains or domain is None or domain in domains
         return is_here and (not rules or not contributed.isdisjoint(rules))

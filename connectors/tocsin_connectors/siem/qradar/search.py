@@ -81,7 +81,9 @@ def _find_entities(row: dict[str, Any], properties: EventProperties) -> Iterator
 
 def _find_hosts(row: dict[str, Any], names: Sequence[str]) -> list[Entity]:
     """Return the addresses in some fields; where there is none, all of it is zero."""
-    found = (it for name in names for it in parse_entities(EntityKind.IP, text(row, name) or ""))
+    found = (
+        entity for name in names for entity in parse_entities(EntityKind.IP, text(row, name) or "")
+    )
     return [it for it in found if it.value not in _NO_ADDRESSES]
 
 
@@ -94,7 +96,8 @@ def _summarize(row: dict[str, Any]) -> str:
     """Say what happened: `Firewall Permit of ann from 203.0.113.7 to 198.51.100.9, told by fw`."""
     what = text(row, "event_name") or text(row, "category_name") or "an event"
     source, target = (
-        next((it.value for it in _find_hosts(row, names)), None) for names in (_SOURCES, _TARGETS)
+        next((host.value for host in _find_hosts(row, names)), None)
+        for names in (_SOURCES, _TARGETS)
     )
     parts = {
         " of ": text(row, "username"),
@@ -226,7 +229,7 @@ class ArielSearcher:
             answer = await self._console.request("GET", f"{path}/results", span=span)
             match answer.json:
                 case {"events": [_, *_] as rows}:
-                    found += [it if isinstance(it, dict) else {} for it in rows]
+                    found += [row if isinstance(row, dict) else {} for row in rows]
                 case _:
                     raise Broken(f"GET {path}/results answered none of {total - len(found)} events")
         return found

@@ -40,7 +40,7 @@ class QRadarWriteBack:
         offense = await self._existing(identifier)
         path = f"{OFFENSES}/{offense['id']}/notes"
         notes = await self._console.all(path, _NOTES_PER_REQUEST, fields="note_text")
-        written = [text(it, "note_text") or "" for it in notes]
+        written = [text(note, "note_text") or "" for note in notes]
         parts = list(split_note(words))
         for place, part in enumerate(parts, 1):
             its_key = key if len(parts) == 1 else f"{key} {place}/{len(parts)}"

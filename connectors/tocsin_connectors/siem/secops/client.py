@@ -174,4 +174,4 @@ def _parse_object(answer: ApiResponse, method: str) -> SecOpsRecord:
 
 
 def _are_objects(records: list[Any]) -> bool:
-    return all(isinstance(it, dict) for it in records)
+    return all(isinstance(record, dict) for record in records)

@@ -167,9 +167,13 @@ def _parse_start(record: dict[str, Any]) -> datetime | None:
 def _select_severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | None:
     """Return the word for how bad it is: an analyst's, else the rule's."""
     labels = children(rule, "ruleLabels") + children(rule, "outcomes")
-    said = (text(it, "value") for it in labels if (text(it, "key") or "").casefold() == "severity")
+    said = (
+        text(label, "value")
+        for label in labels
+        if (text(label, "key") or "").casefold() == "severity"
+    )
     words = (text(feedback, "priority"), text(rule, "severity"), *said)
-    return next((it for it in words if it and it.casefold() not in UNSPECIFIED), None)
+    return next((word for word in words if word and word.casefold() not in UNSPECIFIED), None)
 
 
 def _describe(rule: dict[str, Any]) -> Iterator[str]:

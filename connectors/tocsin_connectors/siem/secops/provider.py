@@ -83,7 +83,9 @@ class SecOps(LookbackProvider):
         following = step.following(found, whole, self._rules)
         self.passed_over = step.passed_over and following is None
         return Listing(
-            records=[it for it in found.records if stream == NEW or _changed_in(it, window)],
+            records=[
+                record for record in found.records if stream == NEW or _changed_in(record, window)
+            ],
             next_token=following and following.encode(),
             server_time=found.server_time,
         )

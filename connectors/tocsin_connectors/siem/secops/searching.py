@@ -110,7 +110,7 @@ def _summarize(event: dict[str, Any], metadata: dict[str, Any]) -> str:
     what = text(metadata, "eventType") or "an event"
     product = text(metadata, "productName")
     ends = (
-        ", ".join(dict.fromkeys(it.value for it in find_entities(event, within)))
+        ", ".join(dict.fromkeys(entity.value for entity in find_entities(event, within)))
         for within in ("principal.", "target.")
     )
     who = " to ".join(filter(None, ends))
@@ -123,8 +123,12 @@ def _find_relations(
 ) -> Iterator[Relation]:
     """Yield who has spoken with whom."""
     if (text(metadata, "eventType") or "").startswith("NETWORK_"):
-        sources = [it for it in find_entities(event, "principal.") if it.kind in _HOST_KINDS]
-        targets = [it for it in find_entities(event, "target.") if it.kind in _HOST_KINDS]
+        sources = [
+            entity for entity in find_entities(event, "principal.") if entity.kind in _HOST_KINDS
+        ]
+        targets = [
+            entity for entity in find_entities(event, "target.") if entity.kind in _HOST_KINDS
+        ]
         yield from relate(sources, RelationType.CONNECTED_TO, targets, at)
 
 

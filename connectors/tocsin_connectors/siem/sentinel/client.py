@@ -162,8 +162,10 @@ class WorkspaceLogs:
         answer = await self._api.request("POST", path, json=body)
         match answer.json:
             case {"tables": [{"columns": [*columns], "rows": [*rows]}, *_]}:
-                names = [str(it.get("name")) for it in columns if isinstance(it, dict)]
-                found = [dict(zip(names, it, strict=False)) for it in rows if isinstance(it, list)]
+                names = [str(column.get("name")) for column in columns if isinstance(column, dict)]
+                found = [
+                    dict(zip(names, row, strict=False)) for row in rows if isinstance(row, list)
+                ]
                 return LogRows(found, _describe_partial_error(answer.json))
         raise Broken(f"POST {path} answered without a table of rows")
 

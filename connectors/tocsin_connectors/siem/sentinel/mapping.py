@@ -71,7 +71,7 @@ def is_own(record: Mapping[str, Any]) -> bool:
     own GUIDs are random ones (version 4 of RFC 9562), Tocsin's follow from a name (version 5).
     """
     labels = children(child(dict(record), "properties"), "labels")
-    if OWN_LABEL not in {(text(it, "labelName") or "").casefold() for it in labels}:
+    if OWN_LABEL not in {(text(label, "labelName") or "").casefold() for label in labels}:
         return False
     try:
         return UUID(text(dict(record), "name") or "").version == _NAME_BASED

@@ -20,7 +20,10 @@ def _check_names(
     tables: Mapping[str, Mapping[EntityKind, tuple[str, ...]]],
 ) -> Mapping[str, Mapping[EntityKind, tuple[str, ...]]]:
     """Return tables whose names, and those of their columns, are ones that a query can hold."""
-    names = [*tables, *(name for kinds in tables.values() for it in kinds.values() for name in it)]
+    names = [
+        *tables,
+        *(name for kinds in tables.values() for kind in kinds.values() for name in kind),
+    ]
     if wrong := [name for name in names if not _NAME.fullmatch(name)]:
         raise ValueError(f"{wrong[0]!r:.80} is no name of a table or column")
     return tables

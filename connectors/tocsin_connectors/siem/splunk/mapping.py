@@ -116,7 +116,7 @@ def find_artifacts(record: dict[str, Any]) -> Iterator[Entity]:
 
 def find_techniques(record: dict[str, Any]) -> Iterator[str]:
     """Yield the ATT&CK ids that a finding is annotated with."""
-    named = [it for name in _TECHNIQUE_FIELDS for it in texts(record, name)]
+    named = [text for name in _TECHNIQUE_FIELDS for text in texts(record, name)]
     named += _list_encoded(record, "annotations", "mitre_attack")
     yield from filter_techniques(named)
 
@@ -133,7 +133,7 @@ def _list_encoded(record: dict[str, Any], name: str, key: str) -> list[str]:
     for encoded in texts(record, name):
         with suppress(ValueError, RecursionError):
             content = json.loads(encoded)
-            found += [it for holder in children({"": content}, "") for it in texts(holder, key)]
+            found += [text for holder in children({"": content}, "") for text in texts(holder, key)]
     return found
 
 

@@ -148,10 +148,14 @@ class Splunk(WindowedProvider):
 
         What is no finding, or of no review, is returned as it is, to be put aside.
         """
-        when = {name: it.get(spl.REVIEWED) for it in reviews if (name := first_text(it, "rule_id"))}
+        when = {
+            name: review.get(spl.REVIEWED)
+            for review in reviews
+            if (name := first_text(review, "rule_id"))
+        }
         found = await self._findings(list(when))
         known = {first_text(it, "event_id") for it in found}
-        lost = [it for it in reviews if first_text(it, "rule_id") not in known]
+        lost = [review for review in reviews if first_text(review, "rule_id") not in known]
         return [
             {**it, spl.REVIEWED: when.get(first_text(it, "event_id") or "")} for it in found
         ] + lost
@@ -164,7 +168,7 @@ class Splunk(WindowedProvider):
 
     def _earliest(self, identifiers: Sequence[str]) -> datetime:
         """Return the earliest time that one of these findings may have."""
-        told = [moment for it in identifiers if (moment := parse_id_time(it))]
+        told = [moment for identifier in identifiers if (moment := parse_id_time(identifier))]
         if len(told) == len(identifiers):
             return min(told) - _BEFORE
         look_back: timedelta = self.settings.look_back

@@ -78,7 +78,7 @@ def build_reviewed_search(window: Window) -> SplSearch:
 
 def build_findings_search(identifiers: Sequence[str], earliest: datetime) -> SplSearch:
     """Return the search for findings by their ids, as they are now."""
-    wanted = " OR ".join(f"event_id=={quote_value(it)}" for it in identifiers)
+    wanted = " OR ".join(f"event_id=={quote_value(identifier)}" for identifier in identifiers)
     return SplSearch(
         f"search `notable` | where {wanted} | eval {INDEXED}=_indextime | fields - _raw orig_raw",
         {"earliest_time": _format_seconds(earliest), "latest_time": "+1d"},

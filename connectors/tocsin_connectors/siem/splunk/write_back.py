@@ -66,7 +66,7 @@ class SplunkWriteBack:
         path = f"{_build_notes_path(identifier)}&limit={_MAX_NOTES}&sort=create_time%3A-1"
         match (await self._api.get(path)).json:
             case {"items": list(items)}:
-                notes = [it for it in items if isinstance(it, dict)]
+                notes = [item for item in items if isinstance(item, dict)]
                 return list(read_comments(notes, "content"))
         raise Broken(f"GET {path} answered without `items`")
 

@@ -81,7 +81,9 @@ def _describe_dns(record: dict[str, Any]) -> str:
 
 def _describe_http(record: dict[str, Any]) -> str:
     http = child(record, "http")
-    page = next((it.value for it in find_web_entities(http) if it.kind is EntityKind.URL), None)
+    page = next(
+        (entity.value for entity in find_web_entities(http) if entity.kind is EntityKind.URL), None
+    )
     status = number(http, "status")
     words = [text(http, "http_method"), page or text(http, "hostname")]
     return " ".join([*filter(None, words), *([f"answered {status}"] if status else [])])
@@ -118,7 +120,11 @@ def _find_questions(dns: dict[str, Any]) -> Iterator[Entity]:
 
 def _find_answers(dns: dict[str, Any]) -> tuple[Entity, ...]:
     """Return the addresses and names that a name was said to stand for."""
-    values = [text(it, "rdata") for it in _list_answers(dns) if text(it, "rrtype") in _ANSWER_TYPES]
+    values = [
+        text(answer, "rdata")
+        for answer in _list_answers(dns)
+        if text(answer, "rrtype") in _ANSWER_TYPES
+    ]
     for kind in _ANSWER_TYPES:
         values += texts(child(dns, "grouped"), kind)
     return union(parse_host(value, EntityKind.DOMAIN) for value in values if value)

@@ -112,7 +112,7 @@ def find_techniques(document: Any) -> Iterator[str]:
     mitre = value_at(document, "wazuh.rule.mitre") or value_at(document, "rule.mitre")
     for place in ("id", "technique.id", "subtechnique.id"):
         found = value_at(mitre, place)
-        yield from filter_techniques(it.upper() for it in texts({"": found}, ""))
+        yield from filter_techniques(text.upper() for text in texts({"": found}, ""))
 
 
 def find_entities(document: Any) -> tuple[Entity, ...]:

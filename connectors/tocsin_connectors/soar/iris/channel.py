@@ -142,10 +142,15 @@ class Iris(CaseChannel):
             return 0
         alert = await self._alert(identifier)
         known = list_values(alert)
-        if not (unknown := [it for it in observables if it.value not in known]):
+        if not (
+            unknown := [observable for observable in observables if observable.value not in known]
+        ):
             return 0
         # `iocs` replaces what is there; `alert_iocs`, as it is called elsewhere, is ignored
-        change = {"iocs": [select_kept(it) for it in alert.get("iocs") or ()], **keep_owner(alert)}
+        change = {
+            "iocs": [select_kept(ioc) for ioc in alert.get("iocs") or ()],
+            **keep_owner(alert),
+        }
         changed = await self._send(f"/alerts/update/{quote(identifier)}", change, "iocs", unknown)
         added = len(list_values(changed) - known)
         if added < len(unknown):

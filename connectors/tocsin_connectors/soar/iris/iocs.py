@@ -42,16 +42,16 @@ async def build_iocs(
         await names.number(LookupKind.IOC_TYPE, OTHER),
         await names.number(LookupKind.TLP, tlp),
     )
-    types = {get_ioc_type(it) for it in observables} if typed else ()
-    numbers = {it: await names.find(LookupKind.IOC_TYPE, it) or other for it in types}
+    types = {get_ioc_type(observable) for observable in observables} if typed else ()
+    numbers = {type_: await names.find(LookupKind.IOC_TYPE, type_) or other for type_ in types}
     return [
         {
-            "ioc_value": it.value,
-            "ioc_type_id": numbers.get(get_ioc_type(it), other),
+            "ioc_value": observable.value,
+            "ioc_type_id": numbers.get(get_ioc_type(observable), other),
             "ioc_tlp_id": tlp_id,
-            "ioc_description": it.kind.value,
+            "ioc_description": observable.kind.value,
         }
-        for it in observables
+        for observable in observables
     ]
 
 

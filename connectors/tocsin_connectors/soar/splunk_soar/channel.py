@@ -34,8 +34,8 @@ def _list_names(options: Json, kind: str) -> set[str]:
     """Return the words of a kind in lower case, listed as text or as objects with a name."""
     listed = options.get(kind) if isinstance(options, dict) else None
     members = listed if isinstance(listed, list) else []
-    names = [it.get("name") if isinstance(it, dict) else it for it in members]
-    return {it.lower() for it in names if isinstance(it, str)}
+    names = [member.get("name") if isinstance(member, dict) else member for member in members]
+    return {name.lower() for name in names if isinstance(name, str)}
 
 
 _CONTAINERS = "/rest/container"
@@ -120,7 +120,11 @@ class SplunkSoar(CaseChannel):
     ) -> tuple[str, bool]:
         """Make a container with its artifacts, or return the one that has this identifier."""
         container = {**body, "label": self.settings.label, "source_data_identifier": key}
-        others = [it for it in body.get("artifacts", ()) if it.get("label") != ENTITY_LABEL]
+        others = [
+            artifact
+            for artifact in body.get("artifacts", ())
+            if artifact.get("label") != ENTITY_LABEL
+        ]
         container["artifacts"] = [*others, *map(build_artifact, observables)]
         if not self.settings.run_automation:  # else it is done after the last artifact
             container["run_automation"] = False
@@ -145,7 +149,7 @@ class SplunkSoar(CaseChannel):
 
         Splunk SOAR itself may keep a second artifact of the same identifier.
         """
-        wanted = [build_artifact(it) for it in observables]
+        wanted = [build_artifact(observable) for observable in observables]
         ours = {"_filter_source_data_identifier__startswith": f'"{ID_PREFIX}"'}
         there = await self._of(_ARTIFACTS, identifier, **ours) if wanted else []
         known = {it.get("source_data_identifier") for it in there}
@@ -167,7 +171,7 @@ class SplunkSoar(CaseChannel):
     async def close(self, identifier: str, reason: str) -> None:
         """Close the container, with the reason as a comment."""
         comments = await self._of(_COMMENTS, identifier)
-        if not any(it.get("comment") == reason for it in comments):
+        if not any(comment.get("comment") == reason for comment in comments):
             comment: Json = {"container_id": int(identifier), "comment": reason}
             await self.ask("POST", _COMMENTS, json=comment)
         await self.ask("POST", f"{_CONTAINERS}/{quote(identifier)}", json={"status": _CLOSED})

@@ -55,9 +55,13 @@ class TheHive(CaseChannel):
     async def check(self) -> Health:
         """Return whom the key belongs to, and which of the permissions are missing."""
         user = _expect_object(await self.ask("GET", "/api/v1/user/current"))
-        given = [it for it in user.get("permissions", ()) if isinstance(it, str)]
+        given = [
+            permission for permission in user.get("permissions", ()) if isinstance(permission, str)
+        ]
         missing = [
-            it for it in _REQUIRED_PERMISSIONS if not {it, it.partition("/")[0]} & set(given)
+            permission
+            for permission in _REQUIRED_PERMISSIONS
+            if not {permission, permission.partition("/")[0]} & set(given)
         ]
         name = user.get("login", "its user")
         return Health(
@@ -104,7 +108,7 @@ class TheHive(CaseChannel):
         if not observables:
             return 0
         kind, home = await self._home(identifier)
-        known = {_get_identity(it) for it in await self._parts(kind, home, "observables")}
+        known = {_get_identity(part) for part in await self._parts(kind, home, "observables")}
         wanted = _build_observables(observables)
         lacking = [it for it in wanted if _get_identity(it) not in known]
         added = [await self._add(f"/api/v1/{kind}/{quote(home)}/observable", it) for it in lacking]
@@ -179,7 +183,7 @@ def _get_id(record: Json) -> str:
 
 def _build_observables(observables: Sequence[Observable]) -> list[dict[str, Any]]:
     """Return each observable once: several kinds of entity are one type there."""
-    told = (_build_observable(it) for it in observables)
+    told = (_build_observable(observable) for observable in observables)
     return list({_get_identity(it): it for it in told}.values())
 
 

@@ -86,7 +86,9 @@ class Xsoar(CaseChannel):
     async def check(self) -> Health:
         """Return which of the permissions are missing, and whether the type exists."""
         closes = bool(self.settings.close_when or self.settings.close_recovered)
-        missing = [it async for it in find_missing_permissions(self.ask, closes=closes)]
+        missing = [
+            permission async for permission in find_missing_permissions(self.ask, closes=closes)
+        ]
         problems = [f"the role of the key has not {it}" for it in missing]
         types = await list_incident_types(self.ask)
         if types and self.settings.incident_type not in types:
@@ -112,7 +114,7 @@ class Xsoar(CaseChannel):
     ) -> tuple[str, bool]:
         """Make an incident with a label for each observable."""
         own = {KEY_LABEL: key, "tocsin_event": body.get("event_id"), "tocsin": body.get("url")}
-        told = [(get_type(it), it.value) for it in observables]
+        told = [(get_type(observable), observable.value) for observable in observables]
         labels = [{"type": kind, "value": value} for kind, value in (*own.items(), *told) if value]
         incident = {
             **{name: body[name] for name in _BODY_MEMBERS if name in body},
@@ -143,10 +145,12 @@ class Xsoar(CaseChannel):
         if not observables:
             return 0
         labels = (await self._incident(identifier)).get("labels") or ()
-        known = {format_line(str(it.get("type")), str(it.get("value"))) for it in labels}
+        known = {format_line(str(label.get("type")), str(label.get("value"))) for label in labels}
         for text in await self.notes(identifier):
             known.update(text.splitlines())
-        wanted = dict.fromkeys(format_line(get_type(it), it.value) for it in observables)
+        wanted = dict.fromkeys(
+            format_line(get_type(observable), observable.value) for observable in observables
+        )
         if unlisted := [it for it in wanted if it not in known]:
             listed = "\n".join(unlisted)
             await self._write(identifier, f"**Tocsin: entities**\n\n```\n{listed}\n```")
@@ -161,7 +165,7 @@ class Xsoar(CaseChannel):
             if has_no_war_room(refused):
                 return ()
             raise
-        return [str(expect_object(it).get("contents")) for it in found.get("entries") or ()]
+        return [str(expect_object(entry).get("contents")) for entry in found.get("entries") or ()]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
         """Add an entry to the War Room."""

@@ -43,7 +43,7 @@ async def list_incident_types(ask: Ask) -> Collection[str] | None:
         return None
     match found:
         case [*types]:
-            return {it["name"] for it in types if isinstance(it, dict) and "name" in it}
+            return {type_["name"] for type_ in types if isinstance(type_, dict) and "name" in type_}
     return None
 
 

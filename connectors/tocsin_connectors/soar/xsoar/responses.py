@@ -32,7 +32,7 @@ def has_key(incident: Json, key: str) -> bool:
         case {"dbotMirrorId": str(known)} if known == key:
             return True
         case {"labels": [*labels]}:
-            return any(it == {"type": KEY_LABEL, "value": key} for it in labels)
+            return any(label == {"type": KEY_LABEL, "value": key} for label in labels)
     return False
 
 

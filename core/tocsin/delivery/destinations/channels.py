@@ -142,5 +142,5 @@ def validate_settings(
         return kind.Settings.model_validate(dict(table), context=origin.context())
     except ValidationError as error:
         mistakes = explain_errors(error, kind.Settings)
-        words = (f"{'.'.join(it.path)}: {it.words}" for it in mistakes)
+        words = (f"{'.'.join(mistake.path)}: {mistake.words}" for mistake in mistakes)
         raise OperatorError("\n".join(words)) from None

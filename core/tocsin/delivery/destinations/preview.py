@@ -50,7 +50,7 @@ def build_preview(
     except OperatorError as error:
         return Preview(reason=str(error))
     parts = [_render_part(renderer, settings.template, event, name) for name in kind.parts]
-    rendered = {it.name: it.content.encode() for it in parts if it.content is not None}
+    rendered = {part.name: part.content.encode() for part in parts if part.content is not None}
     return Preview(settings.template, parts, _find_breaches(renderer, settings.template, rendered))
 
 

@@ -31,8 +31,10 @@ SECTION = "destinations"
 def list_configured_destinations(configuration: Configuration) -> list[DestinationSpec]:
     """Return the destinations that a configuration comes to."""
     listed = [
-        DestinationSpec(it.name, str(it.table["plugin"]), it.table, ManagedBy.FILE)
-        for it in configuration.destinations
+        DestinationSpec(
+            destination.name, str(destination.table["plugin"]), destination.table, ManagedBy.FILE
+        )
+        for destination in configuration.destinations
     ]
     heard = [
         DestinationSpec(OBSERVER_PREFIX + plugin, plugin, {}, ManagedBy.PLUGIN)
@@ -49,7 +51,9 @@ def apply_destinations(
     OperatorError where a name is taken by a destination that was made over HTTP.
     """
     lock_exclusively(connection, "applying a file")
-    known = {it.name: it for it in load_destinations(connection, lock=True)}
+    known = {
+        destination.name: destination for destination in load_destinations(connection, lock=True)
+    }
     steps = plan_destinations(list(known.values()), wanted)
     by_name = {written.name: written for written in wanted}
     for step in steps:

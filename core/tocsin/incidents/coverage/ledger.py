@@ -150,7 +150,9 @@ def _continues(
     # What is pushed covers moments alone, of which a row holds the latest
     are_moments = _is_moment(latest) and _is_moment(row)
     fits = not adjacent or are_moments or latest["end"] == row["start"]
-    return same_hour and fits and all(latest[it] == row[it] for it in _IDENTICAL_COLUMNS)
+    return (
+        same_hour and fits and all(latest[column] == row[column] for column in _IDENTICAL_COLUMNS)
+    )
 
 
 def _is_moment(row: Mapping[Any, Any]) -> bool:

@@ -233,7 +233,9 @@ def _record_coverage(
     stretches = received.covered
     if not stretches and counts != ledger.ReadCounts():
         stretches = (Covered(source=key.stream, start=now, end=now),)
-    rows = [ledger.record_interval(connection, key, it, now, past=past) for it in stretches]
+    rows = [
+        ledger.record_interval(connection, key, stretch, now, past=past) for stretch in stretches
+    ]
     read = [row for row, stretch in zip(rows, stretches, strict=True) if stretch.lost is None]
     row = next(iter(read or rows), None)
     if row is not None:

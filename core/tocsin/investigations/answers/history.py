@@ -104,7 +104,8 @@ class HistoryAnswers:
     def _matching(self, connection: Connection, q: SearchHistory) -> tuple[Match, ...]:
         page = search_documents(connection, q.text, limit=_limit(q.limit), kinds=_SEARCHED)
         return tuple(
-            Match(kind=it.kind, id=it.id, title=it.title, score=it.score) for it in page.results
+            Match(kind=result.kind, id=result.id, title=result.title, score=result.score)
+            for result in page.results
         )
 
 

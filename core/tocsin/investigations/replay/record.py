@@ -78,8 +78,8 @@ def _list_runs(
     messages: Sequence[RowMapping], steps: Sequence[LedgerStep]
 ) -> Iterable[RecordedRun]:
     """Yield the runs: each was asked for by one message; only if it completed was it replied to."""
-    asked = [it for it in messages if it["role"] == "user"]
-    replied = {it["run"] for it in messages if it["role"] != "user"}
+    asked = [message for message in messages if message["role"] == "user"]
+    replied = {message["run"] for message in messages if message["role"] != "user"}
     for count, message in enumerate(asked, start=1):
         number = message["run"]
         yield RecordedRun(
@@ -88,5 +88,5 @@ def _list_runs(
             asked_at=message["created_at"],
             has_completed=number in replied,
             steps=[step for step in steps if step.run == number],
-            first=max((it.number for it in steps if it.run < number), default=0) + 1,
+            first=max((step.number for step in steps if step.run < number), default=0) + 1,
         )

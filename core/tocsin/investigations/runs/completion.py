@@ -158,4 +158,6 @@ def report_columns(report: Report) -> dict[str, Any]:
 def _reply_text(report: Report) -> str:
     """Return what the investigator says to the last message."""
     statements = report.reply or report.summary
-    return clean_text(" ".join(it.text for it in statements) or report.title, _MAX_REPLY)
+    return clean_text(
+        " ".join(statement.text for statement in statements) or report.title, _MAX_REPLY
+    )

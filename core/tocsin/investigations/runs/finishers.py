@@ -81,7 +81,7 @@ def _observed_relations(
 
 def _found_entities(source: str, report: Report) -> Iterator[tuple[str, Entity]]:
     """Yield every entity once: with the first finding that names it, else with the session."""
-    left = dict.fromkeys(it.entity for it in report.entities)
+    left = dict.fromkeys(entity.entity for entity in report.entities)
     for finding in report.findings:
         for entity in finding.entities:
             if entity in left:

@@ -110,7 +110,11 @@ class InvestigationWorker:
             del self._to_give_back[: len(given)]  # there may be more by now
 
     async def _renew(self) -> None:
-        held = {it.lease: it.progress for it in self._attempts.values() if it.is_held}
+        held = {
+            attempt.lease: attempt.progress
+            for attempt in self._attempts.values()
+            if attempt.is_held
+        }
         lost = await self._database.write(renew_leases, held, self._clock.now()) if held else ()
         for lease in lost:
             if attempt := self._attempts.get(lease):

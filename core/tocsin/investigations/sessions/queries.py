@@ -125,7 +125,7 @@ def load_session(
     if row is None:
         return None
     messages = [_represent_message(message) for message in _messages(connection, session_id)]
-    written = [_represent_write_back(it) for it in list_write_backs(connection, session_id)]
+    written = [_represent_write_back(back) for back in list_write_backs(connection, session_id)]
     return LoadedSession(
         represent_session(row, public_url) | {"messages": messages, "write_backs": written},
         row["report"],

@@ -48,7 +48,7 @@ def _search_document(
         text="\n".join(texts),
         at=row["created_at"],
         facets={name: row.get(name) for name in ("status", "provider", "persona", "verdict")},
-        entities=[it.entity for it in report.entities] if report else (),
+        entities=[entity.entity for entity in report.entities] if report else (),
         techniques=report.techniques if report else (),
     )
 

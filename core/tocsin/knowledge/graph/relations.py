@@ -81,7 +81,9 @@ class _RelationUpdate:
             min(first, known["first_seen"]),
             max(last, known["last_seen"]),
             known["count"]
-            + sum(not known["first_seen"] <= it <= known["last_seen"] for it in self.moments),
+            + sum(
+                not known["first_seen"] <= moment <= known["last_seen"] for moment in self.moments
+            ),
             max(self.tlp, known["tlp"]),
             max(self.pap, known["pap"]),
         )

@@ -71,7 +71,11 @@ def find_neighborhood(
     if len(depths) == 1 and not is_known_node(connection, start):
         return None
     nodes = list(depths)[:limit]
-    gone = [it for it in nodes if depths[it] < depth and (it == start or not is_session_node(it))]
+    gone = [
+        node
+        for node in nodes
+        if depths[node] < depth and (node == start or not is_session_node(node))
+    ]
     left_out = len(depths) > limit or has_more_edges(connection, gone, view.shape, parameters)
     edges, every = find_edges_between(connection, nodes, view, parameters)
     return Neighborhood(nodes=tuple(nodes), edges=edges, complete=every and not left_out)

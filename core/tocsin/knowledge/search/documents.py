@@ -98,12 +98,12 @@ def build_tokens(document: SearchDocument) -> DocumentTokens:
     marks.update(dict.fromkeys(_facet_tokens({"kind": document.kind, **document.facets})))
     spoken = _bounded(spoken)
     rest = marks.keys() - set(spoken)
-    return DocumentTokens(spoken, _within([it for it in marks if it in rest]), list(entities))
+    return DocumentTokens(spoken, _within([mark for mark in marks if mark in rest]), list(entities))
 
 
 def _named(document: SearchDocument) -> Iterable[tuple[str, str]]:
     """Return what has a value to be found by."""
-    return (it for it in _list_fields(document) if tokens.whole_token(it[1]))
+    return (field_ for field_ in _list_fields(document) if tokens.whole_token(field_[1]))
 
 
 def _list_fields(document: SearchDocument) -> Iterable[tuple[str, str]]:

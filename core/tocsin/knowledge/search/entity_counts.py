@@ -29,13 +29,15 @@ class EntityOccurrence:
 def count_entities(connection: Connection, occurrences: Iterable[EntityOccurrence]) -> None:
     """Count what is new, and make it possible to look it up."""
     counted: dict[Entity, list[Any]] = {}
-    for it in occurrences:
-        known = counted.setdefault(it.entity, [0, it.at, it.at, it.incident])
+    for occurrence in occurrences:
+        known = counted.setdefault(
+            occurrence.entity, [0, occurrence.at, occurrence.at, occurrence.incident]
+        )
         known[:] = [
-            known[0] + it.new,
-            min(known[1], it.at),
-            max(known[2], it.at),
-            max(known[3], it.incident),
+            known[0] + occurrence.new,
+            min(known[1], occurrence.at),
+            max(known[2], occurrence.at),
+            max(known[3], occurrence.incident),
         ]
     ordered = sorted(counted.items(), key=lambda item: (item[0].kind, item[0].value))
     _upsert(connection).run(

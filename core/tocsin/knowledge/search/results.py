@@ -47,7 +47,7 @@ def _score(clauses: list[list[SearchTerm]], row: RowMapping) -> float:
         return 1.0
     title = f" {' '.join(tokens.split_words(tokens.fold_text(row['title'])))} "
     entities = f" {row['entities']} "
-    reached = sum(max(_score_term(term, title, entities) for term in it) for it in clauses)
+    reached = sum(max(_score_term(term, title, entities) for term in clause) for clause in clauses)
     return round(reached / (IN_TITLE * len(clauses)), 3)
 
 

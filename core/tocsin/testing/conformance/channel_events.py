@@ -58,7 +58,7 @@ class ChannelEvents:
     ) -> Event:
         """Return the alert of an incident with two addresses."""
         told = self._event(EventType.INCIDENT_ALERT, f"incident:{number}")
-        named = [{"kind": it.kind.value, "value": it.value} for it in entities]
+        named = [{"kind": entity.kind.value, "value": entity.value} for entity in entities]
         known = {"external_id": str(number), "number": number, "title": title}
         incident = {**told.context["incident"], **known, "entities": named}
         data = {**told.data, "incident_number": number, "title": title, "severity": "High"}

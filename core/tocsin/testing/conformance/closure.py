@@ -21,7 +21,7 @@ class ClosureRules(ChannelSuite):
             await lab.bring(lab.failed(1))
             await lab.bring(lab.alert())
             await lab.bring(lab.completed("incident:7"))
-            expect(all(it.is_open for it in lab.objects), f"{lab.objects!r:.300}")
+            expect(all(object_.is_open for object_ in lab.objects), f"{lab.objects!r:.300}")
 
     @rule
     async def test_what_the_operator_describes_is_closed(self) -> None:
@@ -53,7 +53,8 @@ class ClosureRules(ChannelSuite):
             for _ in range(2):
                 await lab.bring(lab.completed())
             expect(
-                [it.is_open for it in lab.objects] == [False, True, True], f"{lab.objects!r:.300}"
+                [object_.is_open for object_ in lab.objects] == [False, True, True],
+                f"{lab.objects!r:.300}",
             )
 
     @rule
@@ -81,7 +82,7 @@ class ClosureRules(ChannelSuite):
                 usual = await self._asked(lab, event)
                 lab.use(close_when="data.risk_score > 80", close_recovered=recovered)
                 await lab.bring(event)
-                expect(not all(it.is_open for it in lab.objects), "it was not closed")
+                expect(not all(object_.is_open for object_ in lab.objects), "it was not closed")
                 again = await self._asked(lab, event)
                 expect(again <= usual, f"it was asked for {sorted(again - usual)} again")
 

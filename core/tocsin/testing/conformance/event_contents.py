@@ -103,7 +103,7 @@ class EventContentRules(ChannelSuite):
             entities = (address(ADDRESSES[0]), _TOO_LONG, address(ADDRESSES[1]))
             await lab.bring(lab.alert(entities=entities))
             [found] = lab.objects
-            there = [it[:50] for it in sorted(found.observables)]
+            there = [observable[:50] for observable in sorted(found.observables)]
             expect(there == sorted(ADDRESSES), f"observables {there}")
 
     @rule
@@ -119,7 +119,7 @@ class EventContentRules(ChannelSuite):
             for _ in range(2):
                 await lab.bring(event)
                 [found] = lab.objects
-                lengths = [len(it) for it in found.notes]
+                lengths = [len(note) for note in found.notes]
                 expect(
                     count_event_notes(event, found) == 1,
                     f"notes of {lengths} characters, without a name",

@@ -219,7 +219,7 @@ async def _find_next_page_member(lab: HttpHarness) -> Path:
         for *way, name in iter_paths(answer):
             holder = value_at(answer, tuple(way))
             if isinstance(holder[name], str) and lab.simulator.has_page_token(holder[name]):
-                others = (value_at(it, tuple(way)) for it in answers)
+                others = (value_at(answer, tuple(way)) for answer in answers)
                 _expect_always(name, holder, others)
                 return (*way, name)
     return does_not_apply("it does not page by tokens")
@@ -228,7 +228,7 @@ async def _find_next_page_member(lab: HttpHarness) -> Path:
 def _expect_always(name: str | int, holder: dict[str, Json], others: Iterable[Json]) -> None:
     """Skip the rule where the SIEM leaves out a member, namely on the last page."""
     rest = holder.keys() - {name}
-    alike = (it for it in others if isinstance(it, dict) and it.keys() >= rest)
+    alike = (other for other in others if isinstance(other, dict) and other.keys() >= rest)
     if not all(name in it for it in alike):
         does_not_apply(f"the simulator leaves out `{name}` on the last page")
 

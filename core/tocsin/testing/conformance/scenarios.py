@@ -85,17 +85,17 @@ class ScenarioSuite(ChannelSuite):
 
 def object_shapes(lab: ChannelHarness) -> list[ObjectShape]:
     """Return what is at the receiver's."""
-    return [_object_shape(it) for it in lab.objects]
+    return [_object_shape(object_) for object_ in lab.objects]
 
 
 def count_notes(lab: ChannelHarness) -> list[int]:
     """Return how many notes each object has."""
-    return [len(it.notes) for it in lab.objects]
+    return [len(object_.notes) for object_ in lab.objects]
 
 
 def count_event_notes(event: Event, found: RemoteObject) -> int:
     """Return how many notes of an object name an event."""
-    return sum(event.id in it for it in found.notes)
+    return sum(event.id in note for note in found.notes)
 
 
 def _object_shape(found: RemoteObject) -> ObjectShape:

@@ -101,7 +101,7 @@ def _numbers(lab: Harness) -> list[Path]:
     earlier = lab.clock.now() - timedelta(hours=1)
     places = lab.differing("when an incident began", created_at=earlier)
     record = lab.render(lab.case())
-    numbers = [it for it in places if isinstance(value_at(record, it), int | float)]
+    numbers = [place for place in places if isinstance(value_at(record, place), int | float)]
     return numbers or does_not_apply("its records have no times that are numbers")
 
 

@@ -58,7 +58,7 @@ def _at_minute(minute: int, hour: str) -> str | None:
     hours = hour.split(",")
     if not all(map(_NUMBER.fullmatch, hours)):
         return None
-    return "at " + _joined([f"{int(it):02}:{minute:02}" for it in hours])
+    return "at " + _joined([f"{int(hour):02}:{minute:02}" for hour in hours])
 
 
 def _often(field: str, of: int, unit: str) -> str | None:
@@ -81,7 +81,7 @@ def _days(day: str, weekday: str) -> str | None:
         case "*", _:
             return _weekdays(weekday)
         case _, "*" if all(map(_NUMBER.fullmatch, day.split(","))):
-            return f"on day {_joined([str(int(it)) for it in day.split(',')])} of each month"
+            return f"on day {_joined([str(int(part)) for part in day.split(',')])} of each month"
     return None
 
 

@@ -163,7 +163,7 @@ def draw_graph_around(
 ) -> NeighborhoodDrawing:
     """Return the drawing, of the nearest where there are many."""
     middle = parse_node(found["entity"])
-    nodes = [parse_node(it) for it in found["nodes"]]
+    nodes = [parse_node(node) for node in found["nodes"]]
     chosen = sorted(nodes, key=lambda it: steps.get(it, len(steps)))[:MOST_NODES]
     sides = split_sides((it for it in chosen if it != middle), steps, joined)
     rows = max((len(column) for side in sides for column in side), default=1)

@@ -49,7 +49,7 @@ class ChannelList(ResponseModel):
 def list_channels(_connection: Connection, call: RequestContext) -> Response:
     """Answer the kinds of channel that this node has, by name, and what each can be told."""
     offers = call.services.registrar.offered()
-    return Response({"channels": [_represent(it) for it in offers], "total": len(offers)})
+    return Response({"channels": [_represent(offer) for offer in offers], "total": len(offers)})
 
 
 def _represent(offer: ChannelOffer) -> dict[str, Any]:

@@ -229,7 +229,7 @@ def list_destinations(connection: Connection, call: RequestContext) -> Response:
         limit=query.limit,
         after=query.cursor.name if query.cursor else None,
     )
-    items = [_represent(it, call) for it in page.destinations]
+    items = [_represent(destination, call) for destination in page.destinations]
     content = {"destinations": items, "total": page.total}
     return page_response(call, content, PageCursor.at_name(LIST, page.next) if page.next else None)
 

@@ -194,8 +194,8 @@ def get_graph_entity(connection: Connection, call: RequestContext) -> Response:
     return Response(
         {
             "entity": _node(found.nodes[0]),
-            "nodes": [_node(it) for it in found.nodes],
-            "edges": [_edge(it) for it in found.edges],
+            "nodes": [_node(node) for node in found.nodes],
+            "edges": [_edge(edge) for edge in found.edges],
             "complete": found.complete,
         }
     )
@@ -211,8 +211,8 @@ def get_graph_path(connection: Connection, call: RequestContext) -> Response:
         raise CallerError(404, "One of the two is not known any more.")
     return Response(
         {
-            "nodes": [_node(it) for it in path.nodes],
-            "edges": [_edge(it) for it in path.edges],
+            "nodes": [_node(node) for node in path.nodes],
+            "edges": [_edge(edge) for edge in path.edges],
             "complete": path.complete,
         }
     )

@@ -250,7 +250,7 @@ def list_schedules(connection: Connection, call: RequestContext) -> Response:
         tag=query.tag,
         after=query.cursor.parts if query.cursor else None,
     )
-    items = [represent_schedule(it, call.services.public_url) for it in page.schedules]
+    items = [represent_schedule(schedule, call.services.public_url) for schedule in page.schedules]
     content = {"schedules": items, "total": page.total}
     return page_response(call, content, CompositeCursor(LIST, page.next) if page.next else None)
 

@@ -99,8 +99,8 @@ def incident_of(record: Mapping[str, Any], server: str) -> Incident:
         changed_at=case.changed_at,
         source_url=None if case.number is None else f"{server}/cases/{case.number}",
         entities=tuple(
-            Entity(ENTITIES[it.type], it.value)
-            for it in case.entities
-            if it.type in ENTITIES and it.value
+            Entity(ENTITIES[entity.type], entity.value)
+            for entity in case.entities
+            if entity.type in ENTITIES and entity.value
         ),
     )

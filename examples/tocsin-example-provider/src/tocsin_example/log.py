@@ -32,9 +32,9 @@ def events_of(records: Iterable[Mapping[str, Any]]) -> Iterator[SiemEvent]:
             occurred_at=entry.logged_at,
             summary=" ".join(entry.text.split()) or "an entry without a text",
             entities=tuple(
-                Entity(ENTITIES[it.type], it.value)
-                for it in entry.entities
-                if it.type in ENTITIES and it.value
+                Entity(ENTITIES[entity.type], entity.value)
+                for entity in entry.entities
+                if entity.type in ENTITIES and entity.value
             ),
             fields={"text": entry.text},
         )

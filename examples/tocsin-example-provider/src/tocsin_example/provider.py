@@ -128,7 +128,7 @@ class ExampleProvider(WindowedProvider):
         path = f"/api/v1/cases/{quote(external_id, safe='')}/comments"
         match (await self._api.get(path)).json:
             case {"comments": list(comments)}:
-                written = [str(it["text"]) for it in comments if "text" in it]
+                written = [str(comment["text"]) for comment in comments if "text" in comment]
             case _:
                 raise Broken(f"GET {path} answered without `comments`")
         if not any(it.endswith(f"\n{mark}") for it in written):

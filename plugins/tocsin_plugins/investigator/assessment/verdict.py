@@ -45,7 +45,9 @@ def judge_confidence(
     """
     if verdict is Verdict.INCONCLUSIVE or len(silent) > 1 or silent & needed:
         return Confidence.LOW
-    disagree = any(it.finding.kind == "disagreement" and not it.is_near for it in findings)
+    disagree = any(
+        finding.finding.kind == "disagreement" and not finding.is_near for finding in findings
+    )
     is_single = len(independent_sources(case)) < _ENOUGH_SOURCES
     return _LEVELS[min(bool(silent) + disagree + is_single, len(_LEVELS) - 1)]
 
@@ -54,5 +56,9 @@ def independent_sources(case: Case) -> frozenset[str]:
     """Return who told of incidents or events, and who has an opinion."""
     told = {f"provider:{record.provider}" for record in case.records}
     told |= {f"provider:{seen.provider}" for seen in case.events}
-    opinions = (it for it in case.opinions if it.enrichment.disposition is not Disposition.UNKNOWN)
+    opinions = (
+        opinion
+        for opinion in case.opinions
+        if opinion.enrichment.disposition is not Disposition.UNKNOWN
+    )
     return frozenset(told | {f"enricher:{opinion.source}" for opinion in opinions})

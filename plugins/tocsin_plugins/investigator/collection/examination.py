@@ -102,7 +102,7 @@ class EntityExaminer:
 
     async def examine(self, entities: Sequence[Entity]) -> None:
         """Ask everybody about entities that have been sighted."""
-        followed = [it for it in entities if is_pivot(self.case, it)]
+        followed = [entity for entity in entities if is_pivot(self.case, entity)]
         await self._incidents_about(followed)
         await self._enrich(entities)
         followed = sort_by_priority(self.case, followed)

@@ -50,7 +50,7 @@ def _outcomes(case: Case) -> Iterator[Statement]:
 def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
     """Yield of which entities from outside no source of reputation could be asked."""
     case = examiner.case
-    online = [it for it in examiner.sources.enrichers if it.online]
+    online = [enricher for enricher in examiner.sources.enrichers if enricher.online]
     rated = {kind for enricher in online for kind in enricher.kinds}
     outside = [it for it in _list_asked(case) if case.is_outside(it) and it.kind not in rated]
     if outside:
@@ -123,5 +123,7 @@ def _alike(entity: Entity, others: tuple[Entity, ...]) -> set[Entity]:
     """Return which others are names too, and have what is asked for as a part."""
     wanted = entity.value.lower()
     return {
-        it for it in others if it.kind in _NAMES and wanted in _PARTS.split(it.value.lower())
+        other
+        for other in others
+        if other.kind in _NAMES and wanted in _PARTS.split(other.value.lower())
     } - {entity}

@@ -22,7 +22,9 @@ def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
     """
     for entity in _asked(case):
         opinions = case.find_opinions(entity)
-        benign = [it for it in opinions if it.enrichment.disposition is Disposition.BENIGN]
+        benign = [
+            opinion for opinion in opinions if opinion.enrichment.disposition is Disposition.BENIGN
+        ]
         if benign and case.find_disposition(entity) not in BAD_DISPOSITIONS:
             yield FindingDraft(
                 title=f"{named(entity)} is explained",
@@ -37,7 +39,7 @@ def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
 def find_background_noise(case: Case) -> Iterator[FindingDraft]:
     """Yield each address that a source knows to knock at every door of the Internet."""
     for entity in _asked(case):
-        noisy = [it for it in case.find_opinions(entity) if _NOISE & _tags(it)]
+        noisy = [opinion for opinion in case.find_opinions(entity) if _NOISE & _tags(opinion)]
         if noisy:
             yield FindingDraft(
                 title=f"{named(entity)} is noise of the Internet",

@@ -104,7 +104,10 @@ def find_bursts(case: Case) -> Iterator[FindingDraft]:
         if grade_strength(len(densest), _BURSTS) and not case.find_sighting(entity).well_known:
             stretches.setdefault(densest, []).append(entity)
     for moments, entities in stretches.items():
-        number, whose = counted(len(moments), "record"), listed([named(it) for it in entities])
+        number, whose = (
+            counted(len(moments), "record"),
+            listed([named(entity) for entity in entities]),
+        )
         text = f"from {at(moments[0][0])} to {at(moments[-1][0])} there are {number} of {whose}"
         yield FindingDraft(
             title=f"{number} of {whose} within five minutes",
@@ -137,7 +140,9 @@ def find_recurrences(case: Case) -> Iterator[FindingDraft]:
 def _moments(case: Case, entity: Entity) -> list[_Moment]:
     events = [(seen.event.occurred_at, seen.step) for seen in case.events_with(entity)]
     records = case.incidents_with(entity)
-    return sorted(events + [(it.occurred_at, f"incident:{it.number}") for it in records])
+    return sorted(
+        events + [(record.occurred_at, f"incident:{record.number}") for record in records]
+    )
 
 
 def _densest(moments: Sequence[_Moment]) -> Sequence[_Moment]:

@@ -64,7 +64,7 @@ def _find_run(attempts: Sequence[_LogonAttempt]) -> _Run | None:
     """Return the first success with enough failures in the hour before it, and those."""
     for position, success in enumerate(attempts):
         if success.succeeded:
-            earlier = (it for it in attempts[:position] if not it.succeeded)
+            earlier = (attempt for attempt in attempts[:position] if not attempt.succeeded)
             before = tuple(it for it in earlier if success.at - it.at <= _WITHIN)
             if _strength(before):
                 return before, success

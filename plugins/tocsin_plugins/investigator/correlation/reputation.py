@@ -94,8 +94,10 @@ def find_disagreements(case: Case) -> Iterator[FindingDraft]:
 
 
 def _sides(opinions: list[Opinion]) -> tuple[list[Opinion], list[Opinion]]:
-    bad = [it for it in opinions if it.enrichment.disposition in BAD_DISPOSITIONS]
-    return bad, [it for it in opinions if it.enrichment.disposition is Disposition.BENIGN]
+    bad = [opinion for opinion in opinions if opinion.enrichment.disposition in BAD_DISPOSITIONS]
+    return bad, [
+        opinion for opinion in opinions if opinion.enrichment.disposition is Disposition.BENIGN
+    ]
 
 
 def _sources(opinions: list[Opinion]) -> list[str]:
@@ -110,7 +112,11 @@ def find_exploited_cves(case: Case) -> Iterator[FindingDraft]:
     for entity in case.entities:
         if entity.kind is not EntityKind.CVE:
             continue
-        telling = [it for it in case.find_opinions(entity) if _TAGS & set(it.enrichment.tags)]
+        telling = [
+            opinion
+            for opinion in case.find_opinions(entity)
+            if _TAGS & set(opinion.enrichment.tags)
+        ]
         if telling:
             yield FindingDraft(
                 title=f"{shown(entity.value)} is known to be exploited",

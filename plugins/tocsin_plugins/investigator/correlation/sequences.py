@@ -76,7 +76,7 @@ def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
     or an incident from High on finds malware on it.
     """
     intrusions = [*find_success_after_failures(case), *find_callbacks(case)]
-    involved = [it.entities for it in intrusions]
+    involved = [intrusion.entities for intrusion in intrusions]
     involved += [
         it.entities[:1] for it in find_lateral_movement(case) if it.severity is Severity.HIGH
     ]
@@ -85,20 +85,20 @@ def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
             record.severity.rank >= Severity.HIGH.rank
             and find_incident_signs(record) & _TAKES_A_HOST
         ):
-            hosts = (it for it in record.entities if it.kind is EntityKind.HOST)
+            hosts = (entity for entity in record.entities if entity.kind is EntityKind.HOST)
             involved.append((*hosts, *find_origins(case, record)))
     taken: dict[Entity, frozenset[Entity]] = {}
     for entities in involved:
-        by = {it for it in entities if case.is_outside(it)}
-        for held in (it for it in entities if it.kind in _HELD and it not in by):
+        by = {entity for entity in entities if case.is_outside(entity)}
+        for held in (entity for entity in entities if entity.kind in _HELD and entity not in by):
             taken[held] = taken.get(held, frozenset()) | by
     return taken
 
 
 def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_AttackStage]:
     """Return what happened with an entity; without what others did than those who have it."""
-    records = (it for it in case.incidents_with(entity) if _counts(case, it))
-    records = (it for it in records if _is_theirs(case, it.entities, by))
+    records = (incident for incident in case.incidents_with(entity) if _counts(case, incident))
+    records = (record for record in records if _is_theirs(case, record.entities, by))
     stages = [
         _AttackStage(
             at=record.occurred_at,
@@ -121,7 +121,7 @@ def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_Attack
 
 
 def _is_theirs(case: Case, entities: Iterable[Entity], by: AbstractSet[Entity]) -> bool:
-    others = {it for it in entities if it.kind in ORIGINS and case.is_outside(it)}
+    others = {entity for entity in entities if entity.kind in ORIGINS and case.is_outside(entity)}
     return not by or not others or bool(others & by)
 
 
@@ -137,7 +137,9 @@ def _counts(case: Case, record: IncidentRecord) -> bool:
 
 def _places(signs: frozenset[AttackSign], techniques: tuple[str, ...] = ()) -> tuple[int, ...]:
     return tuple(
-        sorted(_PLACES[it] for it in find_shown_tactics(signs, techniques) if it in _PLACES)
+        sorted(
+            _PLACES[tactic] for tactic in find_shown_tactics(signs, techniques) if tactic in _PLACES
+        )
     )
 
 

@@ -143,8 +143,10 @@ def _without(scope: InvestigationScope, clause: MessageClause) -> InvestigationS
         scope = _taken(scope, f"leave out {text}")
     left = replace(
         scope,
-        incidents=tuple(it for it in scope.incidents if it not in clause.incidents),
-        entities=tuple(it for it in scope.entities if it not in clause.entities),
+        incidents=tuple(
+            incident for incident in scope.incidents if incident not in clause.incidents
+        ),
+        entities=tuple(entity for entity in scope.entities if entity not in clause.entities),
         ignored_incidents=scope.ignored_incidents | set(clause.incidents),
         ignored_entities=scope.ignored_entities | set(clause.entities),
     )
@@ -194,8 +196,8 @@ def _keeping(clause: MessageClause) -> str:
 def _ranges(clause: MessageClause) -> list[str]:
     """Return the stretches of numbers that a clause names as ranges."""
     numbers = sorted(clause.within)
-    starts = [it for it in numbers if it - 1 not in clause.within]
-    ends = [it for it in numbers if it + 1 not in clause.within]
+    starts = [number for number in numbers if number - 1 not in clause.within]
+    ends = [number for number in numbers if number + 1 not in clause.within]
     pairs = zip(starts, ends, strict=True)
     return [f"incidents {start} to {end}" for start, end in pairs]
 

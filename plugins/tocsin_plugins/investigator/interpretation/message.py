@@ -74,7 +74,9 @@ class ParsedMessage:
     @property
     def names_something(self) -> bool:
         """Whether an incident, an entity or a technique is named."""
-        return any(it.incidents or it.entities or it.techniques for it in self.clauses)
+        return any(
+            clause.incidents or clause.entities or clause.techniques for clause in self.clauses
+        )
 
 
 def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> ParsedMessage:

@@ -64,4 +64,7 @@ class InvestigationScope:
 
     def without_incidents(self, numbers: Collection[int]) -> InvestigationScope:
         """Return the scope without some of its incidents."""
-        return replace(self, incidents=tuple(it for it in self.incidents if it not in numbers))
+        return replace(
+            self,
+            incidents=tuple(incident for incident in self.incidents if incident not in numbers),
+        )

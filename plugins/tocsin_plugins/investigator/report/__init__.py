@@ -41,7 +41,7 @@ def build_report(conclusion: Conclusion) -> Report:
         entities=build_assessments(case),
         relations=build_relations(case),
         incidents=tuple(sorted(case.incidents)),
-        about=tuple(it for it in case.scope.incidents if it in case.incidents),
+        about=tuple(incident for incident in case.scope.incidents if incident in case.incidents),
         techniques=_techniques(case),
         gaps=conclusion.gaps,
         actions=build_actions(conclusion),
@@ -53,7 +53,7 @@ def build_report(conclusion: Conclusion) -> Report:
 def _techniques(case: Case) -> tuple[str, ...]:
     """Return the techniques of the incidents and enrichments, in the order of their tactics."""
     found = {technique for record in case.records for technique in record.techniques}
-    found |= {it for opinion in case.opinions for it in opinion.enrichment.techniques}
+    found |= {technique for opinion in case.opinions for technique in opinion.enrichment.techniques}
     return tuple(sorted(found, key=lambda it: (_place(it), it)))
 
 

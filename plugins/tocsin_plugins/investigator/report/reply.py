@@ -108,28 +108,30 @@ def _entity_changes(
     conclusion: Conclusion, report: Report, previous: Report
 ) -> Iterator[Statement]:
     before = {assessment.entity for assessment in previous.entities}
-    new = [it for it in report.entities if it.entity not in before]
+    new = [entity for entity in report.entities if entity.entity not in before]
     if new:
         names = listed([named(it.entity) for it in new], _MOST)
         evidence = [ref for it in new for said in it.statements for ref in said.evidence]
         number = counted(len(new), "entity", "entities")
         yield say(f"{number} more: {names}", *evidence, conclusion.scored)
     now = {assessment.entity for assessment in report.entities}
-    if gone := [it.entity for it in previous.entities if it.entity not in now]:
+    if gone := [entity.entity for entity in previous.entities if entity.entity not in now]:
         names = listed([named(entity) for entity in gone], _MOST)
         yield say(f"{names} {_IS[len(gone) == 1]} no longer looked at", conclusion.scored)
 
 
 def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     before = {(finding.kind, finding.title) for finding in previous.findings}
-    new = [it for it in conclusion.findings if (it.kind, it.title) not in before]
+    new = [
+        finding for finding in conclusion.findings if (finding.kind, finding.title) not in before
+    ]
     for finding in new[:_MOST_FINDINGS]:
         evidence = [it for statement in finding.statements for it in statement.evidence]
         yield say(f"new: {finding.title} ({finding.id})", *evidence)
     if left := len(new[_MOST_FINDINGS:]):
         yield say(f"{counted(left, 'more finding')} {_IS[left == 1]} new", conclusion.scored)
     now = {(finding.kind, finding.title) for finding in conclusion.findings}
-    gone = [it for it in previous.findings if (it.kind, it.title) not in now]
+    gone = [finding for finding in previous.findings if (finding.kind, finding.title) not in now]
     for finding in gone[:_MOST_FINDINGS]:
         yield say(f"no longer found: {finding.title}", conclusion.scored)
     if left := len(gone[_MOST_FINDINGS:]):

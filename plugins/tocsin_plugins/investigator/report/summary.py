@@ -47,12 +47,17 @@ def build_title(conclusion: Conclusion) -> str:
     """Return what the report is called."""
     case = conclusion.case
     if case.scope.incidents and case.in_focus:
-        records = [case.incidents[it] for it in case.scope.incidents if it in case.incidents]
+        records = [
+            case.incidents[incident]
+            for incident in case.scope.incidents
+            if incident in case.incidents
+        ]
         names = [f"incident {record.number}" for record in records]
         alone = f": {shown(records[0].title)}" if len(records) == 1 else ""
         return f"Investigation of {listed(names, 3)}{alone}"
     if case.scope.entities:
-        return f"Investigation of {listed([shown(it.value, 60) for it in case.scope.entities], 3)}"
+        values = [shown(entity.value, 60) for entity in case.scope.entities]
+        return f"Investigation of {listed(values, 3)}"
     return f"Investigation: {shown(conclusion.inquiry.messages[0], 80)}"
 
 
@@ -69,7 +74,7 @@ def state_verdict(conclusion: Conclusion) -> Statement:
 def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield what answers the intents of the last message."""
     intents, case = conclusion.case.scope.intents, conclusion.case
-    latest = tuple(it for it in case.scope.entities if it in case.scope.latest)
+    latest = tuple(entity for entity in case.scope.entities if entity in case.scope.latest)
     asked = latest or case.scope.entities or tuple(case.entities)
     if QueryIntent.FIRST_SEEN in intents or (QueryIntent.WHO_IS in intents and latest):
         for entity in asked[:_MOST]:
@@ -107,7 +112,11 @@ def _to_be_done(conclusion: Conclusion) -> Iterator[Statement]:
 def _main_part(conclusion: Conclusion) -> Contribution | None:
     """Return the part of the score that says most for the verdict; None where none does."""
     takes_away = conclusion.verdict is Verdict.BENIGN
-    parts = [it for it in conclusion.contributions if (it.points < 0) == takes_away]
+    parts = [
+        contribution
+        for contribution in conclusion.contributions
+        if (contribution.points < 0) == takes_away
+    ]
     return max(parts, key=lambda it: abs(it.points), default=None)
 
 
@@ -142,13 +151,13 @@ def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
     main = _main_part(conclusion)
     told = main.statement.text if main else ""
     findings = [
-        it
-        for it in conclusion.findings
-        if it.kind != "incident"
-        and it.id not in conclusion.near
-        and not told.endswith(f"({it.id}).")
+        finding
+        for finding in conclusion.findings
+        if finding.kind != "incident"
+        and finding.id not in conclusion.near
+        and not told.endswith(f"({finding.id}).")
     ]
-    telling = [it for it in findings if it.severity is not Severity.INFORMATIONAL]
+    telling = [finding for finding in findings if finding.severity is not Severity.INFORMATIONAL]
     for finding in (telling or findings)[:_TOP]:
         evidence = [it for statement in finding.statements for it in statement.evidence]
         yield say(f"{finding.title} ({finding.id})", *evidence)
@@ -156,7 +165,7 @@ def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
 
 def _found_near(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield the worst of what was found near what was asked about, and is no part of it."""
-    near = [it for it in conclusion.findings if it.id in conclusion.near]
+    near = [finding for finding in conclusion.findings if finding.id in conclusion.near]
     telling = [it for it in near if it.severity is not Severity.INFORMATIONAL]
     for finding in telling[:_TOP]:
         evidence = [it for statement in finding.statements for it in statement.evidence]
@@ -171,15 +180,15 @@ def _others(conclusion: Conclusion) -> Iterator[Statement]:
     case = conclusion.case
     named_ones = set(case.scope.entities)
     others = [
-        it
-        for it in case.entities
-        if it not in named_ones and (it.kind is EntityKind.USER or case.is_ours(it))
+        entity
+        for entity in case.entities
+        if entity not in named_ones and (entity.kind is EntityKind.USER or case.is_ours(entity))
     ]
     if not others:
         yield say("no other host or user came up", *conclusion.understood)
         return
-    evidence = [step for it in others for step in _known_from(case, it)]
-    names = listed([named(it) for it in others], 10)
+    evidence = [step for other in others for step in _known_from(case, other)]
+    names = listed([named(other) for other in others], 10)
     yield say(f"{names} came up as well", *evidence, *conclusion.understood[:1])
 
 

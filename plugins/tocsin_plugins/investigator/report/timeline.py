@@ -41,7 +41,9 @@ def _incidents(case: Case) -> Iterator[_Ranked]:
             TimelineEntry(
                 at=record.occurred_at,
                 statement=say(
-                    f"{text}{words}", f"incident:{record.number}", *(it.step for it in accounts)
+                    f"{text}{words}",
+                    f"incident:{record.number}",
+                    *(account.step for account in accounts),
                 ),
                 severity=record.severity,
                 source=f"provider:{record.provider}",
@@ -72,9 +74,9 @@ def _events(case: Case) -> Iterator[_Ranked]:
         same = list(run)
         text = shown(summary, 200) or "an event without words"
         untold = [
-            it
-            for it in sorted(entities, key=entity_sort_key)
-            if it.value.lower() not in summary.lower()
+            entity
+            for entity in sorted(entities, key=entity_sort_key)
+            if entity.value.lower() not in summary.lower()
         ]
         text = f"{text} (with {together(untold)})" if untold else text
         if len(same) > 1:

@@ -38,7 +38,7 @@ def find_problems(
         yield f"the token may not label issues of {name}: it needs the role Planner or Reporter"
     if not is_assignable:
         yield f"assignee: {settings.assignee} is no member of {name}"
-    if any("," in it for it in (*settings.labels, *settings.priorities.values())):
+    if any("," in label for label in (*settings.labels, *settings.priorities.values())):
         yield "labels, priorities: GitLab takes no comma in a label"
 
 
@@ -60,7 +60,7 @@ def escape_markdown(markdown: str) -> str:
     GitLab looks at lines after it has dropped every CR, and so do we.
     """
     parts = _CODE.split(markdown.replace("\r", ""))
-    parts[::2] = [_REFERENCE.sub(r"\\", it) for it in parts[::2]]
+    parts[::2] = [_REFERENCE.sub(r"\\", part) for part in parts[::2]]
     return _QUICK_ACTION.sub(r"\\", "".join(parts))
 
 
@@ -144,7 +144,7 @@ class GitLab(HttpTracker):
         for _ in range(_MOST_PAGES):
             query = {"activity_filter": "only_comments", "per_page": _MOST, "page": page}
             answer = await self.answer("GET", path, query=query)
-            texts += [str(it.get("body")) for it in expect_objects(answer.json)]
+            texts += [str(object_.get("body")) for object_ in expect_objects(answer.json)]
             page = answer.headers.get("X-Next-Page", "")
             if not page:
                 break
@@ -158,12 +158,15 @@ class GitLab(HttpTracker):
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Put the label of the severity in the place of the one before, and set the fields."""
         labels = expect_object(await self.ask("GET", self._issue(identifier))).get("labels") or []
-        ours = {*self.settings.priorities.values(), *(it for it in labels if _is_severity(it))}
+        ours = {
+            *self.settings.priorities.values(),
+            *(label for label in labels if _is_severity(label)),
+        }
         wanted = self._labels(ticket)
         changes: dict[str, Json] = dict(ticket.fields)
         if new := [it for it in wanted if it not in labels]:
             changes["add_labels"] = ",".join(new)
-        if old := [it for it in labels if it in ours and it not in wanted]:
+        if old := [label for label in labels if label in ours and label not in wanted]:
             changes["remove_labels"] = ",".join(old)
         if changes:
             await self.ask("PUT", self._issue(identifier), json=replace_unprintable(changes))
@@ -197,9 +200,11 @@ class GitLab(HttpTracker):
 
     def _labels(self, ticket: Ticket) -> list[str]:
         """Return the labels, the operator's word for the severity in place of the template's."""
-        own = [it for it in str(ticket.body.get("labels", "")).split(",") if not _is_severity(it)]
+        own = [
+            part for part in str(ticket.body.get("labels", "")).split(",") if not _is_severity(part)
+        ]
         priority = [ticket.priority] if ticket.priority else []
-        return [it for it in dict.fromkeys([*own, *priority, *self.settings.labels]) if it]
+        return [label for label in dict.fromkeys([*own, *priority, *self.settings.labels]) if label]
 
     async def _assignee(self, name: str) -> int:
         if (found := await self._member(name)) is None:

@@ -44,7 +44,7 @@ async def find_problems(jira: Jira) -> Health:
             raise
         return Health(detail="Jira was asked nothing else", problems=(*problems, str(refused)))
     kind = jira.settings.issue_type or USUAL_TYPE
-    problems += [it async for it in _problems(jira, kind)]
+    problems += [problem async for problem in _problems(jira, kind)]
     name = me.get("displayName") or me.get("name")
     return Health(
         detail=f"{name} may make {kind} in {jira.settings.project}", problems=tuple(problems)
@@ -98,14 +98,14 @@ def _permissions(jira: Jira) -> list[str]:
 
 async def _issue_type_problems(jira: Jira, kind: str) -> AsyncIterator[str]:
     path = f"/issue/createmeta/{quote(jira.settings.project, safe='')}/issuetypes"
-    types = [it async for it in jira.pages(path, "issueTypes", "values")]
-    found = next((it for it in types if it.get("name") == kind), None)
+    types = [page async for page in jira.pages(path, "issueTypes", "values")]
+    found = next((type_ for type_ in types if type_.get("name") == kind), None)
     if found is None:
-        known = ", ".join(str(it.get("name")) for it in types)
+        known = ", ".join(str(type_.get("name")) for type_ in types)
         yield f"issue_type: {jira.settings.project} has no {kind}; it has {known}"
         return
     path = f"{path}/{quote(str(found.get('id')), safe='')}"
-    listed = [it async for it in jira.pages(path, "fields", "values")]
+    listed = [page async for page in jira.pages(path, "fields", "values")]
     screen = {str(it.get("fieldId") or it.get("key")): it for it in listed}
     for problem in (
         *_absent_fields(jira, screen),
@@ -146,12 +146,12 @@ def _priorities(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
 def _is_set_by_tocsin(jira: Jira) -> list[str]:
     priority = ["priority"] if jira.options.set_priority else []
     assignee = ["assignee"] if jira.settings.assignee else []
-    own = [it for it in jira.settings.fields if it not in _RESERVED]
+    own = [field_ for field_ in jira.settings.fields if field_ not in _RESERVED]
     return list(dict.fromkeys([*_OURS, *priority, *assignee, *own]))
 
 
 def _names(values: Iterable[Any]) -> set[str]:
-    return {str(it.get("name")) for it in values if isinstance(it, dict)}
+    return {str(value.get("name")) for value in values if isinstance(value, dict)}
 
 
 async def _may_be_assigned(jira: Jira, name: str) -> bool:
@@ -159,4 +159,4 @@ async def _may_be_assigned(jira: Jira, name: str) -> bool:
     found = await jira.ask("GET", "/user/assignable/search", query=query)
     users = found if isinstance(found, list) else []
     wanted = jira.user(name).items()
-    return any(isinstance(it, dict) and wanted <= it.items() for it in users)
+    return any(isinstance(user, dict) and wanted <= user.items() for user in users)

@@ -142,7 +142,7 @@ class Jira(HttpTracker):
     async def comments(self, identifier: str) -> Sequence[str]:
         """Return the comments, page by page."""
         path = f"{self._issue(identifier)}/comment"
-        return [self.said(it.get("body")) async for it in self.pages(path, "comments")]
+        return [self.said(page.get("body")) async for page in self.pages(path, "comments")]
 
     async def comment(self, identifier: str, text: str) -> None:
         """Comment on an issue."""
@@ -205,7 +205,7 @@ class Jira(HttpTracker):
         for _ in range(_MOST_PAGES):
             query = {"startAt": start, "maxResults": _PAGE}
             page = expect_object(await self.ask("GET", path, query=query))
-            found = expect_objects(page, next((it for it in names if it in page), names[0]))
+            found = expect_objects(page, next((name for name in names if name in page), names[0]))
             for it in found:
                 yield it
             start += len(found)

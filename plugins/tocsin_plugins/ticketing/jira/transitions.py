@@ -16,10 +16,17 @@ def build_transition(
 
     Raises `Misconfigured` where there is none, or where it wants fields that it is not given.
     """
-    chosen = next((it for it in transitions if _closes_issue(it, wishes.close_transition)), None)
+    chosen = next(
+        (
+            transition
+            for transition in transitions
+            if _closes_issue(transition, wishes.close_transition)
+        ),
+        None,
+    )
     if chosen is None:
         wanted = wishes.close_transition or "to a status of the category Done"
-        known = ", ".join(str(it.get("name")) for it in transitions) or "none"
+        known = ", ".join(str(transition.get("name")) for transition in transitions) or "none"
         raise Misconfigured(f"{issue} has no transition {wanted} now; it has: {known}")
     given = {"resolution": {"name": wishes.resolution}} if wishes.resolution else {}
     if missing := _missing_fields(chosen, given):

@@ -25,7 +25,7 @@ def parse_document(markdown: str) -> Node:
 def literal_document(text: str) -> Node:
     """Return the document of a text in which nothing is Markdown, a paragraph for each line."""
     lines = filter(str.strip, text.splitlines())
-    content = [_paragraph(list(_text(it, ()))) for it in lines]
+    content = [_paragraph(list(_text(line, ()))) for line in lines]
     return {"type": "doc", "version": 1, "content": content}
 
 
@@ -57,7 +57,7 @@ def _block(node: SyntaxTreeNode) -> Iterator[Node]:
         case "heading":
             yield _heading(node)
         case "bullet_list":
-            yield {"type": "bulletList", "content": [_item(it) for it in node.children]}
+            yield {"type": "bulletList", "content": [_item(child) for child in node.children]}
         case "ordered_list":
             yield _ordered(node)
         case "blockquote":
@@ -84,7 +84,7 @@ def _ordered(node: SyntaxTreeNode) -> Node:
     return {
         "type": "orderedList",
         "attrs": attributes,
-        "content": [_item(it) for it in node.children],
+        "content": [_item(child) for child in node.children],
     }
 
 
@@ -98,9 +98,9 @@ def _item(node: SyntaxTreeNode) -> Node:
 def _simple(blocks: Iterable[Node]) -> list[Node]:
     """Return blocks as lists and quotes may have them: what they may not have becomes text."""
     return [
-        it if it["type"] in _IN_LISTS else _paragraph(list(_text(node_text(it), ())))
-        for it in blocks
-        if it["type"] != "rule"
+        block if block["type"] in _IN_LISTS else _paragraph(list(_text(node_text(block), ())))
+        for block in blocks
+        if block["type"] != "rule"
     ]
 
 
@@ -122,8 +122,10 @@ def _paragraph(content: Sequence[Node]) -> Node:
 
 def _inline(node: SyntaxTreeNode) -> list[Node]:
     """Return what a block says; neighbours that are marked alike are one text."""
-    found = [it for child in node.children for it in _phrases(child.children or [child], ())]
-    return [it for marks, texts in groupby(found, _marks) for it in _join_texts(marks, texts)]
+    found = [
+        phrase for child in node.children for phrase in _phrases(child.children or [child], ())
+    ]
+    return [text for marks, texts in groupby(found, _marks) for text in _join_texts(marks, texts)]
 
 
 def _phrases(nodes: Iterable[SyntaxTreeNode], marks: tuple[Node, ...]) -> Iterator[Node]:
@@ -132,7 +134,7 @@ def _phrases(nodes: Iterable[SyntaxTreeNode], marks: tuple[Node, ...]) -> Iterat
             case "softbreak" | "hardbreak":
                 yield {"type": "hardBreak"}
             case "code_inline":
-                links = tuple(it for it in marks if it["type"] == "link")
+                links = tuple(mark for mark in marks if mark["type"] == "link")
                 yield from _text(node.content, (*links, {"type": "code"}))
             case "link" | "strong" | "em" | "s" | "image":
                 yield from _phrases(node.children, (*marks, *_mark(node, marks)))
@@ -145,7 +147,7 @@ def _mark(node: SyntaxTreeNode, marks: Sequence[Node]) -> Iterator[Node]:
     if node.type == "link" and address.startswith(_LINKED):
         yield {"type": "link", "attrs": {"href": address}}
     kind = _MARKS.get(node.type)
-    if kind and all(it["type"] != kind for it in marks):
+    if kind and all(mark["type"] != kind for mark in marks):
         yield {"type": kind}
 
 
@@ -161,6 +163,6 @@ def _marks(node: Node) -> Any:
 def _join_texts(key: tuple[str, Any], texts: Iterable[Node]) -> Iterator[Node]:
     kind, marks = key
     if kind == "text":
-        yield from _text("".join(it["text"] for it in texts), marks or ())
+        yield from _text("".join(text["text"] for text in texts), marks or ())
     else:
         yield from texts

@@ -56,7 +56,7 @@ def _inline(node: Node) -> str:
 
 def _phrase(node: Node) -> str:
     words = node_text(node)
-    links = [it["attrs"]["href"] for it in node.get("marks", ()) if it["type"] == "link"]
+    links = [mark["attrs"]["href"] for mark in node.get("marks", ()) if mark["type"] == "link"]
     return f"{words}: {links[0]}" if links and links[0] != words else words
 
 

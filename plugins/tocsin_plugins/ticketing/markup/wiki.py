@@ -95,7 +95,7 @@ def _inline(nodes: Iterable[Node], line_break: str) -> Iterator[str]:
 
 
 def _marked(node: Node) -> str:
-    kinds = {it["type"]: it for it in node.get("marks", ())}
+    kinds = {mark["type"]: mark for mark in node.get("marks", ())}
     text = node["text"]
     inner = text.strip()
     if not inner:

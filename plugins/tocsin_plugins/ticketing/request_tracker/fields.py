@@ -54,7 +54,7 @@ def build_comment(markdown: str) -> dict[str, Json]:
     The last one names the event, and a history shows subjects but no texts.
     """
     content = render_comment(markdown)
-    lines = [it for it in content.splitlines() if it] or ["Tocsin"]
+    lines = [line for line in content.splitlines() if line] or ["Tocsin"]
     named = f" ({lines[-1]})" if len(lines) > 1 else ""
     subject = f"{lines[0][:_TITLE]}{named}"
     return {"Subject": subject, "Content": content, "ContentType": "text/plain"}

@@ -23,12 +23,12 @@ async def find_problems(tracker: HttpTracker, given: Collection[str]) -> Health:
     name, queue = tracker.settings.project, await _queue(tracker)
     fields = _custom_field_names(queue)
     problems = _unknown_fields(tracker, fields, given)
-    if not any(it.get("ref") == "create" for it in expect_objects(queue, "_hyperlinks")):
+    if not any(object_.get("ref") == "create" for object_ in expect_objects(queue, "_hyperlinks")):
         problems.append(f"the right CreateTicket is missing on {name}")
     empty = [it for name, it in fields.items() if name not in given]
     problems += [
-        f"the custom field {it} is mandatory, and `fields` has no value for it"
-        async for it in _mandatory_fields(tracker, empty)
+        f"the custom field {field_} is mandatory, and `fields` has no value for it"
+        async for field_ in _mandatory_fields(tracker, empty)
     ]
     return Health(detail=f"{name} answers, and takes tickets", problems=tuple(problems))
 
@@ -49,7 +49,9 @@ async def check_key(tracker: HttpTracker, identifier: str, field: str, mark: str
     """
     ticket = expect_object(await tracker.ask("GET", f"{API}/ticket/{identifier}"))
     values = [
-        it.get("values") for it in expect_objects(ticket, "CustomFields") if it.get("name") == field
+        object_.get("values")
+        for object_ in expect_objects(ticket, "CustomFields")
+        if object_.get("name") == field
     ]
     if [mark] not in values:
         right = "the right ModifyCustomField is missing"
@@ -62,14 +64,16 @@ async def _queue(tracker: HttpTracker) -> dict[str, Any]:
 
 
 def _custom_field_names(queue: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {str(it.get("name")): it for it in expect_objects(queue, "TicketCustomFields")}
+    return {
+        str(object_.get("name")): object_ for object_ in expect_objects(queue, "TicketCustomFields")
+    }
 
 
 def _unknown_fields(
     tracker: HttpTracker, fields: Mapping[str, Any], given: Collection[str]
 ) -> list[str]:
     where = f"is not on {tracker.settings.project}, or the right SeeCustomField is missing"
-    return [f"the custom field {it} {where}" for it in sorted({*given} - fields.keys())]
+    return [f"the custom field {key} {where}" for key in sorted({*given} - fields.keys())]
 
 
 async def _mandatory_fields(

@@ -93,9 +93,11 @@ class RequestTracker(HttpTracker):
         """Return the number of the ticket that has the key, the first where there are several."""
         mark, field = hash_key(key), self.options.key_field
         wanted = {"query": tickets_query(mark, field), "fields": "Subject", "orderby": "id"}
-        for it in expect_objects(await self.ask("GET", f"{API}/tickets", query=wanted), "items"):
-            if field or mark in str(it.get("Subject")):
-                return expect_identifier(it)
+        for object_ in expect_objects(
+            await self.ask("GET", f"{API}/tickets", query=wanted), "items"
+        ):
+            if field or mark in str(object_.get("Subject")):
+                return expect_identifier(object_)
         return None
 
     async def create(self, ticket: Ticket) -> str:
@@ -133,7 +135,7 @@ class RequestTracker(HttpTracker):
             paging = {"per_page": _MOST, "page": page}
             shown = expect_object(await self.ask("GET", path, query=query | paging))
             items = expect_objects(shown, "items")
-            subjects += [str(it.get("Data")) for it in items if it.get("Type") in _MESSAGES]
+            subjects += [str(item.get("Data")) for item in items if item.get("Type") in _MESSAGES]
             if page >= (shown.get("pages") or 0):
                 break
         return subjects

@@ -19,7 +19,7 @@ async def find_problems(tracker: HttpTracker, closed_status: str) -> Health:
     Raises `CredentialsRefused` where the user may not look, and what else `ask` raises.
     """
     try:
-        problems = [it async for it in _problems(tracker, closed_status)]
+        problems = [problem async for problem in _problems(tracker, closed_status)]
     except CredentialsRefused as refused:
         if refused.status != HTTPStatus.UNAUTHORIZED:
             raise

@@ -193,7 +193,9 @@ class Roundup(HttpTracker):
 
 
 def _message_ids(issue: dict[str, Any]) -> list[str]:
-    return [expect_identifier(it) for it in expect_objects(issue, "attributes", "messages")]
+    return [
+        expect_identifier(object_) for object_ in expect_objects(issue, "attributes", "messages")
+    ]
 
 
 def _name(value: Json) -> Json:

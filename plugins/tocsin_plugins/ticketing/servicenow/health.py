@@ -79,7 +79,7 @@ async def _mandatory(tracker: ServiceNow) -> str:
     """Return what people have to fill in there, which the API does not ask for by itself."""
     query = f"nameIN{tracker.settings.project},task^mandatory=true^active=true"
     fields = await _listed(tracker, "sys_dictionary", query, "element")
-    names = sorted({str(it.get("element")) for it in fields} - set(tracker.settings.fields))
+    names = sorted({str(field_.get("element")) for field_ in fields} - set(tracker.settings.fields))
     return f"; people have to fill in {', '.join(names)}" if names else ""
 
 

@@ -23,7 +23,7 @@ def explain_refusal(refused: Refused) -> Refused:
     if not reason:
         return refused
     kind = type(refused)
-    if refused.status == HTTPStatus.FORBIDDEN and any(it in reason.lower() for it in _RULES):
+    if refused.status == HTTPStatus.FORBIDDEN and any(rule in reason.lower() for rule in _RULES):
         kind = Misconfigured
     words = f"{str(refused).partition(': ')[0]}: {reason}"
     return kind(words, status=refused.status, response=refused.response)

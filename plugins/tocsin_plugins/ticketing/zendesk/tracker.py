@@ -34,7 +34,7 @@ def find_problems(
         yield f"{user.get('email') or 'nobody'} is no agent, and only an agent can do this"
     if group is None:
         yield f"project: there is no group {settings.project}"
-    known = {expect_identifier(it): it for it in fields if it.get("active", True)}
+    known = {expect_identifier(field_): field_ for field_ in fields if field_.get("active", True)}
     for name in settings.fields:
         if name.isdigit() and name not in known:
             yield f"fields.{name}: there is no such field"
@@ -63,7 +63,7 @@ def escape_placeholders(value: Json) -> Json:
         case str(text):
             return text.replace("{{", "{ {").replace("{%", "{ %")
         case list(items):
-            return [escape_placeholders(it) for it in items]
+            return [escape_placeholders(item) for item in items]
         case dict(members):
             return {name: escape_placeholders(it) for name, it in members.items()}
     return value
@@ -215,7 +215,11 @@ class Zendesk(HttpTracker):
     async def _of(self, key: str) -> list[dict[str, Any]]:
         """Return the tickets of a key, the first one first."""
         answer = await self.ask("GET", f"{_API}/tickets.json", query={"external_id": key})
-        found = [it for it in expect_objects(answer, "tickets") if it.get("external_id") == key]
+        found = [
+            object_
+            for object_ in expect_objects(answer, "tickets")
+            if object_.get("external_id") == key
+        ]
         return sorted(found, key=lambda it: int(expect_identifier(it)))
 
     async def _group_or_raise(self) -> int:
@@ -235,8 +239,8 @@ class Zendesk(HttpTracker):
         for page in range(1, _MOST_PAGES + 1):
             query = {"per_page": _MOST, "page": page}
             answer = await self.ask("GET", f"{_API}/{path}.json", query=query)
-            for it in expect_objects(answer, name or path):
-                yield it
+            for object_ in expect_objects(answer, name or path):
+                yield object_
             if not expect_object(answer).get("next_page"):
                 return
 

@@ -75,7 +75,7 @@ class IrisSimulator(ReceiverSimulator):
         return [
             RemoteObject(
                 id=str(alert["alert_id"]),
-                observables=[it["ioc_value"] for it in alert["iocs"]],
+                observables=[ioc["ioc_value"] for ioc in alert["iocs"]],
                 notes=alert["comments"],
                 is_open=alert["alert_status_id"] in (STATUSES["New"], STATUSES["Assigned"]),
             )
@@ -110,7 +110,9 @@ class IrisSimulator(ReceiverSimulator):
     async def filter(self, request: web.Request) -> web.Response:
         self.require("alerts_read")
         part, most = request.query.get("source_reference", ""), int(request.query["per_page"])
-        found = [it for it in self.alerts.values() if part in (it["alert_source_ref"] or "")]
+        found = [
+            alert for alert in self.alerts.values() if part in (alert["alert_source_ref"] or "")
+        ]
         page = int(request.query.get("page", 1))
         more = len(found) > page * most
         shown = [self._shown(it) for it in found[(page - 1) * most : page * most]]
@@ -157,7 +159,7 @@ class IrisSimulator(ReceiverSimulator):
 
     async def comments(self, request: web.Request) -> web.Response:
         comments = self._alert(request, "Invalid alert ID")["comments"]
-        return self.success([{"comment_text": it} for it in comments])
+        return self.success([{"comment_text": comment} for comment in comments])
 
     async def comment(self, request: web.Request) -> web.Response:
         told = await request.json()

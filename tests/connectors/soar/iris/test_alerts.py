@@ -36,7 +36,7 @@ def only(lab: ChannelHarness) -> dict:
 def later(lab: ChannelHarness, *entities: tuple[str, str]):
     """Return another alert of the same incident, with these entities beside its own."""
     event = lab.alert()
-    known = [{"kind": "ip", "value": it} for it in ADDRESSES]
+    known = [{"kind": "ip", "value": address} for address in ADDRESSES]
     told = [*known, *({"kind": kind, "value": value} for kind, value in entities)]
     return replace(event, context={"incident": {**event.context["incident"], "entities": told}})
 
@@ -49,8 +49,8 @@ async def test_everything_has_the_number_that_its_name_has_there(lab: ChannelHar
     assert made["alert_severity_id"] == SEVERITIES["High"]
     assert made["alert_status_id"] == STATUSES["New"]
     assert made["alert_customer_id"] == CUSTOMERS[CUSTOMER]
-    assert {it["ioc_type_id"] for it in made["iocs"]} == {TYPES["ip-any"]}
-    assert {it["ioc_tlp_id"] for it in made["iocs"]} == {TLPS["amber"]}
+    assert {ioc["ioc_type_id"] for ioc in made["iocs"]} == {TYPES["ip-any"]}
+    assert {ioc["ioc_tlp_id"] for ioc in made["iocs"]} == {TLPS["amber"]}
 
 
 async def test_numbers_are_remembered_and_a_new_name_is_found(lab: ChannelHarness, monkeypatch):
@@ -62,7 +62,9 @@ async def test_numbers_are_remembered_and_a_new_name_is_found(lab: ChannelHarnes
     assert only(lab)["iocs"][0]["ioc_tlp_id"] == 1_000
     lab.simulator.requests.clear()
     await lab.bring(lab.failed(1))
-    assert not [it.path for it in lab.simulator.requests if it.path.startswith("/manage/")]
+    assert not [
+        request.path for request in lab.simulator.requests if request.path.startswith("/manage/")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -87,16 +89,16 @@ async def test_a_type_that_is_not_there_is_other(lab: ChannelHarness):
 async def test_a_value_that_its_type_refuses_is_other(lab: ChannelHarness):
     lab.simulator.patterns = {"hostname": "[a-z.]+"}
     await lab.bring(later(lab, ("host", "WIN 7")))
-    assert {it["ioc_type_id"] for it in only(lab)["iocs"]} == {TYPES["other"]}
+    assert {ioc["ioc_type_id"] for ioc in only(lab)["iocs"]} == {TYPES["other"]}
 
 
 async def test_iocs_that_come_later_are_added_to_those_of_others(lab: ChannelHarness):
     await lab.bring(lab.alert())
     mine = {"ioc_value": "203.0.113.99", "ioc_type_id": TYPES["ip-any"], "ioc_id": 7_000}
     only(lab)["iocs"].append({**mine, "ioc_tlp_id": TLPS["red"], "ioc_description": "an analyst's"})
-    before = [it["ioc_id"] for it in only(lab)["iocs"]]
+    before = [ioc["ioc_id"] for ioc in only(lab)["iocs"]]
     await lab.bring(later(lab, ("host", "vpn-1.example.com")))
-    after = {it["ioc_id"]: it for it in only(lab)["iocs"]}
+    after = {ioc["ioc_id"]: ioc for ioc in only(lab)["iocs"]}
     assert list(after)[:-1] == before
     assert after[7_000]["ioc_tlp_id"] == TLPS["red"]
     assert after[7_000]["ioc_description"] == "an analyst's"

@@ -110,7 +110,9 @@ class AzureSimulator(ReceiverSimulator):
         self._expect_version(request, "2022-04-01")
         if "Microsoft.Authorization/permissions/read" in self.lacks:
             raise ErrorResponse(403, "AuthorizationFailed")
-        return self.json({"value": [{"notActions": sorted(self.lacks), **it} for it in self.roles]})
+        return self.json(
+            {"value": [{"notActions": sorted(self.lacks), **role} for role in self.roles]}
+        )
 
     async def first(self, request: web.Request) -> web.Response:
         self._expect_version(request)

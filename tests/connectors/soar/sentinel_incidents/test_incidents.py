@@ -107,8 +107,8 @@ async def test_a_conflict_with_an_incident_that_is_not_shown_passes(lab: Channel
 
 
 def hosts(*numbers: int, length: int = 0) -> list[Observable]:
-    names = [f"host-{it}.example.com".ljust(length, "x") for it in numbers]
-    return [Observable(EntityKind.HOST, it, "Host") for it in names]
+    names = [f"host-{number}.example.com".ljust(length, "x") for number in numbers]
+    return [Observable(EntityKind.HOST, name, "Host") for name in names]
 
 
 async def test_entities_are_listed_once_and_later_ones_are_added(lab: ChannelHarness):

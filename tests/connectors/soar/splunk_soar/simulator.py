@@ -78,7 +78,7 @@ class SplunkSoarSimulator(ReceiverSimulator):
         number = int(identifier)
         for kind, rows in self.records.items():
             owner = "id" if kind == "container" else "container_id"
-            rows[:] = [it for it in rows if it[owner] != number]
+            rows[:] = [row for row in rows if row[owner] != number]
 
     def resolve(self, identifier: str, status: str) -> None:
         """Give a container a status of the type Resolved, as an analyst does."""
@@ -89,7 +89,9 @@ class SplunkSoarSimulator(ReceiverSimulator):
     async def options(self, request: web.Request) -> web.Response:
         if request.path in self.lacks:
             return self._failed("You do not have permission", 403)
-        severities = [{"name": it, "is_default": it == "medium"} for it in self.severities]
+        severities = [
+            {"name": severity, "is_default": severity == "medium"} for severity in self.severities
+        ]
         return self.json({"label": self.labels, "severity": severities})
 
     async def query(self, request: web.Request) -> web.Response:
@@ -102,7 +104,7 @@ class SplunkSoarSimulator(ReceiverSimulator):
         for name, text in asked.items():
             field, _, lookup = name.removeprefix("_filter_").partition("__")
             wanted = json.loads(text)  # a word without quotes is an error there, too
-            rows = [it for it in rows if _passes(it.get(field), lookup, wanted)]
+            rows = [row for row in rows if _passes(row.get(field), lookup, wanted)]
         pages = -(-len(rows) // size)
         found = rows[page * size : (page + 1) * size]
         return self.json({"count": len(rows), "num_pages": pages, "data": found})
@@ -119,7 +121,9 @@ class SplunkSoarSimulator(ReceiverSimulator):
                 return self._failed("duplicate with source_data_identifier", None, **known)
         artifacts = body.pop("artifacts", [])
         number = self._keep("container", {**body, "status": "new", "close_time": None})
-        made = [self._keep("artifact", {**it, "container_id": number}) for it in artifacts]
+        made = [
+            self._keep("artifact", {**artifact, "container_id": number}) for artifact in artifacts
+        ]
         if body.get("run_automation", bool(made)):
             self.runs.append(number)
         return self.json({"success": True, "id": number, "new_artifact_ids": made})

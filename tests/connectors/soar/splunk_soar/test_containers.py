@@ -98,7 +98,7 @@ async def test_playbooks_run_once_on_a_new_event_and_once_on_what_is_added(lab: 
     await lab.bring(lab.alert())
     number = int(lab.objects[0].id)
     assert lab.simulator.runs == [number]
-    seen = [Observable(EntityKind.HOST, f"host-{it}.example.com", None) for it in range(3)]
+    seen = [Observable(EntityKind.HOST, f"host-{number}.example.com", None) for number in range(3)]
     assert await lab.channel.add_observables(str(number), seen) == 3
     assert lab.simulator.runs == [number, number]
 

@@ -42,14 +42,14 @@ class TheHiveSimulator(ReceiverSimulator):
         return request.headers.get("Authorization") == f"Bearer {KEY}"
 
     def objects(self) -> list[RemoteObject]:
-        return [self._object(it) for it in self.alerts.values()]
+        return [self._object(alert) for alert in self.alerts.values()]
 
     def _object(self, alert: dict[str, Any]) -> RemoteObject:
         home = self.cases.get(alert.get("caseId", ""), alert)
         return RemoteObject(
             id=alert["_id"],
-            observables=[it["data"] for it in home["observables"]],
-            notes=[it["message"] for it in home["comments"]],
+            observables=[observable["data"] for observable in home["observables"]],
+            notes=[comment["message"] for comment in home["comments"]],
             is_open=STAGES[alert["status"]] in ("New", "InProgress"),
         )
 
@@ -69,7 +69,7 @@ class TheHiveSimulator(ReceiverSimulator):
         return self.cases[name]
 
     async def user(self, request: web.Request) -> web.Response:
-        given = [it for it in self.permissions if it not in self.lacks]
+        given = [permission for permission in self.permissions if permission not in self.lacks]
         return self.json({"login": "tocsin@example.com", "permissions": given})
 
     async def create(self, request: web.Request) -> web.Response:
@@ -83,7 +83,10 @@ class TheHiveSimulator(ReceiverSimulator):
             self._keep({**alert, "observables": alert["observables"][:1]})
         if any(all(it[name] == alert[name] for name in unique) for it in self.alerts.values()):
             raise ErrorResponse(400, "Alert already exists")
-        seen = {(it["dataType"], it["data"]) for it in alert.get("observables", ())}
+        seen = {
+            (observable["dataType"], observable["data"])
+            for observable in alert.get("observables", ())
+        }
         if len(seen) != len(alert.get("observables", ())):
             raise ErrorResponse(400, "the same observable twice")
         return self.json(self._shown(self._keep(alert)), 201)
@@ -107,8 +110,8 @@ class TheHiveSimulator(ReceiverSimulator):
     async def observe(self, request: web.Request) -> web.Response:
         home, new = self._home(*request.match_info.values()), await request.json()
         if any(
-            (it["dataType"], it["data"]) == (new["dataType"], new["data"])
-            for it in home["observables"]
+            (observable["dataType"], observable["data"]) == (new["dataType"], new["data"])
+            for observable in home["observables"]
         ):
             raise ErrorResponse(400, "Observable already exists")
         home["observables"].append(new)
@@ -125,7 +128,11 @@ class TheHiveSimulator(ReceiverSimulator):
                 {"_name": "filter", "_field": field, "_value": value},
                 {"_name": "page", "from": 0, "to": 500},
             ]:
-                found = [self._shown(it) for it in self.alerts.values() if it.get(field) == value]
+                found = [
+                    self._shown(alert)
+                    for alert in self.alerts.values()
+                    if alert.get(field) == value
+                ]
             case [
                 {"_name": "getAlert" | "getCase" as name, "idOrName": identifier},
                 {"_name": "observables" | "comments" as part},

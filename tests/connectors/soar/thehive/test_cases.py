@@ -32,7 +32,7 @@ async def test_what_comes_later_goes_to_the_case_that_was_made_of_the_alert(lab:
     await lab.bring(lab.alert())
     case = lab.simulator.promote(lab.objects[0].id)
     await lab.bring(lab.completed("incident:7"))
-    assert [it["data"] for it in case["observables"]] == [*ADDRESSES, FOUND_ADDRESS]
+    assert [observable["data"] for observable in case["observables"]] == [*ADDRESSES, FOUND_ADDRESS]
     [comment] = case["comments"]
     assert "Tocsin event" in comment["message"]
     assert lab.simulator.alerts[lab.objects[0].id]["status"] == "Imported", "a case is not closed"

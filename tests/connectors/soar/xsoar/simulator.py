@@ -61,15 +61,24 @@ class XsoarSimulator(ReceiverSimulator):
     def objects(self) -> list[RemoteObject]:
         return [
             RemoteObject(
-                id=it["id"],
+                id=incident["id"],
                 observables=[
-                    *(label["value"] for label in it["labels"] if label["type"] not in OWN_LABELS),
-                    *(one for text in it["entries"] if HEADING in text for one in listed(text)),
+                    *(
+                        label["value"]
+                        for label in incident["labels"]
+                        if label["type"] not in OWN_LABELS
+                    ),
+                    *(
+                        one
+                        for text in incident["entries"]
+                        if HEADING in text
+                        for one in listed(text)
+                    ),
                 ],
-                notes=[text for text in it["entries"] if HEADING not in text],
-                is_open=it["status"] < CLOSED,
+                notes=[text for text in incident["entries"] if HEADING not in text],
+                is_open=incident["status"] < CLOSED,
             )
-            for it in self.incidents.values()
+            for incident in self.incidents.values()
         ]
 
     def remove(self, identifier: str) -> None:
@@ -82,7 +91,11 @@ class XsoarSimulator(ReceiverSimulator):
     async def search(self, request: web.Request) -> web.Response:
         self.require("Data with View")
         asked = (await request.json())["filter"]
-        found = [it for it in self.incidents.values() if self.is_searchable(it["made_at"])]
+        found = [
+            incident
+            for incident in self.incidents.values()
+            if self.is_searchable(incident["made_at"])
+        ]
         if query := asked.get("query"):
             found = [it for it in found if matches(it, query)]
         shown = [shown_of(it) | {"version": -1} for it in found[: asked.get("size", 0)]]
@@ -156,7 +169,7 @@ class XsoarSimulator(ReceiverSimulator):
     async def types(self, request: web.Request) -> web.Response:
         if not self.shows_types:
             raise ErrorResponse(404, "not for the public")
-        return self.json([{"id": it.lower(), "name": it} for it in TYPES])
+        return self.json([{"id": type_.lower(), "name": type_} for type_ in TYPES])
 
     def _incident(self, identifier: str) -> dict[str, Any]:
         if identifier not in self.incidents:
@@ -182,8 +195,8 @@ def matches(incident: dict[str, Any], query: str) -> bool:
     """Read a query as Lucene does; a phrase without a field may stand anywhere."""
     if not (phrases := QUERY.fullmatch(query)):
         raise ErrorResponse(400, f"what is {query}?")
-    field, anywhere = (re.sub(r"\\(.)", r"\1", it) for it in phrases.groups())
-    texts = [incident["dbotMirrorId"], *(it["value"] for it in incident["labels"])]
+    field, anywhere = (re.sub(r"\\(.)", r"\1", group) for group in phrases.groups())
+    texts = [incident["dbotMirrorId"], *(label["value"] for label in incident["labels"])]
     return incident["dbotMirrorId"] == field or any(anywhere in text for text in texts)
 
 

@@ -53,7 +53,7 @@ async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(lab: Channe
     made = only(lab)
     assert made["dbotMirrorId"] == event.key
     assert made["severity"] == 3
-    labels = {it["type"]: it["value"] for it in made["labels"]}
+    labels = {label["type"]: label["value"] for label in made["labels"]}
     assert labels["tocsin_event"] == event.id
     assert labels["tocsin"] == event.data["url"]
     assert receipt.remote_url == f"{lab.simulator.url}/Custom/caseinfoid/{made['id']}"
@@ -102,7 +102,7 @@ async def test_the_first_note_opens_the_war_room_where_nobody_has():
 async def test_entities_that_come_later_are_listed_once_in_the_war_room(lab: ChannelHarness):
     await lab.bring(lab.alert())
     event = lab.alert()
-    entities = [{"kind": "ip", "value": it} for it in (*ADDRESSES, "203.0.113.9")]
+    entities = [{"kind": "ip", "value": address} for address in (*ADDRESSES, "203.0.113.9")]
     hostile = {"kind": "process", "value": "a\n```\n!DeleteContext all=yes"}
     incident = {**event.context["incident"], "entities": [*entities, hostile]}
     later = replace(event, context={"incident": incident})

@@ -85,7 +85,7 @@ def make(connection: Connection, rows, relations) -> Plain:
         )
         node = incident(number)
         plain.nodes |= {node, *entities}
-        plain.edges |= {(node, RelationType.INVOLVES, it): at for it in entities}
+        plain.edges |= {(node, RelationType.INVOLVES, entity): at for entity in entities}
         plain.edges |= {(node, RelationType.USES, technique(it)): at for it in techniques}
         if merged is not None and merged != place and merged < len(rows):
             target = incident(number - place + merged)

@@ -49,9 +49,9 @@ def read(bundle: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the objects of a bundle by type, as the library reads them; it refuses wrong ones."""
     found: dict[str, list[Any]] = {}
     parsed = stix2.parse(json.dumps(bundle), version="2.1")
-    for it in parsed.objects:
-        found.setdefault(it["type"], []).append(it)
-    ids = [it["id"] for it in parsed.objects]
+    for object_ in parsed.objects:
+        found.setdefault(object_["type"], []).append(object_)
+    ids = [object_["id"] for object_ in parsed.objects]
     assert len(ids) == len(set(ids))
     return found
 
@@ -124,7 +124,7 @@ async def test_relations_are_exported_with_their_times_and_sources(graph):
     assert relationship.relationship_type == "resolves-to"
     assert relationship.source_ref == found["domain-name"][0].id
     assert (relationship.start_time, relationship.stop_time) == (NOW, at)
-    references = [it.external_id for it in relationship.external_references]
+    references = [reference.external_id for reference in relationship.external_references]
     assert references == ["enricher:rdap", "session:a#1"]
 
 
@@ -189,7 +189,7 @@ async def test_the_same_part_is_the_same_bundle(graph):
 
 
 def incident_id(bundle) -> str:
-    return next(it["id"] for it in bundle["objects"] if it["type"] == "incident")
+    return next(object_["id"] for object_ in bundle["objects"] if object_["type"] == "incident")
 
 
 async def test_the_latest_incidents_are_exported_with_all_that_they_name(graph):

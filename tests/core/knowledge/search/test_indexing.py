@@ -57,7 +57,7 @@ def counted(connection: Connection) -> dict[str, tuple[int, int, int, int]]:
 
 async def found(database, text: str) -> list[str]:
     page = await database.read(search_documents, text, limit=50)
-    return [it.id for it in page.results]
+    return [result.id for result in page.results]
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ async def test_entities_are_found_exactly_then_by_their_beginning_then_by_their_
     async def values(text: str, **more) -> list[str]:
         page = await database.read(search_entities, text, limit=50, **more)
         assert page.total == len(page.entities)
-        return [it.entity.value for it in page.entities]
+        return [entity.entity.value for entity in page.entities]
 
     assert await values("EVIL.example") == [
         "evil.example",
@@ -224,7 +224,7 @@ async def test_pages_of_entities_follow_each_other_without_gap_or_double(databas
         seen, after = [], None
         while True:
             page = await database.read(search_entities, text, limit=70, after=after)
-            seen += [it.entity.value for it in page.entities]
+            seen += [entity.entity.value for entity in page.entities]
             assert page.total == 450
             if (after := page.next) is None:
                 break

@@ -160,18 +160,21 @@ async def test_every_query_finds_what_it_should(filled):
     found = {}
     for text in FOUND:
         page = await filled.read(search_documents, text, limit=50)
-        found[text] = [it.id for it in page.results]
+        found[text] = [result.id for result in page.results]
         assert (page.total, page.exact, page.next) == (len(page.results), True, None)
     assert found == FOUND
 
 
 async def test_a_title_counts_for_more_than_an_entity_and_that_for_more_than_the_text(filled):
     page = await filled.read(search_documents, "203.0.113.9", limit=50)
-    assert [(it.id, it.score) for it in page.results] == [("1", 1.0), ("ses_1", 0.667)]
+    assert [(result.id, result.score) for result in page.results] == [("1", 1.0), ("ses_1", 0.667)]
     page = await filled.read(search_documents, "root", limit=50)
-    assert [(it.id, it.score) for it in page.results] == [("1", 0.667), ("ses_1", 0.333)]
+    assert [(result.id, result.score) for result in page.results] == [
+        ("1", 0.667),
+        ("ses_1", 0.333),
+    ]
     page = await filled.read(search_documents, "roo* kind:incident", limit=50)
-    assert [(it.id, it.score) for it in page.results] == [("1", 0.667)]
+    assert [(result.id, result.score) for result in page.results] == [("1", 0.667)]
 
 
 async def test_what_was_written_is_shown_as_text(filled):
@@ -198,7 +201,7 @@ async def test_a_removed_document_is_not_found(filled):
 
 async def test_the_kinds_can_be_given_apart(filled):
     page = await filled.read(search_documents, "brute OR force", limit=9, kinds=["session"])
-    assert [it.id for it in page.results] == ["ses_1"]
+    assert [result.id for result in page.results] == ["ses_1"]
     with pytest.raises(CallerError, match="incident, session"):
         await filled.read(search_documents, "brute", limit=9, kinds=["report"])
 
@@ -209,7 +212,7 @@ async def test_pages_follow_each_other_without_gap_or_double(database):
     seen, after, totals = [], None, []
     while True:
         page = await database.read(search_documents, "beacon", limit=60, after=after)
-        seen += [int(it.id) for it in page.results]
+        seen += [int(result.id) for result in page.results]
         totals.append(page.total)
         if (after := page.next) is None:
             break

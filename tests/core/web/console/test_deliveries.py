@@ -70,7 +70,9 @@ async def test_what_a_filter_takes_is_said(viewer):
 
 
 async def test_the_next_page_keeps_the_filters(write, viewer):
-    await write(lambda connection: [add_delivery(connection, number=it) for it in range(51)])
+    await write(
+        lambda connection: [add_delivery(connection, number=number) for number in range(51)]
+    )
     html = await viewer.html("/deliveries?state=dead")
     following = html.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
     assert following.startswith("/deliveries?state=dead&cursor=")

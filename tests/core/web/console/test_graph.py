@@ -189,7 +189,9 @@ async def test_hostile_values_are_shown_as_text_and_can_be_gone_to(person, graph
         html = await person.html(page)
         assert "<script>alert" not in html
         assert "{{ 7 * 7 }}" in unescape(html)
-    gone = [it for it in links(await person.html(around("1", kind="incident"))) if "=file" in it]
+    gone = [
+        link for link in links(await person.html(around("1", kind="incident"))) if "=file" in link
+    ]
     assert f"file {HOSTILE}" in await person.text(gone[0])
 
 

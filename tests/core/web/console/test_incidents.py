@@ -252,8 +252,8 @@ class Source(Enricher):
         if entities[0].kind is EntityKind.URL:
             raise Broken("it is away")
         return [
-            Enrichment(entity=it, summary=HOSTILE, disposition=Disposition.MALICIOUS, score=91)
-            for it in entities
+            Enrichment(entity=entity, summary=HOSTILE, disposition=Disposition.MALICIOUS, score=91)
+            for entity in entities
         ]
 
 

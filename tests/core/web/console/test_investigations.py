@@ -147,10 +147,14 @@ async def test_one_that_has_failed_says_why(api, person, begun):
 
 async def test_the_report_says_everything_that_was_found(person, done):
     text, report = await person.text(done), brute_force()
-    said = [*report.summary, *report.gaps, *(it.statement for it in report.contributions)]
-    said += [it.statement for it in report.timeline] + [it.reason for it in report.actions]
-    said += [it for finding in report.findings for it in finding.statements]
-    said += [it for each in report.entities for it in each.statements]
+    said = [
+        *report.summary,
+        *report.gaps,
+        *(contribution.statement for contribution in report.contributions),
+    ]
+    said += [it.statement for it in report.timeline] + [action.reason for action in report.actions]
+    said += [statement for finding in report.findings for statement in finding.statements]
+    said += [statement for each in report.entities for statement in each.statements]
     for statement in said:
         assert statement.text in text
     for words in ("malicious", "high confidence", "82.5", "-7.5", "+35", "urgent", "T1110.001"):

@@ -81,8 +81,13 @@ class _BundleBuilder:
     ) -> None:
         self._part = part
         self._names = names
-        self._incidents = {Node(NodeKind.INCIDENT, str(it.number)): it for it in incidents}
-        self._sessions = {Node(NodeKind.SESSION, it["id"]): it for it in investigations}
+        self._incidents = {
+            Node(NodeKind.INCIDENT, str(incident.number)): incident for incident in incidents
+        }
+        self._sessions = {
+            Node(NodeKind.SESSION, investigation["id"]): investigation
+            for investigation in investigations
+        }
         self._tlps = {**self._mark(), **tlps}
         self._objects: dict[Node, StixObject] = {}
 

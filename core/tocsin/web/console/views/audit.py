@@ -21,7 +21,9 @@ from tocsin.web.routes.audit import list_audit_entries
 
 _PATH = "/admin/audit"
 _TEXTS = ("actor", "action", "target")
-_KNOWN = sorted({it.action for it in ENDPOINTS if it.action} | {"console.sign-in", "refused"})
+_KNOWN = sorted(
+    {endpoint.action for endpoint in ENDPOINTS if endpoint.action} | {"console.sign-in", "refused"}
+)
 _PLACES = {
     "key": "/admin/api-keys/{}",
     "client": "/admin/api-clients/{}",
@@ -37,8 +39,8 @@ async def show_audit(reading: PageRequest) -> Mapping[str, Any]:
     cursor = select_query(reading, "cursor")
     found = await reading.ask(list_audit_entries, {}, **query, **cursor)
     entries = [
-        {**it, "place": link_to_target(it["target"]), "told": list(tell(it["details"]))}
-        for it in found["entries"]
+        {**entry, "place": link_to_target(entry["target"]), "told": list(tell(entry["details"]))}
+        for entry in found["entries"]
     ]
     return {
         "found": {**found, "entries": entries},

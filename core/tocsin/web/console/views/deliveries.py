@@ -46,9 +46,9 @@ async def show_deliveries(reading: PageRequest) -> Mapping[str, Any]:
         "fields": format_period_fields(query),
         "states": list(DeliveryState),
         "kinds": list(EventType),
-        "destinations": [it["name"] for it in known["destinations"]],
+        "destinations": [destination["name"] for destination in known["destinations"]],
         "can_replay": _can_replay(query),
-        "running": [it for it in replays["replays"] if it["state"] == "running"],
+        "running": [replay for replay in replays["replays"] if replay["state"] == "running"],
     }
 
 

@@ -36,10 +36,10 @@ async def show_destinations(reading: PageRequest) -> Mapping[str, Any]:
     query = select_query(reading, "state")
     cursor = select_query(reading, "cursor")
     found = await reading.ask(list_destinations, {}, **query, **cursor)
-    names = [it["name"] for it in found["destinations"]]
+    names = [destination["name"] for destination in found["destinations"]]
     return {
         "found": found,
-        "destinations": [await reading.ask(get_destination, {"name": it}) for it in names],
+        "destinations": [await reading.ask(get_destination, {"name": name}) for name in names],
         "query": query,
         "states": list(DestinationState),
         "channels": (await reading.ask(list_channels))["channels"],
@@ -66,7 +66,7 @@ async def _failed(
     for state in ("dead", "parked"):  # behind a stopped destination the newest were never tried
         if not tried:
             page = await reading.ask(list_deliveries, destination=name, state=state, limit="200")
-            tried = [it for it in page["deliveries"] if it["attempts"]]
+            tried = [delivery for delivery in page["deliveries"] if delivery["attempts"]]
     in_vain = (it["id"] for it in tried if it["state"] != "delivered")
     if (newest := next(in_vain, None)) is None:
         return None

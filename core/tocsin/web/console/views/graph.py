@@ -73,7 +73,7 @@ def _hops(path: Mapping[str, Any]) -> list[dict[str, Any]]:
     nodes = path["nodes"]
     edges = [add_sources(edge) for edge in path["edges"]]
     return [
-        {"node": node, "edges": [it for it in edges if _joins(it, node, after)]}
+        {"node": node, "edges": [edge for edge in edges if _joins(edge, node, after)]}
         for node, after in zip_longest(nodes, nodes[1:])
     ]
 

@@ -26,7 +26,10 @@ async def show_overview(reading: PageRequest) -> Mapping[str, Any]:
         "proof": proof,
         "providers": providers,
         "strips": build_coverage_bars(proof, providers),
-        "destinations": [{**it, **_counts(counts.get(it["name"]))} for it in destinations],
+        "destinations": [
+            {**destination, **_counts(counts.get(destination["name"]))}
+            for destination in destinations
+        ],
         "disabled": schedules["schedules"],
         "disabled_total": schedules["total"],
         "upcoming": upcoming,

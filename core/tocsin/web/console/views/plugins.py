@@ -18,7 +18,7 @@ _PLACES = {"providers": "/providers#{}", "destinations": "/destinations/{}"}
 async def show_plugins(reading: PageRequest) -> Mapping[str, Any]:
     """Return the plugins that are enabled, and the others."""
     plugins = (await reading.ask(list_plugins, {}))["plugins"]
-    is_other = [it["state"] == PluginState.NOT_ENABLED for it in plugins]
+    is_other = [plugin["state"] == PluginState.NOT_ENABLED for plugin in plugins]
     return {
         "enabled": [_linked(it) for it, other in zip(plugins, is_other, strict=True) if not other],
         "others": [it for it, other in zip(plugins, is_other, strict=True) if other],

@@ -25,9 +25,9 @@ async def show_providers(reading: PageRequest) -> Mapping[str, Any]:
     cursor = select_query(reading, "cursor")
     return {
         "proof": proof,
-        "providers": [_with_reading(it, proof) for it in providers],
+        "providers": [_with_reading(provider, proof) for provider in providers],
         "backfills": await reading.ask(list_backfills, {}, limit="20", **cursor),
-        "can_backfill": [it["name"] for it in providers if _reads_the_past(it)],
+        "can_backfill": [provider["name"] for provider in providers if _reads_the_past(provider)],
     }
 
 
@@ -47,7 +47,7 @@ def _with_reading(provider: Mapping[str, Any], proof: Mapping[str, Any]) -> dict
 
 
 def _select_provider(name: str, parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [it for it in parts if it["provider"] == name]
+    return [part for part in parts if part["provider"] == name]
 
 
 def _reads_the_past(provider: Mapping[str, Any]) -> bool:
@@ -60,7 +60,7 @@ async def show_new_backfill(reading: PageRequest) -> Mapping[str, Any]:
     asked = {name: reading.query.get(name, "") for name in ("provider", "from", "to")}
     moments = {name: to_field(asked[name]) for name in ("from", "to")}
     return {
-        "providers": [it["name"] for it in providers if _reads_the_past(it)],
+        "providers": [provider["name"] for provider in providers if _reads_the_past(provider)],
         "asked": asked | moments,
     }
 

@@ -40,7 +40,9 @@ async def show_schedules(reading: PageRequest) -> Mapping[str, Any]:
     narrowed, cursor = select_query(reading, "status", "tag"), select_query(reading, "cursor")
     page = await reading.ask(api.list_schedules, None, **narrowed, **cursor)
     return {
-        "schedules": [{**it, "cadence": describe_cadence(it)} for it in page["schedules"]],
+        "schedules": [
+            {**schedule, "cadence": describe_cadence(schedule)} for schedule in page["schedules"]
+        ],
         "total": page["total"],
         "next_cursor": page["next_cursor"],
         "query": narrowed,
@@ -82,7 +84,7 @@ async def show_change(reading: PageRequest) -> Mapping[str, Any]:
 async def _choices(reading: PageRequest) -> dict[str, Any]:
     providers = (await reading.ask(list_providers))["providers"]
     return {
-        "providers": [it["name"] for it in providers],
+        "providers": [provider["name"] for provider in providers],
         "personas": list(Persona),
         "overlaps": list(Overlap),
     }

@@ -50,7 +50,7 @@ async def _documents(reading: PageRequest, text: str, kind: str) -> Mapping[str,
     found = await reading.ask(
         api.search, None, q=question, limit="25", **select_query(reading, "cursor")
     )
-    results = [{**it, "parts": highlights(it["snippet"])} for it in found["results"]]
+    results = [{**result, "parts": highlights(result["snippet"])} for result in found["results"]]
     return {**found, "results": results}
 
 

@@ -71,7 +71,11 @@ def collect(conclusion: Conclusion) -> Iterator[Action]:
         return
     isolated = find_compromised(conclusion)
     for finding in conclusion.select_findings("attack-sequence"):
-        hosts = [it for it in finding.entities if it.kind is EntityKind.HOST and it not in isolated]
+        hosts = [
+            entity
+            for entity in finding.entities
+            if entity.kind is EntityKind.HOST and entity not in isolated
+        ]
         if hosts:
             reason = cite_finding(finding)
             yield build_action(conclusion, f"collect memory and logs of {together(hosts)}", reason)
@@ -118,11 +122,15 @@ def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
     case = conclusion.case
     for finding in conclusion.select_findings("success-after-failures", "attack-sequence"):
         if finding.severity is Severity.HIGH:
-            yield from ((it, cite_finding(finding)) for it in finding.entities)
+            yield from ((entity, cite_finding(finding)) for entity in finding.entities)
     if conclusion.verdict is not Verdict.BENIGN:
         for entity in sorted(case.subjects, key=entity_sort_key):
-            told = [it for it in case.events_with(entity) if it.signs & _TOLD_ATTACKS]
-            failed = [it for it in case.events_with(entity) if AttackSign.FAILED_LOGON in it.signs]
+            told = [event for event in case.events_with(entity) if event.signs & _TOLD_ATTACKS]
+            failed = [
+                event
+                for event in case.events_with(entity)
+                if AttackSign.FAILED_LOGON in event.signs
+            ]
             told += failed if len(failed) >= _MANY else []
             if told:
                 text = f"{counted(len(told), 'event')} with it {_SHOW[len(told) == 1]} an attack"
@@ -180,16 +188,18 @@ def _plain(text: str) -> str:
 
 def _called_malicious(conclusion: Conclusion, entity: Entity) -> Statement:
     opinions = [
-        it
-        for it in conclusion.case.find_opinions(entity)
-        if it.enrichment.disposition is Disposition.MALICIOUS
+        opinion
+        for opinion in conclusion.case.find_opinions(entity)
+        if opinion.enrichment.disposition is Disposition.MALICIOUS
     ]
     sources = listed(sorted({opinion.called for opinion in opinions}))
-    return say(f"according to {sources} it is malicious", *(it.step for it in opinions))
+    return say(f"according to {sources} it is malicious", *(opinion.step for opinion in opinions))
 
 
 def _can_be_blocked(conclusion: Conclusion, entity: Entity) -> bool:
-    disputed = any(entity in it.entities for it in conclusion.select_findings("disagreement"))
+    disputed = any(
+        entity in finding.entities for finding in conclusion.select_findings("disagreement")
+    )
     is_benign = conclusion.case.find_disposition(entity) is Disposition.BENIGN
     can_be = entity.kind in _BLOCKED and conclusion.case.is_outside(entity)
     return can_be and not disputed and not is_benign

@@ -34,7 +34,7 @@ def check_logons(conclusion: Conclusion) -> Iterator[Action]:
     """Advise to look whether a guessed password was right, where no event tells."""
     case = conclusion.case
     guessed = find_showing(conclusion, *_GUESSING)
-    for record in (it for it in find_unknown_logons(case) if it in guessed):
+    for record in (logon for logon in find_unknown_logons(case) if logon in guessed):
         by, to = find_origins(case, record), find_machines(case, record)
         whose = together(by or find_accounts(case, record))
         of = f" {'from' if by else 'of'} {whose}" if whose else ""
@@ -51,12 +51,12 @@ def watch_accounts(conclusion: Conclusion) -> Iterator[Action]:
     """Advise to watch the accounts that somebody tried to get."""
     case = conclusion.case
     reset = {
-        it
+        entity
         for found in conclusion.select_findings("success-after-failures")
-        for it in found.entities
+        for entity in found.entities
     }
     for record in find_showing(conclusion, *_GUESSING):
-        if users := [it for it in find_accounts(case, record) if it not in reset]:
+        if users := [account for account in find_accounts(case, record) if account not in reset]:
             text = f"watch {together(users)}, and reset the password where a logon succeeded"
             yield build_action(conclusion, text, cite_records("tried to log on as these", [record]))
 
@@ -66,7 +66,9 @@ def patch(conclusion: Conclusion) -> Iterator[Action]:
     case = conclusion.case
     for finding in conclusion.select_findings("exploited-cve"):
         records = [case.incidents[number] for number in finding.incidents]
-        hosts = list(dict.fromkeys(chain.from_iterable(find_machines(case, it) for it in records)))
+        hosts = list(
+            dict.fromkeys(chain.from_iterable(find_machines(case, record) for record in records))
+        )
         first = f", first on {together(hosts)}" if hosts else ""
         text = f"find and patch what {together(finding.entities)} concerns{first}"
         yield build_action(conclusion, text, cite_finding(finding))
@@ -76,7 +78,9 @@ def check_hosts(conclusion: Conclusion) -> Iterator[Action]:
     """Advise to look whether an exploit worked, where nothing more is advised for the host."""
     isolated = find_compromised(conclusion)
     for record in find_showing(conclusion, AttackSign.EXPLOIT):
-        if hosts := [it for it in find_machines(conclusion.case, record) if it not in isolated]:
+        if hosts := [
+            machine for machine in find_machines(conclusion.case, record) if machine not in isolated
+        ]:
             text = f"check {together(hosts)} for traces of it, such as new processes and files"
             yield build_action(
                 conclusion, text, cite_records("tells of an attempt to exploit", [record])
