@@ -135,16 +135,16 @@ async def _measure_latency(kind: str, new_url: NewUrl, url: str) -> None:
 async def _offer_steadily(node: Deliveries, rate: float) -> None:
     """Emit events one by one at this rate, while they are delivered."""
 
-    async def happen(number: int, bell: Notifier) -> None:
+    async def happen(number: int, notifier: Notifier) -> None:
         await node.database.write(emit_events, [_event(number)])
-        bell.notify()
+        notifier.notify()
 
-    async with node.running() as bell:
+    async with node.running() as notifier:
         begin = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             for number in range(int(rate * SECONDS)):
                 await asyncio.sleep(begin + number / rate - time.perf_counter())
-                group.create_task(happen(number, bell))
+                group.create_task(happen(number, notifier))
         await node.until_settled()
 
 

@@ -112,8 +112,8 @@ class Deliveries:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Notifier]:
-        """Run the loops; yields the bell to ring for new events."""
-        clock, bells, queue = SystemClock(), Notifiers(), SqlQueue(self.database)
+        """Run the loops; yields the notifier to ring for new events."""
+        clock, notifiers, queue = SystemClock(), Notifiers(), SqlQueue(self.database)
         metrics = DeliveryMetrics(Metrics(clock), self.database, clock)
         fleet = WorkerPool(
             self._make,
@@ -121,13 +121,13 @@ class Deliveries:
             queue=queue,
             database=self.database,
             clock=clock,
-            bells=bells,
+            notifiers=notifiers,
             meters=metrics.meters,
         )
         await fleet.follow()
-        router = Router(queue, self.database, clock, bells, metrics.routed)
+        router = Router(queue, self.database, clock, notifiers, metrics.routed)
         loop = asyncio.create_task(router.run())
-        yield bells[EVENTS_TOPIC]
+        yield notifiers[EVENTS_TOPIC]
         loop.cancel()
         await asyncio.gather(loop, return_exceptions=True)
         await fleet.finish()

@@ -31,16 +31,16 @@ class Station:
     ):
         self.database = database
         self.clock = clock
-        self._bells = Notifiers()
+        self._notifiers = Notifiers()
         queue, metrics = SqlQueue(database), DeliveryMetrics(Metrics(clock), database, clock)
-        self._router = Router(queue, database, clock, self._bells, metrics.routed)
+        self._router = Router(queue, database, clock, self._notifiers, metrics.routed)
         self._fleet = WorkerPool(
             channels.make,
             renderer=renderer,
             queue=queue,
             database=database,
             clock=clock,
-            bells=self._bells,
+            notifiers=self._notifiers,
             meters=metrics.meters,
         )
 
@@ -60,7 +60,7 @@ class Station:
         await self.database.write(
             lambda connection: connection.execute(insert(destinations), destination_to_row(made))
         )
-        self._bells[TOPIC].notify()
+        self._notifiers[TOPIC].notify()
         async with asyncio.timeout(20):
             while name not in self._fleet.running:
                 await asyncio.sleep(0.005)
@@ -80,12 +80,12 @@ class Station:
             for number in range(count)
         ]
         await self.database.write(emit_events, happened)
-        self._bells[EVENTS].notify()
+        self._notifiers[EVENTS].notify()
         return [event.id for event in happened]
 
     def wake(self) -> None:
         """Have everybody look for work, as they do by themselves in a second."""
-        self._bells.notify_topic("")
+        self._notifiers.notify_topic("")
 
     async def deliveries(self, destination: str = "soc") -> Sequence[RowMapping]:
         """Return what is on its way there, in the order of its events."""

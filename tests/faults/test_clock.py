@@ -60,16 +60,16 @@ class Desk:
         wanted = Recording.Settings(plugin="recording", **settings)
         self.channel = Recording(wanted, tools, oracle)
         oracle.schedules["soc"] = wanted.retry_schedule
-        bells, queue = Notifiers(), SqlQueue(database)
+        notifiers, queue = Notifiers(), SqlQueue(database)
         metrics = DeliveryMetrics(Metrics(clock), database, clock)
-        self.router = Router(queue, database, clock, bells, metrics.routed)
+        self.router = Router(queue, database, clock, notifiers, metrics.routed)
         self.worker = Worker(
             self.destination,
             self.channel,
             renderer=Renderer([]),
             queue=queue,
             database=database,
-            bell=bells[queue_topic("soc")],
+            notifier=notifiers[queue_topic("soc")],
             meter=metrics.meters.of("soc"),
         )
 

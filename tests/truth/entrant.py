@@ -76,8 +76,8 @@ class ReadEntrant(Entrant):
     async def open_node(self, course, database, clock) -> AsyncIterator[Turn]:
         opening = open_provider(self.kind, clock=clock, name=self.name, **course.settings)
         async with opening as provider:
-            bells = PassingBells(clock, provider.settings.poll_interval / 2)
-            around = SyncContext(database, clock, bells, PUBLIC_URL, jitter=lambda: 0.5)
+            notifiers = PassingNotifiers(clock, provider.settings.poll_interval / 2)
+            around = SyncContext(database, clock, notifiers, PUBLIC_URL, jitter=lambda: 0.5)
             sync = ProviderSync(provider, around)
 
             async def turn() -> timedelta:
@@ -87,20 +87,20 @@ class ReadEntrant(Entrant):
             yield turn
 
 
-class PassingBells(Notifiers):
-    """Bells that nobody rings: for who waits, the same time passes whatever is waited for."""
+class PassingNotifiers(Notifiers):
+    """Notifiers that are never notified: for each waiting task, the same time passes."""
 
     def __init__(self, clock: ManualClock, passing: timedelta) -> None:
         super().__init__()
-        self._bell = PassingBell(clock, passing)
+        self._notifier = PassingNotifier(clock, passing)
 
     def __getitem__(self, topic: str) -> Notifier:
-        """Return the one bell."""
-        return self._bell
+        """Return the one notifier."""
+        return self._notifier
 
 
-class PassingBell(Notifier):
-    """The bell of all topics."""
+class PassingNotifier(Notifier):
+    """The notifier of all topics."""
 
     def __init__(self, clock: ManualClock, passing: timedelta) -> None:
         super().__init__()

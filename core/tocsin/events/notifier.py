@@ -7,36 +7,36 @@ from datetime import timedelta
 
 
 class Notifier:
-    """Rung by whoever made work. A ring that nobody heard is heard by the next to wait."""
+    """Wakes one waiting task; a notification that nobody waits for wakes the next one to wait."""
 
     def __init__(self) -> None:
-        self._rung = asyncio.Event()
+        self._notified = asyncio.Event()
 
     def notify(self) -> None:
-        """Wake the one who waits, or the next one to."""
-        self._rung.set()
+        """Wake the waiting task, or the next one to wait."""
+        self._notified.set()
 
     async def wait(self, at_most: timedelta) -> None:
-        """Return when the bell was rung, or after `at_most`: a backstop, since nodes share work."""
+        """Return when notified, or after `at_most`, since other nodes may take the same work."""
         try:
             async with asyncio.timeout(at_most.total_seconds()):
-                await self._rung.wait()
+                await self._notified.wait()
         except TimeoutError:
             return
-        self._rung.clear()
+        self._notified.clear()
 
 
 class Notifiers:
-    """A bell for each topic, rung by this node's own work and by what other nodes announce."""
+    """One notifier per topic, for the work of this node and for announcements of other nodes."""
 
     def __init__(self) -> None:
-        self._bells: dict[str, Notifier] = {}
+        self._notifiers: dict[str, Notifier] = {}
 
     def __getitem__(self, topic: str) -> Notifier:
-        """Return the topic's bell."""
-        return self._bells.setdefault(topic, Notifier())
+        """Return the notifier of a topic."""
+        return self._notifiers.setdefault(topic, Notifier())
 
     def notify_topic(self, topic: str) -> None:
-        """Ring the bell that an announcement names, or every one where something was missed."""
-        for bell in [self[topic]] if topic else list(self._bells.values()):
-            bell.notify()
+        """Notify an announced topic; an empty topic notifies all, since some may be missing."""
+        for notifier in [self[topic]] if topic else list(self._notifiers.values()):
+            notifier.notify()

@@ -25,7 +25,7 @@ class SyncContext:
 
     database: Database
     clock: Clock
-    bells: Notifiers
+    notifiers: Notifiers
     public_url: str
     node: int = 0
     jitter: Callable[[], float] = random.random
@@ -44,8 +44,8 @@ class IncidentWriter:
         self.meter = meter
         self.lease: ProviderLease | None = None
         """None where nobody else can read the provider, which needs no proof then."""
-        self._events = around.bells[EVENTS]
-        self._incidents = around.bells[INCIDENTS]
+        self._events = around.notifiers[EVENTS]
+        self._incidents = around.notifiers[INCIDENTS]
 
     async def write(self, store: Callable[[Connection, datetime], StoreResult]) -> StoreResult:
         """Return what `store` stored, in one transaction.

@@ -102,7 +102,7 @@ def build_investigations(
     database: Database,
     clock: Clock,
     *,
-    bells: Notifiers,
+    notifiers: Notifiers,
     metrics: Metrics,
     number: int,
     is_shared: bool,
@@ -126,7 +126,7 @@ def build_investigations(
     investigations = plugins.investigator and InvestigationWorker(
         database,
         clock,
-        bells,
+        notifiers,
         number,
         investigator=plugins.investigator,
         answer=answers,
@@ -136,7 +136,7 @@ def build_investigations(
         at_once=plugins.investigator.settings.at_once,
     )
     return InvestigationRuntime(
-        indexer=SearchIndexer(database, clock, bells),
+        indexer=SearchIndexer(database, clock, notifiers),
         write_backs=WriteBackWorker(database, clock, plugins.providers, WriteBackMetrics(metrics)),
         enriching=IncidentEnricher(enrichers, database, markings),
         sharing=sharing if is_shared else None,
@@ -162,10 +162,10 @@ def _measure_lag(metrics: Metrics, database: Database) -> None:
 
 
 def build_scheduling(
-    settings: Settings, database: Database, clock: Clock, bells: Notifiers, metrics: Metrics
+    settings: Settings, database: Database, clock: Clock, notifiers: Notifiers, metrics: Metrics
 ) -> Scheduler:
     """Return what runs schedules, with nothing running yet."""
     meter, gauges = ScheduleMetrics(metrics), ScheduleGauges(metrics, clock)
     register_database_gauges(metrics, database, load_summary, gauges.show, gauges.clear)
     settling = RunCompletion(settings.public_url, settings.schedule_failure_limit, meter)
-    return Scheduler(database, clock, bells, settling, meter)
+    return Scheduler(database, clock, notifiers, settling, meter)

@@ -151,7 +151,7 @@ def _compose(
     renderer: Renderer,
 ) -> Node:
     database, clock = door.services.database, door.services.clock
-    bells, number = Notifiers(), secrets.randbits(63)
+    notifiers, number = Notifiers(), secrets.randbits(63)
     metrics = DeliveryMetrics(door.services.metrics, database, clock)
     queue = SqlQueue(database, number)
     fleet = WorkerPool(
@@ -160,11 +160,11 @@ def _compose(
         queue=queue,
         database=database,
         clock=clock,
-        bells=bells,
+        notifiers=notifiers,
         meters=metrics.meters,
     )
-    around = SyncContext(database, clock, bells, settings.public_url, number)
-    scheduling = build_scheduling(settings, database, clock, bells, door.services.metrics)
+    around = SyncContext(database, clock, notifiers, settings.public_url, number)
+    scheduling = build_scheduling(settings, database, clock, notifiers, door.services.metrics)
     read = SyncMeters(door.services.metrics)
     syncs = [
         ProviderSync(provider, around, read.of(name))
@@ -178,10 +178,10 @@ def _compose(
         database=database,
         clock=clock,
         number=number,
-        bells=bells,
+        notifiers=notifiers,
         metrics=metrics,
         queue=queue,
-        router=Router(queue, database, clock, bells, metrics.routed),
+        router=Router(queue, database, clock, notifiers, metrics.routed),
         fleet=fleet,
         syncs=syncs,
         inbox=PushInbox(plugins.providers.values(), around, read.of),
@@ -190,7 +190,7 @@ def _compose(
             plugins,
             database,
             clock,
-            bells=bells,
+            notifiers=notifiers,
             metrics=door.services.metrics,
             number=number,
             is_shared=door.sharing is not None,

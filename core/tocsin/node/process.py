@@ -49,7 +49,7 @@ class Node:
     database: Database
     clock: Clock
     number: int
-    bells: Notifiers
+    notifiers: Notifiers
     metrics: DeliveryMetrics
     queue: SqlQueue
     router: Router
@@ -112,7 +112,7 @@ class Node:
 
     def _hear(self, topic: str) -> None:
         self._attends.set()
-        self.bells.notify_topic(topic)
+        self.notifiers.notify_topic(topic)
 
     async def _start_delivering(self) -> None:
         """Start the workers; OperatorError where one is left out and nothing may be."""
@@ -149,7 +149,7 @@ class Node:
             case NodeRole.SCHEDULE:
                 return self.scheduling.loops()
             case NodeRole.DELIVER:
-                replaying = ReplayRunner(self.database, self.clock, self.bells).run()
+                replaying = ReplayRunner(self.database, self.clock, self.notifiers).run()
                 return [self.router.run(), self.fleet.run(), replaying, *self._retention()]
 
     def _retention(self) -> list[Coroutine[Any, Any, None]]:

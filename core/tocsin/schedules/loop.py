@@ -43,13 +43,13 @@ class Scheduler:
         self,
         database: Database,
         clock: Clock,
-        bells: Notifiers,
+        notifiers: Notifiers,
         settling: RunCompletion,
         meter: ScheduleMetrics,
     ) -> None:
         self._database = database
         self._clock = clock
-        self._changes = bells[SCHEDULES]
+        self._changes = notifiers[SCHEDULES]
         self.settling = settling
         self._meter = meter
         self._due = Notifier()

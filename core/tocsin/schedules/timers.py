@@ -24,7 +24,7 @@ class DueTimeTrigger(BaseTrigger):  # type: ignore[misc] # it has no types
 
 
 class ScheduleTimers:
-    """One alarm for each schedule that is enabled, each of which rings the same bell."""
+    """One alarm for each schedule that is enabled, each of which rings the same notifier."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring

@@ -54,24 +54,24 @@ def workshop(make_channel) -> Workshop:
 
 
 @pytest.fixture
-def bells() -> Notifiers:
+def notifiers() -> Notifiers:
     return Notifiers()
 
 
-def make_router(database, clock, bells) -> Router:
+def make_router(database, clock, notifiers) -> Router:
     metrics = DeliveryMetrics(Metrics(clock), database, clock)
-    return Router(SqlQueue(database), database, clock, bells, metrics.routed)
+    return Router(SqlQueue(database), database, clock, notifiers, metrics.routed)
 
 
 @pytest.fixture
-async def fleet(workshop, database, clock, bells):
+async def fleet(workshop, database, clock, notifiers):
     fleet = WorkerPool(
         workshop.make,
         renderer=Renderer([]),
         queue=SqlQueue(database),
         database=database,
         clock=clock,
-        bells=bells,
+        notifiers=notifiers,
         meters=DeliveryMetrics(Metrics(clock), database, clock).meters,
     )
     yield fleet
@@ -79,11 +79,11 @@ async def fleet(workshop, database, clock, bells):
 
 
 @pytest.fixture
-def deliver_all(fleet, database, clock, bells):
+def deliver_all(fleet, database, clock, notifiers):
     """Route what was stored, and return when nothing is pending or it was parked."""
 
     async def deliver(*names: str) -> None:
-        await make_router(database, clock, bells).route_waiting()
+        await make_router(database, clock, notifiers).route_waiting()
         async with asyncio.timeout(20):
             while await database.read(_waits_for, names):  # noqa: ASYNC110 - asks a database
                 await asyncio.sleep(0.01)
@@ -182,7 +182,7 @@ async def test_connections_are_closed_at_the_end(fleet, workshop, database):
 
 
 async def observe(fleet_parts, hook):
-    database, clock, bells = fleet_parts
+    database, clock, notifiers = fleet_parts
     made = await add(
         database, destination("hook:watcher", plugin="watcher", managed_by=ManagedBy.PLUGIN)
     )
@@ -202,7 +202,7 @@ async def observe(fleet_parts, hook):
         queue=queue,
         database=database,
         clock=clock,
-        bells=bells,
+        notifiers=notifiers,
         meters=DeliveryMetrics(Metrics(clock), database, clock).meters,
     )
 
@@ -213,7 +213,7 @@ class Nothing:
 
 
 async def test_a_plugin_hears_of_every_event_and_again_of_one_that_it_failed_at(
-    database, store, deliver_all, clock, bells
+    database, store, deliver_all, clock, notifiers
 ):
     heard = []
 
@@ -222,11 +222,11 @@ async def test_a_plugin_hears_of_every_event_and_again_of_one_that_it_failed_at(
         if len(heard) == 1:
             raise RuntimeError("not now")
 
-    fleet = await observe((database, clock, bells), hook)
+    fleet = await observe((database, clock, notifiers), hook)
     events = [alert(1, severity="Informational"), alert(2)]
     await store(*events)
     await fleet.follow()
-    await make_router(database, clock, bells).route_waiting()
+    await make_router(database, clock, notifiers).route_waiting()
     async with asyncio.timeout(20):
         while len(heard) < 2:  # noqa: ASYNC110 - another task is waited for
             await asyncio.sleep(0.01)

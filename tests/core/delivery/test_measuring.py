@@ -60,15 +60,15 @@ class Desk:
         self.queue = SqlQueue(database)
         self._metrics = Metrics(clock)
         self.metrics = DeliveryMetrics(self._metrics, database, clock)
-        bells = Notifiers()
-        self.router = Router(self.queue, database, clock, bells, self.metrics.routed)
+        notifiers = Notifiers()
+        self.router = Router(self.queue, database, clock, notifiers, self.metrics.routed)
         self.worker = Worker(
             destination(),
             channel,
             renderer=Renderer([]),
             queue=self.queue,
             database=database,
-            bell=bells[queue_topic("soc")],
+            notifier=notifiers[queue_topic("soc")],
             meter=self.metrics.meters.of("soc"),
         )
 

@@ -219,11 +219,11 @@ async def test_nodes_that_replay_together_send_nothing_twice(database, migrated_
 async def test_the_loop_wakes_the_workers_of_what_it_sends_again(database, clock):
     await database.write(add_delivery)
     await database.write(begin)
-    bells = Notifiers()
-    replayer = ReplayRunner(database, clock, bells)
+    notifiers = Notifiers()
+    replayer = ReplayRunner(database, clock, notifiers)
     assert await replayer.replay_waiting()
     async with asyncio.timeout(5):
-        await bells[queue_topic("soc")].wait(timedelta(hours=1))
+        await notifiers[queue_topic("soc")].wait(timedelta(hours=1))
     assert not await replayer.replay_waiting()
 
 

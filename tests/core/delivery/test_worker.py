@@ -39,10 +39,10 @@ class Desk:
         self.database = database
         self.clock = clock
         self.channel = channel
-        self.bells = Notifiers()
+        self.notifiers = Notifiers()
         self.queue = SqlQueue(database)
         self.metrics = DeliveryMetrics(Metrics(clock), database, clock)
-        self.router = Router(self.queue, database, clock, self.bells, self.metrics.routed)
+        self.router = Router(self.queue, database, clock, self.notifiers, self.metrics.routed)
         self.hire(destination())
 
     def hire(self, served: Destination) -> None:
@@ -53,7 +53,7 @@ class Desk:
             renderer=Renderer([]),
             queue=self.queue,
             database=self.database,
-            bell=self.bells[queue_topic(served.name)],
+            notifier=self.notifiers[queue_topic(served.name)],
             meter=self.metrics.meters.of(served.name),
         )
 

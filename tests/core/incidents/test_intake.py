@@ -172,7 +172,10 @@ async def test_two_first_readers_do_not_both_store(feed, database):
         return await database.write(store_page, KEY, page, revision=0, policy=POLICY, now=NOW)
 
     results = await asyncio.gather(first(), first(), return_exceptions=True)
-    assert sorted(type(result).__name__ for result in results) == ["Stored", "Superseded"]
+    assert sorted(type(result).__name__ for result in results) == [
+        "ReaderSuperseded",
+        "StoreResult",
+    ]
 
 
 async def test_the_earliest_occurrence_is_kept(feed):

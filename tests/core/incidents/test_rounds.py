@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 class Waiting:
-    """A bell that nobody rings; whoever waits for it moves the clock."""
+    """A notifier that nobody rings; whoever waits for it moves the clock."""
 
     def __init__(self, clock) -> None:
         self.clock = clock
@@ -29,26 +29,26 @@ class Waiting:
 
 
 @pytest.fixture
-def bell(clock):
+def notifier(clock):
     return Waiting(clock)
 
 
 @pytest.fixture
-def sync(make_archive, bell):
+def sync(make_archive, notifier):
     sync = make_archive(poll_interval="1m")
-    sync._woken = bell
+    sync._woken = notifier
     return sync
 
 
-async def test_a_poll_lies_between_two_reads(sync, bell):
+async def test_a_poll_lies_between_two_reads(sync, notifier):
     await sync.step()
-    assert bell.waited == MINUTE
+    assert notifier.waited == MINUTE
 
 
-async def test_a_clock_that_is_set_back_does_not_stop_reading(sync, bell):
-    bell.set_back = timedelta(hours=1)
+async def test_a_clock_that_is_set_back_does_not_stop_reading(sync, notifier):
+    notifier.set_back = timedelta(hours=1)
     await sync.step()
-    assert bell.waited <= 2 * MINUTE
+    assert notifier.waited <= 2 * MINUTE
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,10 @@ class Service:
             attempts=StoredAttemptLog(database),
         )
         self.channel = Email(given, tools)
-        self.bells, self.queue = Notifiers(), SqlQueue(database)
+        self.notifiers, self.queue = Notifiers(), SqlQueue(database)
         metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.meter = metrics.meters.of("soc")
-        self.router = Router(self.queue, database, clock, self.bells, metrics.routed)
+        self.router = Router(self.queue, database, clock, self.notifiers, metrics.routed)
 
     async def start(self) -> None:
         facts = {"plugin": "email", "managed_by": ManagedBy.FILE, "settings": {}}
@@ -63,7 +63,7 @@ class Service:
             renderer=RENDERER,
             queue=self.queue,
             database=self.database,
-            bell=self.bells[queue_topic("soc")],
+            notifier=self.notifiers[queue_topic("soc")],
             meter=self.meter,
         )
 

@@ -41,10 +41,10 @@ class Office:
     def __init__(self, database, clock, simulator: ReceiverSimulator, seed: int) -> None:
         self.database, self.clock, self.simulator = database, clock, simulator
         self.random = Random(seed)
-        self.bells = Notifiers()
+        self.notifiers = Notifiers()
         self.queue = SqlQueue(database)
         self.metrics = DeliveryMetrics(Metrics(clock), database, clock)
-        self.router = Router(self.queue, database, clock, self.bells, self.metrics.routed)
+        self.router = Router(self.queue, database, clock, self.notifiers, self.metrics.routed)
         self.http = loopback_client()
         self.kills = self.faults = 0
 
@@ -68,7 +68,7 @@ class Office:
             renderer=Renderer(list(map(Path, tocsin_templates.tocsin_template_paths()))),
             queue=self.queue,
             database=self.database,
-            bell=self.bells["queued"],
+            notifier=self.notifiers["queued"],
             meter=self.metrics.meters.of(NAME),
         )
 

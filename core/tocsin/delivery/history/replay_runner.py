@@ -146,10 +146,10 @@ def _requeue_batch(
 class ReplayRunner:
     """Does the replays that wait, a batch at a time, together with every other node."""
 
-    def __init__(self, database: Database, clock: Clock, bells: Notifiers) -> None:
+    def __init__(self, database: Database, clock: Clock, notifiers: Notifiers) -> None:
         self._database = database
         self._clock = clock
-        self._bells = bells
+        self._notifiers = notifiers
 
     async def run(self) -> None:
         """Replay until cancelled."""
@@ -157,7 +157,7 @@ class ReplayRunner:
 
     async def _step(self) -> None:
         if not await self.replay_waiting():
-            await self._bells[REPLAYS].wait(_POLL)
+            await self._notifiers[REPLAYS].wait(_POLL)
 
     async def replay_waiting(self) -> bool:
         """Do one batch, wake the workers that it concerns, and return whether there was one."""
@@ -165,5 +165,5 @@ class ReplayRunner:
         if batch is None:
             return False
         for name in batch.destinations:
-            self._bells[queue_topic(name)].notify()
+            self._notifiers[queue_topic(name)].notify()
         return True

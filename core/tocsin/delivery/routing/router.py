@@ -180,13 +180,13 @@ class Router:
         queue: DeliveryQueue,
         database: Database,
         clock: Clock,
-        bells: Notifiers,
+        notifiers: Notifiers,
         routed: Counter,
     ) -> None:
         self._queue = queue
         self._database = database
         self._clock = clock
-        self._bells = bells
+        self._notifiers = notifiers
         self._routed = routed
         self._routes = Routes()
 
@@ -196,7 +196,7 @@ class Router:
 
     async def _step(self) -> None:
         if not await self.route_waiting():
-            await self._bells[EVENTS].wait(_POLL)
+            await self._notifiers[EVENTS].wait(_POLL)
 
     async def route_waiting(self) -> int:
         """Route what is waiting now, and return how many events that were."""
@@ -205,5 +205,5 @@ class Router:
         )
         self._routed.inc(routed)
         for name in destinations:
-            self._bells[queue_topic(name)].notify()
+            self._notifiers[queue_topic(name)].notify()
         return routed

@@ -49,11 +49,11 @@ class Worker:
         renderer: Renderer,
         queue: DeliveryQueue,
         database: Database,
-        bell: Notifier,
+        notifier: Notifier,
         meter: DeliveryMeter,
     ) -> None:
         self.name = destination.name
-        self.bell = bell
+        self.notifier = notifier
         self._meter = meter
         self._admission = DeliveryRateLimiter(destination, channel, database)
         self._settings = channel.settings
@@ -90,7 +90,7 @@ class Worker:
 
     async def _claim_step(self) -> None:
         if not await self.claim():
-            await self.bell.wait(POLL)
+            await self.notifier.wait(POLL)
 
     async def _settle_step(self) -> None:
         await self._has_ended.wait(POLL)
@@ -183,7 +183,7 @@ class Worker:
         if not task.cancelled():
             self._begun.discard(claimed.id)
         if self._has_room:
-            self.bell.notify()
+            self.notifier.notify()
         if not task.cancelled() and (error := task.exception()) is not None:
             facts = {"destination": self.name, "id": claimed.id}
             _log.warning("not attempted; due when its lease ends", **facts, reason=str(error))
@@ -216,7 +216,7 @@ class Worker:
             finally:
                 del self._ended[: len(ended)]
                 self._throttled -= sum(it.verdict is Verdict.THROTTLED for it in ended)
-        self.bell.notify()
+        self.notifier.notify()
 
     async def _record_verdicts(self, ended: Sequence[AttemptResult]) -> None:
         destination = self._admission.destination
@@ -229,7 +229,7 @@ class Worker:
         if change is not None:
             self._admission.destination = change.after
             log_transition(change)
-            self.bell.notify()
+            self.notifier.notify()
 
     async def finish(self, at_most: timedelta) -> None:
         """Let attempts end, but not for ever; store how they ended, and give back the rest."""

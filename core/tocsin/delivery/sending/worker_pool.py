@@ -62,7 +62,7 @@ class WorkerPool:
         queue: DeliveryQueue,
         database: Database,
         clock: Clock,
-        bells: Notifiers,
+        notifiers: Notifiers,
         meters: DeliveryMeters,
     ) -> None:
         self._make = make
@@ -70,7 +70,7 @@ class WorkerPool:
         self._queue = queue
         self._database = database
         self._clock = clock
-        self._bells = bells
+        self._notifiers = notifiers
         self._meters = meters
         self._running: dict[str, _Running] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -93,7 +93,7 @@ class WorkerPool:
 
     async def _step(self) -> None:
         await self.follow()
-        await self._bells[TOPIC].wait(_POLL)
+        await self._notifiers[TOPIC].wait(_POLL)
 
     async def follow(self) -> None:
         """Make the workers those of the destinations as they are now."""
@@ -127,7 +127,7 @@ class WorkerPool:
             renderer=self._renderer,
             queue=self._queue,
             database=self._database,
-            bell=self._bells[queue_topic(destination.name)],
+            notifier=self._notifiers[queue_topic(destination.name)],
             meter=self._meters.of(destination.name),
         )
         self._running[destination.name] = _Running(destination.revision, live, worker)

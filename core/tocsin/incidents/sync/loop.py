@@ -30,7 +30,7 @@ from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
 
 RETRY_INTERVAL = timedelta(hours=1)
 BACKFILL_POLL = timedelta(seconds=5)
-"""How long a backfill waits that was asked for by another process, which rings no bell."""
+"""How long a backfill waits that was asked for by another process, which rings no notifier."""
 STATUS_INTERVAL = timedelta(seconds=10)
 """A round that ended like the one before is noted again after so long."""
 _log = structlog.get_logger()
@@ -48,7 +48,7 @@ class ProviderSync:
         self._clock = around.clock
         self._node = around.node
         self._jitter = around.jitter
-        self._woken = around.bells[BACKFILLS]
+        self._woken = around.notifiers[BACKFILLS]
         self._writer = IncidentWriter(provider, around, meter or SyncMeter.none())
         self._reader = StreamReader(self._writer)
         self._rereader = IncidentRefresher(self._writer)

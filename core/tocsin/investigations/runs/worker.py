@@ -59,7 +59,7 @@ class InvestigationWorker:
         self,
         database: Database,
         clock: Clock,
-        bells: Notifiers,
+        notifiers: Notifiers,
         node: int,
         *,
         investigator: Investigator,
@@ -73,7 +73,7 @@ class InvestigationWorker:
         """Take how each provider's events are marked; those of others are red."""
         self._database = database
         self._clock = clock
-        self._bell = bells[INVESTIGATIONS]
+        self._notifier = notifiers[INVESTIGATIONS]
         self._node = node
         self._investigator = investigator
         self._answer = answer
@@ -95,7 +95,7 @@ class InvestigationWorker:
     async def _step(self) -> None:
         await self.keep()
         await self.claim()
-        await self._bell.wait(POLL)
+        await self._notifier.wait(POLL)
 
     async def keep(self) -> None:
         """Hold on to what is under way, and stop what is late, cancelled or another node's."""
@@ -145,7 +145,7 @@ class InvestigationWorker:
         self._tasks.pop(lease, None)
         self._attempts.pop(lease, None)
         self._meter.note_running(len(self._tasks))
-        self._bell.notify()
+        self._notifier.notify()
 
     async def _work(self, lease: RunLease) -> None:
         try:

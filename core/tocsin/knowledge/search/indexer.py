@@ -28,7 +28,7 @@ from tocsin.store.tables import (
 INDEXED_CHANGES = "incidents_indexed"
 """The sequence that says up to which `change` incidents are indexed."""
 INCIDENTS = "incidents"
-"""The bell that is rung when incidents were stored."""
+"""The notifier that is rung when incidents were stored."""
 BATCH = 100
 """So many incidents are indexed in one transaction, which keeps SQLite's writer some 30 ms."""
 ALERTS = 50
@@ -39,10 +39,10 @@ _POLL = timedelta(seconds=1)
 class SearchIndexer:
     """Indexes incidents in the order of their changes; of several nodes, one at a time."""
 
-    def __init__(self, database: Database, clock: Clock, bells: Notifiers) -> None:
+    def __init__(self, database: Database, clock: Clock, notifiers: Notifiers) -> None:
         self._database = database
         self._clock = clock
-        self._bell = bells[INCIDENTS]
+        self._notifier = notifiers[INCIDENTS]
 
     async def run(self) -> NoReturn:
         """Index what changes until cancelled."""
@@ -50,7 +50,7 @@ class SearchIndexer:
 
     async def _step(self) -> None:
         await self.catch_up()
-        await self._bell.wait(_POLL)
+        await self._notifier.wait(_POLL)
 
     async def catch_up(self) -> int:
         """Index everything that has changed, and return how many incidents that were."""

@@ -163,11 +163,11 @@ class Telling(SearchIndexer):
 
 
 async def test_what_is_stored_is_soon_findable(database, clock):
-    bells = Notifiers()
-    indexer = Telling(database, clock, bells)
+    notifiers = Notifiers()
+    indexer = Telling(database, clock, notifiers)
     running = asyncio.create_task(indexer.run())
     await store(database, incident(1))
-    bells[INCIDENTS].notify()
+    notifiers[INCIDENTS].notify()
     await asyncio.wait_for(indexer.indexed.wait(), 30)
     assert await found(database, "login") == ["1"]
     running.cancel()
