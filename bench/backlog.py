@@ -17,7 +17,7 @@ from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.delivery import SECRET, Deliveries, channels
 from bench.receiver import receive, receive_slowly
 from bench.samples import fill
-from tocsin.delivery import SqlQueue, apply_destinations, list_configured_destinations
+from tocsin.delivery import DeliveryQueue, apply_destinations, list_configured_destinations
 from tocsin.events import Notifier, emit_events, new_id
 from tocsin.model import Event, EventType
 from tocsin.store import Database
@@ -50,7 +50,7 @@ async def _measure_claims(kind: str, new_url: NewUrl, rounds: int) -> None:
     times: list[list[float]] = [[] for _ in FINISHED]
     for _ in range(rounds):
         for database, taken in zip(databases, times, strict=True):
-            taken.append(await _claim_time(SqlQueue(database)))
+            taken.append(await _claim_time(DeliveryQueue(database)))
     for database in databases:
         await database.close()
     few, many = (median(taken) for taken in times)
@@ -60,7 +60,7 @@ async def _measure_claims(kind: str, new_url: NewUrl, rounds: int) -> None:
         print(f"| {count:,} | {taken * 1000:.2f} | {taken / few:.2f} |", flush=True)
 
 
-async def _claim_time(queue: SqlQueue) -> float:
+async def _claim_time(queue: DeliveryQueue) -> float:
     """Return the median time of a claim; each is given back untried."""
     times = []
     for _ in range(CLAIMS):

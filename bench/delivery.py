@@ -26,7 +26,7 @@ from tocsin.delivery import (
     DeliveryMetrics,
     Renderer,
     Router,
-    SqlQueue,
+    DeliveryQueue,
     WorkerPool,
     apply_destinations,
     list_configured_destinations,
@@ -113,7 +113,7 @@ class Deliveries:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Notifier]:
         """Run the loops; yields the notifier to ring for new events."""
-        clock, notifiers, queue = SystemClock(), Notifiers(), SqlQueue(self.database)
+        clock, notifiers, queue = SystemClock(), Notifiers(), DeliveryQueue(self.database)
         metrics = DeliveryMetrics(Metrics(clock), self.database, clock)
         fleet = WorkerPool(
             self._make,

@@ -13,7 +13,7 @@ from sqlalchemy import RowMapping, Table, insert, select
 
 from end_to_end.service import SECRET
 from tocsin.clock import Clock
-from tocsin.delivery import ChannelFactory, DeliveryMetrics, Renderer, Router, SqlQueue, WorkerPool
+from tocsin.delivery import ChannelFactory, DeliveryMetrics, Renderer, Router, DeliveryQueue, WorkerPool
 from tocsin.delivery.destinations.repository import TOPIC, Destination, destination_to_row
 from tocsin.events import EVENTS, Notifiers, emit_events, new_id
 from tocsin.metrics import Metrics
@@ -32,7 +32,7 @@ class Station:
         self.database = database
         self.clock = clock
         self._notifiers = Notifiers()
-        queue, metrics = SqlQueue(database), DeliveryMetrics(Metrics(clock), database, clock)
+        queue, metrics = DeliveryQueue(database), DeliveryMetrics(Metrics(clock), database, clock)
         self._router = Router(queue, database, clock, self._notifiers, metrics.routed)
         self._fleet = WorkerPool(
             channels.make,

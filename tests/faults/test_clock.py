@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy import func, select
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools, TryLater
-from tocsin.delivery import DeliveryMetrics, Renderer, Router, SqlQueue, load_destination
+from tocsin.delivery import DeliveryMetrics, Renderer, Router, DeliveryQueue, load_destination
 from tocsin.delivery.destinations.repository import (
     Destination,
     DestinationState,
@@ -60,7 +60,7 @@ class Desk:
         wanted = Recording.Settings(plugin="recording", **settings)
         self.channel = Recording(wanted, tools, oracle)
         oracle.schedules["soc"] = wanted.retry_schedule
-        notifiers, queue = Notifiers(), SqlQueue(database)
+        notifiers, queue = Notifiers(), DeliveryQueue(database)
         metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.router = Router(queue, database, clock, notifiers, metrics.routed)
         self.worker = Worker(

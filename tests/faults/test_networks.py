@@ -309,7 +309,7 @@ async def test_a_name_that_leads_to_a_forbidden_address_by_now_is_not_followed_t
     await station.until_attempted(1)
     station.clock.advance(seconds=6)
     station.wake()
-    await station.until("parked")
+    await station.until("on_hold")
     [delivery] = await station.deliveries()
     assert "soc.example is not one that may be reached" in delivery["reason"]
     assert connects == [rogue.address]
@@ -324,7 +324,7 @@ async def test_a_name_is_looked_up_for_each_connection_and_never_remembered(stat
         await station.emit()
         await station.until_attempted(expected)
     states = [delivery["state"] for delivery in await station.deliveries()]
-    assert states == ["delivered"] * 3 + ["parked"]
+    assert states == ["delivered"] * 3 + ["on_hold"]
 
 
 # --- certificates

@@ -101,7 +101,7 @@ async def test_a_receiver_with_too_much_to_do_is_left_alone(try_once, status):
 
 async def test_gone_disables_the_destination_and_keeps_the_event(try_once):
     delivery, attempt, destination = await try_once(answer(410, "Retry-After: 60", body=b"bye"))
-    assert (delivery["state"], attempt["response"]) == ("parked", b"bye")
+    assert (delivery["state"], attempt["response"]) == ("on_hold", b"bye")
     assert (destination["state"], destination["reason"]) == ("disabled", "gone")
 
 
@@ -214,7 +214,7 @@ async def test_a_busy_receiver_is_left_alone_as_long_as_it_asks_but_for_an_hour_
 async def test_a_receiver_may_end_all_deliveries(try_once, status):
     wish = answer(status, "Webhook-Delivery: disable", "Retry-After: 60")
     delivery, _, destination = await try_once(wish)
-    assert delivery["state"] == "parked"
+    assert delivery["state"] == "on_hold"
     assert (destination["state"], destination["reason"]) == ("disabled", "gone")
 
 

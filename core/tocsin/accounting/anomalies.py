@@ -23,7 +23,7 @@ from sqlalchemy import (
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
 from tocsin.delivery.destinations.repository import DestinationState
-from tocsin.delivery.queue.states import PARKED, PENDING, is_stored_as
+from tocsin.delivery.queue.states import ON_HOLD, PENDING, is_stored_as
 from tocsin.incidents.storage.store import ALERTED
 from tocsin.model import EventType
 from tocsin.store.sequences import load_events_kept_from
@@ -152,5 +152,5 @@ def select_without_destination(period: Period) -> CompoundSelect[Any]:
     waiting = select(d.id, d.destination, d.created_at).where(
         d.created_at <= period.until, ~is_there
     )
-    states = (waiting.where(is_stored_as(state)) for state in (PENDING, PARKED))
+    states = (waiting.where(is_stored_as(state)) for state in (PENDING, ON_HOLD))
     return union_all(*states).limit(MAX_LISTED)

@@ -11,12 +11,12 @@ from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
 from tocsin.delivery.history.delivery_status import SHOWN_STATE, STATUS_COLUMNS, describe_status
-from tocsin.delivery.queue.states import DEAD, DELIVERED, PARKED, PENDING
+from tocsin.delivery.queue.states import DEAD, DELIVERED, ON_HOLD, PENDING
 from tocsin.store.tables import deliveries, destinations, events
 
-_STATES = (DELIVERED, PENDING, PARKED, DEAD)
+_STATES = (DELIVERED, PENDING, ON_HOLD, DEAD)
 """From well to badly."""
-_STATE_OUTCOMES = ("arrived", "on-its-way", "parked", "dead")
+_STATE_OUTCOMES = ("arrived", "on-its-way", "on-hold", "dead")
 _NOT_ROUTED = "not-routed"
 _NO_DESTINATION = "concerned-nobody"
 EVENT_OUTCOMES = (*_STATE_OUTCOMES, _NO_DESTINATION, _NOT_ROUTED)
@@ -43,7 +43,7 @@ class DeliveryOutcomes:
     @property
     def not_arrived_total(self) -> int:
         """How many deliveries are not there."""
-        missing = (PENDING, PARKED, DEAD)
+        missing = (PENDING, ON_HOLD, DEAD)
         return sum(counts[state] for counts in self.destinations for state in missing)
 
 

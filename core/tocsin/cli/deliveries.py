@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -15,12 +16,12 @@ from tocsin.cli.output import AsJson, print_records
 from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.delivery import (
+    REPLAYABLE_STATES,
     DeliveryFilter,
     DeliveryState,
     NoSuchDeliveryError,
     NoSuchDestinationError,
     NotReplayableError,
-    ReplayableState,
 )
 from tocsin.errors import OperatorError
 from tocsin.model import EventType, Vocabulary
@@ -67,7 +68,7 @@ def list_all(
 ) -> None:
     """List the newest deliveries: their state, and why those rest that did not arrive."""
     wanted = _filter(destination, event, since, until, subject)
-    shown_as = None if state is None else _word(DeliveryState, "--state", state)
+    shown_as = None if state is None else _word(DeliveryState.parse, "--state", state)
     page = run_on_database(
         load_settings(),
         lambda database: database.read(
@@ -100,7 +101,7 @@ def replay(
     state: Annotated[
         str | None,
         typer.Option(
-            help=f"One of: {', '.join(ReplayableState)}. Default: {ReplayableState.DEAD}."
+            help=f"One of: {', '.join(REPLAYABLE_STATES)}. Default: {DeliveryState.DEAD}."
         ),
     ] = None,
     destination: Destination = None,
@@ -118,7 +119,7 @@ def replay(
             raise OperatorError("give the id of a delivery, or options that choose some, not both")
         print(run_on_database(load_settings(), lambda it: it.write(_replay_one, delivery_id)))
         return
-    resting = _word(ReplayableState, "--state", state or ReplayableState.DEAD)
+    resting = _word(DeliveryState.parse_replayable, "--state", state or DeliveryState.DEAD)
     print(run_on_database(load_settings(), lambda it: _replay_all(it, resting, wanted)))
 
 
@@ -135,7 +136,7 @@ def _replay_one(connection: Connection, delivery_id: str) -> int:
     return 1
 
 
-async def _replay_all(database: Database, state: ReplayableState, wanted: DeliveryFilter) -> int:
+async def _replay_all(database: Database, state: DeliveryState, wanted: DeliveryFilter) -> int:
     """Return how many were replayed, here and by the service that may be running."""
     try:
         extent = await database.read(delivery.measure_replay, state, wanted)
@@ -172,15 +173,15 @@ def _filter(
     now = SystemClock().now()
     return DeliveryFilter(
         destination=destination,
-        event_type=None if event is None else _word(EventType, "--event", event),
+        event_type=None if event is None else _word(EventType.parse, "--event", event),
         subject=subject,
         since=None if since is None else parse_moment("--since", since, now),
         until=None if until is None else parse_moment("--until", until, now),
     )
 
 
-def _word(vocabulary: type[Word], option: str, text: str) -> Word:
+def _word(parse: Callable[[str], Word], option: str, text: str) -> Word:
     try:
-        return vocabulary.parse(text)
+        return parse(text)
     except ValueError as error:
         raise OperatorError(f"{option}: found {text!r}; {error}") from None

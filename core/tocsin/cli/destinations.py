@@ -93,7 +93,7 @@ def send_test(
 def resume(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """End a stop that came by itself, and send what is parked."""
+    """End a stop that came by itself, and send the deliveries on hold."""
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _COLUMNS, as_json=as_json)

@@ -27,12 +27,7 @@ from tocsin.delivery.destinations.repository import (
 from tocsin.delivery.destinations.samples import SampleResult, SampleSender
 from tocsin.delivery.destinations.validation import DestinationValidator, InvalidDestinationError
 from tocsin.delivery.history.archive import Archive
-from tocsin.delivery.history.filters import (
-    DeliveryFilter,
-    DeliveryState,
-    NoSuchDestinationError,
-    ReplayableState,
-)
+from tocsin.delivery.history.filters import DeliveryFilter, NoSuchDestinationError
 from tocsin.delivery.history.replay_runner import (
     NoSuchDeliveryError,
     NotReplayableError,
@@ -58,18 +53,26 @@ from tocsin.delivery.history.repository import (
 )
 from tocsin.delivery.history.retention import Retention
 from tocsin.delivery.metrics.meters import DeliveryMetrics
-from tocsin.delivery.queue.sql import SqlQueue
-from tocsin.delivery.queue.states import expire_deliveries, requeue_on_hold
+from tocsin.delivery.queue.sql import HEARTBEAT, DeliveryQueue
+from tocsin.delivery.queue.states import (
+    REPLAYABLE_STATES,
+    DeliveryState,
+    expire_deliveries,
+    requeue_on_hold,
+)
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker_pool import WorkerPool
 
 __all__ = [
+    "HEARTBEAT",
+    "REPLAYABLE_STATES",
     "Archive",
     "ChannelFactory",
     "ChannelOffer",
     "DeliveryFilter",
     "DeliveryMetrics",
+    "DeliveryQueue",
     "DeliveryState",
     "Destination",
     "DestinationSpec",
@@ -84,12 +87,10 @@ __all__ = [
     "ReplayExtent",
     "ReplayRunner",
     "ReplayState",
-    "ReplayableState",
     "Retention",
     "Router",
     "SampleResult",
     "SampleSender",
-    "SqlQueue",
     "StopReason",
     "StoredAttemptLog",
     "WorkerPool",

@@ -74,7 +74,7 @@ class Channel(ABC):
         pause_after_failures: int = Field(
             default=10,
             ge=1,
-            description="so many attempts in a row have failed. What waits is parked meanwhile.",
+            description="so many attempts in a row have failed. Its deliveries are then on hold.",
         )
         probe_interval: Duration = Field(
             default=timedelta(minutes=1),

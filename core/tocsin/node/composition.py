@@ -16,11 +16,11 @@ from tocsin.credentials import open_proven_vault
 from tocsin.delivery import (
     ChannelFactory,
     DeliveryMetrics,
+    DeliveryQueue,
     DestinationValidator,
     Renderer,
     Router,
     SampleSender,
-    SqlQueue,
     StoredAttemptLog,
     WorkerPool,
     requeue_on_hold,
@@ -120,7 +120,7 @@ async def _settle_destinations(
 ) -> list[str]:
     """Apply the file where this node is alone, and return what differs from it where it is not.
 
-    What is parked is tried again: templates and plugins may have been mended.
+    Deliveries on hold are tried again: templates and plugins may have been fixed.
     """
     now = clock.now()
     await database.write(requeue_on_hold, now)
@@ -153,7 +153,7 @@ def _compose(
     database, clock = door.services.database, door.services.clock
     notifiers, number = Notifiers(), secrets.randbits(63)
     metrics = DeliveryMetrics(door.services.metrics, database, clock)
-    queue = SqlQueue(database, number)
+    queue = DeliveryQueue(database, number)
     fleet = WorkerPool(
         channels.make,
         renderer=renderer,

@@ -15,10 +15,10 @@ from tocsin.clock import Clock
 from tocsin.delivery import (
     Archive,
     DeliveryMetrics,
+    DeliveryQueue,
     ReplayRunner,
     Retention,
     Router,
-    SqlQueue,
     WorkerPool,
     expire_deliveries,
 )
@@ -51,7 +51,7 @@ class Node:
     number: int
     notifiers: Notifiers
     metrics: DeliveryMetrics
-    queue: SqlQueue
+    queue: DeliveryQueue
     router: Router
     fleet: WorkerPool
     syncs: list[ProviderSync]

@@ -374,8 +374,8 @@ Index(
     "ix_deliveries_resting",
     deliveries.c.state,
     deliveries.c.id,
-    sqlite_where=deliveries.c.state.in_(["dead", "parked"]),
-    postgresql_where=deliveries.c.state.in_(["dead", "parked"]),
+    sqlite_where=deliveries.c.state.in_(["dead", "on_hold"]),
+    postgresql_where=deliveries.c.state.in_(["dead", "on_hold"]),
 )
 
 # What each destination calls the objects that deliveries left there, for later events to update.

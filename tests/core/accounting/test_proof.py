@@ -31,8 +31,8 @@ async def test_an_event_is_as_badly_off_as_its_worst_delivery(happened):
     for states in (
         ["delivered", "delivered"],
         ["delivered", "pending"],
-        ["pending", "parked", "delivered"],
-        ["parked", "dead", "pending"],
+        ["pending", "on_hold", "delivered"],
+        ["on_hold", "dead", "pending"],
         [],
     ):
         event = await happened.emit()
@@ -40,13 +40,13 @@ async def test_an_event_is_as_badly_off_as_its_worst_delivery(happened):
             await happened.deliver(event, state, name)
     await happened.emit(routed=False)
     proof = await happened.prove()
-    outcomes = ("arrived", "on-its-way", "parked", "dead", "concerned-nobody", "not-routed")
+    outcomes = ("arrived", "on-its-way", "on-hold", "dead", "concerned-nobody", "not-routed")
     assert proof["events"] == dict.fromkeys(outcomes, 1)
     assert proof["unaccounted"] == []
     assert proof["destinations"] == [
-        {"destination": "chat", "delivered": 1, "pending": 1, "parked": 1, "dead": 1},
-        {"destination": "mail", "delivered": 1, "pending": 1, "parked": 0, "dead": 0},
-        {"destination": "soc", "delivered": 2, "pending": 1, "parked": 1, "dead": 0},
+        {"destination": "chat", "delivered": 1, "pending": 1, "on_hold": 1, "dead": 1},
+        {"destination": "mail", "delivered": 1, "pending": 1, "on_hold": 0, "dead": 0},
+        {"destination": "soc", "delivered": 2, "pending": 1, "on_hold": 1, "dead": 0},
     ]
     assert len(proof["not_arrived"]) == proof["not_arrived_total"] == 6
 
@@ -100,15 +100,15 @@ async def test_what_waits_is_told_with_its_next_attempt(happened, clock):
         ({"state": DestinationState.DELETED}, "its destination is deleted: 503", None),
     ],
 )
-async def test_what_waits_for_its_destination_is_parked(happened, clock, members, reason, due_at):
+async def test_what_waits_for_its_destination_is_on_hold(happened, clock, members, reason, due_at):
     await happened.destination(held_until=clock.now() + 10 * MINUTE, **members)
     await happened.deliver(await happened.emit(), "pending", reason="503")
     clock.advance(minutes=12)
     proof = await happened.prove()
     [missing] = proof["not_arrived"]
     told = (missing["state"], missing["reason"], missing["due_at"])
-    assert told == ("parked", reason, due_at)
-    assert proof["events"]["parked"] == 1
+    assert told == ("on_hold", reason, due_at)
+    assert proof["events"]["on-hold"] == 1
     assert proof["unaccounted"] == []
 
 
@@ -216,12 +216,12 @@ async def test_a_destination_that_may_send_nothing_now_makes_nothing_overdue(hap
 
 async def test_what_waits_for_a_destination_that_there_is_not_is_unaccounted_for(happened):
     pending = await happened.deliver(await happened.emit(), "pending", "gone")
-    parked = await happened.deliver(await happened.emit(), "parked", "gone")
+    held = await happened.deliver(await happened.emit(), "on_hold", "gone")
     await happened.deliver(await happened.emit(), "delivered", "gone")
     await happened.deliver(await happened.emit(), "dead", "gone", reason="x")
     proof = await happened.prove()
     kinds = [(item["kind"], item["what"]) for item in proof["unaccounted"]]
-    assert kinds == [("no-destination", pending), ("no-destination", parked)]
+    assert kinds == [("no-destination", pending), ("no-destination", held)]
     assert proof["not_arrived"][0]["reason"] == "there is no destination of this name"
 
 

@@ -78,7 +78,7 @@ async def test_every_delivery_is_told_with_every_attempt(happened, clock):
     [told] = (await happened.trace(1))["events"]
     noon = "2026-11-21T12:00:00.000Z"
     usual = {"started_at": noon, "duration_ms": 12}
-    assert told["outcome"] == "parked"
+    assert told["outcome"] == "on-hold"
     assert told["deliveries"] == [
         {
             "id": first,
@@ -97,7 +97,7 @@ async def test_every_delivery_is_told_with_every_attempt(happened, clock):
         {
             "id": second,
             "destination": "chat",
-            "state": "parked",
+            "state": "on_hold",
             "reason": "its destination is paused",
             "due_at": noon,
             "remote_id": None,

@@ -68,7 +68,7 @@ def test_all_that_match_are_sent_again(tocsin, on_database):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["list", "--state", "lost"], "--state: found 'lost'; give one of: pending, parked"),
+        (["list", "--state", "lost"], "--state: found 'lost'; give one of: pending, on_hold"),
         (["list", "--event", "x"], "--event: found 'x'; give one of: incident-alert"),
         (["list", "--since", "soon"], "--since: found 'soon'; give a time back from now"),
         (["replay", "--until", "2026-11-21"], "--until: found '2026-11-21'; give a time back"),

@@ -87,7 +87,7 @@ def test_where_everything_is_accounted_for_it_ends_with_0(tocsin, write):
     told = {(part, what): detail for part, what, _, detail in lines(out)}
     assert told["incidents", "alerted"] == "1"
     assert told["events", "dead"] == "1"
-    assert told["destination", "soar"] == "0 delivered, 0 pending, 0 parked, 1 dead"
+    assert told["destination", "soar"] == "0 delivered, 0 pending, 0 on_hold, 1 dead"
     assert told["not arrived", "soar dlv_1 incident:1"] == "dead, 400: bad, attempts: 1"
 
 

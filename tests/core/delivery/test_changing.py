@@ -23,7 +23,7 @@ from tocsin.delivery.destinations.repository import (
     load_destinations,
 )
 from tocsin.delivery.health.breaker import HealthStatus
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.queue.states import requeue_on_hold
 from tocsin.errors import NameTakenError
 from tocsin.events import emit_events
@@ -41,7 +41,7 @@ class Office:
     def __init__(self, database, clock) -> None:
         self.database = database
         self.clock = clock
-        self.queue = SqlQueue(database)
+        self.queue = DeliveryQueue(database)
 
     async def make(self, written: DestinationSpec = WRITTEN) -> Destination:
         return await self.database.write(create_destination, written, "ana", self.clock.now())
@@ -182,12 +182,12 @@ async def test_what_comes_while_it_is_disabled_waits_and_is_sent_when_it_goes_on
     assert len(await office.queue.claim("soc", 10, office.clock.now())) == 2
 
 
-async def test_what_was_parked_is_tried_again_after_a_change(office, database):
+async def test_what_was_on_hold_is_tried_again_after_a_change(office, database):
     await office.make()
     for name in ("soc", "desk"):
-        await office.offer(name, "parked")
+        await office.offer(name, "on_hold")
     await office.do(change_destination)
-    assert [state for state, _ in await office.states()] == ["pending", "parked"]
+    assert [state for state, _ in await office.states()] == ["pending", "on_hold"]
     assert await database.write(requeue_on_hold, office.clock.now()) == 1
     assert [state for state, _ in await office.states()] == ["pending", "pending"]
 
@@ -197,7 +197,7 @@ async def test_what_was_parked_is_tried_again_after_a_change(office, database):
 
 async def test_what_waits_for_a_deleted_destination_is_dead_with_the_reason(office, database):
     await office.make()
-    for state in ("delivered", "dead", "parked", "pending"):
+    for state in ("delivered", "dead", "on_hold", "pending"):
         await office.offer(state=state)
     await office.do(delete_destination)
     buried = ("dead", "its destination was deleted")

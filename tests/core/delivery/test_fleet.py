@@ -16,7 +16,7 @@ from tocsin.delivery.destinations.lifecycle import (
     resume_destination,
 )
 from tocsin.delivery.metrics.meters import DeliveryMetrics
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker_pool import WorkerPool
@@ -60,7 +60,7 @@ def notifiers() -> Notifiers:
 
 def make_router(database, clock, notifiers) -> Router:
     metrics = DeliveryMetrics(Metrics(clock), database, clock)
-    return Router(SqlQueue(database), database, clock, notifiers, metrics.routed)
+    return Router(DeliveryQueue(database), database, clock, notifiers, metrics.routed)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def fleet(workshop, database, clock, notifiers):
     fleet = WorkerPool(
         workshop.make,
         renderer=Renderer([]),
-        queue=SqlQueue(database),
+        queue=DeliveryQueue(database),
         database=database,
         clock=clock,
         notifiers=notifiers,
@@ -80,7 +80,7 @@ async def fleet(workshop, database, clock, notifiers):
 
 @pytest.fixture
 def deliver_all(fleet, database, clock, notifiers):
-    """Route what was stored, and return when nothing is pending or it was parked."""
+    """Route what was stored, and return when nothing is pending or on hold."""
 
     async def deliver(*names: str) -> None:
         await make_router(database, clock, notifiers).route_waiting()
@@ -195,7 +195,7 @@ async def observe(fleet_parts, hook):
             ObserverChannel(ObserverChannel.Settings(plugin="watcher"), tools, hook), Nothing()
         )
 
-    queue = SqlQueue(database)
+    queue = DeliveryQueue(database)
     return WorkerPool(
         make,
         renderer=Renderer([]),

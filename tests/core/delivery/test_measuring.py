@@ -16,7 +16,7 @@ from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.delivery.health.breaker import HealthStatus
 from tocsin.delivery.metrics import gauges
 from tocsin.delivery.metrics.meters import OUTCOMES, DeliveryMetrics
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
@@ -57,7 +57,7 @@ class Desk:
         self.channel = channel
         self.database = database
         self.clock = clock
-        self.queue = SqlQueue(database)
+        self.queue = DeliveryQueue(database)
         self._metrics = Metrics(clock)
         self.metrics = DeliveryMetrics(self._metrics, database, clock)
         notifiers = Notifiers()
@@ -177,7 +177,7 @@ async def test_a_clock_that_is_set_back_takes_nothing_off(desk, store, clock):
 async def test_an_attempt_that_came_too_late_is_a_lost_lease(desk, store, database, clock):
     async def deliver(_):
         clock.advance(seconds=91)
-        assert len(await SqlQueue(database, 9).claim("soc", 1, clock.now())) == 1
+        assert len(await DeliveryQueue(database, 9).claim("soc", 1, clock.now())) == 1
         return Receipt(status=204)
 
     desk.channel.deliver = deliver
@@ -190,27 +190,27 @@ async def test_an_attempt_that_came_too_late_is_a_lost_lease(desk, store, databa
 
 
 async def test_what_waits_is_counted_by_state_and_so_is_what_is_dead(desk, wait):
-    for number, state in enumerate(("pending", "pending", "parked", "dead", "delivered")):
+    for number, state in enumerate(("pending", "pending", "on_hold", "dead", "delivered")):
         await wait(number=number, state=state)
     exposed = await desk.expose()
     assert exposed[DEPTH, "soc", "pending"] == 2
-    assert exposed[DEPTH, "soc", "parked"] == 1
+    assert exposed[DEPTH, "soc", "on_hold"] == 1
     assert exposed[DEAD, "soc"] == 1
 
 
 @pytest.mark.parametrize("state", [DestinationState.PAUSED, DestinationState.DISABLED])
-async def test_what_waits_for_its_destination_is_parked(desk, wait, state):
+async def test_what_waits_for_its_destination_is_on_hold(desk, wait, state):
     await add(desk.database, destination("other", state=state, reason=StopReason.FAILING))
     await wait("other")
-    await wait("other", state="parked")
+    await wait("other", state="on_hold")
     exposed = await desk.expose()
     assert exposed[DEPTH, "other", "pending"] == 0
-    assert exposed[DEPTH, "other", "parked"] == 2
+    assert exposed[DEPTH, "other", "on_hold"] == 2
 
 
 async def test_the_age_is_that_of_the_oldest_that_waits(desk, wait, clock):
     assert (await desk.expose())[OLDEST, "soc"] == 0
-    for number, (state, hours) in enumerate((("pending", 2), ("parked", 3), ("dead", 4))):
+    for number, (state, hours) in enumerate((("pending", 2), ("on_hold", 3), ("dead", 4))):
         created_at = clock.now() + KEPT - timedelta(hours=hours)
         await wait(number=number, state=state, created_at=created_at)
     assert (await desk.expose())[OLDEST, "soc"] == timedelta(hours=3).total_seconds()
@@ -218,7 +218,7 @@ async def test_the_age_is_that_of_the_oldest_that_waits(desk, wait, clock):
 
 async def test_an_idle_destination_is_there_with_zeros(desk):
     exposed = await desk.expose()
-    assert exposed[DEPTH, "soc", "pending"] == exposed[DEPTH, "soc", "parked"] == 0
+    assert exposed[DEPTH, "soc", "pending"] == exposed[DEPTH, "soc", "on_hold"] == 0
     assert exposed[DEAD, "soc"] == exposed[BREAKER, "soc"] == 0
     assert exposed[UP,] == 1
 

@@ -10,16 +10,14 @@ import pytest
 from sqlalchemy import select
 
 from tocsin.delivery.health.breaker import Verdict
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.states import (
     DEAD,
     DELIVERED,
-    HEARTBEAT,
-    PARKED,
+    ON_HOLD,
     PENDING,
     AttemptResult,
     ClaimedDelivery,
-    DeliveryQueue,
 )
 from tocsin.delivery.routing.router import Routes, route_events
 from tocsin.events import emit_events, load_unrouted
@@ -65,7 +63,7 @@ class Queue:
         return await self.database.read(lambda c: list(c.execute(select(table)).mappings()))
 
 
-@pytest.fixture(params=[SqlQueue], ids=["sql"])
+@pytest.fixture(params=[DeliveryQueue], ids=["sql"])
 def waiting(request, database, clock) -> Queue:
     return Queue(request.param(database), database, clock)
 
@@ -329,7 +327,7 @@ async def test_in_order_a_later_delivery_waits_for_the_retries_of_an_earlier_one
     assert [claimed.event for claimed in await waiting.claim(in_order=True)] == [second]
 
 
-@pytest.mark.parametrize("rest", [DEAD, PARKED])
+@pytest.mark.parametrize("rest", [DEAD, ON_HOLD])
 async def test_in_order_what_rests_holds_up_nothing(waiting, rest):
     first, second = alert(1), alert(1)
     await waiting.offer(first, second)

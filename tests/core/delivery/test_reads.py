@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import Connection, event, update
 
 from delivery_rows import NOW, add_delivery, add_destination, add_event
-from tocsin.delivery.history.filters import DeliveryFilter, DeliveryState
+from tocsin.delivery.history.filters import DeliveryFilter
 from tocsin.delivery.history.repository import list_deliveries, load_delivery
+from tocsin.delivery.queue.states import DeliveryState
 from tocsin.model import EventType
 from tocsin.store import statements as counting
 from tocsin.store.tables import destinations
@@ -33,9 +34,9 @@ def add_some(connection: Connection) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ({}, ["other", "held", "dead", "delivered", "parked", "pending"]),
+        ({}, ["other", "held", "dead", "delivered", "on_hold", "pending"]),
         ({"state": DeliveryState.PENDING}, ["pending"]),
-        ({"state": DeliveryState.PARKED}, ["held", "parked"]),
+        ({"state": DeliveryState.ON_HOLD}, ["held", "on_hold"]),
         ({"state": DeliveryState.DELIVERED}, ["delivered"]),
         ({"state": DeliveryState.DEAD}, ["other", "dead"]),
         ({"wanted": DeliveryFilter(destination="slow")}, ["other", "held"]),
@@ -53,10 +54,10 @@ async def test_a_list_holds_what_matches_the_newest_first(database, query, expec
     assert (page.total, page.exact, page.next) == (len(expected), True, None)
 
 
-async def test_what_waits_for_its_destination_is_shown_as_parked_with_the_reason(database):
+async def test_what_waits_for_its_destination_is_shown_as_on_hold_with_the_reason(database):
     made = await database.write(add_some)
     shown = await database.read(load_delivery, made["held"])
-    assert (shown["state"], shown["reason"]) == ("parked", "its destination is paused")
+    assert (shown["state"], shown["reason"]) == ("on_hold", "its destination is paused")
     assert (await database.read(load_delivery, made["pending"]))["state"] == "pending"
 
 
@@ -88,7 +89,7 @@ async def test_pages_follow_each_other(database):
 
 
 async def test_a_total_is_counted_so_far_and_no_further(database, monkeypatch):
-    monkeypatch.setattr(counting, "COUNTED", 3)
+    monkeypatch.setattr(counting, "MAX_COUNTED", 3)
 
     def add(connection):
         for _ in range(4):
@@ -134,7 +135,7 @@ def plan(connection: Connection, **query) -> list[str]:
     ]
 
 
-DEAD, PARKED, PENDING = DeliveryState.DEAD, DeliveryState.PARKED, DeliveryState.PENDING
+DEAD, ON_HOLD, PENDING = DeliveryState.DEAD, DeliveryState.ON_HOLD, DeliveryState.PENDING
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -148,7 +149,7 @@ DEAD, PARKED, PENDING = DeliveryState.DEAD, DeliveryState.PARKED, DeliveryState.
             "ix_deliveries_resting (state=?)",
         ),
         ({"state": DEAD, "wanted": DeliveryFilter(since=NOW)}, "ix_deliveries_resting (state=?)"),
-        ({"state": PARKED}, "ix_deliveries_resting (state=?)"),
+        ({"state": ON_HOLD}, "ix_deliveries_resting (state=?)"),
         ({"state": PENDING}, "ix_deliveries_waiting (destination=?)"),
         ({"wanted": DeliveryFilter(subject="incident:7")}, "ix_events_subject (subject=?)"),
         (
@@ -174,3 +175,14 @@ async def test_a_list_goes_by_an_index(database, query, index):
 async def test_an_event_that_nobody_wants_has_no_delivery(database):
     await database.write(add_event)
     assert (await database.read(list_deliveries)).total == 0
+
+
+def test_the_former_name_of_on_hold_is_accepted():
+    assert DeliveryState.parse("Parked") is DeliveryState.ON_HOLD
+    assert DeliveryState.parse_replayable("parked") is DeliveryState.ON_HOLD
+
+
+@pytest.mark.parametrize("word", ["pending", "lost", ""])
+def test_bulk_replays_take_resting_states_alone(word):
+    with pytest.raises(ValueError, match=r"^give one of: dead, on_hold, delivered$"):
+        DeliveryState.parse_replayable(word)

@@ -56,7 +56,7 @@ async def test_an_old_event_goes_with_its_deliveries_and_attempts(database, cloc
     assert await database.read(rows) == {}
 
 
-@pytest.mark.parametrize("state", ["pending", "parked"])
+@pytest.mark.parametrize("state", ["pending", "on_hold"])
 async def test_an_event_of_which_anything_waits_is_kept_whole(database, clock, state):
     def add(connection):
         about = add_event(connection, at=OLD)
@@ -99,7 +99,7 @@ async def test_more_than_a_batch_goes_too_and_what_stays_is_not_in_its_way(
     def add(connection):
         for number in range(8):
             add_delivery(connection, at=OLD + timedelta(minutes=number))
-            add_delivery(connection, "parked", at=OLD + timedelta(minutes=number))
+            add_delivery(connection, "on_hold", at=OLD + timedelta(minutes=number))
 
     await database.write(add)
     assert await remove_old(database, clock) == 8

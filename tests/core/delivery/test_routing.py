@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.routing.router import Route, Routes, route_events
 from tocsin.events import emit_events
 from tocsin.model import EventType
@@ -60,13 +60,13 @@ def test_severity_and_provider_concern_incident_alerts_alone(settings):
 async def test_events_wait_for_destinations_that_may_come_back(database, clock, members, routed):
     await add(database, destination(**members))
     await database.write(emit_events, [alert()])
-    await database.write(route_events, SqlQueue(database), Routes(), 10, clock.now())
+    await database.write(route_events, DeliveryQueue(database), Routes(), 10, clock.now())
     offered = await database.read(lambda c: c.scalars(select(deliveries.c.destination)).all())
     assert offered == (["soc"] if routed else [])
 
 
 async def test_a_change_concerns_the_very_next_event(database, clock):
-    routes, queue = Routes(), SqlQueue(database)
+    routes, queue = Routes(), DeliveryQueue(database)
     made = await add(database, destination())
     await database.write(emit_events, [alert(1)])
     assert await database.write(route_events, queue, routes, 9, clock.now()) == (

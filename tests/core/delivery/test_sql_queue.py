@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.dialects import sqlite
 
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.queue.states import CLAIMS
 from tocsin.events import emit_events
 from tocsin.store import open_database
@@ -22,14 +22,14 @@ from .conftest import alert
 async def offer(database, clock, *events) -> None:
     await database.write(emit_events, events)
     wanted = [(event, "soc") for event in events]
-    await database.write(SqlQueue(database).offer, wanted, clock.now())
+    await database.write(DeliveryQueue(database).offer, wanted, clock.now())
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_on_sqlite_whoever_starts_takes_over_what_its_predecessor_held(database, clock):
     await offer(database, clock, alert(1), alert(2))
-    await SqlQueue(database, 7).claim("soc", 10, clock.now())
-    successor = SqlQueue(database, 8)
+    await DeliveryQueue(database, 7).claim("soc", 10, clock.now())
+    successor = DeliveryQueue(database, 8)
     assert await successor.take_over(clock.now(), certain=True) == 2
     assert len(await successor.claim("soc", 10, clock.now())) == 2
 
@@ -41,7 +41,7 @@ async def attending(url, number):
     task = asyncio.create_task(database.attend(number, lambda _: is_known.set()))
     await is_known.wait()
     try:
-        yield SqlQueue(database, number)
+        yield DeliveryQueue(database, number)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -51,7 +51,7 @@ async def attending(url, number):
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_what_a_node_holds_is_taken_over_once_it_is_gone(database, migrated_url, clock):
     await offer(database, clock, alert(1), alert(2))
-    other = SqlQueue(database, 8)
+    other = DeliveryQueue(database, 8)
     async with attending(migrated_url, 7) as node:
         held = await node.claim("soc", 1, clock.now())
         assert [await other.take_over(clock.now()) for _ in range(3)] == [0, 0, 0]

@@ -19,7 +19,7 @@ from tocsin.delivery.destinations.repository import (
     load_destination,
 )
 from tocsin.delivery.metrics.meters import DeliveryMetrics
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
@@ -40,7 +40,7 @@ class Desk:
         self.clock = clock
         self.channel = channel
         self.notifiers = Notifiers()
-        self.queue = SqlQueue(database)
+        self.queue = DeliveryQueue(database)
         self.metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.router = Router(self.queue, database, clock, self.notifiers, self.metrics.routed)
         self.hire(destination())
@@ -343,12 +343,12 @@ async def test_the_loops_deliver_what_arrives_while_they_run(desk, store):
 
 
 @pytest.mark.parametrize("error", [Misconfigured("line 3"), CredentialsRefused("no")])
-async def test_what_the_configuration_does_not_allow_is_parked(desk, store, error):
+async def test_what_the_configuration_does_not_allow_is_on_hold(desk, store, error):
     desk.channel.answer = raising(error)
     await store(alert())
     await desk.work()
     row = await desk.row(deliveries)
-    assert (row["state"], row["attempts"], row["reason"]) == ("parked", 1, str(error))
+    assert (row["state"], row["attempts"], row["reason"]) == ("on_hold", 1, str(error))
 
 
 async def standing(desk):
@@ -374,7 +374,7 @@ async def test_a_destination_that_fails_steadily_is_paused_and_probed(make_desk,
     before = len(desk.channel.deliveries)
     clock.advance(seconds=59)
     await desk.work()
-    assert len(desk.channel.deliveries) == before  # what waits is parked
+    assert len(desk.channel.deliveries) == before  # waiting deliveries are on hold
     clock.advance(seconds=2)
     await desk.work()
     assert len(desk.channel.deliveries) == before + 1  # a probe, which fails
@@ -433,7 +433,7 @@ async def test_a_receiver_that_wants_no_more_gets_no_more(desk, store):
     assert await standing(desk) == (DestinationState.DISABLED, StopReason.GONE)
     assert len(desk.channel.deliveries) == 1
     states = await desk.database.read(lambda c: list(c.scalars(select(deliveries.c.state))))
-    assert sorted(states) == ["parked", "pending"]
+    assert sorted(states) == ["on_hold", "pending"]
 
 
 async def test_a_rate_holds_whatever_waits(make_desk, store, clock):

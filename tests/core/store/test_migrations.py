@@ -9,6 +9,7 @@ from alembic import command
 from sqlalchemy import URL, Connection, make_url, text
 
 from tocsin.credentials import list_api_keys, load_api_key
+from tocsin.delivery import DeliveryState, list_deliveries, requeue_on_hold
 from tocsin.store import open_database, upgrade
 from tocsin.store.bootstrap import _configure_alembic
 from tocsin.store.tables import EPOCH, entity_providers, incident_techniques
@@ -108,4 +109,36 @@ async def test_what_incidents_name_is_in_the_graph_after_the_upgrade(empty_url):
         ("ip", "192.0.2.1", "siem-0"),
         ("ip", "192.0.2.1", "siem-1"),
     ]
+    await database.close()
+
+
+def as_of_parked_deliveries(connection: Connection) -> None:
+    """Leave a parked and a dead delivery, as the version before the state `on_hold` did."""
+    config = _configure_alembic()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "0009")
+    connection.execute(
+        text(
+            "INSERT INTO events (id, event_type, timestamp, data, subject, routed, related,"
+            " context) VALUES ('evt_1', 'incident-alert', 1000000, '{}', 'incident:1', TRUE, '[]', '{}')"
+        )
+    )
+    for number, state in enumerate(("parked", "dead")):
+        connection.execute(
+            text(
+                "INSERT INTO deliveries (id, event_id, destination, subject, state, attempts,"
+                " schedule_start, due_at, created_at)"
+                f" VALUES ('dlv_{number}', 'evt_1', 'soc{number}', 'incident:1', '{state}', 1, 0,"
+                " 1000000, 1000000)"
+            )
+        )
+
+
+async def test_parked_deliveries_are_on_hold_after_the_upgrade(empty_url):
+    database = open_database(empty_url)
+    await database.write(as_of_parked_deliveries)
+    await upgrade(database)
+    page = await database.read(list_deliveries, state=DeliveryState.ON_HOLD)
+    assert [delivery["id"] for delivery in page.deliveries] == ["dlv_0"]
+    assert await database.write(requeue_on_hold, EPOCH) == 1
     await database.close()

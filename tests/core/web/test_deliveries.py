@@ -64,7 +64,7 @@ async def test_one_is_read_with_its_event_and_attempts(write, admin):
     ("query", "expected"),
     [
         ({"state": "DEAD"}, "other"),
-        ({"state": "parked"}, "held"),
+        ({"state": "on_hold"}, "held"),
         ({"destination": "other"}, "other"),
         ({"event_type": "Schedule-Disabled"}, "other"),
         ({"subject": "incident:7"}, "other"),
@@ -110,7 +110,7 @@ async def test_a_wrong_parameter_is_named(admin, query):
     assert mistake["path"] == query.partition("=")[0]
 
 
-@pytest.mark.parametrize("state", ["dead", "delivered", "parked", "pending"])
+@pytest.mark.parametrize("state", ["dead", "delivered", "on_hold", "pending"])
 async def test_a_delivery_can_be_sent_again(write, admin, clock, state):
     await write(add_destination)
     id_ = await write(add_delivery, state)

@@ -345,7 +345,7 @@ async def test_the_detail_tells_how_much_waits(api, admin, soar):
         )
         for _ in range(5)
     ]
-    states = ("pending", "parked", "dead", "dead", "delivered")
+    states = ("pending", "on_hold", "dead", "dead", "delivered")
 
     def work(connection) -> None:
         emit_events(connection, events)

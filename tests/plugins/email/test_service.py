@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 import tocsin_templates
 from tocsin import Event, EventType, Tools
-from tocsin.delivery import Renderer, Router, SqlQueue, StoredAttemptLog
+from tocsin.delivery import Renderer, Router, DeliveryQueue, StoredAttemptLog
 from tocsin.delivery.destinations.repository import Destination, destination_to_row
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.states import queue_topic
@@ -47,7 +47,7 @@ class Service:
             attempts=StoredAttemptLog(database),
         )
         self.channel = Email(given, tools)
-        self.notifiers, self.queue = Notifiers(), SqlQueue(database)
+        self.notifiers, self.queue = Notifiers(), DeliveryQueue(database)
         metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.meter = metrics.meters.of("soc")
         self.router = Router(self.queue, database, clock, self.notifiers, metrics.routed)

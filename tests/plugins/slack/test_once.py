@@ -12,7 +12,7 @@ from sqlalchemy import URL
 
 from delivery_rows import NOW, add_delivery, add_destination
 from tocsin import Broken, TryLater
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.sending.attempts import AttemptRunner
 from tocsin.store import open_database
 from tocsin.testing import Fault
@@ -151,7 +151,7 @@ async def test_the_queue_says_so_when_a_node_died(make, slack, clock, tmp_path, 
         await database.write(
             lambda c: add_delivery(c, "pending", tried=0, due_at=NOW - timedelta(minutes=1))
         )
-        queue, attempts = SqlQueue(database), AttemptRunner(make(template="own"), _Own())
+        queue, attempts = DeliveryQueue(database), AttemptRunner(make(template="own"), _Own())
         for _ in range(2):
             [claimed] = await queue.claim("soc", 1, clock.now(), in_order=True)
             attempt = await attempts.make(claimed)  # and nothing is recorded of it

@@ -17,7 +17,7 @@ from tocsin import Event, EventType
 from tocsin.delivery.destinations.repository import Destination, destination_to_row
 from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.metrics.meters import DeliveryMetrics
-from tocsin.delivery.queue.sql import SqlQueue
+from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker
@@ -42,7 +42,7 @@ class Office:
         self.database, self.clock, self.simulator = database, clock, simulator
         self.random = Random(seed)
         self.notifiers = Notifiers()
-        self.queue = SqlQueue(database)
+        self.queue = DeliveryQueue(database)
         self.metrics = DeliveryMetrics(Metrics(clock), database, clock)
         self.router = Router(self.queue, database, clock, self.notifiers, self.metrics.routed)
         self.http = loopback_client()

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from tocsin.delivery.health.breaker import HealthStatus
-from tocsin.delivery.queue.states import DEAD, PARKED, PENDING, is_stored_as
+from tocsin.delivery.queue.states import DEAD, ON_HOLD, PENDING, is_stored_as
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations
 
@@ -139,7 +139,7 @@ def destination_to_row(destination: Destination) -> dict[str, Any]:
     }
 
 
-_COUNTED_STATES = (PENDING, PARKED, DEAD)
+_COUNTED_STATES = (PENDING, ON_HOLD, DEAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def count_waiting(connection: Connection, name: str) -> dict[str, int]:
         state: connection.execute(_count_deliveries(name, state)).scalar_one()
         for state in _COUNTED_STATES
     }
-    return {"waiting": counts[PENDING] + counts[PARKED], "dead": counts[DEAD]}
+    return {"waiting": counts[PENDING] + counts[ON_HOLD], "dead": counts[DEAD]}
 
 
 def _count_deliveries(name: str, state: str) -> Select[Any]:

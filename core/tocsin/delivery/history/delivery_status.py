@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping, and_, case, func
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
-from tocsin.delivery.queue.states import DELIVERED, PARKED, PENDING
+from tocsin.delivery.queue.states import DELIVERED, ON_HOLD, PENDING
 from tocsin.store.tables import deliveries, destinations
 
 _of_destination = destinations.c.state.label("destination_state")
@@ -19,7 +19,7 @@ SHOWN_STATE = case(
             deliveries.c.state == PENDING,
             func.coalesce(destinations.c.state, "") != DestinationState.ACTIVE.value,
         ),
-        PARKED,
+        ON_HOLD,
     ),
     else_=deliveries.c.state,
 )
@@ -60,7 +60,7 @@ def describe_status(row: RowMapping) -> dict[str, Any]:
 
 def _reason(row: RowMapping) -> str | None:
     """Return why it is not there; None where it is, or is on its way for the first time."""
-    if row["state"] != PENDING or row["shown"] != PARKED:
+    if row["state"] != PENDING or row["shown"] != ON_HOLD:
         return None if row["state"] == DELIVERED else row["reason"]
     if row["destination_state"] is None:
         return "there is no destination of this name"

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from sqlalchemy import ColumnElement, Connection, select
 
 from tocsin.delivery.destinations.repository import DestinationState
-from tocsin.delivery.queue.states import DEAD, DELIVERED, PARKED, PENDING, is_stored_as
+from tocsin.delivery.queue.states import ON_HOLD, PENDING, DeliveryState, is_stored_as
 from tocsin.errors import TocsinError
-from tocsin.model import EventType, Vocabulary
+from tocsin.model import EventType
 from tocsin.store.tables import EPOCH, deliveries, destinations, events
 from tocsin.validation import suggest_nearest
 
@@ -21,23 +21,6 @@ SOURCE = deliveries.join(events, events.c.id == deliveries.c.event_id).outerjoin
     destinations, destinations.c.name == deliveries.c.destination
 )
 """What the conditions of this module can be asked of."""
-
-
-class DeliveryState(Vocabulary):
-    """How a delivery is, as it is shown: one whose destination is not active counts as parked."""
-
-    PENDING = PENDING
-    PARKED = PARKED
-    DELIVERED = DELIVERED
-    DEAD = DEAD
-
-
-class ReplayableState(Vocabulary):
-    """The states in which nothing is attempted: what can be replayed in bulk."""
-
-    DEAD = DEAD
-    PARKED = PARKED
-    DELIVERED = DELIVERED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +62,9 @@ def matches_shown_state(state: DeliveryState) -> ColumnElement[bool]:
         case DeliveryState.PENDING:
             waiting = ids.where(is_stored_as(PENDING), deliveries.c.destination.in_(active))
             return deliveries.c.id.in_(waiting)
-        case DeliveryState.PARKED:
+        case DeliveryState.ON_HOLD:
             held = ids.where(is_stored_as(PENDING), deliveries.c.destination.not_in(active))
-            return deliveries.c.id.in_(ids.where(is_stored_as(PARKED)).union_all(held))
+            return deliveries.c.id.in_(ids.where(is_stored_as(ON_HOLD)).union_all(held))
     return is_stored_as(state)
 
 

@@ -11,13 +11,8 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, sele
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery.destinations.repository import DestinationState
-from tocsin.delivery.history.filters import (
-    SOURCE,
-    DeliveryFilter,
-    ReplayableState,
-    require_destination,
-)
-from tocsin.delivery.queue.states import is_stored_as
+from tocsin.delivery.history.filters import SOURCE, DeliveryFilter, require_destination
+from tocsin.delivery.queue.states import DeliveryState, is_stored_as
 from tocsin.events import new_id
 from tocsin.model import EventType
 from tocsin.store import announce
@@ -39,7 +34,7 @@ class ReplayState(StrEnum):
 class ReplayScope:
     """Which deliveries a replay is of."""
 
-    state: ReplayableState
+    state: DeliveryState
     wanted: DeliveryFilter
     last: str
     """The last delivery that matched when the replay was made, or nothing."""
@@ -74,7 +69,7 @@ class ReplayScope:
             until=_parse_moment(stored["until"]),
         )
         finished_by = datetime.fromisoformat(stored["finished_by"])
-        state = ReplayableState(stored["state"])
+        state = DeliveryState.parse(stored["state"])
         return cls(state=state, wanted=wanted, last=stored["last"], finished_by=finished_by)
 
 
@@ -88,16 +83,14 @@ class ReplayExtent:
     """The first delivery that matches, or nothing."""
 
 
-def replayable_condition(
-    state: ReplayableState, wanted: DeliveryFilter
-) -> list[ColumnElement[bool]]:
+def replayable_condition(state: DeliveryState, wanted: DeliveryFilter) -> list[ColumnElement[bool]]:
     """Return what is asked of a row of `SOURCE` to be replayed."""
     is_there = func.coalesce(destinations.c.state, "") != DestinationState.DELETED.value
     return [is_stored_as(state), is_there, *wanted.conditions()]
 
 
 def measure_replay(
-    connection: Connection, state: ReplayableState, wanted: DeliveryFilter
+    connection: Connection, state: DeliveryState, wanted: DeliveryFilter
 ) -> ReplayExtent:
     """Return what a replay of these deliveries would be of; raises NoSuchDestinationError."""
     if wanted.destination is not None:
@@ -179,7 +172,12 @@ def _represent(row: RowMapping | dict[str, Any]) -> dict[str, Any]:
     names = ("id", "state", "total", "replayed", "created_by")
     return {
         **{name: row[name] for name in names},
-        "filter": {name: asked[name] for name in ("state", "destination", "event_type")} | moments,
+        "filter": {
+            "state": DeliveryState.parse(asked["state"]),
+            "destination": asked["destination"],
+            "event_type": asked["event_type"],
+            **moments,
+        },
         "created_at": isoformat(row["created_at"]),
         "updated_at": isoformat(row["updated_at"]),
         "finished_at": isoformat_or_none(row["finished_at"]),

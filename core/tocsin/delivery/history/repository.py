@@ -9,13 +9,8 @@ from sqlalchemy import Connection, RowMapping, func, or_, select
 
 from tocsin.clock import isoformat
 from tocsin.delivery.history.delivery_status import STATUS_COLUMNS, describe_status
-from tocsin.delivery.history.filters import (
-    SOURCE,
-    DeliveryFilter,
-    DeliveryState,
-    matches_shown_state,
-)
-from tocsin.delivery.queue.states import DELIVERED
+from tocsin.delivery.history.filters import SOURCE, DeliveryFilter, matches_shown_state
+from tocsin.delivery.queue.states import DELIVERED, DeliveryState
 from tocsin.events import parse_event_row
 from tocsin.model import Event
 from tocsin.store import Database

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from tocsin.delivery.destinations.repository import DestinationState
-from tocsin.delivery.queue.states import DEAD, IS_RESTING, PARKED, PENDING, is_stored_as
+from tocsin.delivery.queue.states import DEAD, IS_RESTING, ON_HOLD, PENDING, is_stored_as
 from tocsin.metrics import Metrics
 from tocsin.store.tables import deliveries, destinations, events
 
@@ -35,8 +35,10 @@ class DeliveryBacklog:
     destination: str
     state: DestinationState
     held_until: datetime | None
-    depth: dict[str, int] = field(default_factory=lambda: dict.fromkeys((PENDING, PARKED, DEAD), 0))
-    """By state; what waits for its destination to be active counts as parked."""
+    depth: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys((PENDING, ON_HOLD, DEAD), 0)
+    )
+    """By shown state: pending deliveries of an inactive destination count as on hold."""
     oldest: datetime | None = None
     """Since when the oldest of them waits; None where none does."""
     under_way: int = 0
@@ -87,8 +89,8 @@ def _load_backlogs(connection: Connection, now: datetime) -> Iterator[DeliveryBa
 
 
 def _add_count(backlog: DeliveryBacklog, state: str, count: int, oldest: datetime) -> None:
-    is_parked = state == PENDING and backlog.state is not DestinationState.ACTIVE
-    backlog.depth[PARKED if is_parked else state] += count
+    is_on_hold = state == PENDING and backlog.state is not DestinationState.ACTIVE
+    backlog.depth[ON_HOLD if is_on_hold else state] += count
     if state != DEAD:
         backlog.oldest = min(oldest, backlog.oldest or oldest)
 
@@ -161,11 +163,12 @@ class DeliveryGauges:
 
     def _show(self, backlog: DeliveryBacklog, now: datetime) -> None:
         name = backlog.destination
-        for state in (PENDING, PARKED):
+        for state in (PENDING, ON_HOLD):
             self._depth.labels(name, state).set(backlog.depth[state])
         age = (now - backlog.oldest).total_seconds() if backlog.oldest else 0
         self._oldest.labels(name).set(max(0, age))
         self._dead.labels(name).set(backlog.depth[DEAD])
         self._breaker.labels(name).set(BreakerState.of(backlog, now))
-        for state in _SHOWN_STATES:
-            self._state.labels(name, state).set(backlog.state is state)
+        for destination_state in _SHOWN_STATES:
+            is_current = backlog.state is destination_state
+            self._state.labels(name, destination_state).set(is_current)

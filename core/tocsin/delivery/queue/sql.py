@@ -1,4 +1,9 @@
-"""The delivery queue in the database, SQLite or PostgreSQL."""
+"""The delivery queue in the database, SQLite or PostgreSQL.
+
+A claim takes a lease and moves `due_at` to the end of it, so a delivery whose node died is due
+again by itself; a delivery of a node that is known to be gone is made due at once. The name of the
+lease is the fencing token: whoever no longer holds it changes nothing, and learns so.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,7 @@ from sqlalchemy import Connection, RowMapping, Update, or_, select, update
 
 from tocsin.delivery.queue.states import (
     CLAIMS,
-    HEARTBEAT,
     IN_FRONT,
-    LEASE,
     LEASES,
     LOG_ATTEMPT,
     OFFER,
@@ -23,7 +26,6 @@ from tocsin.delivery.queue.states import (
     TAKEN,
     AttemptResult,
     ClaimedDelivery,
-    DeliveryQueue,
     queue_topic,
 )
 from tocsin.events import new_id, parse_event_row
@@ -32,12 +34,18 @@ from tocsin.store import Database, announce, find_absent_nodes, lock_exclusively
 from tocsin.store.statements import Row, build_insert
 from tocsin.store.tables import deliveries, remote_objects
 
-_SOON = timedelta(seconds=2)
-"""How long after what is in front something is looked at again."""
+LEASE = timedelta(seconds=90)
+HEARTBEAT = LEASE / 6
+_RECHECK_DELAY = timedelta(seconds=2)
+"""Delay before a delivery that waits for a predecessor is looked at again."""
 
 
-class SqlQueue(DeliveryQueue):
-    """The queue of one node, on a database that others may share; `holder` is the node's number."""
+class DeliveryQueue:
+    """The delivery queue of one node, on a database that nodes may share.
+
+    `holder` is the node's number. At any time a delivery belongs to one worker at most, and none
+    is lost.
+    """
 
     def __init__(self, database: Database, holder: int = 0) -> None:
         self._database = database
@@ -47,7 +55,10 @@ class SqlQueue(DeliveryQueue):
     def offer(
         self, connection: Connection, wanted: Iterable[tuple[Event, str]], now: datetime
     ) -> int:
-        """Store the deliveries in this transaction, due at once."""
+        """Queue events for destinations, due at once, and return the number of deliveries.
+
+        Runs in the transaction that routes the events: both are done, or neither.
+        """
         rows = [_new_row(event, destination, now) for event, destination in wanted]
         OFFER.run(connection, rows)
         for destination in {row[2] for row in rows}:
@@ -64,7 +75,13 @@ class SqlQueue(DeliveryQueue):
         early: bool = False,
         home: str = "",
     ) -> list[ClaimedDelivery]:
-        """Return what is due, as the seam has it."""
+        """Lease up to `most` due deliveries of a destination, longest due first, and return them.
+
+        With `in_order`, only the oldest waiting delivery of each subject qualifies: none while
+        another is in progress, and none before older deliveries of a subject that its event is
+        related to. With `early`, deliveries qualify before they are due, as probes. `home` is where
+        the channel keeps its objects: objects that were made elsewhere are ignored.
+        """
         lease = _Lease(new_id("lease"), now + LEASE, self._holder, home)
         claim = self._database.write
         return await claim(
@@ -74,24 +91,24 @@ class SqlQueue(DeliveryQueue):
     async def extend(
         self, claims: Sequence[ClaimedDelivery], now: datetime
     ) -> list[ClaimedDelivery]:
-        """Move `due_at` on, and return what was lost."""
+        """Extend the leases by their full length, and return the claims whose lease was lost."""
         return await self._database.write(_extend, claims, now)
 
     async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
-        """Store the attempts, and return those that came too late."""
+        """Store results of attempts, and return those that came late: their lease was lost."""
         return await self._database.write(_settle_all, ended)
 
     async def release(
         self, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool = False
     ) -> None:
-        """Make what is still ours due at once."""
+        """Make claimed deliveries due at once, untried or `begun`, unless their lease was lost."""
         await self._database.write(_release, claims, now, begun=begun)
 
     async def take_over(self, now: datetime, *, certain: bool = False) -> int:
-        """Make due what nodes hold that are gone, and return how many deliveries those were.
+        """Make the deliveries of nodes that are gone due, and return their number.
 
-        Unless `certain`, a node must have been missing the last time too: its connection may only
-        be being made anew.
+        Unless `certain`, a node must be missing on two consecutive calls: it may only be
+        reconnecting.
         """
         gone = await self._database.write(_find_gone, self._holder)
         taken, self._suspects = gone if certain else gone & self._suspects, gone
@@ -129,7 +146,7 @@ def _claim(
         "by_holder": lease.holder,
         "beginning_by": now + HEARTBEAT,
     }
-    # what a statement does not ask for is not given: PostgreSQL could not tell its type
+    # PostgreSQL cannot infer the type of a parameter that the statement does not use
     statement = CLAIMS[in_order, early]
     if early and not in_order:
         del parameters["now"]
@@ -147,7 +164,7 @@ def _claim(
 def _release_followers(
     connection: Connection, destination: str, rows: Sequence[RowMapping], now: datetime
 ) -> list[RowMapping]:
-    """Return what does not wait for older deliveries of subjects that its event is related to."""
+    """Release the rows that wait for older deliveries of related subjects; return the others."""
     ours, waits = list[RowMapping](), dict[str, datetime]()
     in_front = _find_predecessors(connection, destination, rows)
     for row in rows:
@@ -176,15 +193,15 @@ def _find_predecessors(
 
 
 def _recheck_at(row: RowMapping, now: datetime) -> datetime:
-    """Return when to look again whether a delivery is there: not before it is tried again."""
+    """Return when to check again for a predecessor: not before its own next attempt."""
     due_at: datetime = row["due_at"]
-    return now + _SOON if row["lease"] is not None else max(due_at, now) + _SOON
+    return now + _RECHECK_DELAY if row["lease"] is not None else max(due_at, now) + _RECHECK_DELAY
 
 
 def _known_objects(
     connection: Connection, destination: str, rows: Sequence[RowMapping], home: str
 ) -> Mapping[str, RowMapping]:
-    """Return what the destination calls the objects of what events are related to."""
+    """Return the remote objects of the subjects that events are related to, by subject."""
     subjects = sorted({subject for row in rows for subject in row["related"]})
     if not subjects:
         return {}
@@ -204,7 +221,7 @@ def _build_claimed(
         tried_at=row["begun_before"],
         remote=row["remote"],
         left=row["left"],
-        # What a later event has left belongs to something that this one knows nothing of
+        # the object of a later event is unknown to this one
         related={
             subject: known[subject]["remote_id"]
             for subject in event.related
@@ -218,7 +235,7 @@ def _build_claimed(
 
 
 def _load_held(connection: Connection, claims: Sequence[ClaimedDelivery]) -> dict[str, RowMapping]:
-    """Return the rows of those deliveries whose lease is still the one they were claimed with."""
+    """Return the rows of the claims whose lease is still held, by id."""
     leases = {claimed.id: claimed.lease for claimed in claims}
     rows = connection.execute(LEASES, {"ids": list(leases)}).mappings()
     return {row["id"]: row for row in rows if row["lease"] == leases[row["id"]]}
@@ -274,20 +291,20 @@ def _attempt_row(attempt: AttemptResult) -> Row:
 
 
 def _milliseconds(duration: timedelta) -> int:
-    """Return what a column of 32 bits holds, whatever a clock that was set has made of it."""
+    """Return the duration in a 32-bit range, even if the clock was set meanwhile."""
     return max(0, min(duration // timedelta(milliseconds=1), 2**31 - 1))
 
 
 def _store_remote_objects(
     connection: Connection, ended: Sequence[AttemptResult], rows: Mapping[str, RowMapping]
 ) -> None:
-    """Keep what the receiver calls the object of a subject, for later events to update."""
+    """Store the remote ids of subjects, for later events to update."""
     known = {}
     for attempt in sorted(ended, key=lambda attempt: attempt.claimed.event.id):
         if attempt.remote_id is not None:
             row = rows[attempt.claimed.id]
             known[row["destination"], row["subject"]] = attempt
-    # in one order on every node, or two could wait for each other
+    # the same order on every node avoids deadlocks
     for destination, subject in sorted(known):
         attempt = known[destination, subject]
         key = {"destination": destination, "subject": subject}
@@ -298,7 +315,7 @@ def _store_remote_objects(
             "updated_at": attempt.ended_at,
         }
         statement = build_insert(connection, remote_objects).values(**key, **values)
-        # An event that is sent again does not bring back the object of its time
+        # a replayed event does not restore the object of its time
         is_newer = or_(
             remote_objects.c.event_id <= values["event_id"],
             remote_objects.c.home != values["home"],
@@ -319,13 +336,13 @@ def _release(
 
 
 def _build_release(ids: Sequence[str], due_at: datetime) -> Update:
-    """Return what makes deliveries due then, as if nobody had taken them."""
+    """Return the update that makes deliveries due, as if they had not been claimed."""
     free = {"lease": None, "holder": None, "begun_by": deliveries.c.begun_before}
     return update(deliveries).where(deliveries.c.id.in_(ids)).values(due_at=due_at, **free)
 
 
 def _find_gone(connection: Connection, holder: int) -> frozenset[int]:
-    """Return the other nodes that hold leases and are not there any more."""
+    """Return the numbers of other nodes that hold leases and are gone."""
     others = (
         select(deliveries.c.holder)
         .where(deliveries.c.lease.is_not(None), deliveries.c.holder != holder)

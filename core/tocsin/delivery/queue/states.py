@@ -1,12 +1,16 @@
-"""Delivery states, claims and attempts, and the statements on them."""
+"""Delivery states, the records of the queue, and its SQL statements.
+
+No index serves a condition that comes as a parameter, so statements spell states out. SQLite uses a
+partial index only if the query repeats the index's own condition.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import (
     Boolean,
@@ -29,63 +33,91 @@ from sqlalchemy import (
 )
 
 from tocsin.delivery.health.breaker import Verdict
-from tocsin.model import Event
+from tocsin.model import Event, Vocabulary
 from tocsin.store import announce
 from tocsin.store.statements import BulkStatement
 from tocsin.store.tables import attempts, deliveries, destinations, events, remote_objects
 
-PENDING = "pending"
-PARKED = "parked"
-DELIVERED = "delivered"
-DEAD = "dead"
-LEASE = timedelta(seconds=90)
-HEARTBEAT = LEASE / 6
+_EXPIRED = "its destination was deleted"
+
+
+class DeliveryState(Vocabulary):
+    """State of a delivery, as stored and as shown.
+
+    A pending delivery whose destination is not active is shown as on hold.
+    """
+
+    PENDING = "pending"
+    ON_HOLD = "on_hold"
+    """Not attempted until its configuration is fixed."""
+    DELIVERED = "delivered"
+    DEAD = "dead"
+
+    @classmethod
+    def parse(cls, word: str) -> Self:
+        """Return the member for `word` in any case; `parked` is the former name of `on_hold`."""
+        return super().parse("on_hold" if word.casefold() == "parked" else word)
+
+    @classmethod
+    def parse_replayable(cls, word: str) -> Self:
+        """Return the member for a state that bulk replays take; ValueError names those states."""
+        with suppress(ValueError):
+            if (state := cls.parse(word)) in REPLAYABLE_STATES:
+                return state
+        raise ValueError(f"give one of: {', '.join(REPLAYABLE_STATES)}")
+
+
+PENDING, ON_HOLD = DeliveryState.PENDING, DeliveryState.ON_HOLD
+DELIVERED, DEAD = DeliveryState.DELIVERED, DeliveryState.DEAD
+REPLAYABLE_STATES = (DEAD, ON_HOLD, DELIVERED)
+"""States in which nothing is attempted: bulk replays take one of them."""
+_RESTING = (DEAD, ON_HOLD)
 
 
 def queue_topic(destination: str) -> str:
-    """Return the topic of deliveries that were put on their way to a destination."""
+    """Return the topic that announces deliveries queued for a destination."""
     return f"queued:{destination}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDelivery:
-    """A delivery that is ours until `leased_until`, or for longer if that is extended."""
+    """A delivery leased to this node until `leased_until`, or longer if the lease is extended."""
 
     id: str
     event: Event
     attempt: int
     step: int
-    """The attempt's number within the present schedule; a replay begins a new one."""
+    """Number of the attempt in the current retry schedule; a replay starts a new schedule."""
     remote: str | None
     lease: str
     leased_until: datetime
     related: Mapping[str, str] = field(default_factory=dict)
-    """What the destination calls the objects of subjects that the event is related to."""
+    """Remote ids at the destination of the subjects that the event is related to."""
     tried_at: datetime | None = None
-    """After this no earlier attempt began, whatever became of them; None where there was none."""
+    """Latest time at which an earlier attempt can have begun; None without earlier attempts."""
     home: str = ""
     left: str | None = None
-    """What the receiver calls what this delivery left there when it arrived before."""
+    """Remote id that this delivery returned when it was delivered before."""
     is_probe: bool = False
-    """Whether it tries a receiver that fails: its schedule stands still meanwhile."""
+    """Whether it probes a failing receiver; its retry schedule does not advance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptResult:
-    """How one attempt ended, and what becomes of its delivery."""
+    """Result of one attempt, and the next state of its delivery."""
 
     claimed: ClaimedDelivery
-    state: str
+    state: DeliveryState
     outcome: str
     verdict: Verdict
-    """What it says of the receiver."""
+    """Meaning for the health of the receiver."""
     started_at: datetime
     ended_at: datetime
     due_at: datetime
     asked: timedelta | None = None
-    """The delay that the receiver named, if it named one."""
+    """Delay that the receiver requested, if any."""
     unsent: bool = False
-    """Whether nothing was sent: neither does its schedule go on, nor was it tried."""
+    """Whether nothing was sent: the retry schedule does not advance, and `tried_at` stays."""
     status: int | None = None
     reason: str | None = None
     response: bytes = b""
@@ -93,87 +125,31 @@ class AttemptResult:
     remote_url: str | None = None
 
 
-class DeliveryQueue(ABC):
-    """What brings deliveries to workers, each to one of them at a time, and none to nobody."""
-
-    @abstractmethod
-    def offer(
-        self, connection: Connection, wanted: Iterable[tuple[Event, str]], now: datetime
-    ) -> int:
-        """Put events on their way to destinations, and return how many deliveries that makes.
-
-        In the transaction that routes the events: both are done, or neither.
-        """
-
-    @abstractmethod
-    async def claim(
-        self,
-        destination: str,
-        most: int,
-        now: datetime,
-        *,
-        in_order: bool = False,
-        early: bool = False,
-        home: str = "",
-    ) -> list[ClaimedDelivery]:
-        """Return up to `most` due deliveries of a destination, the longest due first, now ours.
-
-        With `in_order`, of each subject only the oldest that waits, none while another is under
-        way, and none before what is older of a subject that its event is related to. With `early`,
-        as probes and also before they are due. `home` is where the channel keeps its objects: those
-        that were made elsewhere are not known.
-        """
-
-    @abstractmethod
-    async def extend(
-        self, claims: Sequence[ClaimedDelivery], now: datetime
-    ) -> list[ClaimedDelivery]:
-        """Hold the leases for as long again, and return those that are not ours any more."""
-
-    @abstractmethod
-    async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
-        """Store how attempts ended, and return those that came too late: their lease was lost."""
-
-    @abstractmethod
-    async def release(
-        self, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool = False
-    ) -> None:
-        """Give deliveries back, untried or `begun`; those whose lease was lost are left alone."""
-
-
-_RESTING = (DEAD, PARKED)
-
-
 def _state_literal(state: str) -> ColumnElement[str]:
     return literal_column(f"'{state}'")
 
 
-IS_RESTING: ColumnElement[bool] = deliveries.c.state.in_(
-    [_state_literal(state) for state in _RESTING]
-)
-"""The condition that nothing is attempted until someone acts: dead, or parked."""
+IS_RESTING: ColumnElement[bool] = deliveries.c.state.in_(list(map(_state_literal, _RESTING)))
+"""Condition: dead or on hold, so nothing is attempted until someone acts."""
 
 
 def is_stored_as(state: str, of: FromClause = deliveries) -> ColumnElement[bool]:
-    """Return the condition that this is a delivery's own state, whatever its destination's is.
+    """Return the condition on a delivery's own state, regardless of its destination's state.
 
     `of` is the table of deliveries under another name.
     """
-    is_it: ColumnElement[bool] = of.c.state == _state_literal(state)
+    matches: ColumnElement[bool] = of.c.state == _state_literal(state)
     if state not in _RESTING:
-        return is_it
-    return of.c.state.in_([_state_literal(resting) for resting in _RESTING]) & is_it
-
-
-_EXPIRED = "its destination was deleted"
+        return matches
+    return of.c.state.in_(list(map(_state_literal, _RESTING))) & matches
 
 
 _IS_WAITING = is_stored_as(PENDING) & deliveries.c.lease.is_(None)
-_IS_ON_HOLD = is_stored_as(PARKED)
+_IS_ON_HOLD = is_stored_as(ON_HOLD)
 
 
 def requeue_values(now: datetime) -> dict[str, Any]:
-    """Return what makes a delivery due, held by nobody, with a schedule of its own."""
+    """Return the columns that make a delivery due, without a lease, on a new retry schedule."""
     return {
         "state": PENDING,
         "due_at": now,
@@ -185,39 +161,40 @@ def requeue_values(now: datetime) -> dict[str, Any]:
 
 
 def requeue_destination(connection: Connection, destination: str, now: datetime) -> int:
-    """Make due what waits for a destination and what is parked, each with a schedule of its own.
+    """Make the waiting and on-hold deliveries of a destination due, on new retry schedules.
 
-    What is under way is left alone. Returns how many deliveries that were.
+    Deliveries in progress stay as they are. Returns the number of deliveries made due.
     """
-    of_it = deliveries.c.destination == destination
+    at_destination = deliveries.c.destination == destination
     moved = sum(
-        _requeue_matching(connection, which & of_it, now) for which in (_IS_WAITING, _IS_ON_HOLD)
+        _requeue_matching(connection, condition & at_destination, now)
+        for condition in (_IS_WAITING, _IS_ON_HOLD)
     )
     announce(connection, queue_topic(destination))
     return moved
 
 
 def requeue_on_hold(connection: Connection, now: datetime) -> int:
-    """Make due what is parked, for templates and plugins may have been mended; return how many."""
+    """Make all deliveries on hold due, and return their number."""
     return _requeue_matching(connection, _IS_ON_HOLD, now)
 
 
-def _requeue_matching(connection: Connection, which: ColumnElement[bool], now: datetime) -> int:
-    due = update(deliveries).where(which).values(requeue_values(now))
+def _requeue_matching(connection: Connection, condition: ColumnElement[bool], now: datetime) -> int:
+    due = update(deliveries).where(condition).values(requeue_values(now))
     return int(connection.execute(due).rowcount)
 
 
 def expire_deliveries(connection: Connection, now: datetime) -> int:
-    """Make dead what waits for deleted destinations, and return how many deliveries that were.
+    """Mark waiting deliveries of deleted destinations dead, and return their number.
 
-    What is under way at that moment is left to end by itself, for a later call.
+    Deliveries in progress are left for a later call.
     """
     deleted = select(destinations.c.name).where(destinations.c.state == "deleted")
-    of_them = deliveries.c.destination.in_(deleted)
-    values = {"state": DEAD, "reason": _EXPIRED, "finished_at": now}
+    is_orphaned = deliveries.c.destination.in_(deleted)
+    expired = update(deliveries).values(state=DEAD, reason=_EXPIRED, finished_at=now)
     return sum(
-        int(connection.execute(update(deliveries).where(which & of_them).values(values)).rowcount)
-        for which in (_IS_WAITING, _IS_ON_HOLD)
+        int(connection.execute(expired.where(condition & is_orphaned)).rowcount)
+        for condition in (_IS_WAITING, _IS_ON_HOLD)
     )
 
 
@@ -306,7 +283,7 @@ IN_FRONT = (
     )
     .order_by(deliveries.c.id)
 )
-"""What is not delivered yet of other subjects."""
+"""Pending deliveries of other subjects."""
 OFFER = BulkStatement(
     insert(deliveries),
     (

@@ -21,7 +21,8 @@ from tocsin.delivery.destinations.repository import (
     StopReason,
     load_destination,
 )
-from tocsin.delivery.queue.states import DeliveryQueue, queue_topic
+from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.states import queue_topic
 from tocsin.events import EVENTS, Notifiers, load_unrouted, mark_routed
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever

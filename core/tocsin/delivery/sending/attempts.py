@@ -19,7 +19,7 @@ from tocsin.delivery.queue import states as queue
 from tocsin.delivery.queue.states import (
     DEAD,
     DELIVERED,
-    PARKED,
+    ON_HOLD,
     PENDING,
     AttemptResult,
     ClaimedDelivery,
@@ -197,7 +197,7 @@ def _requested_delay(error: BaseException) -> timedelta | None:
 
 def _delivery_state(error: BaseException, delay: timedelta | None) -> str:
     if isinstance(error, Misconfigured) or (isinstance(error, Refused) and error.unwanted):
-        return PARKED
+        return ON_HOLD
     return DEAD if delay is None else PENDING
 
 
@@ -252,7 +252,7 @@ def _log_failure(destination: str, attempt: AttemptResult) -> None:
     facts = {"destination": destination, **_log_fields(attempt), "reason": attempt.reason}
     if attempt.state == queue.PENDING:
         _log.warning("not delivered yet", **facts, again_at=isoformat(attempt.due_at))
-    elif attempt.state == queue.PARKED:
+    elif attempt.state == queue.ON_HOLD:
         _log.error("parked until that is mended", **facts)
     else:
         _log.error("not delivered, and not tried again", **facts)

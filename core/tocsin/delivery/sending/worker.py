@@ -16,12 +16,10 @@ from tocsin.delivery.health.breaker import HealthStatus, PausePolicy, Verdict
 from tocsin.delivery.health.health_status import record_verdicts
 from tocsin.delivery.health.rate_limiter import DeliveryRateLimiter
 from tocsin.delivery.metrics.meters import DeliveryMeter
+from tocsin.delivery.queue.sql import HEARTBEAT, LEASE, DeliveryQueue
 from tocsin.delivery.queue.states import (
-    HEARTBEAT,
-    LEASE,
     AttemptResult,
     ClaimedDelivery,
-    DeliveryQueue,
 )
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.attempts import GRACE, AttemptRunner, log_attempts, log_transition

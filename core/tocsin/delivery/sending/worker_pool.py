@@ -11,7 +11,8 @@ import structlog
 from tocsin.clock import Clock
 from tocsin.delivery.destinations.repository import TOPIC, Destination, load_destinations
 from tocsin.delivery.metrics.meters import DeliveryMeters
-from tocsin.delivery.queue.states import DeliveryQueue, queue_topic
+from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Notifiers

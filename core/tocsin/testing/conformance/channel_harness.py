@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from tocsin.channels import TicketSettings
-from tocsin.delivery.queue.states import HEARTBEAT
+from tocsin.delivery import HEARTBEAT
 from tocsin.delivery.rendering import Renderer
 from tocsin.errors import Broken, PluginFailure, TryLater
 from tocsin.hookspecs import Channel

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import cycle
 
-from tocsin.delivery.queue.states import HEARTBEAT
+from tocsin.delivery import HEARTBEAT
 from tocsin.model import Idempotency
 from tocsin.testing.conformance.channel_harness import ChannelHarness
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule

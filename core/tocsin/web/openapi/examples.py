@@ -778,7 +778,7 @@ EXAMPLES: Mapping[type[BaseModel], Json] = {
         "incidents": {"alerted": 1, "below-threshold": 0, "quiet": 0, "rose-unalerted": 0},
         "events": _no_outcomes | {"on-its-way": 1},
         "destinations": [
-            {"destination": "soar", "delivered": 0, "pending": 1, "parked": 0, "dead": 0}
+            {"destination": "soar", "delivered": 0, "pending": 1, "on_hold": 0, "dead": 0}
         ],
         "not_arrived": [
             {

@@ -184,7 +184,7 @@ class DestinationCounts(ResponseModel):
     destination: str
     delivered: int
     pending: int
-    parked: int
+    on_hold: int
     dead: int
 
 

@@ -48,8 +48,8 @@ class DeliveryQuery(QueryModel):
 
     state: Annotated[DeliveryState, any_case(DeliveryState)] | None = Field(
         default=None,
-        description="Only this state, in any case; what waits for a destination that is not "
-        "active is `parked`.",
+        description="Only this state, in any case. A pending delivery whose destination is not "
+        "active counts as `on_hold`.",
     )
     destination: DestinationName | None = Field(
         default=None, description="Only those to this destination."
@@ -87,8 +87,8 @@ class DeliveryStatusItem(ResponseModel):
     id: str
     destination: str
     state: str = Field(
-        description="`parked` also while its destination is not active.",
-        json_schema_extra={"enum": ["pending", "parked", "delivered", "dead"]},
+        description="`on_hold` also while its destination is not active.",
+        json_schema_extra={"enum": ["pending", "on_hold", "delivered", "dead"]},
     )
     reason: str | None = Field(description="Why it is not there.")
     due_at: datetime | None = Field(description="When it is tried next.")

@@ -140,7 +140,9 @@ class DestinationItem(ResponseModel):
 class DestinationDetail(DestinationItem):
     """A destination, and how many deliveries to it rest."""
 
-    waiting: int = Field(description="Deliveries that have not arrived yet, parked ones included.")
+    waiting: int = Field(
+        description="Deliveries that have not arrived yet, including those on hold."
+    )
     dead: int = Field(description="Deliveries that will not be attempted again by themselves.")
 
 
@@ -278,7 +280,7 @@ def delete_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def resume_destination(connection: Connection, call: RequestContext) -> Response:
-    """End a stop that came by itself, and answer the destination; what is parked is sent."""
+    """End an automatic stop, send the deliveries on hold, and return the destination."""
     destination = _find_living(connection, call, lock=True)
     if destination.state is DestinationState.ACTIVE:
         return Response(_represent(destination, call))

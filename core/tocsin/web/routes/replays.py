@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from sqlalchemy import Connection
 
 from tocsin import delivery
-from tocsin.delivery import ReplayableState, ReplayExtent, ReplayState
+from tocsin.delivery import REPLAYABLE_STATES, DeliveryState, ReplayExtent, ReplayState
 from tocsin.fields import any_case
 from tocsin.model import EventType
 from tocsin.web.context import AuditedChange, RequestContext, Response
@@ -22,13 +22,23 @@ LIST = "r"
 _PREFIX = "rpl_"
 
 
+Replayable = Annotated[
+    DeliveryState,
+    BeforeValidator(
+        lambda value: DeliveryState.parse_replayable(value) if isinstance(value, str) else value
+    ),
+    WithJsonSchema({"type": "string", "enum": list(REPLAYABLE_STATES)}),
+]
+"""A state that bulk replays take, in any case."""
+
+
 class NewReplay(BodyModel):
     """Which deliveries to send again."""
 
-    state: Annotated[ReplayableState, any_case(ReplayableState)] = Field(
-        default=ReplayableState.DEAD,
-        description="Only those that rest in this state. `parked` are those that wait for the "
-        "configuration to be mended, not those whose destination is not active.",
+    state: Replayable = Field(
+        default=DeliveryState.DEAD,
+        description="Only deliveries in this state. `on_hold` selects those that wait for a "
+        "configuration fix, not those whose destination is not active.",
     )
     destination: DestinationName | None = Field(
         default=None, description="Only those to this destination."
@@ -49,7 +59,7 @@ class ReplayFilter(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    state: ReplayableState
+    state: Replayable
     destination: str | None
     event_type: EventType | None
     since: datetime | None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from tocsin.delivery import DeliveryState, ReplayableState
+from tocsin.delivery import REPLAYABLE_STATES, DeliveryState
 from tocsin.model import EventType
 from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import (
@@ -54,7 +54,11 @@ async def show_deliveries(reading: PageRequest) -> Mapping[str, Any]:
 
 def _can_replay(query: Mapping[str, str]) -> bool:
     """Return whether a replay can be of just what the filters leave."""
-    return query.get("state", "").lower() in set(ReplayableState) and "subject" not in query
+    try:
+        state = DeliveryState.parse(query.get("state", ""))
+    except ValueError:
+        return False
+    return state in REPLAYABLE_STATES and "subject" not in query
 
 
 async def show_delivery(reading: PageRequest) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ async def _failed(
 ) -> Mapping[str, Any] | None:
     """Return the newest delivery that was tried in vain, None where everything arrived."""
     tried = [it for it in latest if it["attempts"]]
-    for state in ("dead", "parked"):  # behind a stopped destination the newest were never tried
+    for state in ("dead", "on_hold"):  # behind a stopped destination the newest were never tried
         if not tried:
             page = await reading.ask(list_deliveries, destination=name, state=state, limit="200")
             tried = [delivery for delivery in page["deliveries"] if delivery["attempts"]]

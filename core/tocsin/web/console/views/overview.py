@@ -47,7 +47,7 @@ async def _destinations(reading: PageRequest) -> list[Mapping[str, Any]]:
 
 
 def _counts(found: Mapping[str, Any] | None) -> dict[str, int]:
-    states = ("delivered", "pending", "parked", "dead")
+    states = ("delivered", "pending", "on_hold", "dead")
     return {state: found[state] if found else 0 for state in states}
 
 
