@@ -24,9 +24,9 @@ from tocsin.clock import SystemClock
 from tocsin.delivery import (
     ChannelFactory,
     DeliveryMetrics,
+    DeliveryQueue,
     Renderer,
     Router,
-    DeliveryQueue,
     WorkerPool,
     apply_destinations,
     list_configured_destinations,

@@ -13,7 +13,14 @@ from sqlalchemy import RowMapping, Table, insert, select
 
 from end_to_end.service import SECRET
 from tocsin.clock import Clock
-from tocsin.delivery import ChannelFactory, DeliveryMetrics, Renderer, Router, DeliveryQueue, WorkerPool
+from tocsin.delivery import (
+    ChannelFactory,
+    DeliveryMetrics,
+    DeliveryQueue,
+    Renderer,
+    Router,
+    WorkerPool,
+)
 from tocsin.delivery.destinations.repository import TOPIC, Destination, destination_to_row
 from tocsin.events import EVENTS, Notifiers, emit_events, new_id
 from tocsin.metrics import Metrics

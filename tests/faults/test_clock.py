@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy import func, select
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools, TryLater
-from tocsin.delivery import DeliveryMetrics, Renderer, Router, DeliveryQueue, load_destination
+from tocsin.delivery import DeliveryMetrics, DeliveryQueue, Renderer, Router, load_destination
 from tocsin.delivery.destinations.repository import (
     Destination,
     DestinationState,

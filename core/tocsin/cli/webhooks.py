@@ -19,7 +19,7 @@ def new_secret() -> None:
 
 @app.command("new-signing-key")
 def new_signing_key() -> None:
-    """Print a fresh signing key, for `decode_secret`, on standard output, and nothing else.
+    """Print a fresh signing key, for `signing_key`, on standard output, and nothing else.
 
     Its public key, which receivers verify with, stands on standard error; `tocsin check` shows it
     as well.

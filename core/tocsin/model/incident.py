@@ -92,7 +92,7 @@ class Incident:
 
     A provider hands over the same `external_id` again whenever something changed. The words and
     states of the latest version win; entities and alerts are added to those already known, and
-    `parse_event_time` is the earliest seen, so a provider may pass only what is new.
+    `occurred_at` is the earliest seen, so a provider may pass only what is new.
     """
 
     external_id: str

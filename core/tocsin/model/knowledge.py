@@ -77,7 +77,7 @@ class Edge:
     count: int
     """Of how many moments it was told, at least; for what an incident says, 1.
 
-    What was told of a moment between `find_first_seen` and `last_seen` may have been told before.
+    What was told of a moment between `first_seen` and `last_seen` may have been told before.
     """
     known_from: tuple[str, ...]
     """Some of what says so, the latest first: `incident:7`, or `session:ses_01J...#12` for a step

@@ -56,7 +56,7 @@ class Siem:
     Beside them, it has a log of what occurred, and comments that were written to incidents.
 
     `clock` has the true time. The SIEM's own is ahead of it by `skew`, which may change at any
-    time; `changed_at` and `parse_creation_time` are stamped by it.
+    time; `changed_at` and `created_at` are stamped by it.
     """
 
     def __init__(self, clock: Clock, skew: timedelta = timedelta(0)) -> None:

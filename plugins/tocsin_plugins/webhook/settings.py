@@ -54,7 +54,7 @@ class Settings(Channel.Settings):
     secret: SecretText | None = Field(
         default=None,
         description="Signs every delivery; receivers hold it too: whsec_ and base64. "
-        "This, `decode_secret` or both are needed.",
+        "This, `signing_key` or both are needed.",
     )
     previous_secret: SecretText | None = Field(
         default=None, description="Signs as well, until receivers have changed to `secret`."
@@ -65,7 +65,7 @@ class Settings(Channel.Settings):
     )
     previous_signing_key: KeyText | None = Field(
         default=None,
-        description="Signs as well, until receivers have changed to that of `decode_secret`.",
+        description="Signs as well, until receivers have changed to that of `signing_key`.",
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,

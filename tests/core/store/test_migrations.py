@@ -120,7 +120,8 @@ def as_of_parked_deliveries(connection: Connection) -> None:
     connection.execute(
         text(
             "INSERT INTO events (id, event_type, timestamp, data, subject, routed, related,"
-            " context) VALUES ('evt_1', 'incident-alert', 1000000, '{}', 'incident:1', TRUE, '[]', '{}')"
+            " context) VALUES ('evt_1', 'incident-alert', 1000000, '{}', 'incident:1', TRUE,"
+            " '[]', '{}')"
         )
     )
     for number, state in enumerate(("parked", "dead")):

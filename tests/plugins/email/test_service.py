@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 import tocsin_templates
 from tocsin import Event, EventType, Tools
-from tocsin.delivery import Renderer, Router, DeliveryQueue, StoredAttemptLog
+from tocsin.delivery import DeliveryQueue, Renderer, Router, StoredAttemptLog
 from tocsin.delivery.destinations.repository import Destination, destination_to_row
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.states import queue_topic

@@ -28,7 +28,7 @@ _s = session_steps.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerStep:
-    """One row of the ledger; a question has the first five below `parse_start`."""
+    """One row of the ledger; a question has the first five below `started_at`."""
 
     number: int
     """From 1 on, through all runs of the session."""

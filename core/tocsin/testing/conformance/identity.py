@@ -28,7 +28,7 @@ class IdentityRules(Conformance):
 
     @rule
     async def test_what_happened_first_stays(self) -> None:
-        """A new version of an incident has the same `parse_event_time`.
+        """A new version of an incident has the same `occurred_at`.
 
         It says when it began, and reports of a period would count it twice.
         """

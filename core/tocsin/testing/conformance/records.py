@@ -136,7 +136,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_when_it_happened_is_the_siems_own_time(self) -> None:
-        """`parse_event_time` is when the SIEM says it began, with its zone.
+        """`occurred_at` is when the SIEM says it began, with its zone.
 
         The time of reading it differs each time, and puts a burst of a week ago into today.
         """
