@@ -1,1 +1,1 @@
-"""The connectors that come with Tocsin: providers under `siem`."""
+"""Connectors that Tocsin ships: providers under `siem`, channels under `soar`."""

@@ -12,9 +12,9 @@ from tocsin import Api, Broken, Clock, CredentialsRefused, Grant, Misconfigured,
 
 
 async def request_grant(api: Api, path: str, form: Mapping[str, str], clock: Clock) -> Grant:
-    """Return the bearer token that is granted for a form, and until when it is good.
+    """Request a bearer token with a form, and return it with its expiry.
 
-    Raises `CredentialsRefused` for whatever it refuses: who is unknown is answered with 400.
+    Raises `CredentialsRefused` for every refusal: unknown clients are answered with 400.
     """
     now = clock.now()
     try:
@@ -28,4 +28,4 @@ async def request_grant(api: Api, path: str, form: Mapping[str, str], clock: Clo
     match answer.json:
         case {"access_token": str(token), "expires_in": int(seconds)} if token:
             return Grant(f"Bearer {token}", now + timedelta(seconds=seconds))
-    raise Broken(f"POST {path} answered without `access_token` and `expires_in`")
+    raise Broken(f"POST {path} returned a response without `access_token` and `expires_in`")

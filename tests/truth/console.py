@@ -75,8 +75,8 @@ def described(case: Case) -> list[str]:
         f"Username: {users[0]}" if users else "Event Name: Made Up",
         *([f"Categories: {about}"] if about else []),
         f"Log sources: {', '.join(logs)}",
-        "From the network: other",
-        "To the networks: other",
+        "Source network: other",
+        "Destination networks: other",
         *(
             ["Closed by: admin", "Closed as: Mended"]
             if case.status is IncidentStatus.CLOSED

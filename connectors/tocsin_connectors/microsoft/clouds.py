@@ -1,4 +1,4 @@
-"""Microsoft's clouds, and where each of them has what is asked.
+"""Microsoft clouds and their endpoints.
 
 https://learn.microsoft.com/graph/deployments and
 https://learn.microsoft.com/azure/azure-government/compare-azure-government-global-azure
@@ -16,18 +16,18 @@ MicrosoftCloudName = Literal["public", "usgov", "usdod", "china"]
 
 @dataclass(frozen=True, slots=True)
 class MicrosoftCloud:
-    """The addresses of one cloud; those of APIs also name the audience of their tokens."""
+    """Endpoints of one cloud. The endpoint of an API is also the audience of its tokens."""
 
     authority: str
-    """Where one signs in: Microsoft Entra ID."""
+    """Microsoft Entra ID, for sign-in."""
     management: str
     """Azure Resource Manager."""
     logs: str
-    """The queries of Log Analytics."""
+    """Log Analytics queries."""
     graph: str
     """Microsoft Graph."""
     portal: str | None
-    """The Defender portal, where there is one."""
+    """Defender portal, if the cloud has one."""
     azure_portal: str
 
 
@@ -72,10 +72,10 @@ MICROSOFT_CLOUDS: Mapping[str, MicrosoftCloud] = MappingProxyType(
 
 
 def add_cloud_endpoints(given: Any, addresses: Mapping[str, str]) -> Any:
-    """Return settings with the addresses of their cloud, but for those that they give themselves.
+    """Add the endpoints of the cloud to settings that do not set them.
 
-    `addresses` says by the setting of each which part of `Cloud` it is. Settings of an unknown
-    cloud come back as they are: what is wrong with them is said of the field.
+    `addresses` maps settings to attributes of `MicrosoftCloud`. Settings with an unknown cloud are
+    returned unchanged: the error is reported for that field.
     """
     match given:
         case {"cloud": str(name)}:

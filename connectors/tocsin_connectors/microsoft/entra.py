@@ -1,4 +1,4 @@
-"""Signing in to Microsoft Entra ID as an app, with a secret of it.
+"""Sign-in to Microsoft Entra ID as an app, with a client secret.
 
 https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow
 """
@@ -24,24 +24,24 @@ from tocsin_connectors.oauth import request_grant
 
 
 class EntraSettings(ApiSettings):
-    """What an app that signs in can be told; derive, and say in `addresses` where its APIs are."""
+    """Settings of an app that signs in. Subclasses list their endpoints in `addresses`."""
 
     addresses: ClassVar[Mapping[str, str]] = {"authority": "authority"}
-    """By the setting of each address, what of the cloud it is unless it is given."""
+    """Attributes of the cloud, by the setting that they are the default of."""
 
     cloud: MicrosoftCloudName = Field(
         default="public",
-        description="Which of Microsoft's clouds: public, usgov (GCC High), usdod or china.",
+        description="Microsoft cloud: public, usgov (GCC High), usdod or china.",
     )
     authority: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].authority,
-        description="Where to sign in: that of the cloud, unless it is given.",
+        description="Sign-in endpoint. Default: the one of the cloud.",
     )
     tenant_id: str = Field(
-        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="The Entra tenant: its id, or a domain."
+        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="Entra tenant, by ID or domain."
     )
-    client_id: str = Field(min_length=1, description="The id of the registered app.")
-    client_secret: SecretStr = Field(description="A secret of that app.")
+    client_id: str = Field(min_length=1, description="Client ID of the app registration.")
+    client_secret: SecretStr = Field(description="Client secret of the app registration.")
 
     @model_validator(mode="before")
     @classmethod
@@ -50,31 +50,31 @@ class EntraSettings(ApiSettings):
 
     @property
     def cloud_endpoints(self) -> MicrosoftCloud:
-        """The addresses of the cloud."""
+        """Endpoints of the cloud."""
         return MICROSOFT_CLOUDS[self.cloud]
 
 
 class EntraClient:
-    """The sign-in of one app; a token is good for one audience."""
+    """Sign-in of one app. A token is valid for one audience."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._settings: EntraSettings = settings
         self._tools = tools
         self._granted: dict[str, frozenset[str]] = {}
         self._authority = Api(tools, settings.model_copy(update={"url": settings.authority}))
 
     def api(self, url: str, audience: str) -> Api:
-        """Return what asks the server at `url`, with tokens for this audience."""
+        """Return a client of the server at `url` that uses tokens for this audience."""
         settings = self._settings.model_copy(update={"url": url})
         return Api(self._tools, settings, sign_in=partial(self._sign_in, f"{audience}/.default"))
 
     def granted(self, audience: str) -> frozenset[str]:
-        """Return the permissions that the last token names; none where it cannot be read."""
+        """Return the permissions in the last token, or none if the token cannot be parsed."""
         return self._granted.get(f"{audience}/.default", frozenset())
 
     async def _sign_in(self, scope: str) -> Grant:
-        """Return a grant by client credentials (RFC 6749 section 4.4)."""
+        """Request a grant with client credentials (RFC 6749 section 4.4)."""
         form = {
             "grant_type": "client_credentials",
             "client_id": self._settings.client_id,
@@ -88,7 +88,7 @@ class EntraClient:
 
 
 def _read_roles(token: str) -> frozenset[str]:
-    """Return the roles of an app that a token names, be it one that can be read (RFC 7519).
+    """Return the app roles in a token, or none if it is not a readable JWT (RFC 7519).
 
     https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference
     """

@@ -15,21 +15,21 @@ from urllib.parse import quote
 from tocsin import Api, Broken, Refused
 
 AUTHORIZATION_API_VERSION = "2022-04-01"
-"""The version of the API that tells of roles."""
+"""Version of the authorization API."""
 AzureResource = dict[str, Any]
 _CONFLICT_STATUSES = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
 
 
 class AzureResources:
-    """Requests for single resources; all of them raise what `Api.request` raises."""
+    """Requests for single resources. All raise what `Api.request` raises."""
 
     def __init__(self, api: Api, version: str) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._api = api
         self._version = {"api-version": version}
 
     async def get(self, path: str) -> AzureResource | None:
-        """Return a resource, None where there is none."""
+        """Return a resource, or None if it does not exist."""
         try:
             answer = await self._api.get(path, **self._version)
         except Refused as refused:
@@ -38,12 +38,12 @@ class AzureResources:
             raise
         if isinstance(answer.json, dict):
             return answer.json
-        raise Broken(f"GET {path} answered something else than an object")
+        raise Broken(f"GET {path} did not return an object")
 
     async def put(self, path: str, body: AzureResource, etag: str | None = None) -> bool:
-        """Make a resource, or replace the one that has this ETag; False where it is another by now.
+        """Create a resource, or replace the one with this ETag. Return False on a conflict.
 
-        What is there already is never replaced without its ETag. Sentinel has the ETag in the body;
+        An existing resource is never replaced without its ETag. Sentinel has the ETag in the body;
         RFC 9110 section 13.1.1 has it in the header.
         """
         shown = {"If-Match": etag} if etag else {}
@@ -57,12 +57,12 @@ class AzureResources:
                 return False
             raise
         if not isinstance(answer.json, dict):
-            raise Broken(f"PUT {path} answered something else than what was written")
+            raise Broken(f"PUT {path} did not return the written object")
         return True
 
 
 def build_workspace_path(subscription: str, resource_group: str, workspace: str) -> str:
-    """Return where a workspace of Log Analytics is."""
+    """Return the path of a Log Analytics workspace."""
     return (
         f"/subscriptions/{subscription}/resourceGroups/{quote(resource_group)}"
         f"/providers/Microsoft.OperationalInsights/workspaces/{workspace}"
@@ -70,23 +70,23 @@ def build_workspace_path(subscription: str, resource_group: str, workspace: str)
 
 
 def build_incidents_path(workspace: str) -> str:
-    """Return where the incidents of the workspace at this path are."""
+    """Return the path of the incidents of the workspace at this path."""
     return f"{workspace}/providers/Microsoft.SecurityInsights/incidents"
 
 
 def build_permissions_path(resource: str) -> str:
-    """Return where it is told what one's roles on the resource at this path allow."""
+    """Return the path of the caller's permissions on the resource at this path."""
     return f"{resource}/providers/Microsoft.Authorization/permissions"
 
 
 READ_PERMISSIONS = "Microsoft.Authorization/permissions/read"
-"""Without it nobody says what else is missing."""
+"""Required to find out which other actions are missing."""
 
 
 def find_missing_actions(roles: Sequence[Any], needed: Iterable[str]) -> Iterator[str]:
-    """Yield the needed actions that none of the roles allows.
+    """Yield the required actions that no role allows.
 
-    Each role allows its `actions` but for its `notActions`, in which `*` stands for anything.
+    A role allows its `actions` except its `notActions`, in which `*` matches anything.
     """
     yield from (action for action in needed if not any(_allows(role, action) for role in roles))
 

@@ -1,1 +1,1 @@
-"""Providers, one module or package each."""
+"""Providers, one package each."""

@@ -8,19 +8,19 @@ from typing import Any
 
 
 def add_marker(text: str, key: str) -> str:
-    """Return a comment that ends with the mark of its key."""
+    """Append the marker of a key to a comment."""
     return f"{text}\n\n{_build_marker(key)}"
 
 
 def has_marker(key: str, comments: Iterable[str]) -> bool:
-    """Return whether one of the comments ends with the mark of a key."""
+    """Return whether one of the comments ends with the marker of a key."""
     return any(comment.rstrip().endswith(f"\n{_build_marker(key)}") for comment in comments)
 
 
 def fence_text(text: str) -> str:
-    """Return a text as a block of code, in which Markdown means nothing.
+    """Return a text as a code block, in which Markdown has no effect.
 
-    The fence is longer than any that the text holds (CommonMark section 4.5).
+    The fence is longer than any in the text (CommonMark section 4.5).
     """
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -32,5 +32,5 @@ def _build_marker(key: str) -> str:
 
 
 def read_comments(records: Iterable[Mapping[str, Any]], member: str) -> Iterator[str]:
-    """Yield the texts at a member of some records, each to its very end, where its mark is."""
+    """Yield the full texts at a member of records, including their markers."""
     yield from (text for record in records if isinstance(text := record.get(member), str))

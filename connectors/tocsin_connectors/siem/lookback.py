@@ -15,24 +15,24 @@ from typing import Any, Protocol, Self, TypeVar
 from tocsin import Broken, Page, Tools, Window, WindowedProvider
 
 MAX_SKIPPED = timedelta(hours=1)
-"""So much is passed over at most for one record that breaks the list."""
-_SKIPPED_INTERVAL = "what became of an hour is not known, since it cannot be listed"
+"""Longest interval that is skipped because of one record that breaks the list."""
+_SKIPPED_INTERVAL = "an interval cannot be listed; its changes are unknown"
 
 
 class SplittableCursor(Protocol):
-    """What to ask next."""
+    """Cursor whose interval can be split."""
 
     @property
     def span(self) -> timedelta:
-        """How much time it asks for."""
+        """Length of the requested interval."""
         ...
 
     def halved(self) -> Self:
-        """Return the step that asks for half of the time, from its beginning."""
+        """Return the cursor for the first half of the interval."""
         ...
 
     def passing_over(self) -> Self:
-        """Return the step from which reading goes on behind what could not be listed."""
+        """Return the cursor after the interval that could not be listed."""
         ...
 
 
@@ -46,10 +46,11 @@ async def isolate_broken_record(
     probe: Callable[[], Awaitable[R]],
     tools: Tools,
 ) -> tuple[S, R]:
-    """Return what is asked, and the step that has brought it.
+    """Return a page and the cursor that returned it, skipping a record that breaks the list.
 
-    Of a part that breaks, once that is not more than an hour, it is what `probe` returns: an answer
-    without records. Raises `Broken` where that breaks as well, since then nothing can be listed.
+    An interval that keeps failing is halved until it is no longer than `MAX_SKIPPED`; its page is
+    then what `probe` returns, without records. Raises `Broken` if the probe fails, too, since then
+    nothing can be listed.
     """
     try:
         return await ask(step)
@@ -68,28 +69,29 @@ async def isolate_broken_record(
 
 NEW, CHANGED = "new", "changed"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INCOMPLETE = "some of what began before cannot be listed, so that its changes are not known"
+_INCOMPLETE = "some older records cannot be listed; their changes are unknown"
 
 
 class LookbackProvider(WindowedProvider):
-    """Derive, with the settings `changes_every` and `changes_for`: how often, and how far back."""
+    """Base class of providers with the settings `changes_every` and `changes_for`."""
 
     passed_over = False
-    """Whether the window that was listed last, to its end, could not be listed in full."""
+    """Whether the last listed window is incomplete."""
 
     def streams(self) -> Sequence[str]:
-        """Return what is read: what has begun, and what something has become of."""
+        """Return the streams: new records and changed records."""
         return (NEW, CHANGED)
 
     def longest_window(self, stream: str) -> timedelta | None:
-        """Return how much time is asked for at once: of what has changed, all that there is.
+        """Return the maximum length of a window, None for changes.
 
-        Whatever is asked for, all that began in days before is listed, and once serves all hours.
+        Any window of changes lists all records of the lookback period, so one request should cover
+        as many hours as possible.
         """
         return super().longest_window(stream) if stream == NEW else None
 
     def listed_for(self, stream: str, window: Window) -> Window:
-        """Return the time in which began what is to be listed for a window of a stream."""
+        """Return the creation times to list for a window of a stream."""
         if stream == NEW:
             return window
         return Window(window.start - self.settings.changes_for, window.end)
@@ -97,7 +99,7 @@ class LookbackProvider(WindowedProvider):
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield what is new up to `until`; what became of what is known, now and then."""
+        """Yield new records up to `until`, and changes at intervals."""
         if stream == CHANGED:
             every = self.settings.changes_every
             until = _EPOCH + (until - _EPOCH) // every * every
@@ -108,13 +110,13 @@ class LookbackProvider(WindowedProvider):
     async def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield what began, or changed, in a window of the past."""
+        """Yield records that were created or changed in a past window."""
         async with aclosing(super().backfill(stream, position, window)) as pages:
             async for page in pages:
                 yield self._accounted(page)
 
     def _accounted(self, page: Page) -> Page:
-        """Return the page with its stretch as lost, where some of it could not be listed."""
+        """Mark the intervals of a page as lost if the listing was incomplete."""
         if not self.passed_over:
             return page
         lost = tuple(replace(stretch, lost=_INCOMPLETE) for stretch in page.covered)

@@ -11,7 +11,7 @@ PermissionProbe = Callable[[], Awaitable[object]]
 
 
 async def find_refused(tried: Mapping[str, PermissionProbe]) -> list[str]:
-    """Return the names of what is answered 403; raises whatever else is wrong."""
+    """Return the names of the requests that are answered with 403. Raises other errors."""
     return [name for name, trying in tried.items() if await _is_forbidden(trying)]
 
 

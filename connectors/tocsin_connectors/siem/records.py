@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 def text(record: dict[str, Any], key: str) -> str | None:
-    """Return the text at `key`, cut at 4,096 characters; None if there is none."""
+    """Return the text at `key`, truncated to 4,096 characters, or None."""
     value = record.get(key)
     # Not every database can store NUL characters.
     return (
@@ -35,13 +35,13 @@ def texts(record: dict[str, Any], key: str) -> list[str]:
 
 
 def number(record: dict[str, Any], key: str) -> int | None:
-    """Return the whole number at `key`, None if there is none."""
+    """Return the whole number at `key`, or None."""
     value = record.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def child(record: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return the object at `key`, an empty one if there is none."""
+    """Return the object at `key`, or an empty one."""
     value = record.get(key)
     return value if isinstance(value, dict) else {}
 
@@ -55,7 +55,7 @@ def children(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def select_fields(record: dict[str, Any], places: Iterable[str]) -> dict[str, str | int]:
-    """Return the texts and whole numbers at some places, such as `tls.sni`, by these places."""
+    """Return the texts and whole numbers at paths such as `tls.sni`, by path."""
     found = ((place, _get_scalar(record, place)) for place in places)
     return {place: value for place, value in found if value is not None}
 
@@ -68,16 +68,16 @@ def _get_scalar(record: dict[str, Any], place: str) -> str | int | None:
 
 
 def describe_value(value: object) -> str:
-    """Return in words what stands where something else was needed: missing, or what it is."""
-    return "missing" if value is None else f"of the wrong kind: {value!r:.60}"
+    """Describe an unexpected value: missing, or what it is."""
+    return "missing" if value is None else f"of the wrong type: {value!r:.60}"
 
 
 def parse_utc(value: str) -> datetime:
-    """Return the time that an ISO 8601 text gives, in UTC; ValueError if it has no zone."""
+    """Parse an ISO 8601 time, and return it in UTC. Raises ValueError without a time zone."""
     try:
         moment = _parse_iso(value)
         if moment.tzinfo is None:
-            raise ValueError(f"the time {value!r} has no zone")
+            raise ValueError(f"the time {value!r} has no time zone")
         return moment.astimezone(UTC)
     except OverflowError as error:
         raise ValueError(f"the time {value!r} is out of range") from error
@@ -87,17 +87,17 @@ def _parse_iso(value: str) -> datetime:
     try:
         return datetime.fromisoformat(value.upper())  # RFC 3339 has t and z as well
     except ValueError:
-        raise ValueError(f"the time {value!r:.60} is not one of ISO 8601") from None
+        raise ValueError(f"the time {value!r:.60} is not in ISO 8601 format") from None
 
 
 def union(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
-    """Return what is in any of the groups, each once, in order."""
+    """Return the distinct items of all groups, in order."""
     return tuple(dict.fromkeys(chain.from_iterable(groups)))
 
 
 @lru_cache(maxsize=65_536)
 def normalize_address(value: str) -> str | None:
-    """Return the IP address that `value` spells, in its usual spelling; None if it is none."""
+    """Return an IP address in canonical form, or None if the value is not an address."""
     try:
         return str(ip_address(value))
     except ValueError:
@@ -105,9 +105,9 @@ def normalize_address(value: str) -> str | None:
 
 
 def parse_host(value: str, kind: EntityKind) -> Iterator[Entity]:
-    """Yield what a host name in some protocol names: an address if it is one, else a `kind`.
+    """Yield the entity that a host name stands for: an address, or else a `kind`.
 
-    An empty one names nothing.
+    An empty name yields nothing.
     """
     name = value.removeprefix("[").removesuffix("]")
     if found := normalize_address(name):
@@ -117,7 +117,7 @@ def parse_host(value: str, kind: EntityKind) -> Iterator[Entity]:
 
 
 def texts_at(record: dict[str, Any], place: str) -> list[str]:
-    """Return the texts at a place such as `network.dns.questions.name`, in lists as well."""
+    """Return the texts at a path such as `network.dns.questions.name`, including in lists."""
     first, _, rest = place.partition(".")
     if not rest:
         return texts(record, first)
@@ -125,11 +125,11 @@ def texts_at(record: dict[str, Any], place: str) -> list[str]:
 
 
 def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
-    """Return the page token at a member, whole and as it is; None where there is none.
+    """Return the page token at a member, unchanged, or None.
 
-    Raises `Broken` for what is no token: taken for none, it would end the pages too early.
+    Raises `Broken` for an invalid token, which would otherwise end the pages too early.
     """
     token = record.get(member)
     if token is None or isinstance(token, str):
         return token or None
-    raise Broken(f"the token of the next page is none (`{member}`): {token!r:.60}")
+    raise Broken(f"invalid page token in `{member}`: {token!r:.60}")

@@ -1,1 +1,1 @@
-"""Channels of SOAR and case platforms: an object for what an event is about, kept up to date."""
+"""Channels of SOAR and case platforms, which keep one object per subject up to date."""

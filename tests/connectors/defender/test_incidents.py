@@ -104,7 +104,7 @@ def test_an_alert_that_cannot_be_understood_costs_no_other():
     [
         ({"id": None}, "id is missing"),
         ({"lastUpdateDateTime": None}, "lastUpdateDateTime is missing"),
-        ({"lastUpdateDateTime": 7}, "of the wrong kind: 7"),
+        ({"lastUpdateDateTime": 7}, "of the wrong type: 7"),
         ({"lastUpdateDateTime": "noon"}, "ISO 8601"),
     ],
 )

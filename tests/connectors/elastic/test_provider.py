@@ -310,7 +310,7 @@ async def test_check_names_what_is_missing(cases, clock):
         "tocsin lacks the privilege read on logs-*",
         "tocsin lacks the privilege read on .alerts-security.alerts-default",
     )
-    assert problems[2].startswith("tocsin may not read the cases of the space default")
+    assert problems[2].startswith("tocsin cannot read the cases of the space default")
 
 
 async def test_check_names_what_may_not_be_written(cases, clock):

@@ -24,7 +24,7 @@ async def test_a_mapping_of_ones_own_reads_any_shape(make, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "give either a format or a mapping_file"),
+        ({}, "set either `format` or `mapping_file`"),
         ({"format": "graylog", "mapping_file": "own.json.j2"}, "give either"),
         ({"format": "splunk"}, "'alertmanager'"),
         ({"mapping_file": "none.json.j2"}, r"make .*/none.json.j2 readable \(No such file"),

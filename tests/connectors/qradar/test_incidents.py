@@ -87,8 +87,8 @@ def test_an_offense_becomes_an_incident():
         "Source IP: 203.0.113.9",
         "Categories: Firewall Deny, Login Failure",
         "Log sources: Linux @ bastion, Fortinet @ 192.0.2.254, Custom Rule Engine-8 :: qradar @ me",
-        "From the network: other",
-        "To the networks: Net-10, other",
+        "Source network: other",
+        "Destination networks: Net-10, other",
     ]
 
 

@@ -113,7 +113,7 @@ def test_a_time_that_was_never_set_is_none():
         ({"properties": TOLD}, "name is missing"),
         ({"name": "x"}, "lastModifiedTimeUtc is missing"),
         ({"name": "x", "properties": TOLD | {"lastModifiedTimeUtc": "noon"}}, "ISO 8601"),
-        ({"name": "x", "properties": TOLD | {"lastModifiedTimeUtc": 7}}, "of the wrong kind: 7"),
+        ({"name": "x", "properties": TOLD | {"lastModifiedTimeUtc": 7}}, "of the wrong type: 7"),
     ],
 )
 def test_what_cannot_be_told_from_others_is_rejected_with_the_reason(record, reason):

@@ -316,7 +316,7 @@ async def test_check_names_what_may_not_be_read(provider, simulator, put, where,
     put()
     simulator.fail(Fault.FORBIDDEN, where=where)
     health = await provider.check()
-    assert health.problems == (f"the app may not do {missing}",)
+    assert health.problems == (f"the app lacks the permission {missing}",)
 
 
 async def test_check_names_what_may_not_be_written_where_that_is_wanted(opened, simulator):
@@ -328,8 +328,8 @@ async def test_check_names_what_may_not_be_written_where_that_is_wanted(opened, 
         assert problem.endswith("Microsoft.SecurityInsights/incidents/comments/write")
     async with opened(write_back=True, write_back_status="Active") as provider:
         assert (await provider.check()).problems == (
-            "the app may not do Microsoft.SecurityInsights/incidents/comments/write",
-            "the app may not do Microsoft.SecurityInsights/incidents/write",
+            "the app lacks the permission Microsoft.SecurityInsights/incidents/comments/write",
+            "the app lacks the permission Microsoft.SecurityInsights/incidents/write",
         )
         simulator.fail(Fault.FORBIDDEN, where="permissions")
         [problem] = (await provider.check()).problems

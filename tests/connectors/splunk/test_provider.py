@@ -257,7 +257,7 @@ async def test_check_names_what_is_missing(simulator, clock):
         assert health.problems == (
             "tocsin lacks the capability search",
             "tocsin lacks the capability edit_notable_events",
-            "tocsin cannot search the index notable, or there is none",
+            "tocsin cannot search the index notable, or it does not exist",
         )
 
 

@@ -40,9 +40,9 @@ _REQUEST_KEYS = ("http_verb", "http_path", "http_status")
 
 
 def find_lines(alert: dict[str, Any], entity: Entity) -> Iterator[SiemEvent]:
-    """Yield the lines that an alert has counted and that have to do with an entity.
+    """Yield the log lines of an alert that involve an entity.
 
-    Raises ValueError where the alert has no usable id or time of creation.
+    Raises ValueError if the alert has no usable ID or creation time.
     """
     incident, scenario = build_external_id(alert), text(alert, "scenario")
     alike = Counter[str]()
@@ -66,7 +66,7 @@ def find_lines(alert: dict[str, Any], entity: Entity) -> Iterator[SiemEvent]:
 
 
 def _parse_line_time(event: dict[str, Any], alert: dict[str, Any]) -> datetime:
-    """Return when a line was written; when its alert began, where that is not said."""
+    """Return the time of a line, or the start of its alert if the line has no time."""
     with suppress(ValueError):
         moment = parse_time(text(event, "timestamp") or "")
         if moment != GO_ZERO:
@@ -75,15 +75,15 @@ def _parse_line_time(event: dict[str, Any], alert: dict[str, Any]) -> datetime:
 
 
 def _build_digest(machine: str | None, at: datetime, meta: dict[str, str]) -> str:
-    """Return what names a line, which may have been counted by several scenarios."""
+    """Return the ID of a line, which several scenarios may have counted."""
     line = json.dumps([machine, at.isoformat(), sorted(meta.items())])
     return sha256(line.encode()).hexdigest()[:16]
 
 
 def _find_counted_source(alert: dict[str, Any]) -> Iterator[Entity]:
-    """Yield the source of an alert, where each of its lines has to do with it.
+    """Yield the source of an alert if every line involves it.
 
-    The lines of a range are those of any address in it; `ip` is only one of them.
+    The lines of a range belong to any address in it; `ip` is only one of them.
     """
     source = child(alert, "source")
     yield from find_source({**source, "ip": None})
@@ -95,7 +95,7 @@ def _find_attackers(meta: dict[str, str], alert: dict[str, Any]) -> list[Entity]
 
 
 def _summarize_line(meta: dict[str, str], attackers: list[Entity], scenario: str | None) -> str:
-    """Say what a line tells: `ssh failed-auth of root from 203.0.113.7 at bastion`."""
+    """Summarize a line: `ssh failed-auth of root from 203.0.113.7 at bastion`."""
     what = meta.get("log_type") or meta.get("service") or scenario or "a line"
     user = next((meta[key] for key in _USER_KEYS if key in meta), None)
     place = next((meta[key] for key in _TARGET_KEYS if key in meta), None)
@@ -109,7 +109,7 @@ def _summarize_line(meta: dict[str, str], attackers: list[Entity], scenario: str
 def _find_relations(
     meta: dict[str, str], attackers: list[Entity], at: datetime
 ) -> Iterator[Relation]:
-    """Yield whom the attacker has spoken with, as whom, and who has got in."""
+    """Yield the connections, accounts and sign-ins of the attacker."""
     others = [entity for entity in find_meta_entities(meta.items()) if entity not in attackers]
     targets = [other for other in others if other.kind in _TARGET_KINDS]
     users = [other for other in others if other.kind is EntityKind.USER]
@@ -121,21 +121,21 @@ def _find_relations(
 
 
 def _is_successful_sign_in(meta: dict[str, str]) -> bool:
-    """Return whether a line says that someone signed in.
+    """Return whether a line reports a successful sign-in.
 
-    So do the hub's sshd-success-logs, by `auth_status`; others have a `log_type` for it.
+    The hub's sshd-success-logs use `auth_status`; others use a `log_type`.
     """
     return meta.get("auth_status") == "success" or meta.get("log_type") == "auth_success"
 
 
 _DECISION_FIELDS = ("type", "scope", "value", "origin", "scenario")
-_TIME_PRECISION = timedelta(seconds=5)  # the server's time is known to the second
+_TIME_PRECISION = timedelta(seconds=5)  # the server time has whole seconds
 
 
 def find_decisions(alert: dict[str, Any], entity: Entity, now: datetime) -> Iterator[SiemEvent]:
-    """Yield the decisions of an alert that concern an entity, given what time the server has.
+    """Yield the decisions of an alert on an entity, given the current server time.
 
-    Raises ValueError where the alert has no usable id or time of creation.
+    Raises ValueError if the alert has no usable ID or creation time.
     """
     incident, at = build_external_id(alert), parse_creation_time(alert) or GO_ZERO
     is_source = entity in find_source(child(alert, "source"))
@@ -155,7 +155,7 @@ def find_decisions(alert: dict[str, Any], entity: Entity, now: datetime) -> Iter
 
 
 def _concerns_entity(decision: dict[str, Any], entity: Entity) -> bool:
-    """Return whether a decision is about an entity, or a range that it is in."""
+    """Return whether a decision applies to an entity or to a range that contains it."""
     if entity.kind is not EntityKind.IP:
         return entity in find_source(decision)
     try:
@@ -166,14 +166,14 @@ def _concerns_entity(decision: dict[str, Any], entity: Entity) -> bool:
 
 
 def _parse_begin(alert: dict[str, Any]) -> datetime:
-    """Return from when decisions count: CrowdSec adds their length to the last event's time."""
+    """Return the start of decisions: CrowdSec adds their length to the time of the last event."""
     with suppress(ValueError):
         return parse_time(text(alert, "stop_at") or "")
     return parse_creation_time(alert) or GO_ZERO
 
 
 def _compute_validity(decision: dict[str, Any], begin: datetime, now: datetime) -> dict[str, Any]:
-    """Return how long a decision lasts in all, and until when; `duration` is what is left."""
+    """Return the total length and the end of a decision. `duration` is the remaining time."""
     left = text(decision, "duration") or ""
     with suppress(ValueError, OverflowError):
         lasts = (
@@ -188,7 +188,7 @@ def _compute_validity(decision: dict[str, Any], begin: datetime, now: datetime) 
 
 
 def _summarize_decision(decision: dict[str, Any], lasts: str | None) -> str:
-    """Say what was decided: `ban of 203.0.113.7 for 4h by crowdsec: crowdsecurity/ssh-bf`."""
+    """Summarize a decision: `ban of 203.0.113.7 for 4h by crowdsec: crowdsecurity/ssh-bf`."""
     origin, scenario = text(decision, "origin"), text(decision, "scenario")
     parts = [text(decision, "type") or "decision", "of", text(decision, "value") or "nobody"]
     parts += [f"for {lasts}"] if lasts else []

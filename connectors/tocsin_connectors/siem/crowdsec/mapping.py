@@ -26,21 +26,21 @@ from tocsin_connectors.siem.records import (
 )
 
 _TECHNIQUE_LABEL = re.compile(r"attack[.:](T\d{4}(?:\.\d{3})?)", re.IGNORECASE)
-_SCENARIO_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # what was decided by hand has a sentence there
+_SCENARIO_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # manual decisions have a sentence here
 _ADDRESS_SCOPES = frozenset({"ip", "range"})
 
 
 class ScenarioTechnique(NamedTuple):
-    """What words in the name of a scenario mean."""
+    """Technique that words in the name of a scenario imply."""
 
     words: str
     technique: str
     reason: str
     from_afar: bool = False
-    """Whether they mean it only where the source of the alert is an address."""
+    """Whether this holds only if the source of the alert is an address."""
 
     def fits(self, scenario: str, scope: str) -> bool:
-        """Return whether the words are in a name, and the source is of the right scope."""
+        """Return whether the name holds the words and the scope of the source matches."""
         words = rf"(?<![a-z])(?:{self.words})(?![a-z])"
         is_right = not self.from_afar or scope.casefold() in _ADDRESS_SCOPES
         return is_right and re.search(words, scenario, re.IGNORECASE) is not None
@@ -76,12 +76,12 @@ SCENARIO_TECHNIQUES = (
     ),
     ScenarioTechnique("dos|req-limit-exceeded", "T1498", "more is asked for than can be answered"),
 )
-"""Each line adds its technique. The hub has no scenarios like `http-sqli` or `webshell`: these are
-our own reading. It gives spam none."""
+"""Every matching entry adds its technique. The hub has no scenarios like `http-sqli` or `webshell`:
+these are our own interpretation. Spam has no technique."""
 
 
 def find_techniques(alert: dict[str, Any]) -> Iterator[str]:
-    """Yield the techniques that an alert's labels name, else those of its scenario's name."""
+    """Yield the techniques in the labels of an alert, or else the ones its scenario implies."""
     labels = [
         match[1].upper()
         for it in texts(alert, "labels")
@@ -104,7 +104,7 @@ def _infer_techniques(alert: dict[str, Any]) -> Iterator[str]:
 _CVE = re.compile(r"CVE[-_](\d{4})[-_](\d{4,})", re.IGNORECASE)
 _BLOCKLIST_SCOPES = ("crowdsecurity/community-blocklist", "lists:")
 _MANUAL_ORIGINS = frozenset({"cscli", "cscli-import"})
-# What the parsers of the hub call things
+# Keys that the parsers of the hub use
 _META_KINDS = {
     **dict.fromkeys(("source_ip", "dest_ip", "target_ip"), EntityKind.IP),
     **dict.fromkeys(("target_user", "source_user", "username", "user"), EntityKind.USER),
@@ -114,9 +114,9 @@ _META_KINDS = {
 
 
 def stabilize_decisions(alert: dict[str, Any]) -> dict[str, Any]:
-    """Return the alert with `active` for each decision instead of its remaining `duration`.
+    """Replace the remaining `duration` of each decision with `active`.
 
-    That differs in every answer; what is left is different only where something has changed.
+    The duration differs in every response. The result differs only if something has changed.
     """
     decisions = [
         {key: value for key, value in decision.items() if key != "duration"}
@@ -127,35 +127,35 @@ def stabilize_decisions(alert: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_blocklist(alert: dict[str, Any]) -> bool:
-    """Return whether an alert only says that a list of addresses was brought up to date."""
+    """Return whether an alert only reports the update of a blocklist."""
     scope = text(child(alert, "source"), "scope") or ""
     return scope.startswith(_BLOCKLIST_SCOPES)
 
 
 def parse_creation_time(alert: dict[str, Any]) -> datetime | None:
-    """Return when the server stored the alert, None where it does not say."""
+    """Return when the server stored the alert, or None if the alert has no such time."""
     with suppress(ValueError):
         return parse_time(text(alert, "created_at") or "")
     return None
 
 
 def build_external_id(alert: dict[str, Any]) -> str:
-    """Return the alert's id and when it was created: ids begin anew with a new database.
+    """Return the alert's ID with its creation time: a new database starts counting IDs again.
 
-    Raises ValueError where either is missing.
+    Raises ValueError if either is missing.
     """
     identifier, moment = number(alert, "id"), parse_creation_time(alert)
     if identifier is None:
         raise ValueError(f"id is {describe_value(alert.get('id'))}")
     if moment is None:
-        raise ValueError(f"created_at is no time: {alert.get('created_at')!r:.60}")
+        raise ValueError(f"created_at is not a time: {alert.get('created_at')!r:.60}")
     return f"{identifier}@{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def build_incident(alert: dict[str, Any]) -> Incident:
-    """Return the incident of an alert that is `settled`.
+    """Return the incident of an alert that went through `stabilize_decisions`.
 
-    Raises ValueError where the alert has no usable id or time of creation.
+    Raises ValueError if the alert has no usable ID or creation time.
     """
     external_id = build_external_id(alert)
     scenario = text(alert, "scenario") or "CrowdSec alert"
@@ -181,7 +181,7 @@ def build_incident(alert: dict[str, Any]) -> Incident:
 
 
 def _assess_severity(alert: dict[str, Any], scenario: str) -> Severity:
-    """Return how bad an alert is taken to be; CrowdSec does not say."""
+    """Return the assumed severity of an alert. CrowdSec has none."""
     origins = {text(decision, "origin") for decision in children(alert, "decisions")}
     if alert.get("simulated") is True or (origins and origins <= _MANUAL_ORIGINS):
         return Severity.INFORMATIONAL
@@ -189,14 +189,14 @@ def _assess_severity(alert: dict[str, Any], scenario: str) -> Severity:
 
 
 def _get_status(alert: dict[str, Any]) -> IncidentStatus:
-    """Return Closed where there were decisions and all have ended, by time or by hand."""
+    """Return Closed if there were decisions and all have ended, by time or manually."""
     decisions = children(alert, "decisions")
     is_over = decisions and not any(decision.get("active") for decision in decisions)
     return IncidentStatus.CLOSED if is_over else IncidentStatus.NEW
 
 
 def parse_start(alert: dict[str, Any]) -> datetime:
-    """Return when the first event was seen; when the alert was stored, where that is not said."""
+    """Return the time of the first event, or of the alert if that is missing."""
     with suppress(ValueError):
         moment = parse_time(text(alert, "start_at") or "")
         if moment != GO_ZERO:
@@ -205,13 +205,13 @@ def parse_start(alert: dict[str, Any]) -> datetime:
 
 
 def join_decisions(alert: dict[str, Any]) -> str:
-    """Return the types of the alert's decisions, each once: `ban, captcha`."""
+    """Return the distinct types of the alert's decisions: `ban, captcha`."""
     types = dict.fromkeys(text(it, "type") for it in children(alert, "decisions"))
     return ", ".join(kind for kind in types if kind)
 
 
 def _describe(alert: dict[str, Any]) -> str:
-    """Say what was seen, of whom, by whom, and what was decided."""
+    """Describe the alert: message, network, machine and decisions."""
     source = child(alert, "source")
     network = " ".join(text(source, key) or "" for key in ("as_name", "cn")).strip()
     parts = {
@@ -224,7 +224,7 @@ def _describe(alert: dict[str, Any]) -> str:
 
 
 def find_entities(alert: dict[str, Any]) -> Iterator[Entity]:
-    """Yield what the alert names: its source, what its events tell, vulnerabilities."""
+    """Yield the entities of an alert: its source, those in its events, and vulnerabilities."""
     yield from find_source(child(alert, "source"))
     for event in children(alert, "events"):
         yield from find_meta_entities(list_meta(event))
@@ -233,20 +233,20 @@ def find_entities(alert: dict[str, Any]) -> Iterator[Entity]:
 
 
 def list_meta(event: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what the parsers made of the line that an event is; a name may come twice."""
+    """Return the metadata of the line that an event is. A key may occur twice."""
     pairs = ((text(item, "key"), text(item, "value")) for item in children(event, "meta"))
     return [(key, value) for key, value in pairs if key and value]
 
 
 def find_meta_entities(pairs: Iterable[tuple[str, str]]) -> Iterator[Entity]:
-    """Yield what a line names."""
+    """Yield the entities in the metadata of a line."""
     for key, value in pairs:
         if kind := _META_KINDS.get(key):
             yield from parse_entity(kind, value)
 
 
 def find_source(source: dict[str, Any]) -> Iterator[Entity]:
-    """Yield whom the alert is about; `ip` repeats `value` even where that is no address."""
+    """Yield the source of an alert. `ip` repeats `value` even if that is not an address."""
     for key in ("ip", "value"):
         yield from parse_host(text(source, key) or "", EntityKind.IP)
     if (text(source, "scope") or "").casefold() == "username":
@@ -254,7 +254,7 @@ def find_source(source: dict[str, Any]) -> Iterator[Entity]:
 
 
 def parse_entity(kind: EntityKind, value: str) -> Iterator[Entity]:
-    """Yield the entity of a kind that a text names; nothing where it names none."""
+    """Yield the entity of a kind in a text, nothing if there is none."""
     if kind is not EntityKind.USER:
         yield from parse_host(value, kind)
     elif value:

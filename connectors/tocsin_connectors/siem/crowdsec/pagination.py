@@ -19,28 +19,28 @@ from tocsin import Window
 
 SECOND = timedelta(seconds=1)
 MAX_GROWTH = 50
-"""So much larger than the step before may one be."""
-_FIRST_FRACTION = 20  # times smaller is the first step: it is made at every read, new alerts or not
+"""Maximum growth of the page size between two requests."""
+_FIRST_FRACTION = 20  # the first page is smaller: it is requested at every read
 
 
 @dataclass(frozen=True, slots=True)
 class CrowdSecCursor:
-    """What to ask for: the newest `size` alerts created before `until`."""
+    """Request for the newest `size` alerts created before `until`."""
 
     until: datetime
     size: int
 
     @classmethod
     def first(cls, window: Window, limit: int) -> Self:
-        """Return the step to begin a window with."""
+        """Return the first cursor of a window."""
         return cls(window.end, max(1, limit // _FIRST_FRACTION))
 
     def following(
         self, created: Sequence[datetime | None], window: Window, limit: int
     ) -> CrowdSecCursor | None:
-        """Return the next step, given when what was found was created; None at the window's end.
+        """Return the next cursor, or None at the end of the window.
 
-        Where all that was found is of one moment, the next step takes more at once.
+        `created` are the creation times on the page. If all are equal, the next page is larger.
         """
         if len(created) < self.size:
             return None
@@ -48,16 +48,16 @@ class CrowdSecCursor:
         oldest = min((moment for moment in created if moment), default=self.until)
         if oldest < window.start:
             return None
-        if oldest < self.until - SECOND:  # moments are shown cut to the second
+        if oldest < self.until - SECOND:  # times are truncated to seconds
             return CrowdSecCursor(oldest + SECOND, min(larger, limit))
         return CrowdSecCursor(self.until, larger)
 
     def encode(self) -> list[Any]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         return [self.until.isoformat(), self.size]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
-        """Return the step that `encode` made the token of."""
+        """Return the cursor of a page token; the inverse of `encode`."""
         until, size = token
         return cls(datetime.fromisoformat(until), size)

@@ -1,4 +1,4 @@
-"""A CrowdSec Local API as a provider: what it is asked, and by what time."""
+"""CrowdSec provider."""
 
 from __future__ import annotations
 
@@ -55,34 +55,34 @@ _ATTEMPTS = 3
 
 
 class CrowdSec(WindowedProvider):
-    """A CrowdSec Local API (LAPI), read as one of its machines."""
+    """CrowdSec Local API (LAPI), read as one of its machines."""
 
     class Settings(ApiSettings, WindowedProvider.Settings):
-        """What a CrowdSec provider can be told."""
+        """Settings of a CrowdSec provider."""
 
         machine_id: str = Field(
-            min_length=1, description="The machine to sign in as; bouncers may not read alerts."
+            min_length=1, description="Machine to sign in as. Bouncers cannot read alerts."
         )
-        password: SecretStr = Field(description="That machine's password.")
+        password: SecretStr = Field(description="Password of the machine.")
         reread_after: tuple[Duration, ...] = Field(
             default=(timedelta(hours=1), timedelta(hours=5), timedelta(hours=25)),
             max_length=10,
-            description="How long after an incident was new to read it again, to see whether its "
+            description="Intervals after which an incident is read again, to check whether its "
             "decisions have ended.",
         )
 
     event_kinds = ENTITY_KINDS
-    permissions = ("a validated machine (cscli machines add); an API key of a bouncer is no use",)
+    permissions = ("a validated machine (cscli machines add); a bouncer API key is not sufficient",)
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings, sign_in=self._sign_in)
 
     async def check(self) -> Health:
-        """Return that alerts can be read; raises what `Api.request` raises where they cannot."""
+        """Check that alerts can be read. Raises what `Api.request` raises."""
         parse_alerts(await self._api.get(ALERTS, limit=1))
-        return Health(detail=f"{self.settings.url} lets {self.settings.machine_id} read alerts")
+        return Health(detail=f"{self.settings.url}: {self.settings.machine_id} can read alerts")
 
     async def list_changes(
         self,
@@ -104,15 +104,15 @@ class CrowdSec(WindowedProvider):
         )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
-        """Return the incident that an alert is, None for an update of a blocklist.
+        """Return the incident of an alert, or None for an update of a blocklist.
 
-        Raises ValueError where the alert has no usable id or time of creation.
+        Raises ValueError if the alert has no usable ID or creation time.
         """
         alert = dict(record)
         return None if is_blocklist(alert) else build_incident(alert)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the alert as it is now, None where it was deleted or its id is another's now."""
+        """Return the current alert, or None if it was deleted or its ID was reused."""
         number = external_id.partition("@")[0]
         if not number.isdecimal():
             return None
@@ -125,23 +125,23 @@ class CrowdSec(WindowedProvider):
         try:
             found = build_incident(stabilize_decisions(dict(answer.json)))
         except (TypeError, ValueError) as error:
-            raise Broken(f"GET {ALERTS}/{number} answered no alert: {error}") from None
+            raise Broken(f"GET {ALERTS}/{number} returned no valid alert: {error}") from None
         return found if found.external_id == external_id else None
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield the lines that CrowdSec counted and what it decided, of an address or a user.
+        """Yield counted log lines and decisions on an address or a user.
 
-        Of more, it is those of the alerts that were created last. Other kinds of entity cannot be
-        asked for.
+        If the limit is exceeded, the ones of the newest alerts are returned. Other kinds of entity
+        cannot be searched for.
         """
         found: dict[str | None, SiemEvent] = {}
-        asked = next(parse_entity(entity.kind, entity.value), entity)  # in its usual spelling
+        asked = next(parse_entity(entity.kind, entity.value), entity)  # in canonical form
         for query in build_queries(asked):
             alerts, now = await self._find_alerts(query, window, limit)
             for alert in alerts:
-                with suppress(ValueError):  # what is no alert costs no other
+                with suppress(ValueError):  # skip invalid alerts
                     lines, decisions = find_lines(alert, asked), find_decisions(alert, asked, now)
                     found.update((line.external_id, line) for line in (*lines, *decisions))
         events = [event for event in found.values() if event.occurred_at in window]
@@ -151,7 +151,7 @@ class CrowdSec(WindowedProvider):
     async def _find_alerts(
         self, query: Mapping[str, str], window: Window, limit: int
     ) -> tuple[Sequence[dict[str, Any]], datetime]:
-        """Return alerts, the newest first, and what time the server has."""
+        """Return alerts, newest first, and the server time."""
 
         def filters(now: datetime) -> Mapping[str, str]:
             return {**query, **build_time_filters(window, now)}
@@ -161,10 +161,10 @@ class CrowdSec(WindowedProvider):
             alerts, server_time = await self._ask(filters, size)
             if len(alerts) < size or size >= limit:
                 return [alert for alert in alerts if not is_blocklist(alert)], server_time
-            size += MAX_GROWTH  # and no more, see `walk`
+            size += MAX_GROWTH  # limited growth, see `pagination`
 
     async def _newest(self, step: CrowdSecCursor) -> tuple[Sequence[dict[str, Any]], datetime]:
-        """Return the newest alerts created before the step's end, or moments later; the time."""
+        """Return the newest alerts created up to the end of the cursor, and the server time."""
 
         def filters(now: datetime) -> Mapping[str, str]:
             return {
@@ -178,10 +178,10 @@ class CrowdSec(WindowedProvider):
     async def _ask(
         self, filters: Callable[[datetime], Mapping[str, str]], limit: int
     ) -> tuple[Sequence[dict[str, Any]], datetime]:
-        """Return the newest alerts that filters made of the server's time let by, and that time.
+        """Return the newest alerts that match filters derived from the server time, and that time.
 
-        Bounds are given as ages, which the server holds against its own clock; where that turns
-        out to be another than what was assumed, alerts are missing, and it is asked again.
+        Bounds are ages, which the server compares with its own clock. If its clock turns out to
+        differ from the assumption, alerts are missing, and the request is repeated.
         """
         for _ in range(_ATTEMPTS):
             assumed = self.clock_skew
@@ -190,12 +190,12 @@ class CrowdSec(WindowedProvider):
             server_time, skew = self._learn_time(answer)
             if assumed is not None and abs(assumed - skew) <= CLOCK_TOLERANCE:
                 return parse_alerts(answer), server_time
-        raise TryLater("how far the Local API's clock is ahead of ours cannot be made out")
+        raise TryLater("cannot determine the clock skew of the Local API")
 
     def _learn_time(self, answer: ApiResponse) -> tuple[datetime, timedelta]:
-        """Return what time the server has, and how far that is ahead of ours, or a little less."""
+        """Return the server time and the clock skew, rounded down to seconds."""
         if answer.server_time is None:
-            raise Broken("the Local API does not say what time it is (field Date)")
+            raise Broken("the Local API sends no `Date` header")
         self.clock_skew = answer.server_time - self.tools.clock.now()
         return answer.server_time, self.clock_skew
 
@@ -216,7 +216,7 @@ class CrowdSec(WindowedProvider):
             ) from None
         except Refused as error:
             raise Misconfigured(
-                f"url: {error}; perhaps it is no Local API's: give the address without /v1"
+                f"url: {error}; check that this is the address of a Local API, without /v1"
             ) from None
         _, skew = self._learn_time(answer)
         return parse_grant(answer.json, skew)

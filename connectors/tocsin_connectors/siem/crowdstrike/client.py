@@ -33,16 +33,16 @@ FalconRecord = dict[str, Any]
 
 
 class FalconClient:
-    """Requests to one cloud; all of them raise what `Api.request` raises."""
+    """Requests to one cloud. All raise what `Api.request` raises."""
 
     def __init__(self, settings: CrowdStrikeSettings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._settings = settings
         self._clock = tools.clock
         self.api = Api(tools, settings, sign_in=self._sign_in)
 
     async def alerts(self, step: AlertCursor, end: datetime, limit: int) -> AlertPage:
-        """Return a page of the alerts that were updated before `end`, the oldest first."""
+        """Return a page of the alerts updated before `end`, oldest first."""
         body = {
             "filter": pagination.build_update_filter(step.since, end),
             "sort": pagination.UPDATE_ORDER,
@@ -57,11 +57,13 @@ class FalconClient:
         if total == 0 and records is None:
             records = []
         if total is None or not isinstance(records, list) or not _are_objects(records):
-            raise Broken(f"POST {LIST} answered without `resources` or `meta.pagination.total`")
+            raise Broken(
+                f"POST {LIST} returned a response without `resources` or `meta.pagination.total`"
+            )
         return AlertPage(records, total, get_page_token(paging, "after"), answer.server_time)
 
     async def alert(self, identifier: str) -> FalconRecord | None:
-        """Return an alert, None where there is none of that composite id."""
+        """Return an alert by its composite ID, or None if it does not exist."""
         body = {"composite_ids": [identifier]}
         try:
             answer = await self.api.request("POST", BY_ID, json=body)
@@ -71,19 +73,19 @@ class FalconClient:
             raise
         told = _parse_object(answer, BY_ID, but_for=HTTPStatus.NOT_FOUND)
         if "resources" not in told:
-            raise Broken(f"POST {BY_ID} answered without `resources`")
+            raise Broken(f"POST {BY_ID} returned a response without `resources`")
         return next(iter(children(told, "resources")), None)
 
     async def change(self, identifiers: list[str], actions: Mapping[str, str]) -> None:
-        """Have alerts changed, by the parameters of actions."""
+        """Change alerts with action parameters."""
         parameters = [{"name": name, "value": value} for name, value in actions.items()]
         body = {"composite_ids": identifiers, "action_parameters": parameters}
         _parse_object(await self.api.request("PATCH", CHANGE, json=body), CHANGE)
 
     async def _sign_in(self) -> Grant:
-        """Return a grant by client credentials (RFC 6749 section 4.4).
+        """Request a grant with client credentials (RFC 6749 section 4.4).
 
-        Raises `Misconfigured` where the customer is in another cloud.
+        Raises `Misconfigured` if the customer is in another cloud.
         """
         form = {
             "client_id": self._settings.client_id,
@@ -96,7 +98,7 @@ class FalconClient:
         match answer.json:
             case {"access_token": str(token), "expires_in": int(seconds)} if token:
                 return Grant(f"Bearer {token}", self._clock.now() + timedelta(seconds=seconds))
-        raise Broken(f"POST {TOKEN} answered without `access_token` and `expires_in`")
+        raise Broken(f"POST {TOKEN} returned a response without `access_token` and `expires_in`")
 
     async def _token(self, form: Mapping[str, str]) -> ApiResponse:
         try:
@@ -106,7 +108,9 @@ class FalconClient:
         except Refused as refused:
             status = refused.status or 0
             if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-                raise Misconfigured(f"{refused}: set `cloud` to that of the customer") from refused
+                raise Misconfigured(
+                    f"{refused}: set `cloud` to the cloud of the customer"
+                ) from refused
             raise CredentialsRefused(
                 str(refused), status=refused.status, response=refused.response
             ) from refused
@@ -122,9 +126,9 @@ class FalconClient:
 
 
 def _parse_object(answer: ApiResponse, path: str, but_for: int | None = None) -> FalconRecord:
-    """Return what was answered; Broken where that tells of errors, though the status does not."""
+    """Return the object in a response. Raises `Broken` if it reports errors despite its status."""
     if not isinstance(answer.json, dict):
-        raise Broken(f"{path} answered something else than an object")
+        raise Broken(f"{path} did not return an object")
     errors = [it for it in children(answer.json, "errors") if it.get("code") != but_for]
     if errors:
         raise Broken(f"{path} answered with errors: {errors!r:.300}")

@@ -41,7 +41,7 @@ _MIN_SCORES: Mapping[int, Severity] = {
     20: Severity.LOW,
     1: Severity.INFORMATIONAL,
 }
-"""From which number on; the highest that is not above it counts."""
+"""Lowest score of each severity."""
 _MAX_SCORE = 100
 STATUSES: Mapping[str, IncidentStatus] = {
     "new": IncidentStatus.NEW,
@@ -57,7 +57,7 @@ STATUS_WORDS: Mapping[IncidentStatus, str] = {
 
 
 def parse_severity(word: str | None, number: int | None) -> Severity | None:
-    """Return the severity by its word, else by its number; None where neither is known."""
+    """Return the severity by its name, or else by its score; None if neither is known."""
     if found := SEVERITIES.get((word or "").casefold()):
         return found
     if number is None or number > _MAX_SCORE:
@@ -100,7 +100,7 @@ _INDICATOR_TYPES: Mapping[str, EntityKind] = {
 
 
 def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
-    """Yield what an alert names."""
+    """Yield the entities of an alert."""
     for kind, places in ENTITY_FIELDS.items():
         for place in places:
             yield from _parse_values(kind, texts_at(record, place))
@@ -112,18 +112,18 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
 
 def _parse_values(kind: EntityKind, found: list[str]) -> Iterator[Entity]:
     for value in found:
-        if value.strip("0"):  # what has no hash is written as so many zeros
+        if value.strip("0"):  # a missing hash is all zeros
             yield from parse_entities(kind, value)
 
 
 _START_FIELDS = ("first_timestamp", "start_time", "timestamp", "created_timestamp")
-"""When it began, by the first of them that an alert has: the products differ."""
+"""Fields for the start time, in order of preference: the products differ."""
 
 
 def build_incident(given: Mapping[str, Any], console: str) -> Incident:
-    """Return the incident that an alert is; `console` is where alerts are shown.
+    """Return the incident of an alert; `console` is the URL of the console.
 
-    Raises ValueError where it has no composite id or no time of its last update.
+    Raises ValueError if the alert has no composite ID or update time.
     """
     record = dict(given)
     name, updated = text(record, "composite_id"), text(record, UPDATED)
@@ -170,12 +170,12 @@ def _parse_start(record: dict[str, Any]) -> datetime | None:
 
 
 def _describe(record: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that say what was found, and what became of it."""
+    """Yield the lines of the description: finding, action and resolution."""
     if words := text(record, "description"):
         yield words
     for what, member in (
         ("Command line", "cmdline"),
-        ("What Falcon did", "pattern_disposition_description"),
+        ("Action taken by Falcon", "pattern_disposition_description"),
         ("Resolved as", "resolution"),
         ("Group", "aggregate_id"),
     ):
@@ -187,11 +187,13 @@ def _describe(record: dict[str, Any]) -> Iterator[str]:
 
 def _find_techniques(record: dict[str, Any]) -> Iterator[str]:
     for holder in (record, *children(record, "mitre_attack")):
-        yield from filter_techniques(texts(holder, "technique_id"))  # some are CrowdStrike's own
+        yield from filter_techniques(
+            texts(holder, "technique_id")
+        )  # some IDs are CrowdStrike's own
 
 
 def _build_url(record: dict[str, Any], name: str, console: str) -> str:
-    """Return the page of an alert, which the alert itself names as a rule."""
+    """Return the URL of an alert, which is usually part of the alert."""
     told = text(record, "falcon_host_link")
     if told and told.startswith("https://"):
         return told

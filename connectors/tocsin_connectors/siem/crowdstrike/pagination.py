@@ -25,61 +25,61 @@ UPDATE_ORDER = f"{UPDATED}|asc"
 
 
 def quote_value(value: str) -> str:
-    """Return a text as a value of a filter, whatever it holds."""
+    """Quote and escape a text as a filter value."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def build_update_filter(since: str, until: datetime) -> str:
-    """Return the filter for what was updated from one time on, and before another."""
+    """Return the filter for updates from `since` on and before `until`."""
     return f"{UPDATED}:>={quote_value(since)}+{UPDATED}:<{quote_value(format_time(until))}"
 
 
 def format_time(moment: datetime) -> str:
-    """Return a time as exactly as filters and orders look at it, cut and not rounded.
+    """Format a time in the precision of filters and sort orders, truncated.
 
-    Alerts have their times to the nanosecond, but the index behind them does not.
+    Alerts have times in nanoseconds, but their index does not.
     """
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 @dataclass(frozen=True, slots=True)
 class AlertPage:
-    """What a page brought."""
+    """One page of alerts."""
 
     records: Sequence[Mapping[str, Any]]
     total: int
-    """How many alerts the filter finds, on all of its pages."""
+    """Number of alerts that match the filter, on all pages."""
     after: str | None
     server_time: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class AlertCursor:
-    """What to ask for: the alerts updated from `since` on, or those that follow a token."""
+    """Request for the alerts updated from `since` on, or for those after a page token."""
 
     since: str
     after: str | None = None
 
     @classmethod
     def first(cls, window: Window) -> Self:
-        """Return the step to begin a window with."""
+        """Return the first cursor of a window."""
         return cls(format_time(window.start))
 
     def following(self, found: AlertPage) -> AlertCursor | None:
-        """Return the next step, given what this one has brought; None at the end.
+        """Return the next cursor, or None at the end.
 
-        Raises `Broken` where what was brought is not what can be gone on from.
+        Raises `Broken` if the records do not allow reading to continue.
         """
         reached = [format_time(moment) for moment in _iterate_updated(found.records)]
         if any(one > next_one for one, next_one in pairwise(reached)):
-            raise Broken(f"the alerts are not in the order of {UPDATED}")
+            raise Broken(f"the alerts are not sorted by {UPDATED}")
         if not self._leads_on(found):
             return None
         if reached and reached[-1] > self.since:
             return AlertCursor(reached[-1])
         if found.after is None:
-            raise Broken(f"there is no token behind {len(found.records)} alerts of {self.since}")
+            raise Broken(f"no page token after {len(found.records)} alerts of {self.since}")
         return AlertCursor(self.since, found.after)
 
     def _leads_on(self, found: AlertPage) -> bool:
@@ -89,17 +89,17 @@ class AlertCursor:
         return not is_whole and (found.after is not None or self.after is None)
 
     def encode(self) -> list[Any]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         return [self.since, self.after]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
-        """Return the step that `encode` made the token of."""
+        """Return the cursor of a page token; the inverse of `encode`."""
         return cls(*token)
 
 
 def _iterate_updated(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
-    """Yield when those were updated that say so."""
+    """Yield the update times of the records that have one."""
     for record in records:
         with suppress(ValueError):
             if said := text(dict(record), UPDATED):

@@ -21,7 +21,10 @@ _RECENT = timedelta(minutes=1)
 async def find_permission_problems(
     falcon: FalconClient, searcher: FalconSearcher | None, now: datetime, *, writes: bool
 ) -> list[str]:
-    """Return which scopes the API client lacks, found out by trying; raises what else is wrong."""
+    """Return the missing scopes of the API client, found with test requests.
+
+    Raises errors other than a refusal.
+    """
     lately = Window(now - _RECENT, now)
     tried: dict[str, PermissionProbe] = {
         READ: partial(falcon.alerts, AlertCursor.first(lately), now, 1)
@@ -34,7 +37,7 @@ async def find_permission_problems(
 
 
 async def _change_nothing(falcon: FalconClient) -> None:
-    """Ask for no change of no alert, which nobody does who may: it is refused with 400."""
+    """Request no change of no alert. An API client with the scope gets 400."""
     try:
         await falcon.change([], {})
     except Refused as error:

@@ -1,4 +1,4 @@
-"""A customer of CrowdStrike as a provider: what it is asked, and by what time."""
+"""CrowdStrike provider."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStri
 
 
 class CrowdStrike(WindowedProvider):
-    """Alerts of one customer, each of them an incident."""
+    """Alerts of one customer. Each is an incident."""
 
     class Settings(CrowdStrikeSettings):
-        """What a CrowdStrike provider can be told."""
+        """Settings of a CrowdStrike provider."""
 
     settings: Settings
     permissions = (
         READ,
         f"{SEARCH}, unless event_repository is empty",
-        f"{WRITE}, where write_back is on",
+        f"{WRITE}, if write_back is on",
     )
     event_kinds = frozenset(EVENT_FIELDS)
     page_size = 200
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._falcon = FalconClient(settings, tools)
         self._searcher = FalconSearcher(self._falcon.api, tools.clock, settings.event_repository)
         self._console = FALCON_CLOUDS[settings.cloud].console
 
     async def check(self) -> Health:
-        """Return which scopes the API client lacks."""
+        """Return the scopes that the API client lacks."""
         searcher = self._searcher if self.settings.event_repository else None
         lacking = await find_permission_problems(
             self._falcon, searcher, self.tools.clock.now(), writes=self.settings.write_back
@@ -69,7 +69,7 @@ class CrowdStrike(WindowedProvider):
         token: Any,
         limit: int,
     ) -> Listing:
-        """Return a page of the alerts that were updated in the window, the oldest first."""
+        """Return a page of the alerts updated in the window, oldest first."""
         step = AlertCursor.first(window) if token is None else AlertCursor.decode(token)
         found = await self._falcon.alerts(step, window.end, limit)
         following = step.following(found)
@@ -80,18 +80,18 @@ class CrowdStrike(WindowedProvider):
         )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident that an alert is; ValueError for what is none."""
+        """Return the incident of an alert. Raises ValueError if the alert is invalid."""
         return build_incident(record, self._console)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the alert as it is now, None where there is none."""
+        """Return the current alert, or None if it does not exist."""
         record = await self._falcon.alert(external_id)
         if record is None:
             return None
         try:
             return build_incident(record, self._console)
         except ValueError as error:
-            raise Broken(f"POST {BY_ID} answered no alert: {error}") from None
+            raise Broken(f"POST {BY_ID} returned no valid alert: {error}") from None
 
     async def events(
         self, entity: Entity, window: Window, limit: int
@@ -106,5 +106,5 @@ class CrowdStrike(WindowedProvider):
         await writing.comment(self._falcon, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set where an alert stands."""
+        """Set the status of an alert."""
         await writing.set_status(self._falcon, external_id, status)

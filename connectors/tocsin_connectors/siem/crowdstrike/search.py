@@ -64,7 +64,7 @@ _SHOWN_FIELDS = (
     *(name for names in EVENT_FIELDS.values() for name in names),
     *("CommandLine", "RemotePort", "LocalPort", "destination.port", "message"),
 )
-"""What an analyst would look at."""
+"""Fields that an analyst would look at."""
 _RELATIONS: tuple[tuple[str | None, str, RelationType, str], ...] = (
     ("NetworkConnectIP4", "ComputerName", RelationType.CONNECTED_TO, "RemoteAddressIP4"),
     ("NetworkConnectIP6", "ComputerName", RelationType.CONNECTED_TO, "RemoteAddressIP6"),
@@ -73,11 +73,11 @@ _RELATIONS: tuple[tuple[str | None, str, RelationType, str], ...] = (
     ("ProcessRollup2", "ParentBaseFileName", RelationType.STARTED, "FileName"),
     (None, "source.ip", RelationType.CONNECTED_TO, "destination.ip"),
 )
-"""Of which events (None for any) which field says what of which other."""
+"""Relations between fields: event name (None for any), source, type, target."""
 
 
 def build_event(record: dict[str, Any]) -> SiemEvent:
-    """Return what an event tells; ValueError where it does not say when that was."""
+    """Return an event. Raises ValueError if it has no time."""
     at = _parse_time(record)
     return SiemEvent(
         external_id=text(record, "@id"),
@@ -98,7 +98,7 @@ def _is_present(record: dict[str, Any], name: str) -> bool:
 
 
 def _parse_time(record: dict[str, Any]) -> datetime:
-    """Return when it was: milliseconds since 1970, at times as a text."""
+    """Return the time of an event: milliseconds since 1970, as a number or a string."""
     told = record.get("@timestamp")
     milliseconds = number(record, "@timestamp") or text(record, "@timestamp")
     try:
@@ -108,7 +108,7 @@ def _parse_time(record: dict[str, Any]) -> datetime:
 
 
 def _summarize(record: dict[str, Any]) -> str:
-    """Say what happened: `NetworkConnectIP4: curl.exe, bastion, 203.0.113.7`."""
+    """Summarize an event: `NetworkConnectIP4: curl.exe, bastion, 203.0.113.7`."""
     what = text(record, _EVENT_NAME) or text(record, "event.action") or "an event"
     told = (text(record, name) for names in EVENT_FIELDS.values() for name in names)
     who = ", ".join(dict.fromkeys(it for it in told if it))
@@ -135,18 +135,18 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class FalconSearchResult:
-    """What a search came to."""
+    """Result of a search."""
 
     events: Sequence[dict[str, Any]]
     warnings: str
-    """Why that may not be all; empty where nothing is said."""
+    """Reasons why the result may be incomplete; empty if there are none."""
 
 
 class FalconSearcher:
-    """The searches of one view."""
+    """Searches in one view."""
 
     def __init__(self, api: Api, clock: Clock, repository: str) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._api = api
         self._clock = clock
         self._repository = repository
@@ -157,22 +157,22 @@ class FalconSearcher:
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events that name an entity.
 
-        Raises `TryLater` at the end where that may not be all that there is, and `Refused` where
-        there is no view to look into.
+        Raises `TryLater` at the end if the result may be incomplete, and `Refused` if no view is
+        configured.
         """
         if not self._repository:
-            raise Refused("`event_repository` is empty, so that no events can be asked for")
+            raise Refused("event search is off: `event_repository` is empty")
         rows = await self.run(build_query(entity, window, limit), entity.value, window)
         for record in rows.events[-limit:]:
-            with suppress(ValueError):  # what cannot be understood costs no other
+            with suppress(ValueError):  # skip invalid events
                 event = build_event(record)
                 if event.occurred_at in window and contains_entity(entity, event.entities):
                     yield event
         if rows.warnings:
-            raise TryLater(f"the search may not be whole: {rows.warnings}")
+            raise TryLater(f"the search results may be incomplete: {rows.warnings}")
 
     async def run(self, words: str, value: str, window: Window) -> FalconSearchResult:
-        """Return what a query finds; `value` is its parameter."""
+        """Run a query and return its result. `value` is the parameter of the query."""
         body = {
             "queryString": words,
             "arguments": {"value": value.replace("\0", "")},
@@ -185,12 +185,12 @@ class FalconSearcher:
             case {"id": str(identifier)} if identifier:
                 pass
             case _:
-                raise Broken(f"POST {self._jobs} answered without `id`")
+                raise Broken(f"POST {self._jobs} returned a response without `id`")
         path = f"{self._jobs}/{quote(identifier, safe='')}"
         try:
             return await self._done(path)
         finally:
-            with suppress(PluginFailure):  # it ends by itself when nobody asks for it any more
+            with suppress(PluginFailure):  # the job expires if it is not polled
                 await self._api.request("DELETE", path)
 
     async def _done(self, path: str) -> FalconSearchResult:
@@ -198,19 +198,19 @@ class FalconSearcher:
         while self._clock.now() - began <= _TIMEOUT:
             told = _parse_status(await self._api.get(path), path)
             if told.get("cancelled") is True:
-                raise TryLater("the search was cancelled")
+                raise TryLater("the search was canceled")
             if told["done"]:
                 return _parse_result(told, path)
             wanted = timedelta(milliseconds=number(child(told, "metaData"), "pollAfter") or 0)
             await self._clock.sleep(min(max(wanted, shortest), longest))
-        raise TryLater(f"a search was not done after {_TIMEOUT}")
+        raise TryLater(f"the search did not finish within {_TIMEOUT}")
 
 
 def build_query(entity: Entity, window: Window, limit: int) -> str:
     """Return the query for the latest events of a window that name an entity.
 
-    The value itself is the parameter `value`: it is no part of the query. Functions compare it as
-    it is, while `field = ?value` would take `*` for anything.
+    The value is the parameter `value`, not part of the query. Functions compare it literally, while
+    `field = ?value` would treat `*` as a wildcard.
     """
     names = EVENT_FIELDS[entity.kind]
     wanted = " or ".join(f"test(lower({name}) == lower(?value))" for name in names)
@@ -221,7 +221,7 @@ def build_query(entity: Entity, window: Window, limit: int) -> str:
 def _parse_result(told: dict[str, Any], path: str) -> FalconSearchResult:
     events = told.get("events")
     if not isinstance(events, list):
-        raise Broken(f"GET {path} answered without `events`")
+        raise Broken(f"GET {path} returned a response without `events`")
     said = child(told, "metaData").get("warnings")
     warnings = [text(it, "message") or "" for it in children({"": said}, "")]
     warnings += texts({"": said}, "")
@@ -234,9 +234,9 @@ def _parse_status(answer: ApiResponse, path: str) -> dict[str, Any]:
     match answer.json:
         case {"done": bool()} as told:
             return dict(told)
-    raise Broken(f"GET {path} answered without `done`")
+    raise Broken(f"GET {path} returned a response without `done`")
 
 
 def _to_milliseconds(moment: datetime) -> int:
-    """Return a time as the events have it, rounded up: what is at it or later is what is meant."""
+    """Return milliseconds since 1970, rounded up so that earlier events do not match."""
     return -int((datetime.fromtimestamp(0, moment.tzinfo) - moment) // _MILLISECOND)

@@ -20,7 +20,7 @@ FalconCloudName = Literal["us-1", "us-2", "eu-1", "us-gov-1", "us-gov-2"]
 
 @dataclass(frozen=True, slots=True)
 class FalconCloud:
-    """The addresses of one cloud."""
+    """Endpoints of one cloud."""
 
     api: str
     console: str
@@ -49,25 +49,25 @@ RepositoryName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{0,10
 
 
 class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
-    """The settings of `crowdstrike`."""
+    """Settings of `crowdstrike`."""
 
     cloud: FalconCloudName = Field(
-        default="us-1", description="Which of CrowdStrike's clouds it is: us-1, us-2, eu-1, ..."
+        default="us-1", description="CrowdStrike cloud: us-1, us-2, eu-1, us-gov-1 or us-gov-2."
     )
     url: ServerUrl = Field(
         default=FALCON_CLOUDS["us-1"].api,
-        description="The API: that of the cloud, unless it is given.",
+        description="API endpoint. Default: the one of the cloud.",
     )
-    client_id: str = Field(min_length=1, description="The id of an API client.")
-    client_secret: SecretStr = Field(description="The secret of that API client.")
+    client_id: str = Field(min_length=1, description="ID of an API client.")
+    client_secret: SecretStr = Field(description="Secret of the API client.")
     member_cid: str | None = Field(
         default=None,
         pattern=r"^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{2})?$",
-        description="Of a parent in Flight Control: the child to read, by its CID of 32 digits.",
+        description="For a Flight Control parent: CID (32 digits) of the child to read.",
     )
     event_repository: RepositoryName = Field(
         default="search-all",
-        description='The view of Next-Gen SIEM to look into for what an entity did; "" for none.',
+        description='Next-Gen SIEM view that event searches use; "" turns event search off.',
     )
 
     @model_validator(mode="before")
@@ -76,4 +76,4 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
         match given:
             case {"cloud": str(name)} if name in FALCON_CLOUDS:
                 return {"url": FALCON_CLOUDS[name].api} | given
-        return given  # what is wrong with it is said of the field
+        return given  # the error is reported for the field

@@ -1,4 +1,4 @@
-"""Writing to alerts of Falcon: comments, and where an alert stands."""
+"""Write-back to alerts: comments and status."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from tocsin_connectors.siem.records import children, text
 
 
 async def comment(falcon: FalconClient, identifier: str, message: str, key: str) -> None:
-    """Write a comment once for its key.
+    """Write a comment, unless a comment with this key exists.
 
-    Comments of Falcon have no keys: so each ends with a mark, and one that ends with the mark of
-    this key is looked for before.
+    Comments have no keys, so each ends with a marker of its key.
     """
     found = await _existing(falcon, identifier)
     if not has_marker(key, read_comments(children(found, "comments"), "value")):
@@ -21,15 +20,15 @@ async def comment(falcon: FalconClient, identifier: str, message: str, key: str)
 
 
 async def set_status(falcon: FalconClient, identifier: str, status: IncidentStatus) -> None:
-    """Set where an alert stands; one that stands there already is left alone."""
+    """Set the status of an alert, unless it has that status already."""
     found = await _existing(falcon, identifier)
     if STATUSES.get((text(found, "status") or "").casefold()) is not status:
         await falcon.change([identifier], {"update_status": STATUS_WORDS[status]})
 
 
 async def _existing(falcon: FalconClient, identifier: str) -> FalconRecord:
-    """Return the alert as it is now; `Refused` where there is none."""
+    """Return the current alert. Raises `Refused` if it does not exist."""
     found = await falcon.alert(identifier)
     if found is None:
-        raise Refused(f"there is no alert {identifier}")
+        raise Refused(f"the alert {identifier} does not exist")
     return found

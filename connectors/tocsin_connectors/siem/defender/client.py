@@ -20,28 +20,28 @@ INCIDENTS = "/v1.0/security/incidents"
 HUNTING = "/v1.0/security/runHuntingQuery"
 _ALERTS = {"$expand": "alerts"}
 _NEW_ENUM_MEMBERS = {"Prefer": "include-unknown-enum-members"}
-"""Without it, statuses that came later are shown as `unknownFutureValue`."""
+"""Without it, newer statuses are returned as `unknownFutureValue`."""
 _UTF8 = {"Content-Type": "application/json; charset=utf-8"}
-"""Without the charset, letters beyond those of English are not understood."""
+"""Without the charset, non-ASCII letters are garbled."""
 
 
 class DefenderClient:
-    """Requests for incidents and for hunting; all of them raise what `Api.request` raises."""
+    """Requests for incidents and for hunting. All raise what `Api.request` raises."""
 
     def __init__(self, settings: DefenderSettings, entra: EntraClient) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._entra = entra
         self._audience = settings.cloud_endpoints.graph
         self._api = entra.api(settings.url, self._audience)
 
     def granted(self) -> frozenset[str]:
-        """Return the permissions that the app's token names; none where it cannot be read."""
+        """Return the permissions in the app's token, or none if it cannot be parsed."""
         return self._entra.granted(self._audience)
 
     async def incidents(
         self, step: DefenderCursor, window: Window, limit: int, *, alerts: bool = True
     ) -> tuple[Sequence[DefenderRecord], bool, ApiResponse]:
-        """Return a page of incidents, whether there may be more, and the answer."""
+        """Return a page of incidents, whether more may follow, and the response."""
         query = {
             "$filter": f"{UPDATED} ge {step.since} and {UPDATED} lt {format_second(window.end)}",
             "$orderby": f"{UPDATED} asc",
@@ -54,13 +54,13 @@ class DefenderClient:
             case {"value": [*records], **others} if all(
                 isinstance(record, dict) for record in records
             ):
-                # What was asked for with `$top` need not be told to go on
+                # With `$top`, Graph may omit the link to the next page
                 more = bool(others.get("@odata.nextLink")) or len(records) >= limit
                 return records, more, answer
-        raise Broken(f"GET {INCIDENTS} answered without the list `value`")
+        raise Broken(f"GET {INCIDENTS} returned a response without the list `value`")
 
     async def incident(self, name: str) -> DefenderRecord | None:
-        """Return an incident with its alerts, None where there is none of that name."""
+        """Return an incident with its alerts, or None if it does not exist."""
         path = self._of(name)
         try:
             answer = await self._get(path, _ALERTS)
@@ -70,7 +70,7 @@ class DefenderClient:
             raise
         if isinstance(answer.json, dict):
             return answer.json
-        raise Broken(f"GET {path} answered something else than an object")
+        raise Broken(f"GET {path} did not return an object")
 
     async def write_comment(self, name: str, comment: str) -> None:
         """Add a comment to an incident."""
@@ -79,18 +79,18 @@ class DefenderClient:
         _check_object(await self._api.request("POST", path, json=body, headers=_UTF8), path)
 
     async def write_status(self, name: str, status: str) -> None:
-        """Set where an incident stands, in a word of Graph's."""
+        """Set the status of an incident, in Graph's terms."""
         path = self._of(name)
         _check_object(await self._api.request("PATCH", path, json={"status": status}), path)
 
     async def hunt(self, query: str, window: Window) -> LogRows:
-        """Return the rows of a query over what was logged."""
+        """Return the rows of a hunting query."""
         body = {"Query": query, "Timespan": format_interval(window)}
         answer = await self._api.request("POST", HUNTING, json=body, headers=_UTF8)
         match answer.json:
             case {"results": [*rows]}:
                 return LogRows([row for row in rows if isinstance(row, dict)])
-        raise Broken(f"POST {HUNTING} answered without the list `results`")
+        raise Broken(f"POST {HUNTING} returned a response without the list `results`")
 
     async def _get(self, path: str, query: dict[str, Any]) -> ApiResponse:
         return await self._api.request("GET", path, query=query, headers=_NEW_ENUM_MEMBERS)
@@ -101,4 +101,4 @@ class DefenderClient:
 
 def _check_object(answer: ApiResponse, path: str) -> None:
     if not isinstance(answer.json, dict):
-        raise Broken(f"{path} answered something else than what was written")
+        raise Broken(f"{path} did not return the written object")

@@ -46,13 +46,13 @@ _ENTITY_MEMBERS: Mapping[str, EntityKind] = {
     "domainName": EntityKind.DOMAIN,
 }
 _ACCOUNT_MEMBERS = ("accountName", "userPrincipalName", "azureAdUserId")
-"""Members that make an object an account, whose domain is one of Windows."""
+"""Members that identify an account, whose domain is a Windows domain."""
 _AUTHENTICODE = "sha256ac"
-"""Of Authenticode: the hash of what is signed in a file, and of no file."""
+"""Authenticode hash, which covers the signed part of a file and is no file hash."""
 
 
 def find_entities(evidence: Any) -> Iterator[Entity]:
-    """Yield everything that a list of evidence names; what cannot be one is left out."""
+    """Yield the entities in a list of evidence. Invalid values are skipped."""
     yield from _find_nested(evidence, _MAX_DEPTH)
 
 
@@ -68,7 +68,7 @@ def _find_nested(content: Any, deepest: int) -> Iterator[Entity]:
 
 
 def _find_named(thing: dict[str, Any]) -> Iterator[Entity]:
-    """Yield what one object names by itself."""
+    """Yield the entities that one object names."""
     if any(name in thing for name in _ACCOUNT_MEMBERS):
         yield from _find_account(thing)
         return
@@ -92,7 +92,7 @@ def _find_account(thing: dict[str, Any]) -> Iterator[Entity]:
 
 
 def _find_machine(thing: dict[str, Any]) -> Iterator[Entity]:
-    """Yield a machine by the name that the network knows it by."""
+    """Yield a machine by its network name."""
     name = text(thing, "deviceDnsName") or text(thing, "hostName")
     yield from parse_machine(name, text(thing, "dnsDomain"))
     yield from parse_machine(text(thing, "deviceName"))
@@ -110,9 +110,9 @@ _UNKNOWN = "unknown"
 
 
 def build_incident(given: Mapping[str, Any]) -> Incident:
-    """Return the incident that a record is, with those of its alerts that it has.
+    """Return the incident of a record, with the alerts in the record.
 
-    Raises ValueError where a record has no id or no time of its last update.
+    Raises ValueError if the record has no ID or update time.
     """
     record = dict(given)
     name = text(record, "id")
@@ -147,7 +147,7 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
 
 
 def _find_start(record: dict[str, Any], alerts: Iterable[dict[str, Any]]) -> datetime | None:
-    """Return when the first thing was seen; when the incident was made, where that is not told."""
+    """Return the time of the first activity, or else of the incident's creation."""
     seen = (_parse_optional_time(alert, "firstActivityDateTime") for alert in alerts)
     return min((it for it in seen if it), default=None) or parse_time(record, "createdDateTime")
 
@@ -172,7 +172,7 @@ def _find_techniques(alert: dict[str, Any]) -> Iterator[str]:
 
 
 def _describe(record: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that say what was found and what was decided about it."""
+    """Yield the lines of the description: finding and classification."""
     if words := text(record, "description"):
         yield words
     said = (text(record, member) for member in ("classification", "determination"))

@@ -26,39 +26,39 @@ DefenderRecord = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DefenderCursor:
-    """What to ask for: the incidents updated from `since` on, behind the first `skip` of them."""
+    """Request for the incidents updated from `since` on, after the first `skip` of them."""
 
     since: str
-    """As Graph writes it, to its last digit."""
+    """In Graph's format and precision."""
     skip: int = 0
     anchor: Any = None
-    """The id of the incident that the page has to begin with, where one is asked for again."""
+    """ID of the incident that the page must begin with, if one is requested again."""
 
     @classmethod
     def first(cls, window: Window) -> Self:
-        """Return the step to begin a window with."""
+        """Return the first cursor of a window."""
         return cls(format_second(window.start))
 
     def following(self, records: Sequence[DefenderRecord], *, more: bool) -> DefenderCursor | None:
-        """Return the next step, given what this one has brought; None at the end.
+        """Return the next cursor, or None at the end.
 
-        Raises `Broken` where what was brought is not what can be gone on from.
+        Raises `Broken` if the records do not allow reading to continue.
         """
         if self.anchor is not None and (not records or records[0].get("id") != self.anchor):
-            raise Broken("incidents of one moment have changed while they were read")
+            raise Broken("incidents with the same update time changed during the read")
         if not more:
             return None
         updated = list(_iterate_updated(records))
         if any(one > next_one for (one, _), (next_one, _) in pairwise(updated)):
-            raise Broken(f"the incidents are not in the order of {UPDATED}")
+            raise Broken(f"the incidents are not sorted by {UPDATED}")
         if updated and updated[-1][0] > parse_utc(self.since):
             return DefenderCursor(updated[-1][1])
         return self._behind(records)
 
     def _behind(self, records: Sequence[DefenderRecord]) -> DefenderCursor:
-        """Return the step behind incidents of one moment, the last of them once more.
+        """Return the cursor after incidents with equal times, including the last one again.
 
-        Whether that is still in its place tells whether any before it has left.
+        If that incident has moved, an earlier one has left the list.
         """
         again = 1 if len(records) > 1 else 0
         reached = self.skip + len(records) - again
@@ -67,17 +67,17 @@ class DefenderCursor:
         return DefenderCursor(self.since, reached, records[-1].get("id") if again else None)
 
     def encode(self) -> list[Any]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         return [self.since, self.skip, self.anchor]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
-        """Return the step that `encode` made the token of."""
+        """Return the cursor of a page token; the inverse of `encode`."""
         return cls(*token)
 
 
 def _iterate_updated(records: Sequence[DefenderRecord]) -> Iterator[tuple[datetime, str]]:
-    """Yield when those were updated that say so, in their order and as they say it."""
+    """Yield the update times of the records that have one, parsed and as text."""
     for record in records:
         said = text(dict(record), UPDATED)
         with suppress(ValueError):

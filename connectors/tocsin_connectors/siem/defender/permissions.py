@@ -19,9 +19,10 @@ _RECENT = timedelta(minutes=5)
 async def find_permission_problems(
     graph: DefenderClient, now: datetime, *, writes: bool
 ) -> list[str]:
-    """Return which permissions the app lacks, found out by trying; raises whatever else is wrong.
+    """Return the missing permissions of the app, found with test requests.
 
-    Writing cannot be tried harmlessly: whether it is allowed is read from the token.
+    Raises errors other than a refusal. Write access cannot be tested without changes, so it is read
+    from the token.
     """
     lately = Window(now - _RECENT, now)
     reading = WRITE if writes else READ

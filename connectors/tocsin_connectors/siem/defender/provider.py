@@ -1,4 +1,4 @@
-"""A tenant of Microsoft Defender XDR as a provider: what it is asked, and by what time."""
+"""Microsoft Defender XDR provider."""
 
 from __future__ import annotations
 
@@ -30,39 +30,39 @@ from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.records import parse_utc
 
 _TIME = "Timestamp"
-"""The column that every table of advanced hunting has its time in."""
+"""Time column of every advanced hunting table."""
 
 
 class Defender(WindowedProvider):
-    """Incidents of one tenant, with their alerts and what these name."""
+    """Incidents of one tenant, with their alerts and entities."""
 
     class Settings(DefenderSettings):
-        """What a Defender provider can be told."""
+        """Settings of a Defender provider."""
 
     settings: Settings
     permissions = (
         "SecurityIncident.Read.All",
         "ThreatHunting.Read.All",
-        "SecurityIncident.ReadWrite.All instead of the first, where write_back is on",
+        "SecurityIncident.ReadWrite.All instead of the first, if write_back is on",
     )
     event_kinds = list_entity_kinds(HUNTING_TABLES)
     page_size = 50
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._graph = DefenderClient(settings, EntraClient(settings, tools))
         self._searcher = LogTableSearcher(HUNTING_TABLES, _TIME, self._graph.hunt)
         self._heavy: Window | None = None
-        """The last stretch that was broken when it was asked for with alerts."""
+        """Last interval that could not be listed with alerts."""
 
     async def check(self) -> Health:
-        """Return which permissions the app lacks."""
+        """Return the permissions that the app lacks."""
         lacking = await find_permission_problems(
             self._graph, self.tools.clock.now(), writes=self.settings.write_back
         )
         return Health(
-            detail=f"incidents of {self.settings.tenant_id} can be read, and hunted for",
+            detail=f"incidents of {self.settings.tenant_id} can be read; advanced hunting works",
             problems=tuple(lacking),
         )
 
@@ -73,10 +73,10 @@ class Defender(WindowedProvider):
         token: Any,
         limit: int,
     ) -> Listing:
-        """Return a page of the incidents that were updated in the window, the oldest first.
+        """Return a page of the incidents updated in the window, oldest first.
 
-        With the alerts of incidents that have very many, Graph answers 500 each time. A stretch
-        that was broken once is asked for without alerts from then on, and these one by one.
+        For incidents with very many alerts, Graph always answers 500. An interval that failed once
+        is then listed without alerts, which are requested one incident at a time.
         """
         step = DefenderCursor.first(window) if token is None else DefenderCursor.decode(token)
         since = parse_utc(step.since)
@@ -96,37 +96,39 @@ class Defender(WindowedProvider):
         )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident that a record is; ValueError for what is none."""
+        """Return the incident of a record. Raises ValueError if the record is invalid."""
         return build_incident(record)
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
-        """Return the incident with its alerts, where it was listed without them."""
+        """Add the alerts, if the incident was listed without them."""
         if "alerts" in record:
             return incident
         return await self.incident(incident.external_id) or incident
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the incident as it is now, with its alerts; None where there is none."""
+        """Return the current incident with its alerts, or None if it does not exist."""
         record = await self._graph.incident(external_id)
         if record is None:
             return None
         try:
             return build_incident(record)
         except ValueError as error:
-            raise Broken(f"GET {INCIDENTS}/{external_id} answered no incident: {error}") from None
+            raise Broken(
+                f"GET {INCIDENTS}/{external_id} returned no valid incident: {error}"
+            ) from None
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield what advanced hunting finds of an entity, the latest first."""
+        """Yield events about an entity from advanced hunting, latest first."""
         async with aclosing(self._searcher.events(entity, window, limit)) as events:
             async for event in events:
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to an incident, or to that which it was merged into."""
+        """Write a comment to an incident, or to the one that it was merged into."""
         await write_back.write_comment(self._graph, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set where an incident stands, or that which it was merged into."""
+        """Set the status of an incident, or of the one that it was merged into."""
         await write_back.write_status(self._graph, external_id, status)

@@ -1,4 +1,4 @@
-"""What a provider that is a tenant of Defender XDR can be told."""
+"""Settings of a Defender provider."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tocsin_connectors.microsoft.entra import EntraSettings
 
 
 class DefenderSettings(EntraSettings, WindowedProvider.Settings):
-    """The settings of `defender`."""
+    """Settings of `defender`."""
 
     addresses: ClassVar[Mapping[str, str]] = {**EntraSettings.addresses, "url": "graph"}
 
     url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].graph,
-        description="Microsoft Graph: that of the cloud, unless it is given.",
+        description="Microsoft Graph endpoint. Default: the one of the cloud.",
     )

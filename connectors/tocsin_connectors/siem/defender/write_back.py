@@ -19,10 +19,9 @@ _STATUS_WORDS = {
 
 
 async def write_comment(graph: DefenderClient, incident: str, message: str, key: str) -> None:
-    """Write a comment once for its key.
+    """Write a comment, unless a comment with this key exists.
 
-    Comments of Graph have no names and no keys: so each ends with a mark, and one that ends with
-    the mark of this key is looked for before.
+    Comments have no keys, so each ends with a marker of its key.
     """
     found = await _get_current(graph, incident)
     if not has_marker(key, read_comments(children(found, "comments"), "comment")):
@@ -30,21 +29,21 @@ async def write_comment(graph: DefenderClient, incident: str, message: str, key:
 
 
 async def write_status(graph: DefenderClient, incident: str, status: IncidentStatus) -> None:
-    """Set where an incident stands; one that stands there already is left alone."""
+    """Set the status of an incident, unless it has that status already."""
     found = await _get_current(graph, incident)
     if STATUSES.get((text(found, "status") or "").casefold()) is not status:
         await graph.write_status(str(found["id"]), _STATUS_WORDS[status])
 
 
 async def _get_current(graph: DefenderClient, name: str) -> dict[str, Any]:
-    """Return the incident that one is part of now: what was merged is nobody's to write to.
+    """Return the incident, or the one that it was merged into.
 
-    Raises `Refused` where there is none.
+    Merged incidents cannot be written to. Raises `Refused` if there is none.
     """
     for _ in range(_MAX_MERGES):
         found = dict(await graph.incident(name) or {})
         if not found:
-            raise Refused(f"there is no incident {name}")
+            raise Refused(f"the incident {name} does not exist")
         redirected = text(found, "redirectIncidentId")
         if redirected is None:
             return {**found, "id": name}

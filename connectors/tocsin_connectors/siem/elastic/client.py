@@ -20,17 +20,17 @@ from tocsin_connectors.siem.records import number
 
 
 class KibanaClient(Api):
-    """One space of a Kibana."""
+    """Client of one Kibana space."""
 
     def __init__(self, tools: Tools, settings: ElasticSettings) -> None:
-        """Keep what is needed; Kibana refuses what might be a form of another site."""
+        """Store the dependencies. Each request has the header that Kibana requires against CSRF."""
         super().__init__(tools, settings.model_copy(update={"url": settings.kibana}))
         self._fields = {"kbn-xsrf": "true", **settings.authorization}
 
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
     ) -> ApiResponse:
-        """Return the answer, as `Api.request` does."""
+        """Send a request as `Api.request` does."""
         fields = {**self._fields, **(headers or {})}
         return await super().request(method, path, headers=fields, **options)
 
@@ -43,21 +43,21 @@ _MAX_PAGE_SIZE = 100  # cases on a page
 
 @dataclass(frozen=True, slots=True)
 class CaseCursor:
-    """How far a list was read: the next case, how many are on a page, how many there were."""
+    """Position in a list of cases: next case, page size and total."""
 
     offset: int = 0
     size: int = _MAX_PAGE_SIZE
     total: int = 0
     last: str | None = None
-    """When the last one that was listed was changed."""
+    """Change time of the last listed case."""
 
     def encode(self) -> list[Any]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         return [self.offset, self.size, self.total, self.last]
 
     @classmethod
     def decode(cls, token: Any, limit: int) -> Self:
-        """Return the place that `encode` made the token of; the beginning for None."""
+        """Return the cursor of a page token, or the first one for None."""
         return cls(size=min(limit, _MAX_PAGE_SIZE)) if token is None else cls(*token)
 
 
@@ -73,17 +73,16 @@ class _CasePage:
 
 
 async def list_new_cases(kibana: Api, window: Window, place: CaseCursor) -> Listing:
-    """Return a page of the cases that were made in a window, the oldest first."""
+    """Return a page of the cases created in a window, oldest first."""
     bounds = {"from": window.start.isoformat(), "to": window.end.isoformat()}
     page = await _fetch_page(kibana, place, sortField="createdAt", sortOrder="asc", **bounds)
     return page.listing(page.cases, is_end=page.following.offset >= page.following.total)
 
 
 async def list_changed_cases(kibana: Api, window: Window, place: CaseCursor) -> Listing:
-    """Return a page of the cases that were last changed in a window, the newest first.
+    """Return a page of the cases last changed in a window, newest first.
 
-    `Broken` where they are in another order: Kibana before 8.9 sorts by the time at which they were
-    made, and does not say so.
+    Raises `Broken` if the order differs: Kibana before 8.9 silently sorts by creation time.
     """
     page = await _fetch_page(kibana, place, sortField="updatedAt", sortOrder="desc")
     times = [_format_change_time(case) for case in page.cases]
@@ -103,20 +102,20 @@ async def _fetch_page(kibana: Api, place: CaseCursor, **query: Any) -> _CasePage
     body = answer.json if isinstance(answer.json, dict) else {}
     cases, total, size = body.get("cases"), number(body, "total"), number(body, "per_page")
     if not isinstance(cases, list) or total is None or not size:
-        raise Broken(f"GET {FIND} answered without `cases`, `total` and `per_page`")
+        raise Broken(f"GET {FIND} returned a response without `cases`, `total` and `per_page`")
     if not all(isinstance(case, dict) for case in cases):
-        raise Broken(f"GET {FIND} answered something else than cases")
+        raise Broken(f"GET {FIND} did not return cases")
     if total < place.total:
-        raise Broken("cases were deleted while they were listed")
+        raise Broken("cases were deleted during the listing")
     start = (number_of_page - 1) * size
     if start < total and not cases:
-        raise Broken(f"GET {FIND} answered none of the {total - start} cases that are left")
+        raise Broken(f"GET {FIND} answered none of the {total - start} remaining cases")
     last = _format_change_time(cases[-1]) if cases else None
     return _CasePage(cases, CaseCursor(start + len(cases), size, total, last), answer)
 
 
 def _format_change_time(case: Mapping[str, Any]) -> str | None:
-    """Return when a case was changed, None where it never was or does not say."""
+    """Return when a case was changed, or None if it never was or has no valid time."""
     try:
         moment = parse_case_update(case)
     except ValueError:

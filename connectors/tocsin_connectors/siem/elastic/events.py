@@ -1,4 +1,4 @@
-"""From a document of any index to the event that it tells of."""
+"""Mapping of documents of any index to events."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _EVENT_FIELDS = (
     *("process.executable", "process.command_line", "process.pid", "process.parent.executable"),
     *("file.path", "file.hash.sha256", "registry.path", "email.subject", "cloud.instance.id"),
 )
-"""What an analyst would look at."""
+"""Fields that an analyst would look at."""
 _MAX_MESSAGE_LENGTH = 200
 
 
 def build_event(hit: Mapping[str, Any], entity: Entity) -> SiemEvent | None:
-    """Return what a document tells of, None where it does not name the entity after all.
+    """Return the event of a document, or None if it does not name the entity.
 
-    Raises ValueError where it does not say when that was.
+    Raises ValueError if the document has no time.
     """
     flat = flatten_document(child(dict(hit), "_source"))
     told = first_text(flat, TIMESTAMP)
     if told is None:
-        raise ValueError(f"{TIMESTAMP} is missing or no text")
+        raise ValueError(f"{TIMESTAMP} is missing or not a string")
     at, place = parse_utc(told), (text(dict(hit), "_index"), text(dict(hit), "_id"))
     entities = union([find_entities(flat)])
     if not contains_entity(entity, entities):
@@ -59,7 +59,7 @@ def _format_field(flat: FlatDocument, name: str) -> str:
 
 
 def _summarize(flat: FlatDocument) -> str:
-    """Say what happened: `system.auth ssh_login failure: of ann, from 203.0.113.7, at web-1`."""
+    """Summarize an event: `system.auth ssh_login failure: of ann, from 203.0.113.7, at web-1`."""
     kind = first_text(flat, "event.dataset") or first_text(flat, "event.module") or "an event"
     what = [kind, first_text(flat, "event.action"), first_text(flat, "event.outcome")]
     whom = {
@@ -75,7 +75,7 @@ def _summarize(flat: FlatDocument) -> str:
 
 
 def _find_relations(flat: FlatDocument, at: datetime) -> Iterator[Relation]:
-    """Yield who has spoken with whom, who has signed in, what was started and what resolved."""
+    """Yield connections, sign-ins, process starts and name resolutions."""
     hosts = _parse_field(flat, "host.name", EntityKind.HOST)
     sources, targets = (
         _parse_field(flat, f"{it}.ip", EntityKind.IP) for it in ("source", "destination")

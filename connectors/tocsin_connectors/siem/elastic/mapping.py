@@ -40,7 +40,7 @@ STATUSES = {
     "in-progress": IncidentStatus.ACTIVE,
     "closed": IncidentStatus.CLOSED,
 }
-"""Alerts are acknowledged, cases in progress; alerts of version 7 were in progress as well."""
+"""Alerts are acknowledged, cases in progress. In version 7, alerts were in progress, too."""
 ALERT_STATUSES = {
     IncidentStatus.NEW: "open",
     IncidentStatus.ACTIVE: "acknowledged",
@@ -57,10 +57,10 @@ OBSERVABLE_TYPES = {
     "observable-type-file-hash": EntityKind.FILE_HASH,
     "observable-type-file-path": EntityKind.FILE,
 }
-"""The types of a case's observables that come with Kibana; customers add their own."""
+"""Observable types that Kibana ships. Customers add their own."""
 
 
-_MAX_DEPTH = 30  # lists count too
+_MAX_DEPTH = 30  # lists count, too
 
 FlatDocument = dict[str, Any]
 """Each member by its dotted name, with the list of its values."""
@@ -125,7 +125,7 @@ _THREAT_FIELDS = ("kibana.alert.rule.threat", "kibana.alert.rule.parameters.thre
 
 
 def find_entities(flat: FlatDocument) -> Iterator[Entity]:
-    """Yield what a document names; of a host's own addresses, not those that every host has."""
+    """Yield the entities of a document, without loopback and link-local addresses of the host."""
     for kind, names in ENTITY_FIELDS.items():
         for name in names:
             for value in texts(flat, name):
@@ -134,7 +134,7 @@ def find_entities(flat: FlatDocument) -> Iterator[Entity]:
 
 
 def find_techniques(flat: FlatDocument) -> Iterator[str]:
-    """Yield the ATT&CK ids that a rule or an event names, of sub-techniques where it has them."""
+    """Yield the ATT&CK IDs of a rule or an event, sub-techniques instead of their techniques."""
     places = (
         f"{field_}.technique{sub}.id" for field_ in _THREAT_FIELDS for sub in (".subtechnique", "")
     )
@@ -152,13 +152,13 @@ def _is_own_address(value: str) -> bool:
 
 
 TIMESTAMP, STATUS_UPDATED = "@timestamp", "kibana.alert.workflow_status_updated_at"
-"""When an alert was made or, by suppression, added to; and when its status last changed."""
+"""Time of creation, or of the last suppressed alert; time of the last status change."""
 BUILDING_BLOCK_TYPE = "kibana.alert.building_block_type"
-"""An alert that has one is only made for other rules to look at."""
+"""Set on alerts that only serve as input of other rules."""
 
 
 def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> Incident:
-    """Return the incident of an alert; ValueError where it has no id or no time."""
+    """Return the incident of an alert. Raises ValueError if it has no ID or no time."""
     flat, alert = flatten_document(child(dict(hit), "_source")), build_alert(hit)
     word = first_text(flat, "kibana.alert.severity")
     status = first_text(flat, "kibana.alert.workflow_status")
@@ -184,7 +184,7 @@ def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> I
 
 
 def build_alert(hit: Mapping[str, Any]) -> Alert:
-    """Return the alert that a document is; ValueError where it has no id or no time."""
+    """Return the alert of a document. Raises ValueError if it has no ID or no time."""
     identifier = text(dict(hit), "_id")
     if identifier is None:
         raise ValueError(f"_id is {describe_value(hit.get('_id'))}")
@@ -202,30 +202,30 @@ def build_alert(hit: Mapping[str, Any]) -> Alert:
 
 
 def first_text(flat: FlatDocument, name: str) -> str | None:
-    """Return the first text of a member, None where it has none."""
+    """Return the first text of a field, or None if it has none."""
     return next(iter(texts(flat, name)), None)
 
 
 def _parse_time(flat: FlatDocument, name: str) -> datetime:
     told = first_text(flat, name)
     if told is None:
-        raise ValueError(f"{name} is missing or no text")
+        raise ValueError(f"{name} is missing or not a string")
     return parse_utc(told)
 
 
 def _build_alert_url(identifier: str, flat: FlatDocument, settings: ElasticSettings) -> str:
-    """Return the alert's page, for a Kibana that does not know its own address."""
+    """Return the URL of an alert, for a Kibana without a configured public URL."""
     query = {"index": settings.alerts_index, "timestamp": first_text(flat, TIMESTAMP)}
     name = quote(identifier, safe="")
     return f"{settings.kibana}/app/security/alerts/redirect/{name}?{urlencode(query)}"
 
 
 CASE_PREFIX = "case:"
-"""Before the id of a case, which tells it from an alert's."""
+"""Prefix that distinguishes case IDs from alert IDs."""
 
 
 def build_case_incident(case: Mapping[str, Any], settings: ElasticSettings) -> Incident:
-    """Return the incident of a case; ValueError where it has no id or no time."""
+    """Return the incident of a case. Raises ValueError if it has no ID or no time."""
     record = dict(case)
     identifier, created = text(record, "id"), text(record, "created_at")
     if identifier is None or created is None:
@@ -253,7 +253,10 @@ def build_case_incident(case: Mapping[str, Any], settings: ElasticSettings) -> I
 
 
 def parse_case_update(case: Mapping[str, Any]) -> datetime | None:
-    """Return when a case was last changed, None where it never was; ValueError for no time."""
+    """Return when a case was last changed, or None if it never was.
+
+    Raises ValueError for an invalid time.
+    """
     told = text(dict(case), "updated_at")
     return parse_utc(told) if told else None
 
@@ -264,10 +267,10 @@ def has_alerts(case: Mapping[str, Any]) -> bool:
 
 
 def attach_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Incident:
-    """Return the incident with these alerts, and with what they name."""
+    """Add alerts to an incident, with their entities and techniques."""
     alerts, entities, techniques = [], [incident.entities], [incident.techniques]
     for hit in hits:
-        with suppress(ValueError):  # what is no alert costs no other
+        with suppress(ValueError):  # skip invalid alerts
             alerts.append(build_alert(hit))
             flat = flatten_document(child(dict(hit), "_source"))
             entities.append(tuple(find_entities(flat)))
@@ -288,7 +291,7 @@ def _find_observables(case: dict[str, Any]) -> Iterator[Entity]:
 
 
 def build_change_query(window: Window) -> dict[str, Any]:
-    """Return the clause for the alerts that were made, or whose status was changed, in a window."""
+    """Return the query for alerts that were created or changed status in a window."""
     changes = [build_time_query(name, window) for name in (TIMESTAMP, STATUS_UPDATED)]
     return {
         "bool": {

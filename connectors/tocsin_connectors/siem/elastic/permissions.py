@@ -25,13 +25,13 @@ _STATUS_PRIVILEGES = ["write", "maintenance"]
 async def find_permission_problems(
     elasticsearch: IndexClient, kibana: Api, settings: ElasticSettings
 ) -> tuple[str, tuple[str, ...]]:
-    """Return whose key it is, and what the operator has to mend."""
+    """Return the owner of the key, and the problems that the operator has to fix."""
     who, problems = await _check_privileges(elasticsearch, settings)
     if "cases" in settings.incidents:
         try:
             await kibana.get(FIND, owner=OWNER, perPage=1, page=1)
         except CredentialsRefused as error:
-            problems += (f"{who} may not read the cases of the space {settings.space}: {error}",)
+            problems += (f"{who} cannot read the cases of the space {settings.space}: {error}",)
     if settings.write_back:
         problems += tuple(
             [f"{who} may not {it}" for it in await _find_unwritable(kibana, settings)]
@@ -40,11 +40,11 @@ async def find_permission_problems(
 
 
 async def _find_unwritable(kibana: Api, settings: ElasticSettings) -> list[str]:
-    """Return what may not be written, found out by writing what Kibana cannot keep.
+    """Return the missing write permissions, found with writes that Kibana rejects.
 
-    It looks into what one may before it looks for the case, and before it reads the note.
+    Kibana checks permissions before it looks up the case and before it parses the note.
     """
-    comment = {"type": "user", "owner": OWNER, "comment": "Tocsin asks whether it may do this."}
+    comment = {"type": "user", "owner": OWNER, "comment": "Permission check by Tocsin."}
     tried: dict[str, PermissionProbe] = {}
     if "cases" in settings.incidents:
         case = partial(_try_write, kibana, "POST", f"{CASES}/{_MISSING_CASE}/comments", comment)
@@ -74,7 +74,9 @@ async def _check_privileges(
     body = answer.json if isinstance(answer.json, dict) else {}
     who = text(body, "username")
     if who is None or not isinstance(body.get("has_all_requested"), bool):
-        raise Broken(f"POST {PRIVILEGES} answered without `username` and `has_all_requested`")
+        raise Broken(
+            f"POST {PRIVILEGES} returned a response without `username` and `has_all_requested`"
+        )
     return who, tuple(_describe_missing_privileges(who, child(body, "index")))
 
 

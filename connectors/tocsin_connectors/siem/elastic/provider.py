@@ -1,4 +1,4 @@
-"""Elastic Security as a provider: what it is asked, in which streams."""
+"""Elastic Security provider."""
 
 from __future__ import annotations
 
@@ -52,36 +52,36 @@ class Elastic(WindowedProvider):
     """Detection alerts and cases of one space of Elastic Security."""
 
     class Settings(settings.ElasticSettings):
-        """What an Elastic provider can be told."""
+        """Settings of an Elastic provider."""
 
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
-        "read on .alerts-security.alerts-<space> and on the indexes of events",
-        "Kibana: Cases, read; all, where write_back is on",
-        "Kibana: Security, read, and Notes, all, where write_back is on",
-        "write and maintenance on .alerts-security.alerts-<space>, where write_back_status is set",
+        "read on .alerts-security.alerts-<space> and on the event indexes",
+        "Kibana: Cases, read; all if write_back is on",
+        "Kibana: Security, read, and Notes, all, if write_back is on",
+        "write and maintenance on .alerts-security.alerts-<space>, if write_back_status is set",
     )
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._cluster = IndexClient(tools, settings, settings.authorization)
         self._kibana = KibanaClient(tools, settings)
         self._writer = ElasticWriteBack(self._kibana)
 
     async def check(self) -> Health:
-        """Return whose key it is, and which permissions are missing."""
+        """Return the owner of the key, and the missing permissions."""
         who, problems = await find_permission_problems(self._cluster, self._kibana, self.settings)
         read, space = " and ".join(self.settings.incidents), self.settings.space
         return Health(detail=f"{who} reads {read} of the space {space}", problems=problems)
 
     def streams(self) -> Sequence[str]:
-        """Return what is read apart: alerts, the cases that were made, and those changed later."""
+        """Return the streams: alerts, new cases and changed cases, as configured."""
         wanted = self.settings.incidents
         return tuple(it for kind, its in _STREAMS.items() if kind in wanted for it in its)
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
-        """Return a page of the alerts, or of the cases, that changed in the window."""
+        """Return a page of the alerts or cases that changed in the window."""
         if stream in _LISTS:
             return await _LISTS[stream](self._kibana, window, CaseCursor.decode(token, limit))
         logs = LogIndices(self._cluster, self.settings.alerts_index, mapping.TIMESTAMP)
@@ -89,25 +89,25 @@ class Elastic(WindowedProvider):
         return listing
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident of an alert or a case; ValueError where it has no id or no time."""
+        """Return the incident of an alert or a case. Raises ValueError without an ID or a time."""
         of = mapping.build_alert_incident if "_source" in record else mapping.build_case_incident
         return of(record, self.settings)
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
-        """Return a case with the alerts that are attached to it."""
+        """Add the attached alerts to a case."""
         if not mapping.has_alerts(record):
             return incident
         case = incident.external_id.removeprefix(mapping.CASE_PREFIX)
         path = f"{CASES}/{quote(case, safe='')}/alerts"
         answer = await self._kibana.get(path)
         if not isinstance(answer.json, list):
-            raise Broken(f"GET {path} answered something else than a list")
+            raise Broken(f"GET {path} did not return a list")
         attached = children({"": answer.json}, "")
         hits = await self._alerts([it for each in attached if (it := text(each, "id"))])
         return mapping.attach_alerts(incident, hits)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the alert or the case as it is now, None where it was deleted."""
+        """Return the current alert or case, or None if it was deleted."""
         if not external_id.startswith(mapping.CASE_PREFIX):
             found = await self._alerts([external_id])
             return self._as_it_is(found[0]) if found else None
@@ -119,13 +119,13 @@ class Elastic(WindowedProvider):
                 return None
             raise
         if not isinstance(answer.json, dict):
-            raise Broken(f"GET {CASES}/{name} answered no case")
+            raise Broken(f"GET {CASES}/{name} did not return a case")
         return await self.complete(self._as_it_is(answer.json), answer.json)
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield the latest events of a window that have the entity in a field of its kind."""
+        """Yield the latest events of a window that name the entity in a field of its kind."""
         if (clause := build_entity_query(entity, ENTITY_FIELDS)) is None:
             return
         logs = LogIndices(self._cluster, ",".join(self.settings.event_indexes), mapping.TIMESTAMP)
@@ -137,17 +137,17 @@ class Elastic(WindowedProvider):
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to a case or a note to an alert, once for its key."""
+        """Write a comment to a case or a note to an alert, unless one with this key exists."""
         if external_id.startswith(mapping.CASE_PREFIX):
             name = external_id.removeprefix(mapping.CASE_PREFIX)
             await self._writer.comment_on_case(name, text, key)
             return
         if not await self._alerts([external_id]):
-            raise Refused(f"there is no alert {external_id}")
+            raise Refused(f"the alert {external_id} does not exist")
         await self._writer.comment_on_alert(external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Have an alert or a case stand so; nothing is written where it does already."""
+        """Set the status of an alert or a case, unless it has that status already."""
         if external_id.startswith(mapping.CASE_PREFIX):
             name = external_id.removeprefix(mapping.CASE_PREFIX)
             await self._writer.set_status_of_case(name, status)
@@ -158,7 +158,7 @@ class Elastic(WindowedProvider):
         try:
             return self.to_incident(record)
         except ValueError as error:
-            raise Broken(f"an incident was asked for, and something else came: {error}") from None
+            raise Broken(f"the response is not a valid incident: {error}") from None
 
     async def _alerts(self, identifiers: Sequence[str]) -> Sequence[Mapping[str, Any]]:
         return await self._cluster.documents(self.settings.alerts_index, identifiers)

@@ -27,13 +27,13 @@ _CONFLICT, _ATTEMPTS, _PAGE = 409, 3, 100
 
 
 class ElasticWriteBack:
-    """Writes to one space of a Kibana."""
+    """Writes comments and statuses to one Kibana space."""
 
     def __init__(self, kibana: Api) -> None:
         self._kibana = kibana
 
     async def comment_on_case(self, identifier: str, words: str, key: str) -> None:
-        """Write a comment to a case, unless there is one with the mark of this key."""
+        """Write a comment to a case, unless one with this key exists."""
         path = f"{_build_case_path(identifier)}/comments"
         async for comment in self._comments(path):
             if has_marker(key, [comment]):
@@ -42,10 +42,10 @@ class ElasticWriteBack:
         await self._kibana.request("POST", path, json=content)
 
     async def comment_on_alert(self, identifier: str, words: str, key: str) -> None:
-        """Write a note to an alert, unless there is one with the mark of this key."""
+        """Write a note to an alert, unless one with this key exists."""
         answer = await self._kibana.get(NOTE, documentIds=identifier)
         if not isinstance(answer.json, dict) or not isinstance(answer.json.get("notes"), list):
-            raise Broken(f"GET {NOTE} answered without `notes`")
+            raise Broken(f"GET {NOTE} returned a response without `notes`")
         own = (
             child for child in children(answer.json, "notes") if child.get("eventId") == identifier
         )
@@ -58,16 +58,16 @@ class ElasticWriteBack:
             await self._kibana.request("PATCH", NOTE, json={"note": note})
 
     async def set_status_of_alert(self, identifier: str, status: IncidentStatus) -> None:
-        """Have an alert stand so; Kibana leaves it alone where it does already."""
+        """Set the status of an alert. Kibana ignores an unchanged status."""
         change = {"signal_ids": [identifier], "status": ALERT_STATUSES[status]}
         answer = await self._kibana.request("POST", STATUS, json=change)
         if not isinstance(answer.json, dict) or number(answer.json, "total") is None:
-            raise Broken(f"POST {STATUS} answered without `total`")
+            raise Broken(f"POST {STATUS} returned a response without `total`")
         if not answer.json["total"]:
-            raise Refused(f"there is no alert {identifier}")
+            raise Refused(f"the alert {identifier} does not exist")
 
     async def set_status_of_case(self, identifier: str, status: IncidentStatus) -> None:
-        """Have a case stand so; read again and again where someone else changes it meanwhile."""
+        """Set the status of a case, and retry if someone else changes it meanwhile."""
         for _ in range(_ATTEMPTS):
             case = (await self._kibana.get(_build_case_path(identifier))).json
             if not isinstance(case, dict) or not (version := text(case, "version")):
@@ -76,7 +76,7 @@ class ElasticWriteBack:
                 return
             if await self._patched(identifier, version, CASE_STATUSES[status]):
                 return
-        raise TryLater(f"the case {identifier} is being changed by others")
+        raise TryLater(f"the case {identifier} is being changed concurrently")
 
     async def _patched(self, identifier: str, version: str, status: str) -> bool:
         change = {"id": identifier, "version": version, "status": status}
@@ -89,7 +89,7 @@ class ElasticWriteBack:
         return True
 
     async def _comments(self, path: str) -> AsyncIterator[str]:
-        """Yield the comments of a case, the newest first."""
+        """Yield the comments of a case, newest first."""
         page = 1
         while True:
             query: Mapping[str, Any] = {"page": page, "perPage": _PAGE, "sortOrder": "desc"}
@@ -97,7 +97,7 @@ class ElasticWriteBack:
             body = answer.json if isinstance(answer.json, dict) else {}
             total = number(body, "total")
             if total is None or not isinstance(body.get("comments"), list):
-                raise Broken(f"GET {path}/_find answered without `comments` and `total`")
+                raise Broken(f"GET {path}/_find returned a response without `comments` and `total`")
             for comment in read_comments(children(body, "comments"), "comment"):
                 yield comment
             if page * _PAGE >= total:

@@ -1,10 +1,9 @@
-"""Following files of JSON lines over rotation, compression and restarts.
+"""Files of JSON lines, followed across rotation, compression and restarts.
 
-`finding` lists the files, `known` is what is remembered of them, `opened` recognises one of them,
-`lines` and `batch` turn it into pages, `following` is the course of one read, `losses` is what one
-leaves out, `past` keeps a read to a window of time, `checking` says what stands in the way of any,
-`searching` looks for an entity, by its `needles` in `blocks`, and `provider` is what a provider
-derives from.
+`discovery` lists the files, `position` is the stored read state, `open_file` recognizes the content
+of one file, `lines` and `batch` turn it into pages, `reader` performs one read, `health` checks the
+files, `event_search` searches for an entity with the help of `prefilter`, and `provider` is the
+base class of file providers.
 """
 
 from tocsin_connectors.siem.files.provider import FileProvider

@@ -15,22 +15,22 @@ MAX_REASON_LENGTH = 300
 
 
 class IncidentParser(Protocol):
-    """What makes incidents out of records."""
+    """Parser of records into incidents."""
 
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
-        """Return the record's incident, None if it is of another kind.
+        """Return the record's incident, or None for other kinds of record.
 
-        Raises ValueError with the reason for a record that cannot be understood.
+        Raises ValueError with the reason if the record is invalid.
         """
         ...
 
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
-        """Return the incidents of one page, those of the same `external_id` as few as possible."""
+        """Merge the incidents of one page that have the same `external_id`."""
         ...
 
 
 class LineBatch:
-    """What the next lines of one file bring: as much as goes into a page."""
+    """Records of the next lines of one file, up to the size of a page."""
 
     def __init__(self, parser: IncidentParser, path: str, lines: LineStream) -> None:
         self._parser = parser
@@ -42,7 +42,7 @@ class LineBatch:
         self._rejected: list[Rejected] = []
 
     def fill(self) -> bool:
-        """Take lines until the page is full, and return whether there may be more."""
+        """Read lines until the page is full, and return whether more may follow."""
         for line in self._lines:
             self._take(line)
             if self._is_full():
@@ -50,7 +50,7 @@ class LineBatch:
         return False
 
     def page(self, position: Mapping[str, Any], lost: Covered | None) -> Page | None:
-        """Return the page, None if there is nothing in it."""
+        """Return the page, or None if it is empty."""
         covered = [] if lost is None else [lost]
         if self._lines.end > self._start:
             covered.insert(0, Covered(source=self._path, start=self._start, end=self._lines.end))
@@ -78,7 +78,7 @@ class LineBatch:
         except ValueError as error:
             self._reject(line, str(error))
         except Exception as error:  # noqa: BLE001 - a record that meets a bug must not stop the feed
-            self._reject(line, f"it met a bug: {error!r}")
+            self._reject(line, f"unexpected error in the parser: {error!r}")
 
     def _reject(self, line: Line, reason: str) -> None:
         self._rejected.append(
@@ -104,10 +104,10 @@ def _parse_line(line: Line) -> dict[str, Any]:
 
 
 class WindowedParser:
-    """A parser of what another one finds and that happened, or last changed, in a window.
+    """Parser that keeps the incidents of another parser that happened or changed in a window.
 
-    Each record is judged by its own time, before any are folded, so that the incidents are those
-    that following the files made of the same records.
+    Each record is judged by its own time, before incidents are merged, so that the result equals
+    that of reading the same records live.
     """
 
     def __init__(self, parser: IncidentParser, window: Window) -> None:
@@ -115,9 +115,9 @@ class WindowedParser:
         self._window = window
 
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
-        """Return the record's incident if it is of the window, else None.
+        """Return the record's incident if it is in the window, else None.
 
-        Raises ValueError for a record that cannot be understood: nobody knows when it happened.
+        Raises ValueError if the record is invalid, since its time is unknown.
         """
         incident = self._parser.to_incident(record)
         if incident is None or (incident.changed_at or incident.occurred_at) not in self._window:
@@ -125,5 +125,5 @@ class WindowedParser:
         return incident
 
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
-        """Return the incidents of one page as the other parser folds them."""
+        """Merge the incidents of one page as the other parser does."""
         return self._parser.fold(incidents)

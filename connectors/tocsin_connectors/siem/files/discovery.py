@@ -17,7 +17,7 @@ _DATED = re.compile(r"(.+?)-\d[\d.\-_T]{7,}(\.[^.]+)")  # eve-20241101.json
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What the file system says of a file; `modified` is in nanoseconds since the epoch."""
+    """Metadata of a file. `modified` is in nanoseconds since the epoch."""
 
     path: str
     device: int
@@ -27,20 +27,20 @@ class FileState:
 
     @classmethod
     def of(cls, path: Path | str, status: os.stat_result) -> FileState:
-        """Return what `status` says of the file at `path`."""
+        """Return the metadata in `status` of the file at `path`."""
         return cls(str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     @property
     def identity(self) -> tuple[int, int]:
-        """What a file keeps when it is renamed; another file may get it later."""
+        """Device and inode. A file keeps them when it is renamed; a later file may reuse them."""
         return self.device, self.inode
 
     def is_older_than(self, moment: datetime) -> bool:
-        """Whether nothing was written to it at or after this moment."""
+        """Return whether the last write was before this time."""
         return self.modified < moment.timestamp() * 1e9
 
     def is_unchanged(self, later: FileState) -> bool:
-        """Whether `later` is this very file with nothing written to it, whatever its name."""
+        """Return whether `later` is the same file without new content, whatever its name."""
         return (self.identity, self.size, self.modified) == (
             later.identity,
             later.size,
@@ -50,7 +50,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class FileCandidate:
-    """A file to follow; `live` is one that its writer still writes to, as far as names tell."""
+    """File to read. `live` means that its writer still uses it, judging by its name."""
 
     state: FileState
     live: bool
@@ -58,21 +58,21 @@ class FileCandidate:
 
 @dataclass(slots=True)
 class FileListing:
-    """The files, oldest first, and in words what is missing."""
+    """Files, oldest first, and messages about missing ones."""
 
     files: list[FileCandidate] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     @property
     def identities(self) -> set[tuple[int, int]]:
-        """The identities of all files."""
+        """Identities of all files."""
         return {found.state.identity for found in self.files}
 
 
 def find_files(pattern: str, since: datetime | None = None) -> FileListing:
-    """Return the file at `pattern`, or those that it matches as a glob, with rotated siblings.
+    """Return the files that match a path or a glob, with their rotated siblings.
 
-    Files to which nothing was written `since` are left out.
+    Files that were not written to `since` are omitted.
     """
     findings = FileListing()
     bases = _find_bases(pattern)
@@ -110,7 +110,7 @@ def _find_rotated(bases: list[Path], missing: list[str]) -> Iterator[Path]:
 
 
 def _list_origins(name: str) -> Iterator[str]:
-    """Yield the names that a file may have had before rotation called it `name`."""
+    """Yield the names that a file may have had before rotation renamed it."""
     plain = name.removesuffix(".gz")
     if plain != name:
         yield plain

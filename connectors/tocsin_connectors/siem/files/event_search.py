@@ -25,10 +25,10 @@ BLOCK_SIZE = 1024 * KIB
 
 
 def read_blocks(file: BinaryIO, size: int, *, compressed: bool) -> Iterator[bytes]:
-    """Yield all of a file, the last block first; compressed content comes as it can be had.
+    """Yield the content of a file in blocks of whole lines, last block first.
 
-    What is left of a line that is too long is no whole line; neither is what is being written, or
-    what follows where compressed content is damaged.
+    Compressed content comes in its own order. The remainder of an overlong line, an unfinished
+    line, and anything after damaged content are not whole lines.
     """
     if not compressed:
         yield from _read_backwards(file, size)
@@ -38,7 +38,7 @@ def read_blocks(file: BinaryIO, size: int, *, compressed: bool) -> Iterator[byte
 
 
 def _read_backwards(file: BinaryIO, end: int) -> Iterator[bytes]:
-    rest = b""  # of the line that begins before what was read
+    rest = b""  # beginning of the next line to the right
     while end > 0:
         begin = max(0, end - BLOCK_SIZE)
         file.seek(begin)
@@ -65,34 +65,34 @@ def _read_forwards(stream: gzip.GzipFile) -> Iterator[bytes]:
 MAX_SEARCHED_BYTES = 4 * 1024 * 1024 * KIB
 MAX_DURATION = timedelta(seconds=90)
 MAX_DISORDER = timedelta(minutes=10)
-"""So much later than a record of its time may one be written."""
+"""Maximum delay between the time of a record and its position in the file."""
 _MAX_ROUNDS = 3
 _SAMPLED_LINES = 20
 _LIMIT_REACHED = (
-    f"there is more than could be searched ({MAX_SEARCHED_BYTES // KIB**3} GiB,"
-    f" {MAX_DURATION.total_seconds():.0f} seconds): there may be earlier events"
+    f"search limit reached ({MAX_SEARCHED_BYTES // KIB**3} GiB,"
+    f" {MAX_DURATION.total_seconds():.0f} seconds): earlier events may be missing"
 )
 
 
 class _Exhausted(Exception):  # noqa: N818 - what has come about
-    """The bounds of a search are reached."""
+    """Raised when a search reaches its limits."""
 
 
 class EventParser(Protocol):
-    """What makes events out of records."""
+    """Parser of records into events."""
 
     def event_time(self, record: dict[str, Any]) -> datetime:
-        """Return when the record's event occurred; ValueError where it does not say."""
+        """Return the time of the record. Raises ValueError if it has none."""
         ...
 
     def to_event(self, record: dict[str, Any]) -> SiemEvent | None:
-        """Return the record's event, None if it is none; ValueError where it cannot be one."""
+        """Return the record's event, or None. Raises ValueError if the record is invalid."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FileSearchQuery:
-    """What is searched for: the latest so many events of a window that name an entity."""
+    """Query for the latest events of a window that name an entity."""
 
     entity: Entity
     window: Window
@@ -100,16 +100,16 @@ class FileSearchQuery:
 
 
 class FileSearch:
-    """One search of all files.
+    """One search in all files.
 
-    Everything in it blocks: it runs in a thread, a block of a file at a time.
+    It blocks, so it runs in a thread, one block of a file at a time.
     """
 
     def __init__(
         self, pattern: str, parser: EventParser, sought: FileSearchQuery, clock: Clock
     ) -> None:
         self.problems: list[str] = []
-        """In words, why there may be more events than were found."""
+        """Reasons why the result may be incomplete."""
         self._pattern = pattern
         self._parser = parser
         self._sought = sought
@@ -122,11 +122,11 @@ class FileSearch:
 
     @property
     def found(self) -> list[SiemEvent]:
-        """The events, the latest first."""
+        """Events, latest first."""
         return self._latest.events
 
     def steps(self) -> Generator[bool, None, None]:
-        """Search, and yield after each block; files that are renamed meanwhile are not missed."""
+        """Search, and yield after each block. Files that are renamed meanwhile are not missed."""
         if not self._sought.entity.value or self._sought.limit < 1:
             return
         try:
@@ -143,7 +143,7 @@ class FileSearch:
             return
         try:
             yield from self._search(state.path)
-        except FileNotFoundError:  # rotated since it was found: the next round has its name
+        except FileNotFoundError:  # rotated meanwhile: the next round finds its new name
             return
         except OSError as error:
             self._searched.add(state.identity)
@@ -168,7 +168,7 @@ class FileSearch:
 
     @property
     def _earliest(self) -> datetime:
-        """The time before which no event is of any use."""
+        """Time before which events cannot be part of the result."""
         return max(self._sought.window.start, self._latest.earliest or self._sought.window.start)
 
     @property
@@ -176,14 +176,14 @@ class FileSearch:
         return self._bytes_left <= 0 or self._clock.now() >= self._ends_at
 
     def _is_too_early(self, block: bytes) -> bool:
-        """Return whether what stands before a block is too early as well."""
+        """Return whether everything before a block is too early."""
         for line in islice(_split_lines(block), _SAMPLED_LINES):
             with suppress(Exception):  # as in `_event`
                 return self._parser.event_time(_parse_record(line)) < self._earliest - MAX_DISORDER
         return False
 
     def _candidates(self, block: bytes) -> Iterator[bytes]:
-        """Yield the lines that may name the entity; to look for it is faster than to parse."""
+        """Yield the lines that may name the entity. Searching is faster than parsing."""
         small = block.lower()
         for needle in self._needles:
             at = small.find(needle)
@@ -199,8 +199,8 @@ class FileSearch:
             self._latest.add(event, line)
 
     def _event(self, line: bytes) -> SiemEvent | None:
-        """Return the event of a line, None where it is of no use."""
-        with suppress(Exception):  # a record that meets a bug must not hide the others
+        """Return the event of a line, or None if it is irrelevant or invalid."""
+        with suppress(Exception):  # a parser bug must not hide other records
             record = _parse_record(line)
             at = self._parser.event_time(record)
             if at in self._sought.window and at >= self._earliest:
@@ -209,7 +209,7 @@ class FileSearch:
 
 
 class _LatestEvents:
-    """The latest events; a line that stands in a file and in its copy counts once."""
+    """Latest events. A line that is in a file and in its copy counts once."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -218,16 +218,16 @@ class _LatestEvents:
 
     @property
     def events(self) -> list[SiemEvent]:
-        """The events, the latest first."""
+        """Events, latest first."""
         return [event for *_, event in sorted(self._heap, key=lambda it: it[:2], reverse=True)]
 
     @property
     def earliest(self) -> datetime | None:
-        """When the earliest of them occurred; None while there is room for earlier ones."""
+        """Time of the earliest event; None while there is room for earlier ones."""
         return self._heap[0][0] if self._heap and len(self._heap) >= self._limit else None
 
     def add(self, event: SiemEvent, line: bytes) -> None:
-        """Keep an event, if it is one of the latest."""
+        """Add an event if it is one of the latest."""
         digest = blake2b(line.strip(), digest_size=16).digest()
         if digest in self._digests:
             return

@@ -13,7 +13,7 @@ from tocsin_connectors.siem.files.reader import MAX_FILES
 
 
 def check_files(pattern: str) -> Health:
-    """Return how many files there are, and every reason why not all of them can be followed."""
+    """Return the number of files, and every reason why a file cannot be read."""
     findings = find_files(pattern)
     count = len(findings.files)
     detail = f"{count} {'file' if count == 1 else 'files'} at {pattern}"
@@ -23,21 +23,21 @@ def check_files(pattern: str) -> Health:
 def _find_problems(pattern: str, findings: FileListing) -> Iterator[str]:
     folder = _get_folder(pattern)
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises where it may not look
-        yield f"there is no folder {folder}, or this user may not see it"
+        yield f"the folder {folder} does not exist or is not visible to this user"
         return
     if not os.access(folder, os.R_OK | os.X_OK):
-        yield f"the folder {folder} cannot be listed by this user"
+        yield f"this user cannot list the folder {folder}"
         return
     yield from findings.missing
     if len(findings.files) > MAX_FILES:
-        yield f"{len(findings.files)} files; at most {MAX_FILES} can be followed"
+        yield f"{len(findings.files)} files match; the limit is {MAX_FILES}"
     for found in findings.files:
         if not os.access(found.state.path, os.R_OK):
             yield f"{found.state.path} is not readable by this user"
 
 
 def _get_folder(pattern: str) -> str:
-    """Return the folder that has to be there, whatever the pattern matches in it."""
+    """Return the folder that must exist, whatever the pattern matches in it."""
     folder = Path(pattern).parent
     while glob.has_magic(str(folder)) and not folder.exists():
         folder = folder.parent

@@ -1,4 +1,4 @@
-"""From chunks to lines, in bounded memory however long a line is."""
+"""Lines of a stream, in bounded memory however long a line is."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ KEPT_LINE_LENGTH = 16 * KIB
 
 
 class Line(NamedTuple):
-    """A line without its newline, or a part of one that is too long."""
+    """Line without its newline, or a part of an overlong line."""
 
     start: int
     content: bytes
-    """Of a line that is too long, the beginning; of the rest of such a line, nothing."""
+    """Only the beginning of an overlong line; empty for its remaining parts."""
     too_long: bool
 
 
 class LineStream:
-    """The lines of a stream; iterating again goes on where it stopped."""
+    """Lines of a stream. A new iteration continues where the last one stopped."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class LineStream:
         takes_partial: Callable[[], bool],
     ) -> None:
         self.end = start
-        """Where the last line that was taken ended."""
+        """End of the last line that was returned."""
         self.in_long_line = in_long_line
-        """Whether that is in the middle of a line, of which the rest is passed over."""
+        """Whether `end` is inside a line, the remainder of which is skipped."""
         self._chunks = chunks
         self._takes_partial = takes_partial
         self._start = start
@@ -48,13 +48,13 @@ class LineStream:
 
     @property
     def recent(self) -> bytes:
-        """The last KiB before `end`."""
+        """Last KiB before `end`."""
         end = self.end - self._start
         return (self._recent + self._buffer[max(0, end - KIB) : end])[-KIB:]
 
     @property
     def has_rest(self) -> bool:
-        """Whether something was read and not taken, because its line is not complete."""
+        """Whether an incomplete line was read."""
         return self._start + len(self._buffer) > self.end
 
     def _split(self) -> Iterator[Line]:

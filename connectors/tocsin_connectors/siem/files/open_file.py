@@ -23,7 +23,7 @@ _DAMAGE_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class OpenFile:
-    """An open file, decompressed as it is read if its name ends in `.gz`."""
+    """Open file, decompressed while reading if its name ends in `.gz`."""
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "rb")  # noqa: PTH123, SIM115 - closed by __exit__
@@ -33,7 +33,7 @@ class OpenFile:
             gzip.GzipFile(fileobj=self._file) if self.compressed else self._file
         )
         self.damage: str | None = None
-        """Why the compressed content ended too early, once it was read that far."""
+        """Reason why the compressed content ended early, once it was read that far."""
         self._asked_before: dict[int, bytes] = {}
         self._head = self._slice(0, KIB)
 
@@ -50,14 +50,14 @@ class OpenFile:
         self._file.close()
 
     def holds(self, known: FilePosition) -> bool:
-        """Return whether this file has the content that `known` remembers, up to its offset."""
+        """Return whether this file has the content of a position, up to its offset."""
         if len(self._head) < known.head_length or not self._starts_like(known):
             return False
         before = self._before(known.offset)
         return len(before) == min(known.offset, KIB) and compute_digest(before) == known.tail
 
     def may_grow_into(self, known: FilePosition) -> bool:
-        """Return whether this file could be the beginning of a copy of what `known` remembers."""
+        """Return whether this file may be the beginning of a copy of the content of a position."""
         if len(self._head) >= known.head_length and not self._starts_like(known):
             return False
         return known.offset > 0 and not self._slice(known.offset - 1, 1)
@@ -65,10 +65,10 @@ class OpenFile:
     def lines(
         self, offset: int, *, in_long_line: bool = False, partial: bool = False
     ) -> LineStream:
-        """Return the lines from `offset` up to the size that the file had when it was opened.
+        """Return the lines from `offset` up to the size of the file when it was opened.
 
-        With `partial`, a last line without a newline is one of them; it always is where the end
-        of compressed content says that nothing will follow.
+        With `partial`, a last line without a newline counts; it always counts if the end of
+        compressed content shows that nothing follows.
         """
         recent = self._before(offset)
         self.damage = None
@@ -83,7 +83,7 @@ class OpenFile:
         )
 
     def known_after(self, lines: LineStream, *, finished: bool) -> FilePosition:
-        """Return what to remember once those of `lines` that were taken are stored."""
+        """Return the position after the lines that were returned."""
         return FilePosition(
             state=self.state,
             offset=lines.end,
@@ -95,7 +95,7 @@ class OpenFile:
         )
 
     def known_at_end(self) -> FilePosition:
-        """Return what to remember of this file as if it had been read to its end."""
+        """Return the position at the end of the file."""
         lines = self.lines(0 if self.compressed else self.state.size, partial=True)
         for _ in lines:
             pass
@@ -106,7 +106,7 @@ class OpenFile:
         return compute_digest(self._head[: known.head_length]) == known.head
 
     def _before(self, offset: int) -> bytes:
-        # Asked for again, it would take compressed content back to its beginning.
+        # Reading it again would rewind compressed content to its beginning.
         if offset not in self._asked_before:
             start = max(0, offset - KIB)
             self._asked_before[offset] = self._slice(start, offset - start)

@@ -27,33 +27,33 @@ def compute_digest(content: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePosition:
-    """How far some content was read, and how to recognise it under whatever name it turns up."""
+    """Read position in some content, with digests that recognize it under any name."""
 
     state: FileState
-    """The file as it was when it was last looked at."""
+    """File metadata at the last read."""
     offset: int
-    """Up to where it was read; for compressed files, counted in what they hold."""
+    """Offset up to which it was read, in decompressed bytes."""
     head: str
-    """The digest of the first `head_length` bytes: a KiB, or what was there."""
+    """Digest of the first `head_length` bytes: one KiB, or less in a short file."""
     head_length: int
     tail: str
-    """The digest of the last KiB before `offset`."""
+    """Digest of the last KiB before `offset`."""
     in_long_line: bool
-    """Whether `offset` lies in a line that is too long and of which the rest is passed over."""
+    """Whether `offset` is inside an overlong line, the rest of which is skipped."""
     finished: bool
-    """Whether nothing was left to read."""
+    """Whether the file was read completely."""
 
 
 _POSITIONS = TypeAdapter(list[FilePosition])
 
 
 def encode_positions(files: Iterable[FilePosition]) -> dict[str, Any]:
-    """Return the position that `decode` turns back into `files`."""
+    """Return the stored position of files; the inverse of `decode_positions`."""
     return {"version": VERSION, "files": [_encode_path(known) for known in files]}
 
 
 def _encode_path(known: FilePosition) -> dict[str, Any]:
-    """Return what is remembered as JSON; names of files need not be UTF-8, so they are escaped."""
+    """Return a position as JSON. File names need not be UTF-8, so they are escaped."""
     path = quote(os.fsencode(known.state.path), safe=_UNESCAPED)
     return asdict(replace(known, state=replace(known.state, path=path)))
 
@@ -64,15 +64,17 @@ def _decode_path(known: FilePosition) -> FilePosition:
 
 
 def decode_positions(position: Mapping[str, Any] | None) -> list[FilePosition]:
-    """Return the files that a position remembers, none for None.
+    """Return the file positions in a stored position, none for None.
 
-    Raises `Refused` for a position that this version did not write: to start anew instead would
-    bring everything a second time.
+    Raises `Refused` for a position of another version: starting over would deliver everything a
+    second time.
     """
     if position is None:
         return []
     if position.get("version") != VERSION:
-        raise Refused(f"the stored position has version {position.get('version')!r}, not {VERSION}")
+        raise Refused(
+            f"the stored position has the version {position.get('version')!r}, not {VERSION}"
+        )
     try:
         return [_decode_path(known) for known in _POSITIONS.validate_python(position.get("files"))]
     except ValidationError as error:

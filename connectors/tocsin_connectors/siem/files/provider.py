@@ -1,4 +1,4 @@
-"""What a provider that follows files derives from."""
+"""Base class of providers that read files."""
 
 from __future__ import annotations
 
@@ -36,51 +36,51 @@ T = TypeVar("T")
 
 
 class FileProvider(Provider):
-    """A provider whose records are the lines of files; derive and say what a record is."""
+    """Provider whose records are lines of files. Subclasses parse the records."""
 
     class Settings(Provider.Settings):
-        """What every provider on files can be told."""
+        """Settings of every file provider."""
 
         path: LocalPath = Field(
-            description="The file to follow, or a glob; rotated siblings are followed with it.",
+            description="File to read, or a glob pattern. Rotated siblings are included.",
         )
         first_fetch: Duration = Field(
             default=timedelta(hours=24),
             le=timedelta(days=36500),
-            description="At the very first read, pass over files last written longer ago.",
+            description="Maximum age of files in the first read, by their last write.",
         )
         poll_interval: Duration = Field(
             default=timedelta(seconds=5),
             gt=timedelta(0),
-            description="How long to wait between two reads.",
+            description="Interval between two reads.",
         )
 
     permissions: ClassVar[tuple[str, ...]] = ("read access to the files and their folder",)
 
     @abstractmethod
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
-        """Return the record's incident, None if it is of another kind.
+        """Return the record's incident, or None for other kinds of record.
 
-        Raises ValueError with the reason for a record that cannot be understood.
+        Raises ValueError with the reason if the record is invalid.
         """
 
     @abstractmethod
     def event_time(self, record: dict[str, Any]) -> datetime:
-        """Return when what the record says happened; ValueError where it does not say."""
+        """Return the time of the record. Raises ValueError if it has none."""
 
     @abstractmethod
     def to_event(self, record: dict[str, Any]) -> SiemEvent | None:
-        """Return what the record says that happened, None if nothing did.
+        """Return the event of the record, or None if it has none.
 
-        Raises ValueError with the reason for a record that cannot be understood.
+        Raises ValueError with the reason if the record is invalid.
         """
 
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
-        """Return the incidents of one page as they are."""
+        """Return the incidents of one page unchanged."""
         return tuple(incidents)
 
     async def check(self) -> Health:
-        """Return how many files there are, and every reason why not all of them can be read."""
+        """Return the number of files, and every reason why a file cannot be read."""
         return await asyncio.to_thread(check_files, self.settings.path)
 
     async def read(
@@ -89,10 +89,10 @@ class FileProvider(Provider):
         position: Mapping[str, Any] | None,
         until: datetime,
     ) -> AsyncGenerator[Page, None]:
-        """Yield what was written since `position`.
+        """Yield the records written since `position`.
 
-        Raises `TryLater`, after everything that could be read, naming what could not, and
-        `Refused` for a position that this version did not write or for too many files.
+        Raises `TryLater` after everything readable, naming the files that could not be read, and
+        `Refused` for a position of another version or too many files.
         """
         following = FileReader(self.settings.path, self, decode_positions(position), until)
         skip_before = until - self.settings.first_fetch if position is None else None
@@ -103,14 +103,14 @@ class FileProvider(Provider):
     async def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield what happened in the window, out of all the files that there still are.
+        """Yield the incidents of the window from all existing files.
 
-        A file last written before the window holds nothing of it and is not opened. What cannot
-        be understood has no time, and is kept aside wherever it is met. The last page accounts for
-        the window. Raises `TryLater` before it where a file cannot be read or is being rotated.
+        Files last written before the window are not opened. Invalid records have no time, and are
+        rejected wherever they are. The last page accounts for the window. Raises `TryLater` before
+        it if a file cannot be read or is being rotated.
         """
         now, parser = self.tools.clock.now(), WindowedParser(self, window)
-        # The times of files are coarser than those of records
+        # File times are coarser than record times
         since = window.start - SETTLE_TIME
         following = FileReader(self.settings.path, parser, decode_positions(position), now, since)
         begun = Covered(source=stream, start=window.start, end=window.start)
@@ -127,10 +127,10 @@ class FileProvider(Provider):
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield the latest records of the window that name the entity, out of all the files.
+        """Yield the latest records of the window that name the entity, from all files.
 
-        Raises `TryLater`, after everything that was found, where a file is missing or cannot be
-        read, and where there is more than can be searched in time.
+        Raises `TryLater` after the results if a file is missing or unreadable, or if the search
+        limits were reached.
         """
         sought = FileSearchQuery(entity, window, limit)
         search = FileSearch(self.settings.path, self, sought, self.tools.clock)
@@ -144,11 +144,11 @@ class FileProvider(Provider):
 
 
 async def _iterate_in_thread(made: Generator[T, None, None]) -> AsyncGenerator[T, None]:
-    """Yield what is made, each in a thread, so that nobody waits for the disk."""
+    """Yield the items of a generator that runs in a thread."""
     try:
         while one := await asyncio.to_thread(next, made, None):
             yield one
     finally:
-        # Cancelled while the thread is in it, it cannot be closed; it ends with the thread.
+        # If canceled while the thread runs it, it cannot be closed; it ends with the thread.
         with contextlib.suppress(ValueError):
             made.close()

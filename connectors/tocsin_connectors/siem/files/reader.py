@@ -17,15 +17,15 @@ from tocsin_connectors.siem.files.position import FilePosition, encode_positions
 
 MAX_FILES = 1000
 SETTLE_TIME = timedelta(minutes=1)
-"""How long nothing must have been written before a file counts as complete."""
+"""Time without writes after which a file counts as complete."""
 
 T = TypeVar("T")
 
 
 class FileReader:
-    """One read of all files, or of those written to `since`, as they are at `until`.
+    """One read of all files, or of those written to `since`, as of `until`.
 
-    Everything in it blocks: it runs in a thread.
+    It blocks, so it runs in a thread.
     """
 
     def __init__(
@@ -41,23 +41,23 @@ class FileReader:
         self._until = until
         self._since = since
         self._earlier = known
-        """What earlier reads remember and this one has not come to yet."""
+        """Positions of earlier reads that this one has not reached yet."""
         self._now: list[FilePosition] = []
-        """What this read remembers."""
+        """Positions of this read."""
         self._unreadable: list[str] = []
         self.waits = False
-        """Whether something is left for later, since its writer or rotation is at work on it."""
+        """Whether a file is left for later, since it is being written or rotated."""
 
     def pages(self, skip_before: datetime | None = None) -> Generator[Page, None, None]:
-        """Yield what is new; files last written before `skip_before` are taken as read.
+        """Yield new records. Files last written before `skip_before` count as read.
 
-        Raises `TryLater` at the end if something was missing or could not be read, and `Refused`
-        where there are more files than can be followed.
+        Raises `TryLater` at the end if a file was missing or unreadable, and `Refused` if there are
+        too many files.
         """
         findings = find_files(self._pattern, self._since)
         if len(findings.files) > MAX_FILES:
             count = len(findings.files)
-            raise Refused(f"{self._pattern}: {count} files; at most {MAX_FILES} can be followed")
+            raise Refused(f"{self._pattern}: {count} files match; the limit is {MAX_FILES}")
         stored = self._position()
         for page in self._read_all(findings, skip_before):
             stored = dict(page.next_position)
@@ -74,7 +74,7 @@ class FileReader:
         old = [
             file for file in findings.files if skip_before and file.state.is_older_than(skip_before)
         ]
-        # All in one page: whoever stops after it goes on with a read that is not the first
+        # All in one page: after it, the next read is no longer a first read
         if passed := [part for found in old for part in self._try(self._pass_over, found)]:
             yield Page(next_position=self._position(), covered=tuple(passed))
         for found in findings.files[len(old) :]:
@@ -85,7 +85,7 @@ class FileReader:
     def _try(
         self, read: Callable[[FileCandidate], Iterator[T]], found: FileCandidate
     ) -> Iterator[T]:
-        """Yield what comes of a file, which may not be readable, or there no more."""
+        """Read a file, which may be unreadable or gone."""
         try:
             yield from read(found)
         except FileNotFoundError:
@@ -95,13 +95,13 @@ class FileReader:
             self._leave(found.state)
 
     def _leave(self, state: FileState) -> None:
-        """Keep what is remembered of a file that this read cannot tell anything about."""
+        """Keep the position of a file that this read cannot process."""
         self.waits = True
         self._now += [known for known in self._earlier if known.state.identity == state.identity]
         self._earlier = [known for known in self._earlier if known not in self._now]
 
     def _pass_over(self, found: FileCandidate) -> Iterator[Covered]:
-        """Take a file that is too old for a first read as read, and say so."""
+        """Mark a file that is too old for a first read as read, and report it."""
         with OpenFile(found.state.path) as opened:
             if not found.state.is_unchanged(opened.state):
                 self._leave(found.state)
@@ -117,7 +117,7 @@ class FileReader:
                 self._now.append(replace(known, state=found.state))
                 return
         with OpenFile(found.state.path) as opened:
-            if opened.state.identity != found.state.identity:  # rotated since it was found
+            if opened.state.identity != found.state.identity:  # rotated meanwhile
                 self._leave(found.state)
             else:
                 yield from self._recognise(opened, found)
@@ -146,7 +146,7 @@ class FileReader:
         candidates: list[FilePosition],
         best: FilePosition | None,
     ) -> bool:
-        """Whether this is perhaps a copy in the making, which only its end will tell."""
+        """Return whether the file may be an unfinished copy."""
         is_known = best is not None and best.state.identity == found.state.identity
         if is_known or found.live or not self._is_fresh(found.state):
             return False
@@ -169,14 +169,14 @@ class FileReader:
                 yield page
 
     def _is_damaged(self, opened: OpenFile) -> bool:
-        """Whether nobody is going to complete the compressed content that ended too early."""
+        """Return whether truncated compressed content will stay incomplete."""
         return opened.damage is not None and not self._is_fresh(opened.state)
 
     def _is_fresh(self, state: FileState) -> bool:
         return not state.is_older_than(self._until - SETTLE_TIME)
 
     def _settle(self, findings: FileListing) -> list[Covered]:
-        """Forget the files that are gone, and return what was lost with them."""
+        """Drop the positions of files that are gone, and return what was lost."""
         if not self._earlier:
             return []
         again = find_files(self._pattern, self._since)
@@ -194,7 +194,7 @@ class FileReader:
         ]
 
     def _is_truncated(self, known: FilePosition) -> bool:
-        """Whether the file is still there, under its name, and holds something else."""
+        """Return whether the file still exists under its name with other content."""
         place = known.state.identity, known.state.path
         return any((now.state.identity, now.state.path) == place for now in self._now)
 

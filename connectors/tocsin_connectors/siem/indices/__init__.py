@@ -1,1 +1,1 @@
-"""What providers share that search the indices of a cluster: OpenSearch, Wazuh, Elasticsearch."""
+"""Shared modules of providers that search indices: OpenSearch, Wazuh, Elasticsearch."""

@@ -20,12 +20,12 @@ from tocsin import Api, ApiResponse, ApiSettings, Broken, CredentialsRefused, To
 
 
 class ClusterSettings(ApiSettings):
-    """What is told to whoever asks a cluster that signs in users or takes tokens."""
+    """Settings of a cluster with user or token authentication."""
 
-    username: str | None = Field(default=None, min_length=1, description="The user to sign in as.")
-    password: SecretStr | None = Field(default=None, description="That user's password.")
+    username: str | None = Field(default=None, min_length=1, description="User to sign in as.")
+    password: SecretStr | None = Field(default=None, description="Password of the user.")
     token: SecretStr | None = Field(
-        default=None, description="A token (JWT) to show instead of both, where they are taken."
+        default=None, description="Bearer token (JWT), instead of user and password."
     )
 
     @model_validator(mode="after")
@@ -39,7 +39,7 @@ class ClusterSettings(ApiSettings):
 
     @property
     def authorization(self) -> dict[str, str]:
-        """The field that each request has; none where the certificate is all that is shown."""
+        """Authorization header, none if a client certificate is used alone."""
         if self.token is not None:
             return {"Authorization": f"Bearer {self.token.get_secret_value()}"}
         if self.username is None or self.password is None:
@@ -51,57 +51,57 @@ class ClusterSettings(ApiSettings):
 _MISSING_PERMISSION = re.compile(rb"no permissions for \[([^\]]{1,200})\]")
 _FORBIDDEN = 403
 MAX_HITS = 10_000
-"""What `index.max_result_window` lets one search bring."""
+"""Default of `index.max_result_window`."""
 _DOCUMENTS_PER_REQUEST = 100
-"""So many are asked for at once: an answer has a bound, and documents may be long."""
+"""Documents per request: responses are limited, and documents may be long."""
 _MAX_REASON_LENGTH = 200
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSearchResult:
-    """What a search found."""
+    """Result of a search."""
 
     hits: Sequence[dict[str, Any]]
     total: int
-    """How many there are in all, as far as they were to be counted."""
+    """Total number of hits, as far as counting was requested."""
     shards: int
-    """How many were searched: none where no index has the name."""
+    """Number of searched shards; 0 if no index matches."""
     aggregations: Mapping[str, Any]
     server_time: datetime | None
 
 
 class IndexClient:
-    """One cluster."""
+    """Client of one cluster."""
 
     def __init__(
         self, tools: Tools, settings: ApiSettings, authorization: Mapping[str, str]
     ) -> None:
-        """Keep what is needed; `authorization` is the field that each request has, if any."""
+        """Store the dependencies. `authorization` is the header of each request, if any."""
         self._api = Api(tools, settings)
         self._authorization = authorization
 
     async def ask(
         self, method: str, path: str, *, json: Any = None, query: Mapping[str, Any] | None = None
     ) -> ApiResponse:
-        """Return what a request is answered; raises what `Api.request` raises."""
+        """Send a request. Raises what `Api.request` raises."""
         return await self._api.request(
             method, path, json=json, query=query, headers=self._authorization
         )
 
     async def search(self, indices: str, body: Mapping[str, Any]) -> IndexSearchResult:
-        """Return what a search finds.
+        """Run a search.
 
-        Raises `TryLater` where not all shards answered, or not in time: both come with status
-        200, and what they hold is missing, not absent.
+        Raises `TryLater` if not all shards answered in time: such responses have status 200, and
+        hits are missing from them.
         """
         path = f"/{quote(indices, safe='*,-:')}/_search"
-        # A cluster that cannot say all is to say so, and not to answer what it has
+        # The cluster should fail instead of returning partial results
         whole = {"allow_partial_search_results": "false"}
         return parse_search(await self.ask("POST", path, json=body, query=whole), f"POST {path}")
 
     async def documents(self, indices: str, names: Sequence[str]) -> Sequence[dict[str, Any]]:
-        """Return those of some documents that there are; raises as `search` does."""
+        """Return the documents with these IDs that exist. Raises as `search` does."""
         found: list[dict[str, Any]] = []
         for start in range(0, len(names), _DOCUMENTS_PER_REQUEST):
             some = list(names[start : start + _DOCUMENTS_PER_REQUEST])
@@ -111,7 +111,7 @@ class IndexClient:
 
 
 def parse_search(answer: ApiResponse, what: str) -> IndexSearchResult:
-    """Return what the answer of a search holds; raises as `IndexClient.search` does."""
+    """Parse the response of a search. Raises as `IndexClient.search` does."""
     match answer.json:
         case {
             "timed_out": bool(),
@@ -119,22 +119,22 @@ def parse_search(answer: ApiResponse, what: str) -> IndexSearchResult:
             "hits": {"hits": list(hits)} as counted,
         } if all(isinstance(hit, dict) for hit in hits):
             if missing := _describe_missing(answer.json):
-                raise TryLater(f"{what} found only a part: {missing}")
+                raise TryLater(f"{what} returned partial results: {missing}")
             aggregations = answer.json.get("aggregations") or {}
             return IndexSearchResult(
                 hits, _parse_total(counted, what), total, aggregations, answer.server_time
             )
-    raise Broken(f"{what} answered something else than what a search finds")
+    raise Broken(f"{what} did not return what a search finds")
 
 
 class PermissionAttempts:
-    """Tries what is to be allowed, and keeps what of it is not."""
+    """Runs test requests and collects the missing permissions."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
 
     async def make(self, asked: Awaitable[T]) -> T | None:
-        """Return what was asked for; None, with a problem more, where a permission is missing."""
+        """Return the result, or None and record a problem if a permission is missing."""
         try:
             return await asked
         except CredentialsRefused as error:
@@ -147,13 +147,13 @@ class PermissionAttempts:
 
 
 def _describe_missing(answer: dict[str, Any]) -> str | None:
-    """Return what of a search is missing, None where it is whole.
+    """Describe why a result is partial, or return None if it is complete.
 
-    A shard that no node has is neither successful nor failed for OpenSearch, and was so for
-    Elasticsearch before 7.11: https://github.com/elastic/elasticsearch/pull/64337.
+    A shard that no node has is neither successful nor failed in OpenSearch, as in Elasticsearch
+    before 7.11: https://github.com/elastic/elasticsearch/pull/64337.
     """
     if answer["timed_out"]:
-        return "it ran out of time"
+        return "the search timed out"
     shards = answer["_shards"]
     if silent := max(shards["failed"], shards["total"] - shards["successful"]):
         return f"{silent} of {shards['total']} shards did not answer{_describe_failure(shards)}"
@@ -167,7 +167,7 @@ def _parse_total(counted: Any, what: str) -> int:
     match counted.get("total"):
         case int(total) | {"value": int(total)}:
             return total
-    raise Broken(f"{what} does not say how many there are (hits.total)")
+    raise Broken(f"{what} returned a response without `hits.total`")
 
 
 def _describe_failure(shards: Any) -> str:

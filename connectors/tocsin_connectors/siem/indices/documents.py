@@ -20,9 +20,9 @@ _ECS_FIELDS = {
 
 
 def value_at(document: Any, place: str) -> Any:
-    """Return what stands at a place such as `source.ip`, None where there is nothing.
+    """Return the value at a path such as `source.ip`, or None.
 
-    Documents have nested objects, dotted names, and both at once.
+    Documents have nested objects, dotted names, or both.
     """
     if not isinstance(document, dict):
         return None
@@ -37,7 +37,7 @@ def value_at(document: Any, place: str) -> Any:
 
 
 def text_at(document: Any, *places: str) -> str | None:
-    """Return the text or number, as text, at the first of some places that has one."""
+    """Return the first text or number, as text, at one of several paths."""
     for place in places:
         for value in scalars(value_at(document, place)):
             if text := str(value).replace("\0", "").strip():
@@ -46,16 +46,16 @@ def text_at(document: Any, *places: str) -> str | None:
 
 
 def scalars(value: Any) -> Iterator[str | int]:
-    """Yield the texts and numbers that a value is, or that are in its list."""
+    """Yield the texts and numbers in a value or a list."""
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, str | int) and not isinstance(item, bool):
             yield item
 
 
 def find_ecs_entities(document: Any) -> Iterator[Entity]:
-    """Yield what a document names in fields whose names say by themselves not of what kind it is.
+    """Yield entities in ECS fields whose names do not reveal their kind.
 
-    `find_in_record` passes over them.
+    `find_in_record` skips these fields.
     """
     for kind, places in _ECS_FIELDS.items():
         for place in places:
@@ -64,7 +64,7 @@ def find_ecs_entities(document: Any) -> Iterator[Entity]:
 
 
 def decode_object(value: Any) -> dict[str, Any] | None:
-    """Return the object that a value is or, as JSON, spells; None where it does neither."""
+    """Return an object, parsed if it is JSON in a string; None for anything else."""
     if isinstance(value, str) and len(value) <= MAX_DOCUMENT_LENGTH:
         with suppress(ValueError, UnicodeError):
             value = parse_json(value.encode())
@@ -72,24 +72,24 @@ def decode_object(value: Any) -> dict[str, Any] | None:
 
 
 def summarize_document(document: Any) -> str:
-    """Return a document as a line to be read, cut where it is long."""
+    """Return a document as one line, truncated."""
     return " ".join(json.dumps(document, ensure_ascii=False, default=str).split())[:300]
 
 
 EntityFields = Mapping[EntityKind, Sequence[str]]
-"""Where documents name entities of a kind."""
+"""Fields that hold entities, by kind."""
 
 
 def build_entity_query(entity: Entity, fields: EntityFields) -> dict[str, Any] | None:
-    """Return the clause for what names an entity; None where nothing can.
+    """Return the query for documents that name an entity, or None if no field can.
 
-    The value is a term of its own, never part of a query's text. Of an address, only one that is
-    one: fields of the type `ip` take a network for all that is in it.
+    The value is a term of its own, never part of a query string. An IP address must be valid:
+    fields of the type `ip` would accept a network.
     """
     names = fields.get(entity.kind, ())
     value: str | None = entity.value
     options: dict[str, Any] = {"case_insensitive": True}
-    if entity.kind is EntityKind.IP:  # whose fields know no case, and refuse to be told of it
+    if entity.kind is EntityKind.IP:  # fields of the type `ip` reject `case_insensitive`
         value, options = normalize_address(entity.value), {}
     if not names or not value:
         return None
@@ -100,10 +100,10 @@ def build_entity_query(entity: Entity, fields: EntityFields) -> dict[str, Any] |
 def include_queried_entity(
     entities: Sequence[Entity], asked: Entity, document: Any, fields: EntityFields
 ) -> tuple[Entity, ...] | None:
-    """Return the entities of a document, among them the one that it was found by.
+    """Return the entities of a document, including the queried one.
 
-    What some fields are called says nothing by itself, such as `syscheck.uname_after`: it is put
-    before the others there. None where the document does not have it after all.
+    The name of a field such as `syscheck.uname_after` does not reveal its kind, so the queried
+    entity is put first. Returns None if the document does not name it.
     """
     if contains_entity(asked, entities):
         return tuple(entities)

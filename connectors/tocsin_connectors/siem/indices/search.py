@@ -18,41 +18,43 @@ from tocsin import Broken, Listing, SiemEvent, TryLater, Window
 from tocsin_connectors.siem.indices.client import MAX_HITS, IndexClient, IndexSearchResult
 
 MAX_SAME_TIMESTAMP = 20_000
-"""So many documents may have one and the same millisecond."""
+"""Maximum number of documents with the same timestamp."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentCursor:
-    """Where a walk stands."""
+    """Position in a time-ordered search."""
 
     at: int
-    """The time of the last document, in milliseconds since 1970."""
+    """Timestamp of the last document, in milliseconds since 1970."""
     seen: tuple[str, ...]
-    """The ids of the documents of that time that were seen."""
+    """IDs of the documents with that timestamp that were seen."""
 
     @classmethod
     def behind(cls, hits: Sequence[Mapping[str, Any]], before: DocumentCursor | None) -> Self:
-        """Return the place behind these hits; Broken where they do not say what they are."""
+        """Return the cursor after these hits. Raises `Broken` for hits without an ID or a time."""
         try:
             stamps = [(hit["sort"][0], hit["_id"]) for hit in hits]
             last = stamps[-1][0]
         except (LookupError, TypeError):
-            raise Broken("a search answered hits without `sort` and `_id`") from None
+            raise Broken("a search returned hits without `sort` and `_id`") from None
         if not isinstance(last, int) or not all(isinstance(name, str) for _, name in stamps):
-            raise Broken("a search answered hits that are not sorted by a time")
+            raise Broken("a search returned hits that are not sorted by time")
         seen = before.seen if before and before.at == last else ()
         seen += tuple(name for stamp, name in stamps if stamp == last)
         if len(seen) > MAX_SAME_TIMESTAMP:
-            raise Broken(f"more than {MAX_SAME_TIMESTAMP:,} documents have one time: {last}")
+            raise Broken(
+                f"more than {MAX_SAME_TIMESTAMP:,} documents have the same timestamp: {last}"
+            )
         return cls(last, seen)
 
     def encode(self) -> list[Any]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         return [self.at, list(self.seen)]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
-        """Return the place that `encode` made the token of."""
+        """Return the cursor of a page token; the inverse of `encode`."""
         at, seen = token
         return cls(at, tuple(seen))
 
@@ -60,7 +62,7 @@ class DocumentCursor:
 def build_page_query(
     field: str, size: int, *clauses: Any, place: DocumentCursor | None, newest_first: bool = False
 ) -> dict[str, Any]:
-    """Return the search for the next page of documents that all clauses let by."""
+    """Return the search for the next page of documents that match all clauses."""
     order, bound = ("desc", "lte") if newest_first else ("asc", "gte")
     query: dict[str, Any] = {"filter": list(clauses)}
     if place is not None:
@@ -68,14 +70,14 @@ def build_page_query(
         query["must_not"] = [{"ids": {"values": list(place.seen)}}]
     return {
         "size": size,
-        "track_total_hits": size + 1,  # enough to know whether there are more
+        "track_total_hits": size + 1,  # enough to detect further hits
         "query": {"bool": query},
         "sort": [{field: {"order": order, "numeric_type": "date", "unmapped_type": "date"}}],
     }
 
 
 def build_time_query(field: str, window: Window) -> dict[str, Any]:
-    """Return the clause for what has a time of the window."""
+    """Return the query for documents with a time in the window."""
     bounds = {"gte": _format_time(window.start), "lt": _format_time(window.end)}
     return {"range": {field: {**bounds, "format": "strict_date_optional_time"}}}
 
@@ -89,20 +91,20 @@ MAX_PAGE_SIZE = 500
 
 @dataclass(frozen=True, slots=True)
 class LogIndices:
-    """Indices of a cluster whose documents have a time."""
+    """Indices of a cluster with a time field."""
 
     cluster: IndexClient
     indices: str
     field: str
-    """Where they have it."""
+    """Time field."""
 
 
 async def list_oldest(
     logs: LogIndices, token: Any, limit: int, *clauses: Any
 ) -> tuple[Listing, IndexSearchResult]:
-    """Return the page of a token, the first one for None, and the answer that it was in.
+    """Return the page of a token, oldest documents first, and the full result.
 
-    It holds what all clauses let by, the oldest first.
+    The token None stands for the first page. All clauses must match.
     """
     place = None if token is None else DocumentCursor.decode(token)
     found = await logs.cluster.search(
@@ -116,9 +118,9 @@ async def list_oldest(
 async def iterate_latest(
     logs: LogIndices, clause: Any, window: Window, limit: int
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the hits of a window that a clause lets by, the latest first, as many as are taken.
+    """Yield the hits of a window that match a clause, latest first.
 
-    Raises `TryLater` where so many were taken that no more are looked at.
+    Raises `TryLater` when the search limit is reached.
     """
     place, size, seen = None, min(limit + 1, MAX_PAGE_SIZE), 0
     clauses = build_time_query(logs.field, window), clause
@@ -131,7 +133,9 @@ async def iterate_latest(
             return
         seen += len(found.hits)
         if seen >= max(MAX_HITS, limit):
-            raise TryLater(f"{logs.indices} were searched in part only: {seen:,} of the latest")
+            raise TryLater(
+                f"{logs.indices}: search limit reached after the latest {seen:,} documents"
+            )
         place = DocumentCursor.behind(found.hits, place)
 
 
@@ -140,7 +144,7 @@ async def build_events(
     event_of: Callable[[dict[str, Any]], SiemEvent | None],
     limit: int,
 ) -> AsyncGenerator[SiemEvent, None]:
-    """Yield the events that hits are, `limit` at most; one that is a ValueError costs no other."""
+    """Yield the events of hits, `limit` at most. Invalid hits are skipped."""
     left = limit
     async with aclosing(hits):
         while left > 0:

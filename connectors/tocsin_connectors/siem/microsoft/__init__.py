@@ -1,1 +1,1 @@
-"""What Microsoft's SIEMs share: names of things, and queries in KQL."""
+"""Shared modules of Sentinel and Defender XDR: mappings, tables and KQL queries."""

@@ -1,8 +1,8 @@
-"""Queries in the Kusto Query Language, in which a value is never more than a value.
+"""Queries in the Kusto Query Language, in which values are always escaped literals.
 
-Neither API takes parameters beside a query, so values stand in it as string literals:
-https://learn.microsoft.com/kusto/query/scalar-data-types/string. Which escapes there are is in the
-grammar, https://github.com/microsoft/Kusto-Query-Language/blob/master/grammar/KqlTokens.g4.
+Neither API takes query parameters, so values are string literals in the query:
+https://learn.microsoft.com/kusto/query/scalar-data-types/string. The grammar lists the escapes:
+https://github.com/microsoft/Kusto-Query-Language/blob/master/grammar/KqlTokens.g4.
 """
 
 from __future__ import annotations
@@ -14,38 +14,37 @@ from tocsin import Entity, Window
 from tocsin_connectors.siem.microsoft.tables import LogColumn, LogTable
 
 AT, FROM, RECORD = "EventTime", "EventTable", "EventRecord"
-"""The columns of the result: when it was, which table has it, and all that the table has."""
+"""Columns of the result: time, table and the full row."""
 _ESCAPED = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def quote_text(text: str) -> str:
-    """Return the string literal of a text: what is not printable is escaped as well."""
+    """Return a text as a string literal. Unprintable characters are escaped as well."""
     return f'"{"".join(map(_escape_character, text))}"'
 
 
 def format_time(at: datetime) -> str:
-    """Return a time as Microsoft's APIs read it, in UTC."""
+    """Format a time for Microsoft's APIs, in UTC."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def format_second(at: datetime) -> str:
-    """Return a whole second as Microsoft's APIs read it, in UTC."""
+    """Format a time for Microsoft's APIs in whole seconds, in UTC."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_interval(window: Window) -> str:
-    """Return a window as the interval (ISO 8601) that both APIs take beside the query."""
+    """Format a window as an ISO 8601 interval, which both APIs take beside the query."""
     return f"{format_time(window.start)}/{format_time(window.end)}"
 
 
 def build_search_query(
     tables: Iterable[LogTable], time: str, entity: Entity, window: Window, limit: int
 ) -> str:
-    """Return the query for the latest rows of some tables that name an entity.
+    """Return the query for the latest rows of tables that name an entity.
 
-    It is empty where none of the tables can. `time` is the column that has the time of a row. With
-    `union isfuzzy=true` tables are passed over that this customer does not have, and with
-    `column_ifexists` columns.
+    It is empty if no table can. `time` is the time column. `union isfuzzy=true` skips tables that
+    the customer does not have, and `column_ifexists` skips columns.
     """
     legs = [leg for table in tables if (leg := _build_table_query(table, time, entity))]
     if not legs:
@@ -79,7 +78,7 @@ def _build_table_query(table: LogTable, time: str, entity: Entity) -> str | None
 
 
 def _build_column_expression(column: LogColumn) -> str:
-    """Return what is compared: a column, or an account of two columns as both in one."""
+    """Return the compared expression: a column, or the two columns of an account joined."""
     if isinstance(column, str):
         return f'column_ifexists({quote_text(column)}, "")'
     domain, name = map(_build_column_expression, column)

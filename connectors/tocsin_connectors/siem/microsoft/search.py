@@ -29,25 +29,25 @@ from tocsin_connectors.siem.records import number, parse_utc, text, union
 
 LogRow = Mapping[str, Any]
 EntityReader = Callable[[Any], Iterable[Entity]]
-"""Returns the entities that a column names in JSON of the product's own."""
+"""Returns the entities in a JSON column of the product."""
 
 
 def build_event(
     row: LogRow, tables: Mapping[str, LogTable], asked: Entity, read: EntityReader
 ) -> SiemEvent:
-    """Return the event that a row is.
+    """Return the event of a row.
 
-    Raises ValueError for a row that cannot be understood, or that does not name what was asked for.
+    Raises ValueError if the row is invalid or does not name the queried entity.
     """
     table, record = tables.get(str(row.get(FROM))), _parse_object(row.get(RECORD))
     if table is None:
-        raise ValueError(f"{FROM} is of no table that was asked: {row.get(FROM)!r:.60}")
+        raise ValueError(f"{FROM} names no table of the query: {row.get(FROM)!r:.60}")
     at = parse_utc(str(row.get(AT)))
     entities = union(
         [_find_named(record, table, asked), _find_mentioned(record, table, read, asked)]
     )
     if asked not in entities:
-        raise ValueError("it does not name what was asked for")
+        raise ValueError("the row does not name the entity of the query")
     return SiemEvent(
         external_id=text(record, "_ItemId") or _build_digest(table, at, record),
         occurred_at=at,
@@ -59,13 +59,13 @@ def build_event(
 
 
 def _parse_object(value: Any) -> dict[str, Any]:
-    """Return the object that a dynamic value is, which may be written as a text."""
+    """Return the object in a dynamic value, which may be a string."""
     if isinstance(value, str):
         value = parse_json(value.encode())
     match value:
         case dict():
             return value
-    raise ValueError(f"{RECORD} is no object: {value!r:.60}")
+    raise ValueError(f"{RECORD} is not an object: {value!r:.60}")
 
 
 def _find_named(record: dict[str, Any], table: LogTable, asked: Entity) -> Iterator[Entity]:
@@ -89,7 +89,7 @@ def _find_in_column(
     if not value:
         return
     if kind is asked.kind and value.casefold() == asked.value.casefold():
-        yield asked  # whatever form it has, it is what the row was found by
+        yield asked  # the query matched this value, whatever its form
     else:
         yield from (_use_queried_spelling(it, asked) for it in parse_entity(kind, value))
 
@@ -102,7 +102,7 @@ def _get_value(record: dict[str, Any], column: LogColumn) -> str | None:
 
 
 def _use_queried_spelling(found: Entity, asked: Entity) -> Entity:
-    """Return the entity as it was asked for, where it differs in nothing but its case."""
+    """Return the queried entity if a found one differs only in case."""
     same = (found.kind, found.value.casefold()) == (asked.kind, asked.value.casefold())
     return asked if same else found
 
@@ -126,7 +126,7 @@ def _find_all_in_column(
 
 
 def _summarize(record: dict[str, Any], table: LogTable) -> str:
-    """Say what a row tells: `logon: LogonSuccess, RemoteInteractive, alice`."""
+    """Summarize a row: `logon: LogonSuccess, RemoteInteractive, alice`."""
     said = [str(value) for _, value in _select_fields(record, table.shown)]
     return f"{table.what}: {', '.join(said)}" if said else table.what
 
@@ -142,7 +142,7 @@ def _select_fields(
 
 
 def _build_digest(table: LogTable, at: datetime, record: dict[str, Any]) -> str:
-    """Return what names a row that has no id of its own: rows do not change."""
+    """Return the ID of a row that has none of its own. Rows never change."""
     content = json.dumps([table.name, at.isoformat(), record], sort_keys=True)
     return sha256(content.encode()).hexdigest()[:24]
 
@@ -153,19 +153,19 @@ _UNRESOLVED_NAME = re.compile(r"[Ff]ailed to resolve[^'\"]*['\"\\]+(\w+)")
 
 @dataclass(frozen=True, slots=True)
 class LogRows:
-    """What a query was answered."""
+    """Rows of a query."""
 
     rows: Sequence[LogRow]
     lacking: str | None = None
-    """Why that is not all."""
+    """Reason why rows are missing."""
 
 
 QueryRunner = Callable[[str, Window], Awaitable[LogRows]]
-"""Runs a query over a window; raises what `Api.request` raises."""
+"""Runs a query over a window. Raises what `Api.request` raises."""
 
 
 def list_entity_kinds(tables: Iterable[LogTable]) -> frozenset[EntityKind]:
-    """Return what some tables can be asked for."""
+    """Return the kinds of entity that tables can be searched for."""
     return frozenset(kind for table in tables for kind in (*table.columns, *table.mentions))
 
 
@@ -174,7 +174,7 @@ def _read_nothing(_: object) -> Iterable[Entity]:
 
 
 class LogTableSearcher:
-    """Finds events in some tables."""
+    """Search for events in tables of logs."""
 
     def __init__(
         self,
@@ -183,38 +183,38 @@ class LogTableSearcher:
         run: QueryRunner,
         read: EntityReader = _read_nothing,
     ) -> None:
-        """Keep what is needed; `time` is the column that all of the tables have their time in."""
+        """Store the dependencies. `time` is the time column of all tables."""
         self._tables = {table.name: table for table in tables}
         self._time = time
         self._run = run
         self._read = read
         self._left_out: set[str] = set()
-        """Tables that are there, but cannot be asked."""
+        """Tables that exist but cannot be searched."""
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield what names an entity, the latest first.
+        """Yield events that name an entity, latest first.
 
-        Raises `TryLater` at the end where that is not all that there is.
+        Raises `TryLater` at the end if the result is incomplete.
         """
         answer = await self._ask(entity, window, limit) if entity.value else LogRows(())
         for row in answer.rows[:limit]:
             event = self._event(row, entity)
             if event is not None and event.occurred_at in window:
                 yield event
-        lacking = [answer.lacking, *(f"{it} cannot be asked" for it in sorted(self._left_out))]
+        lacking = [answer.lacking, *(f"{it} cannot be searched" for it in sorted(self._left_out))]
         if reasons := [it for it in lacking if it]:
-            raise TryLater(f"the logs were searched in part only: {'; '.join(reasons)}")
+            raise TryLater(f"the log search is incomplete: {'; '.join(reasons)}")
 
     def _event(self, row: LogRow, asked: Entity) -> SiemEvent | None:
-        """Return the event that a row is; None where it cannot be understood."""
+        """Return the event of a row, or None if the row is invalid."""
         with suppress(ValueError):
             return build_event(row, self._tables, asked, self._read)
         return None
 
     async def _ask(self, entity: Entity, window: Window, limit: int) -> LogRows:
-        """Return what the tables answer that can be asked."""
+        """Return the rows of all tables that can be searched."""
         while query := build_search_query(self._tables.values(), self._time, entity, window, limit):
             asked = frozenset(self._tables)
             try:
@@ -225,10 +225,10 @@ class LogTableSearcher:
         return LogRows(())
 
     def _learn_from(self, refused: Refused, asked: frozenset[str]) -> bool:
-        """Return whether there is one table less to ask than were asked, since the answer names it.
+        """Exclude the table that a refusal names, and return whether there is one.
 
-        Not every service passes over what it does not have, and one table may be on a plan that
-        takes no such queries: neither is to hide what the others have.
+        Not every service skips unknown tables, and a table may be on a plan that does not allow
+        such queries. Neither should hide the other tables.
         """
         if refused.status != HTTPStatus.BAD_REQUEST:
             return False
@@ -238,5 +238,5 @@ class LogTableSearcher:
         if not unknown and len(named) == 1:
             self._left_out |= named
         for name in (gone := unknown or self._left_out & named):
-            self._tables.pop(name, None)  # another question may have met it meanwhile
+            self._tables.pop(name, None)  # a concurrent search may have removed it
         return bool(gone)

@@ -12,34 +12,34 @@ from dataclasses import dataclass, field
 from tocsin import EntityKind, RelationType
 
 LogColumn = str | tuple[str, str]
-"""A column or, of an account whose domain is in a column of its own, both: the domain first."""
+"""A column, or the columns of an account: domain and name."""
 EntityColumns = Mapping[EntityKind, tuple[LogColumn, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRelation:
-    """That what one column names has to do with what another names."""
+    """Relation between the entities of two columns."""
 
     source: LogColumn
     type: RelationType
     target: LogColumn
     only: tuple[str, str] | None = None
-    """Only where this column has this value, such as `ActionType` and `LogonSuccess`."""
+    """Column and value that are required, such as `ActionType` and `LogonSuccess`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTable:
-    """One table."""
+    """One table of logs."""
 
     name: str
     what: str
-    """What a row of it is, in words: `a sign-in`."""
+    """Description of a row: `sign-in`."""
     columns: EntityColumns
-    """Those that name an entity, and nothing else, by its kind."""
+    """Columns that hold one entity, by kind."""
     mentions: EntityColumns = field(default_factory=dict)
-    """Those that have JSON in which entities are named."""
+    """Columns that hold JSON with entities."""
     shown: tuple[str, ...] = ()
-    """Those that say what happened, the most important first."""
+    """Columns that describe the event, most important first."""
     ties: tuple[ColumnRelation, ...] = ()
 
 
@@ -216,7 +216,7 @@ HUNTING_TABLES = (
     ),
     LogTable(
         name="EmailUrlInfo",
-        what="link in a mail",
+        what="link in an email",
         columns={EntityKind.URL: ("Url",), EntityKind.DOMAIN: ("UrlDomain",)},
         shown=("Url", "UrlLocation", "NetworkMessageId"),
     ),

@@ -13,12 +13,12 @@ from tocsin_connectors.siem.records import describe_value, number
 
 
 class Ocsf(FileProvider):
-    """Any product that writes OCSF findings to files."""
+    """OCSF findings in files, from any product."""
 
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
-        """Return the finding's incident, None for records of other classes.
+        """Return the finding's incident, or None for records of other classes.
 
-        Raises ValueError where the class, an identity or a time is missing.
+        Raises ValueError if the class, an identity or a time is missing.
         """
         kind = number(record, "class_uid")
         if kind is None:
@@ -28,11 +28,11 @@ class Ocsf(FileProvider):
         return build_incident(record)
 
     def event_time(self, record: dict[str, Any]) -> datetime:
-        """Return the record's time; ValueError where there is no usable one."""
+        """Return the record's time. Raises ValueError if it has no valid one."""
         return parse_event_time(record)
 
     def to_event(self, record: dict[str, Any]) -> SiemEvent:
-        """Return what a record of any class tells of; ValueError where a usable time is missing."""
+        """Return the event of a record of any class. Raises ValueError without a valid time."""
         return build_event(record)
 
 

@@ -1,4 +1,4 @@
-"""What an OCSF finding is about: its observables, evidence, resources and devices."""
+"""Entities of OCSF findings: observables, evidence, resources and devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tocsin import Entity, EntityKind
 from tocsin_connectors.siem.records import child, children, number, parse_host, text, texts
 
-_MAX_DEPTH = 12  # lists count too
+_MAX_DEPTH = 12  # lists count, too
 
 _OBSERVABLES = {
     1: EntityKind.HOST,
@@ -30,9 +30,9 @@ _OBSERVABLES = {
     25: EntityKind.PROCESS,
     45: EntityKind.FILE,  # the path of one
 }
-"""The `type_id` of observables, as the schema's dictionary and objects number them.
+"""Kinds of observables by `type_id`, as the schema's dictionary and objects number them.
 
-From 20 to 30 they stand for objects, of which the schema wants no value; some products give one.
+The numbers 20 to 30 stand for objects, which should have no value; some products give one.
 """
 
 _ENDPOINT = {"ip": EntityKind.IP, "hostname": EntityKind.HOST}
@@ -61,10 +61,10 @@ _OBJECTS: dict[str, dict[str, EntityKind]] = {
     "resources": {"uid": EntityKind.CLOUD_RESOURCE, **_ENDPOINT},
     "cve": {"uid": EntityKind.CVE},
 }
-"""By the name of an object: which of its fields name an entity, and of what kind."""
+"""Fields that hold entities, with their kinds, by the name of an object."""
 
 _SKIPPED_MEMBERS = frozenset({"observables", "metadata", "enrichments", "unmapped", "raw_data"})
-"""Members that speak of the record, and not of what happened."""
+"""Members about the record instead of the event."""
 
 _FORMS = {
     EntityKind.CVE: re.compile(r"CVE[-_]\d{4}[-_]\d{4,}", re.IGNORECASE),
@@ -75,7 +75,7 @@ _TECHNIQUE = re.compile(r"T\d{4}(\.\d{3})?")
 
 
 def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
-    """Yield everything that the record names; what cannot be one is left out."""
+    """Yield the entities of a record. Invalid values are skipped."""
     for observable in children(record, "observables"):
         kind = _OBSERVABLES.get(number(observable, "type_id") or 0)
         if kind and (value := text(observable, "value")):
@@ -85,7 +85,7 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
 
 
 def find_all_entities(record: dict[str, Any]) -> Iterator[Entity]:
-    """Yield what a record of any class names, wherever in it an object stands that says so."""
+    """Yield the entities of a record of any class, in any known object."""
     yield from find_entities(record)
     for key, value in record.items():
         if key not in _SKIPPED_MEMBERS:
@@ -93,7 +93,7 @@ def find_all_entities(record: dict[str, Any]) -> Iterator[Entity]:
 
 
 def find_techniques(record: dict[str, Any], details: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the ATT&CK ids that the finding names, of sub-techniques where it has them."""
+    """Yield the ATT&CK IDs of a finding, of sub-techniques if it has them."""
     for holder in [*details, record]:
         for attack in children(holder, "attacks"):
             uid = text(child(attack, "sub_technique"), "uid")

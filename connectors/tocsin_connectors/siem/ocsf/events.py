@@ -1,4 +1,4 @@
-"""From an OCSF record of any class to the event that it tells of."""
+"""Mapping of OCSF records of any class to events."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _EVENT_FIELDS = (
     *("process.cmd_line", "process.pid", "file.path", "file.name", "device.hostname", "device.ip"),
     *("email.from", "email.subject", "auth_protocol", "logon_type"),
 )
-"""What an analyst would look at."""
+"""Fields that an analyst would look at."""
 
 
 def parse_event_time(record: dict[str, Any]) -> datetime:
-    """Return when what a record tells of was; ValueError where it does not say."""
+    """Return the time of a record. Raises ValueError if it has none."""
     if moment := parse_time(record, "time"):
         return moment
     raise ValueError("time is missing or not a time")
 
 
 def build_event(record: dict[str, Any]) -> SiemEvent:
-    """Return what a record tells of; ValueError where it does not say when that was."""
+    """Return the event of a record. Raises ValueError if it has no time."""
     at = parse_event_time(record)
     answers = _find_answers(record)
     own = text(child(record, "metadata"), "uid") or text(child(record, "finding_info"), "uid")
@@ -61,7 +61,7 @@ def build_event(record: dict[str, Any]) -> SiemEvent:
 
 
 def _summarize(record: dict[str, Any]) -> str:
-    """Say what happened: `Network Activity, Open: 192.0.2.7 to 198.51.100.9`."""
+    """Summarize an event: `Network Activity, Open: 192.0.2.7 to 198.51.100.9`."""
     kinds = [text(record, "class_name") or f"OCSF class {number(record, 'class_uid')}"]
     kinds += filter(None, [text(record, "activity_name")])
     title = text(child(record, "finding_info"), "title")
@@ -77,7 +77,7 @@ def _list_endpoints(record: dict[str, Any]) -> Iterator[str]:
 
 
 def _find_answers(record: dict[str, Any]) -> tuple[Entity, ...]:
-    """Return the addresses and names that a name was said to stand for."""
+    """Return the addresses and names in DNS answers."""
     answers = (it for it in children(record, "answers") if text(it, "type") in _ANSWER_TYPES)
     return union(parse_host(text(answer, "rdata") or "", EntityKind.DOMAIN) for answer in answers)
 
@@ -106,7 +106,7 @@ def _find_relations(
 
 
 def _find_transfers(record: dict[str, Any], at: datetime) -> Iterator[Relation]:
-    """Yield where a file came from, and who wrote to whom."""
+    """Yield downloads of files and senders of mails."""
     request = child(record, "http_request")
     url = text(child(request, "url"), "url_string") or text(child(record, "url"), "url_string")
     if url and (text(request, "http_method") or "GET").upper() == "GET":
@@ -123,12 +123,12 @@ def _find_transfers(record: dict[str, Any], at: datetime) -> Iterator[Relation]:
 
 
 def _is_successful(record: dict[str, Any]) -> bool:
-    """Return whether something was done, and not merely tried; 2 stands for a failure."""
+    """Return whether the activity succeeded; 2 means failure."""
     return number(record, "status_id") != 2  # noqa: PLR2004 - as the schema's dictionary has it
 
 
 def _find_endpoint(endpoint: dict[str, Any]) -> list[Entity]:
-    """Return what an endpoint is called: its address, or else its name."""
+    """Return the address of an endpoint, or else its name."""
     address = list(parse_host(text(endpoint, "ip") or "", EntityKind.IP))
     return address or list(parse_host(text(endpoint, "hostname") or "", EntityKind.HOST))
 

@@ -41,7 +41,7 @@ _STATUSES = {
         5: IncidentStatus.CLOSED,
     },
 }
-"""By class, what the values of status_id mean; the schema numbers them for each class anew."""
+"""Meaning of status_id by class: each class has its own numbering."""
 CLASSES = frozenset(_STATUSES)
 _STATUS_WORDS = {
     "new": IncidentStatus.NEW,
@@ -51,11 +51,11 @@ _STATUS_WORDS = {
     ("suppressed", "resolved", "archived", "closed", "deleted"), IncidentStatus.CLOSED
 )
 _UNITS = ((1e11, 1), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9))
-"""Up to which size a number counts seconds, milli-, micro- and nanoseconds: until the year 5138."""
+"""Upper limits of times in seconds, milli-, micro- and nanoseconds, valid until 5138."""
 
 
 def build_incident(record: dict[str, Any]) -> Incident:
-    """Return the finding's incident; ValueError where an identity or a time is missing."""
+    """Return the finding's incident. Raises ValueError if an identity or a time is missing."""
     details = _list_details(record)
     severity, occurred_at = _parse_severity(record), _parse_occurrence(record, details)
     external_id = _get_external_id(record, details)
@@ -140,7 +140,7 @@ def _parse_change_time(record: dict[str, Any], details: list[dict[str, Any]]) ->
 
 
 def parse_time(record: dict[str, Any], key: str) -> datetime | None:
-    """Return the time at `key`, or at its twin in words; None where there is no usable one."""
+    """Return the time at `key` or at its `_dt` counterpart, or None if neither is valid."""
     for name in (f"{key}_dt", key):
         value = record.get(name)
         try:

@@ -20,13 +20,13 @@ DETECTORS, ALERTS = f"{PLUGIN}/detectors/_search", f"{PLUGIN}/alerts"
 FINDINGS = f"{PLUGIN}/findings/_search"
 MAX_DETECTORS = 1_000
 MAX_FINDINGS = 50
-"""So many findings of one alert are read."""
+"""Maximum number of findings read per alert."""
 _NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """What looks for something in indices."""
+    """Detector of Security Analytics."""
 
     id: str
     name: str | None
@@ -35,7 +35,7 @@ class Detector:
 
 @dataclass(frozen=True, slots=True)
 class AlertRows:
-    """A page of alerts, as they came."""
+    """One page of alerts, unparsed."""
 
     alerts: Sequence[dict[str, Any]]
     total: int
@@ -43,13 +43,13 @@ class AlertRows:
 
 
 class SecurityAnalyticsClient:
-    """Security Analytics in one cluster."""
+    """Client of Security Analytics in one cluster."""
 
     def __init__(self, cluster: IndexClient) -> None:
         self._cluster = cluster
 
     async def detectors(self) -> dict[str, Detector]:
-        """Return, by id, the detectors that may be seen; none before the first one was made."""
+        """Return the visible detectors by ID, none before the first one is created."""
         body = {"size": MAX_DETECTORS, "query": {"match_all": {}}}
         try:
             answer = await self._cluster.ask("POST", DETECTORS, json=body)
@@ -59,33 +59,33 @@ class SecurityAnalyticsClient:
             raise
         found = parse_search(answer, f"POST {DETECTORS}")
         if found.total > MAX_DETECTORS:
-            raise Broken(f"there are {found.total} detectors, and {MAX_DETECTORS} can be read")
+            raise Broken(f"there are {found.total} detectors; the limit is {MAX_DETECTORS}")
         return {it.id: it for hit in found.hits if (it := _parse_detector(hit))}
 
     async def alerts(self, step: DetectorCursor, size: int) -> AlertRows:
-        """Return the alerts of a step."""
+        """Return the alerts of a cursor."""
         answer = await self._cluster.ask("GET", ALERTS, query={**step.query, "size": size})
         match answer.json:
             case {"alerts": list(alerts), "total_alerts": int(total)} if _are_objects(alerts):
                 return AlertRows(alerts, total, answer.server_time)
-        raise Broken(f"GET {ALERTS} answered something else than alerts and their number")
+        raise Broken(f"GET {ALERTS} did not return alerts and their number")
 
     async def acknowledge(self, detector: str, alert: str) -> bool:
-        """Have an alert be acknowledged; False where it is not one that can be."""
+        """Acknowledge an alert. Return False if it cannot be acknowledged."""
         path = f"{PLUGIN}/detectors/{quote(detector, safe='')}/_acknowledge/alerts"
         answer = await self._cluster.ask("POST", path, json={"alerts": [alert]})
         match answer.json:
             case {"acknowledged": [*done], "failed": list()}:
                 return any(isinstance(it, dict) and it.get("id") == alert for it in done)
-        raise Broken(f"POST {path} answered without `acknowledged` and `failed`")
+        raise Broken(f"POST {path} returned a response without `acknowledged` and `failed`")
 
     async def try_acknowledging(self, detector: str) -> None:
-        """Acknowledge an alert that there is not, to see whether that is allowed."""
-        with suppress(Broken):  # so it answers where there is none
+        """Acknowledge a nonexistent alert, to test the permission."""
+        with suppress(Broken):  # the response for a nonexistent alert
             await self.acknowledge(detector, "tocsin-check")
 
     async def findings(self, detector: str, names: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the findings of these ids that there are."""
+        """Return the findings with these IDs that exist."""
         if not names:
             return []
         asked = ",".join(names[:MAX_FINDINGS])
@@ -93,22 +93,22 @@ class SecurityAnalyticsClient:
         return parse_findings(await self._cluster.ask("GET", FINDINGS, query=query))
 
     async def try_findings(self, detector: str) -> None:
-        """Ask for one finding, to see whether that is allowed."""
+        """Request one finding, to test the permission."""
         query = {"detector_id": detector, "size": 1}
         parse_findings(await self._cluster.ask("GET", FINDINGS, query=query))
 
 
 def join_indices(detectors: Iterable[Detector]) -> str:
-    """Return the indices that detectors look into, separated by commas."""
+    """Return the indices of detectors, separated by commas."""
     return ",".join(sorted({index for detector in detectors for index in detector.indices}))
 
 
 def parse_findings(answer: ApiResponse) -> list[dict[str, Any]]:
-    """Return the findings of an answer; Broken where it is none."""
+    """Return the findings in a response. Raises `Broken` if it is invalid."""
     match answer.json:
         case {"findings": list(findings), "total_findings": int()} if _are_objects(findings):
             return findings
-    raise Broken(f"GET {FINDINGS} answered something else than findings and their number")
+    raise Broken(f"GET {FINDINGS} did not return findings and their number")
 
 
 def _are_objects(values: list[Any]) -> bool:
@@ -126,13 +126,13 @@ def _parse_detector(hit: dict[str, Any]) -> Detector | None:
 
 _PAGE_SIZE = 100
 DETECTOR = "tocsin_detector"
-"""The member that tells of which detector a record is; `detector_id` is not always right."""
+"""Member that holds the detector of a record; `detector_id` is not always right."""
 
 
 async def list_rows(
     analytics: SecurityAnalyticsClient, step: DetectorCursor, size: int
 ) -> tuple[DetectorCursor, AlertRows]:
-    """Return the first part of a step that is not too large, and its rows."""
+    """Return the largest initial part of a cursor that can be paged through, and its rows."""
     rows = await analytics.alerts(step, size)
     while step.is_too_large(rows.total):
         step = step.halved()
@@ -141,13 +141,13 @@ async def list_rows(
 
 
 async def probe_rows(analytics: SecurityAnalyticsClient, step: DetectorCursor) -> AlertRows:
-    """Return no rows, where others than those of a step can be listed."""
+    """Return no rows if the API can list anything outside of a cursor's interval."""
     answer = await analytics.alerts(step.probe(), 1)
     return AlertRows((), 0, answer.server_time)
 
 
 async def find_alert(analytics: SecurityAnalyticsClient, external_id: str) -> dict[str, Any] | None:
-    """Return the record of an alert, None where it or its detector is gone."""
+    """Return the record of an alert, or None if it or its detector no longer exists."""
     name = AlertReference.parse(external_id)
     detectors = await analytics.detectors()
     if name is None or name.detector not in detectors:

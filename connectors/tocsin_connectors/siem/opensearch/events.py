@@ -1,4 +1,4 @@
-"""From a document of a log to the event that it is, for investigations."""
+"""Mapping of log documents to events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ENTITY_FIELDS = {
     EntityKind.FILE: ("file.path", "process.executable"),
     EntityKind.EMAIL: ("email.from.address", "email.to.address", "user.email"),
 }
-"""Where documents name an entity, by its kind: ECS, and what Security Analytics maps to it."""
+"""Fields that hold entities, by kind: ECS, and what Security Analytics maps to it."""
 _SUMMARY_FIELDS = ("message", "event.original", "log", "event.action")
 _EVENT_FIELDS = (
     *("event.action", "event.outcome", "event.category", "event.code", "rule.name", "message"),
@@ -47,9 +47,9 @@ _MAX_TEXT_LENGTH = 500
 
 
 def build_event(hit: dict[str, Any], field: str, entity: Entity) -> SiemEvent | None:
-    """Return the event that a hit is, None where it does not name the entity after all.
+    """Return the event of a hit, or None if it does not name the entity.
 
-    Raises ValueError for what has no time.
+    Raises ValueError if it has no time.
     """
     document = hit.get("_source")
     occurred_at = parse_time(value_at(document, field))

@@ -44,7 +44,7 @@ _CHANGE_TIMES = ("last_notification_time", "acknowledged_time", "end_time")
 
 
 class AlertReference(NamedTuple):
-    """What finds an alert again: the API lists by detector and time, and knows no ids."""
+    """Reference to an alert by detector and time, since the API has no lookup by ID."""
 
     alert: str
     detector: str
@@ -57,7 +57,7 @@ class AlertReference(NamedTuple):
 
     @classmethod
     def parse(cls, external_id: str) -> AlertReference | None:
-        """Return the name that an `external_id` has, None where it has none."""
+        """Parse an `external_id`, or return None if it is invalid."""
         with suppress(ValueError):
             alert, detector, start = external_id.rsplit(_SEPARATOR, 2)
             return cls(alert, detector, int(start))
@@ -67,13 +67,13 @@ class AlertReference(NamedTuple):
 def build_incident(alert: dict[str, Any], detector: str, detector_name: str | None) -> Incident:
     """Return the incident of an alert of a detector.
 
-    Raises ValueError where the alert has no id or no time at which it began.
+    Raises ValueError if the alert has no ID or start time.
     """
     identifier, began_at = text(alert, "id"), parse_time(alert.get("start_time"))
     if identifier is None:
         raise ValueError(f"id is {describe_value(alert.get('id'))}")
     if began_at is None:
-        raise ValueError(f"start_time is no time: {alert.get('start_time')!r:.60}")
+        raise ValueError(f"start_time is not a time: {alert.get('start_time')!r:.60}")
     severity, raw = parse_severity(alert)
     state = text(alert, "state")
     return Incident(
@@ -92,18 +92,18 @@ def build_incident(alert: dict[str, Any], detector: str, detector_name: str | No
 
 
 def parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
-    """Return how bad an alert is, None where that is not known, and the trigger's own word."""
+    """Return the severity of an alert, or None if unknown, and the trigger's own value."""
     raw = text(alert, "severity") or _number_text(alert.get("severity"))
     return SEVERITIES.get(raw or ""), raw
 
 
 def parse_change_time(alert: dict[str, Any]) -> datetime | None:
-    """Return when an alert began, was told of, acknowledged or ended last; None without a time."""
+    """Return when an alert last began, notified, was acknowledged or ended; None without a time."""
     return max(_parse_times(alert), default=None)
 
 
 def has_changed_in(alert: dict[str, Any], window: Window) -> bool:
-    """Return whether something has become of an alert in a window, since it began."""
+    """Return whether an alert changed in a window after it began."""
     began_at, last = parse_time(alert.get("start_time")), parse_change_time(alert)
     if began_at is None or last is None:
         return False
@@ -111,14 +111,14 @@ def has_changed_in(alert: dict[str, Any], window: Window) -> bool:
 
 
 def list_finding_ids(alert: dict[str, Any]) -> list[str]:
-    """Return the ids of what has raised an alert, as far as they can be asked for."""
+    """Return the IDs of the findings that raised an alert, if they can be requested."""
     found = alert.get("finding_ids")
     names = found if isinstance(found, list) else [found]
     return [name for name in names if isinstance(name, str) and name and "," not in name]
 
 
 def parse_time(value: Any) -> datetime | None:
-    """Return the time that text or a number of milliseconds gives, None where it gives none."""
+    """Parse a time in text or milliseconds, or return None if it is invalid."""
     with suppress(ValueError, OverflowError):
         if isinstance(value, str):
             return parse_utc(value)
@@ -143,15 +143,15 @@ def _description(alert: dict[str, Any], detector_name: str | None) -> str:
 
 
 MAX_ENTITIES = 200
-"""So many entities are taken of one document."""
+"""Maximum number of entities per document."""
 RULE_LEVELS = {severity.value.casefold(): severity for severity in Severity}
-"""The levels of Sigma rules, which are among the tags of what has matched."""
+"""Levels of Sigma rules, which are among the tags of matched rules."""
 _TECHNIQUE_TAG = re.compile(r"attack\.(t\d{4}(?:\.\d{3})?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSearchFinding:
-    """What a finding tells."""
+    """Parsed content of a finding."""
 
     alert: Alert | None
     severity: Severity | None
@@ -160,7 +160,7 @@ class OpenSearchFinding:
 
 
 def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
-    """Return what a finding tells, as far as it can be understood."""
+    """Parse a finding, as far as possible."""
     queries = children(record, "queries")
     tags = [tag for query in queries for tag in texts(query, "tags")]
     levels = [RULE_LEVELS[tag.casefold()] for tag in tags if tag.casefold() in RULE_LEVELS]
@@ -178,7 +178,7 @@ def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
 
 
 def read_documents(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the documents of a finding, which stand in it as text that is JSON."""
+    """Yield the documents of a finding, which are JSON strings."""
     for place in children(record, "document_list"):
         if document := decode_object(place.get("document")):
             yield document
@@ -200,9 +200,9 @@ def _build_alert(
 
 
 def attach_findings(incident: Incident, records: Iterable[dict[str, Any]]) -> Incident:
-    """Return the incident with what its findings tell.
+    """Add findings to an incident.
 
-    The trigger's level counts; where an alert has none, the highest of the rules that have matched.
+    The severity of the trigger has precedence over the highest level of the matched rules.
     """
     findings = [parse_finding(record) for record in records]
     levels = [finding.severity for finding in findings if finding.severity]

@@ -17,50 +17,50 @@ from typing import Any, Self
 from tocsin import Broken, Window
 
 MAX_ROWS = 10_000
-"""What `index.max_result_window` lets be paged through."""
+"""Default of `index.max_result_window`."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def to_milliseconds(moment: datetime) -> int:
-    """Return the millisecond in which a time lies, counted from 1970."""
+    """Return whole milliseconds since 1970, rounded down."""
     return (moment - _EPOCH) // _MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
 class DetectorCursor:
-    """What to ask next: rows of the first of some detectors from `index` on."""
+    """Request for rows of the first of several detectors from `index` on."""
 
     detectors: tuple[str, ...]
     start: int
     end: int
-    """The part of the time that is asked for; both ends are in it, as the API has it."""
+    """Requested part of the interval, including both ends, as in the API."""
     first: int
     last: int
-    """All of the time."""
+    """Full interval."""
     index: int = 0
     total: int = 0
-    """How many rows the part had when it was last asked for."""
+    """Number of rows of the part in the last response."""
     passed_over: bool = False
-    """Whether some of the time could not be listed."""
+    """Whether a part of the interval could not be listed."""
 
     @classmethod
     def beginning(cls, detectors: Sequence[str], window: Window) -> Self:
-        """Return the first step through what began in a window."""
+        """Return the first cursor for alerts that began in a window."""
         first, last = to_milliseconds(window.start), to_milliseconds(window.end) - 1
         return cls(tuple(detectors), first, last, first, last)
 
     @classmethod
     def of_moment(cls, detector: str, moment: int) -> Self:
-        """Return the first step through what began at one millisecond."""
+        """Return the first cursor for alerts that began at one millisecond."""
         return cls((detector,), moment, moment, moment, moment)
 
     @property
     def query(self) -> dict[str, Any]:
-        """What the API is asked with, beside how many rows.
+        """Query parameters, except the page size.
 
-        Times are whole milliseconds: for what it cannot read as such, the API takes now, without a
-        word (RestGetAlertsAction), and answers an empty list.
+        Times are whole milliseconds: for any other value, the API silently uses the current time
+        (RestGetAlertsAction) and returns an empty list.
         """
         return {
             "detector_id": self.detectors[0],
@@ -72,30 +72,32 @@ class DetectorCursor:
         }
 
     def is_too_large(self, total: int) -> bool:
-        """Return whether there are more rows than can be paged through, and less can be asked."""
+        """Return whether there are more rows than can be paged through in a divisible interval."""
         return total >= MAX_ROWS and self.index == 0 and self.start < self.end
 
     def halved(self) -> DetectorCursor:
-        """Return the step that asks for half of the time."""
+        """Return the cursor for the first half of the interval."""
         return replace(self, end=(self.start + self.end) // 2, index=0, total=0)
 
     @property
     def span(self) -> timedelta:
-        """How much time it asks for."""
+        """Length of the requested interval."""
         return (self.end - self.start) * _MILLISECOND
 
     def passing_over(self) -> DetectorCursor:
-        """Return the step from which reading goes on behind its part, without rows of it."""
+        """Return the cursor after its part, without rows of it."""
         return replace(self, index=0, total=0, passed_over=True)
 
     def probe(self) -> DetectorCursor:
-        """Return a step that asks for hardly anything."""
+        """Return a cursor for a minimal interval."""
         return replace(self, start=self.last, end=self.last, index=0, total=0)
 
     def following(self, found: int, total: int, size: int) -> DetectorCursor | None:
-        """Return the next step, None at the end; Broken where rows have gone missing."""
+        """Return the next cursor, or None at the end. Raises `Broken` if rows disappeared."""
         if total < self.total or (total and not found and not self.index):
-            raise Broken(f"{found} of {total} alerts were answered, where there were {self.total}")
+            raise Broken(
+                f"{found} of {total} alerts were returned; before, there were {self.total}"
+            )
         if found and self.index + found < total:
             return replace(self, index=self.index + min(found, size), total=total)
         if self.end < self.last:
@@ -106,12 +108,12 @@ class DetectorCursor:
         return None
 
     def encode(self) -> list[Any]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         times = self.start, self.end, self.first, self.last
         return [list(self.detectors), *times, self.index, self.total, self.passed_over]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
-        """Return the step that `encode` made the token of."""
+        """Return the cursor of a page token; the inverse of `encode`."""
         detectors, *rest = token
         return cls(tuple(detectors), *rest)

@@ -1,4 +1,4 @@
-"""OpenSearch Security Analytics as a provider."""
+"""OpenSearch Security Analytics provider."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from tocsin_connectors.siem.opensearch.mapping import (
 from tocsin_connectors.siem.opensearch.pagination import DetectorCursor
 from tocsin_connectors.siem.opensearch.settings import OpenSearchSettings
 
-_NONE = "no detector of Security Analytics can be seen"
+_NONE = "no Security Analytics detector is visible to the user"
 
 
 class OpenSearch(LookbackProvider):
-    """The alerts of OpenSearch Security Analytics."""
+    """Alerts of OpenSearch Security Analytics."""
 
     class Settings(OpenSearchSettings):
-        """What an OpenSearch provider can be told."""
+        """Settings of an OpenSearch provider."""
 
     settings: Settings
     event_kinds = frozenset(ENTITY_FIELDS)
@@ -60,19 +60,19 @@ class OpenSearch(LookbackProvider):
         "cluster:admin/opensearch/securityanalytics/detector/search",
         "cluster:admin/opensearch/securityanalytics/alerts/get",
         "cluster:admin/opensearch/securityanalytics/findings/get",
-        "cluster:admin/opensearch/securityanalytics/alerts/ack, where write_back_status is set",
-        "index permission `read` on the indices that investigations search",
+        "cluster:admin/opensearch/securityanalytics/alerts/ack, if write_back_status is set",
+        "index permission `read` on the indices that event searches use",
     )
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._cluster = IndexClient(tools, settings, settings.authorization)
         self._analytics = SecurityAnalyticsClient(self._cluster)
         self._detectors: Mapping[str, Detector] = {}
 
     async def check(self) -> Health:
-        """Return whether alerts, findings and logs can be read, and what is missing for it."""
+        """Check that alerts, findings and logs can be read, and return what is missing."""
         attempts = PermissionAttempts()
         detectors = await attempts.make(self._analytics.detectors()) or {}
         now = self.tools.clock.now()
@@ -90,9 +90,9 @@ class OpenSearch(LookbackProvider):
         return Health(detail=detail, problems=(*attempts.problems, *none))
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
-        """Return a page of the alerts that began in the window, or that something became of in it.
+        """Return a page of the alerts that began, or changed, in the window.
 
-        The API lists by when alerts began alone: for the others, all of `changes_for` is listed.
+        The API lists by start time only: for changes, all of `changes_for` is listed.
         """
         if token is None or not self._detectors:
             self._detectors = await self._analytics.detectors()
@@ -116,7 +116,7 @@ class OpenSearch(LookbackProvider):
     async def _rows(
         self, stream: str, window: Window, token: Any, limit: int
     ) -> tuple[DetectorCursor, AlertRows]:
-        """Return the rows to be looked at next, and what was asked for them."""
+        """Return the next rows and the cursor that returned them."""
         begun = DetectorCursor.beginning(list(self._detectors), self.listed_for(stream, window))
         step = begun if token is None else DetectorCursor.decode(token)
         asked = partial(list_rows, self._analytics, size=limit)
@@ -127,7 +127,7 @@ class OpenSearch(LookbackProvider):
         )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
-        """Return the incident that an alert is; ValueError where it has no id or no time."""
+        """Return the incident of an alert. Raises ValueError if it has no ID or no time."""
         detector = record[DETECTOR]
         incident = build_incident(dict(record), detector["id"], detector["name"])
         if (dashboard := self.settings.dashboard_url) is None:
@@ -136,31 +136,31 @@ class OpenSearch(LookbackProvider):
         return replace(incident, source_url=page)
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
-        """Return the incident with what the alert's findings tell."""
+        """Add the findings of the alert to the incident."""
         names = list_finding_ids(dict(record))
         findings = await self._analytics.findings(record[DETECTOR]["id"], names)
         return attach_findings(incident, findings)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the alert as it is now, None where it or its detector is gone."""
+        """Return the current alert, or None if it or its detector no longer exists."""
         if (record := await find_alert(self._analytics, external_id)) is None:
             return None
         found = self.to_incident(record)
         return found and await self.complete(found, record)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Acknowledge an alert, which is Active then; nothing else can be set."""
+        """Acknowledge an alert, which makes it Active. No other status can be set."""
         await writing.set_status(self._analytics, external_id, status)
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield what logs say of an entity, the latest first."""
+        """Yield log events about an entity, latest first."""
         if (clause := build_entity_query(entity, ENTITY_FIELDS)) is None:
             return
         field, indices = self.settings.time_field, self._indices(await self._analytics.detectors())
         if not indices:
-            raise Misconfigured(f"{_NONE}, and `event_index` names no index to search")
+            raise Misconfigured(f"{_NONE}, and `event_index` is not set")
         hits = iterate_latest(LogIndices(self._cluster, indices, field), clause, window, limit)
         told = partial(build_event, field=field, entity=entity)
         async with aclosing(build_events(hits, told, limit)) as events:

@@ -1,4 +1,4 @@
-"""What an operator can set of an OpenSearch provider."""
+"""Settings of an OpenSearch provider."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from tocsin_connectors.siem.indices.client import ClusterSettings
 
 
 class OpenSearchSettings(ClusterSettings, WindowedProvider.Settings):
-    """What an OpenSearch provider can be told."""
+    """Settings of an OpenSearch provider."""
 
     changes_every: Duration = Field(
         default=timedelta(minutes=5),
         ge=timedelta(seconds=1),
-        description="How often to look whether alerts were acknowledged or have ended.",
+        description="Interval between checks for acknowledged and ended alerts.",
     )
     changes_for: Duration = Field(
         default=timedelta(days=7),
-        description="How long after an alert began to look for that.",
+        description="Age up to which alerts are checked for changes.",
     )
     event_index: str | None = Field(
         default=None,
         pattern=r"^[^\s/?#\\\"<>|]+$",
-        description="The indices that investigations search, with `*` for anything, separated "
-        "by commas; those of all detectors, unless it is set.",
+        description="Indices that event searches use: names or patterns with `*`, separated "
+        "by commas. Default: the indices of all detectors.",
     )
     time_field: str = Field(
-        default="@timestamp", min_length=1, description="Where their documents have their time."
+        default="@timestamp",
+        min_length=1,
+        description="Timestamp field of the documents in these indices.",
     )
     dashboard_url: ServerUrl | None = Field(
-        default=None, description="Where OpenSearch Dashboards is, for links to it."
+        default=None, description="OpenSearch Dashboards URL, for links."
     )

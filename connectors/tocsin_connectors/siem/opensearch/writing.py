@@ -1,4 +1,4 @@
-"""Acknowledging alerts: of all that can be said of one, Security Analytics takes this alone."""
+"""Write-back to alerts: acknowledgment, the only supported change."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from tocsin_connectors.siem.records import text
 async def set_status(
     analytics: SecurityAnalyticsClient, external_id: str, status: IncidentStatus
 ) -> None:
-    """Acknowledge an alert, where it is not yet; `Refused` where it is none, or is over."""
+    """Acknowledge an alert, unless it is acknowledged already.
+
+    Raises `Refused` if it does not exist or has ended.
+    """
     if status is not IncidentStatus.ACTIVE:
-        raise Refused(f"an alert can be acknowledged, and not be made {status}")
+        raise Refused(f"OpenSearch alerts can only be acknowledged; {status} is not supported")
     record = await find_alert(analytics, external_id)
     if record is None:
-        raise Refused(f"there is no alert {external_id}")
+        raise Refused(f"the alert {external_id} does not exist")
     state = text(record, "state") or ""
     if STATUSES.get(state.casefold()) is IncidentStatus.ACTIVE:
         return
     if not await analytics.acknowledge(record[DETECTOR]["id"], record["id"]):
-        raise Refused(f"only an alert that is ACTIVE can be acknowledged; this one is {state!r}")
+        raise Refused(f"only an ACTIVE alert can be acknowledged; this one is {state!r}")

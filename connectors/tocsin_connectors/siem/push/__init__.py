@@ -1,4 +1,4 @@
-"""Anything that can POST JSON: the shapes of some senders ship as mappings, others are written."""
+"""Push provider for senders of JSON, with mappings for common formats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHIPPED: Mapping[str, Path] = {
 
 
 def _load(path: Path) -> MappingTemplate:
-    """Return the mapping of a file; ValueError says what is wrong with it."""
+    """Load a mapping file. Raises ValueError with the reason if it is invalid."""
     try:
         return MappingTemplate(path.read_text(encoding="utf-8"), source="push")
     except OSError as error:
@@ -41,26 +41,24 @@ def _loads(path: str) -> str:
 
 
 class Push(PushProvider):
-    """Takes what others send, in the shape that a mapping describes."""
+    """Accepts pushed records in the format of a mapping."""
 
     class Settings(PushProvider.Settings):
-        """What the provider can be told; one of a format and a mapping of one's own."""
+        """Settings of a push provider: a shipped format or a custom mapping."""
 
-        format: Format | None = Field(
-            default=None, description="Whose shape the senders' bodies have."
-        )
+        format: Format | None = Field(default=None, description="Format of the request bodies.")
         mapping_file: Annotated[LocalPath, AfterValidator(_loads)] | None = Field(
-            default=None, description="A mapping of your own (.json.j2), for any other shape."
+            default=None, description="Path of a custom mapping (.json.j2), for other formats."
         )
 
         @model_validator(mode="after")
         def _has_one(self) -> Self:
             if (self.format is None) == (self.mapping_file is None):
-                raise ValueError("give either a format or a mapping_file")
+                raise ValueError("set either `format` or `mapping_file`")
             return self
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._mapping: MappingTemplate | None = None
 
@@ -70,13 +68,13 @@ class Push(PushProvider):
         self._mapping = _load(Path(own) if own else _SHIPPED[self.settings.format])
 
     async def check(self) -> Health:
-        """Return where to send to; whether anybody does, only the ledger tells."""
+        """Return the address for senders. Only the ledger shows whether anything is sent."""
         shape = self.settings.mapping_file or self.settings.format
         address = f"{self.tools.public_url}/api/push/{self.tools.name}"
-        return Health(detail=f"takes what is sent to {address} in the shape of {shape}")
+        return Health(detail=f"accepts {shape} requests at {address}")
 
     def unpack(self, body: bytes) -> Received:
-        """Return the incidents of a body."""
+        """Return the incidents in a request body."""
         assert self._mapping is not None  # noqa: S101 - it was started
         return self._mapping.read(body, self.tools.clock.now())
 

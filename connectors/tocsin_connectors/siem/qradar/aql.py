@@ -1,9 +1,9 @@
-"""What Ariel is asked, in AQL.
+"""Queries in AQL.
 
-A value that comes from elsewhere never stands in a query as it is. How AQL escapes quotation marks
-is documented nowhere, so nothing that would have to be escaped is ever written: of a text, all but
-plain characters becomes `%`, which `ILIKE` takes for anything. That finds the value, and at times
-others, which whoever asks has to leave out.
+Values from outside are never part of a query unchanged. IBM does not document how AQL escapes
+quotation marks, so nothing that needs escaping is written: in texts, everything but plain
+characters becomes `%`, the wildcard of `ILIKE`. That finds the value and sometimes others, which
+callers have to filter out.
 
 https://www.ibm.com/docs/en/qsip/7.5?topic=aql-event-flow-simarc-fields-queries
 """
@@ -22,12 +22,12 @@ ADDRESS_FIELDS: Mapping[int, tuple[str, ...]] = {
     4: ("sourceip", "destinationip", "identityip"),
     6: ("sourcev6", "destinationv6"),
 }
-"""By the version of the Internet Protocol, the fields that hold an address."""
+"""Fields that hold an address, by IP version."""
 ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.USER: ("username",),
     EntityKind.HOST: ("identityhostname",),
 }
-"""By kind, the fields of every event that name one."""
+"""Fields of every event that hold an entity, by kind."""
 _COLUMNS = (
     *("starttime", "devicetime", "qid", "QIDNAME(qid) AS event_name"),
     *("CATEGORYNAME(category) AS category_name", "LOGSOURCENAME(logsourceid) AS log_source"),
@@ -37,27 +37,28 @@ _COLUMNS = (
 )
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9 .:@/-]+")
 _MARGIN = timedelta(minutes=5)
-"""By so much more than is wanted lies between START and STOP: these are rounded to minutes."""
+"""Margin between the window and START and STOP, which are rounded to minutes."""
 
 
 def build_pattern(value: str) -> str:
-    """Return what `ILIKE` finds a text with, and perhaps others: `'O%Brien'` for O'Brien.
+    """Return the `ILIKE` pattern for a text: `'O%Brien'` for O'Brien.
 
-    Raises `Refused` for a text without any letter or digit of ASCII: it would find everything.
+    It may match other texts, too. Raises `Refused` for a text without any ASCII letter or digit,
+    which would match everything.
     """
     plain = _NOT_PLAIN.sub("%", value)
     if not any(character.isalnum() for character in plain):
-        raise Refused(f"{value!r:.60} has no letter or digit that Ariel could look for")
+        raise Refused(f"{value!r:.60} has no letter or digit that Ariel can search for")
     return f"'{plain}'"
 
 
 def quote_address(address: str) -> str:
-    """Return an IP address as AQL compares it; ValueError for what is none."""
+    """Quote an IP address. Raises ValueError if it is invalid."""
     return f"'{ip_address(address)}'"
 
 
 def quote_column(name: str) -> str:
-    """Return a custom property as a column; ValueError for a name with a quotation mark."""
+    """Quote a custom property. Raises ValueError for a name with a quotation mark."""
     if '"' in name:
         raise ValueError(f"{name!r} cannot be quoted")
     return f'"{name}"'
@@ -66,10 +67,10 @@ def quote_column(name: str) -> str:
 def build_entity_query(
     entity: Entity, properties: Sequence[str], every: Iterable[str], window: Window, limit: int
 ) -> str:
-    """Return the query for the latest events of a window that have an entity in a field of its.
+    """Return the query for the latest events of a window that name an entity.
 
-    `properties` are the custom properties that name such, `every` those that are to be told.
-    Raises `Refused` as `pattern` does, and ValueError where there is no field to look into.
+    `properties` are the custom properties to search, `every` those to return. Raises `Refused` as
+    `build_pattern` does, and ValueError if no field can be searched.
     """
     found = [
         *_build_address_conditions(entity),
@@ -93,7 +94,7 @@ def build_entity_query(
 
 
 def build_empty_query(now: Window, every: Iterable[str]) -> str:
-    """Return a query that finds nothing, but has to be allowed, and whose properties have to be."""
+    """Return a query without results that tests the permission and the custom properties."""
     start, end = to_milliseconds(now.start), to_milliseconds(now.end)
     columns = ", ".join(("starttime", *dict.fromkeys(map(quote_column, every))))
     found = f"SELECT {columns} FROM events WHERE starttime < 0 LIMIT 1"  # noqa: S608 - all quoted

@@ -1,4 +1,4 @@
-"""Whether a console lets itself be read, searched and written to."""
+"""Permission check of a QRadar authorized service."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RECENT = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class QRadarPermissionCheck:
-    """What the token of an authorized service may do, found out by trying."""
+    """Permissions of an authorized service token, found with test requests."""
 
     console: QRadarClient
     offenses: OffenseClient
@@ -40,7 +40,10 @@ class QRadarPermissionCheck:
     settings: QRadarSettings
 
     async def problems(self, now: datetime) -> Sequence[str]:
-        """Return what an operator has to mend; raises what else is wrong. It changes nothing."""
+        """Return the problems that an operator has to fix. Changes nothing.
+
+        Raises errors other than a refusal.
+        """
         if unknown := await self._unknown_version():
             return [unknown]
         tried: dict[str, PermissionProbe] = {
@@ -57,15 +60,17 @@ class QRadarPermissionCheck:
 
     @property
     def detail(self) -> str:
-        """What can be read, and what cannot be told."""
+        """Result of the check: what can be read, and the limits of the API version."""
         words = f"offenses of {self.settings.url} can be read"
         is_new = self.offenses.clock == PERSISTED
         return (
-            words if is_new else f"{words}; version {self.settings.api_version} has no {PERSISTED}"
+            words
+            if is_new
+            else f"{words}; API version {self.settings.api_version} does not return {PERSISTED}"
         )
 
     async def _unknown_version(self) -> str | None:
-        """Return what is wrong with the version of the API that is set."""
+        """Return the problem with the configured API version, if any."""
         try:
             versions = await self.console.versions()
         except Refused as error:
@@ -79,11 +84,11 @@ class QRadarPermissionCheck:
         wanted = self.settings.api_version
         if not known or wanted in known:
             return None
-        words = f"the console does not know version {wanted} of the API"
+        words = f"the console does not support version {wanted} of the API"
         return f"{words}: set api_version to one of {', '.join(known)}"
 
     async def _write_nothing(self) -> None:
-        """Ask for a note to an offense that there is not: whoever may is told so."""
+        """Write a note to a nonexistent offense, which only tests the permission."""
         try:
             path = f"{OFFENSES}/{_MISSING_OFFENSE}/notes"
             await self.console.request("POST", path, note_text="tocsin check")

@@ -21,24 +21,24 @@ from tocsin_connectors.siem.records import number
 
 QRadarRecord = dict[str, Any]
 MAX_RANGES = 200
-"""A list has fewer parts, or it does not end."""
+"""Maximum number of ranges in a list that ends."""
 _TOTAL = re.compile(r"items (?:\d+-\d+|\*)/(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRange:
-    """What stands in one range of a list."""
+    """Records in one range of a list."""
 
     records: Sequence[QRadarRecord]
     total: int | None
-    """How many there are in all; None where the console does not say."""
+    """Total number of records, or None if the console does not return it."""
     server_time: datetime | None
 
     def ends(self, first: int, asked: int) -> bool:
-        """Return whether nothing is behind it, given where it began and how many were asked for.
+        """Return whether the list ends with this range.
 
-        The documentation leaves open whether the total is that of the list or of the part, so one
-        that has all that was asked for is never the last.
+        IBM does not document whether the total counts the list or the range, so a full range is
+        never the last one.
         """
         count = len(self.records)
         return not count or (
@@ -47,10 +47,10 @@ class RecordRange:
 
 
 class QRadarClient:
-    """Requests to one console; all of them raise what `Api.request` raises."""
+    """Requests to one console. All raise what `Api.request` raises."""
 
     def __init__(self, tools: Tools, settings: QRadarSettings) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._api = Api(tools, settings)
         self._token = settings.token
         self._version = {"Version": settings.api_version}
@@ -58,20 +58,20 @@ class QRadarClient:
     async def request(
         self, method: str, path: str, *, span: str | None = None, **query: Any
     ) -> ApiResponse:
-        """Return the answer to a request below `/api`; `span` is a range such as `0-49`."""
+        """Send a request to a path below `/api`. `span` is a range such as `0-49`."""
         bounds = {} if span is None else {"Range": f"items={span}"}
         headers = {"SEC": self._token.get_secret_value(), **self._version, **bounds}
         return await self._api.request(method, f"/api{path}", query=query, headers=headers)
 
     async def versions(self) -> Sequence[QRadarRecord]:
-        """Return the versions of the API that the console knows, asked for in none of them."""
+        """Return the API versions that the console supports. The request names none."""
         headers = {"SEC": self._token.get_secret_value()}
         path = "/api/help/versions"
         answer = await self._api.request("GET", path, headers=headers)
         return _parse_records(answer.json, path)
 
     async def part(self, path: str, first: int, count: int, **query: Any) -> RecordRange:
-        """Return so many records of a list at most, from the one at `first` on."""
+        """Return at most `count` records of a list, from `first` on."""
         answer = await self.request("GET", path, span=f"{first}-{first + count - 1}", **query)
         found = _TOTAL.fullmatch(answer.headers.get("Content-Range", "").strip())
         total = int(found[1]) if found else None
@@ -80,9 +80,9 @@ class QRadarClient:
     async def all(
         self, path: str, count: int, most: int | None = None, **query: Any
     ) -> list[QRadarRecord]:
-        """Return all records of a list that does not change, of which there are `most` at most.
+        """Return all records of a list that does not change, at most `most`.
 
-        So many are asked for at once as `count` says. Raises `Broken` where the list does not end.
+        `count` is the size of a range. Raises `Broken` if the list does not end.
         """
         found = list[QRadarRecord]()
         for _ in range(MAX_RANGES):
@@ -91,27 +91,26 @@ class QRadarClient:
             found += part.records
             if part.ends(first, count) or len(found) == most:
                 return found
-        raise Broken(f"GET {path} has more than {MAX_RANGES} parts")
+        raise Broken(f"GET {path} has more than {MAX_RANGES} ranges")
 
 
 def _parse_records(content: Any, path: str) -> list[QRadarRecord]:
     if not isinstance(content, list) or not all(isinstance(it, dict) for it in content):
-        raise Broken(f"GET {path} answered something else than a list of objects")
+        raise Broken(f"GET {path} did not return a list of objects")
     return content
 
 
 @dataclass(frozen=True, slots=True)
 class OffenseCursor:
-    """What to ask for: the offenses behind an id, less the first few that tell none."""
+    """Request for the offenses after an ID, without the first `skipped`, which have none."""
 
     after: int = 0
     skipped: int = 0
 
     def following(self, part: RecordRange, asked: int) -> OffenseCursor | None:
-        """Return the next step, given what this one has brought; None at the end.
+        """Return the next cursor, or None at the end.
 
-        Where ids do not tell where to go on, since they are missing or in no order, it is the next
-        place in the same list.
+        If the IDs are missing or unordered, it is the next offset in the same list.
         """
         if part.ends(self.skipped, asked):
             return None
@@ -123,17 +122,17 @@ class OffenseCursor:
         return OffenseCursor(last, len(part.records) - place - 1)
 
     def encode(self) -> list[int]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         return [self.after, self.skipped]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
-        """Return the step that `encode` made the token of."""
+        """Return the cursor of a page token; the inverse of `encode`."""
         return cls(*token)
 
 
 def iterate_ids(records: Sequence[QRadarRecord]) -> Iterator[tuple[int, int]]:
-    """Yield the ids of those offenses that tell one, each with its place."""
+    """Yield the offset and ID of the offenses that have an ID."""
     for place, record in enumerate(records):
         identifier = number(record, "id")
         if identifier is not None:
@@ -161,38 +160,38 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OffensePage:
-    """A page of offenses, and the step behind it; None at the end."""
+    """A page of offenses, and the next cursor, or None at the end."""
 
     part: RecordRange
     following: OffenseCursor | None
 
 
 class OffenseClient:
-    """Asks for offenses, always by name for what is read of them: consoles are slow.
+    """Requests for offenses. They name the fields to return, since consoles are slow.
 
-    Older versions of the API tell no `last_persisted_time`, which changes with whatever changes;
-    `last_updated_time` only does with new events. Which it is, is found out by asking.
+    Older API versions have no `last_persisted_time`, which changes with every change;
+    `last_updated_time` changes only with new events. A request shows which one exists.
     """
 
     def __init__(self, console: QRadarClient, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._console = console
         self._log = tools.log
         self._is_old = False
 
     @property
     def clock(self) -> str:
-        """The field that tells when something last became of an offense."""
+        """Field with the time of the last change."""
         return UPDATED if self._is_old else PERSISTED
 
     async def changed(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
-        """Return a page of the offenses that changed in a window, by the console's own time."""
+        """Return a page of the offenses that changed in a window, by the console's clock."""
         return await self._either(
             lambda: self._page(_build_time_filter(self.clock, window), step, limit)
         )
 
     async def made(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
-        """Return a page of the offenses that were made in a window, or began in it."""
+        """Return a page of the offenses that were created or began in a window."""
         return await self._either(lambda: self._page(self._made(window), step, limit))
 
     async def closed(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
@@ -202,20 +201,20 @@ class OffenseClient:
         )
 
     async def behind(self, step: OffenseCursor, limit: int) -> OffensePage:
-        """Return a page of the offenses behind an id."""
+        """Return a page of the offenses after an ID."""
         return await self._either(lambda: self._page("", step, limit))
 
     async def newest(self) -> tuple[int | None, RecordRange]:
-        """Return the highest id there is, and the answer.
+        """Return the highest offense ID, and the response.
 
-        It is 0 where there are no offenses, and None where the newest does not tell its id.
+        The ID is 0 without offenses, and None if the newest one has no ID.
         """
         part = await self._console.part(OFFENSES, 0, 1, sort="-id", fields="id")
         known = [it for _, it in iterate_ids(part.records)]
         return (max(known, default=None) if part.records else 0), part
 
     async def one(self, identifier: str) -> QRadarRecord | None:
-        """Return the offense of an id, None where there is none."""
+        """Return an offense by ID, or None if it does not exist."""
         if not (identifier.isascii() and identifier.isdecimal()):
             return None
         try:
@@ -234,11 +233,11 @@ class OffenseClient:
     async def _get(self, path: str) -> QRadarRecord:
         answer = await self._console.request("GET", path, fields=self._fields)
         if not isinstance(answer.json, dict) or "id" not in answer.json:
-            raise Broken(f"GET {path} answered without `id`")
+            raise Broken(f"GET {path} returned a response without `id`")
         return answer.json
 
     def _made(self, window: Window) -> str:
-        """Return the clause for `made`: when an offense was made, older versions do not tell."""
+        """Return the filter for creation time; older versions only have the start time."""
         began = _build_time_filter(STARTED, window)
         return (
             began if self._is_old else f"({_build_time_filter(FIRST_PERSISTED, window)} or {began})"
@@ -249,7 +248,7 @@ class OffenseClient:
         return ",".join(_FIELDS if self._is_old else (*_FIELDS, *_LATER_FIELDS))
 
     async def _either(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what is answered, at the second try to what an older version knows as well."""
+        """Send a request, and repeat it with the fields of older API versions if refused."""
         try:
             return await ask()
         except Refused as refused:
@@ -261,7 +260,7 @@ class OffenseClient:
             except Refused:
                 self._is_old = False
                 raise refused from None
-        words = "this version of the API does not tell when an offense was changed by hand"
+        words = "API version without the time of manual offense changes"
         self._log.warning(words, lacks=PERSISTED)
         return answered
 
@@ -272,5 +271,5 @@ def _build_time_filter(field: str, window: Window) -> str:
 
 
 def get_creation_field(record: dict[str, Any]) -> str:
-    """Return which field tells when an offense was made."""
+    """Return the field with the creation time of an offense."""
     return FIRST_PERSISTED if record.get(FIRST_PERSISTED) else STARTED

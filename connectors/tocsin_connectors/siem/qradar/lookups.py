@@ -20,12 +20,12 @@ from tocsin_connectors.siem.records import children, number, text
 _BATCH_SIZE = 50
 _MAX_NAMES = 20_000
 _RETRY_UNKNOWN_AFTER = timedelta(minutes=1)
-"""Soon enough for an offense that is read again: what it names may be told later than it is."""
+"""Short, because a name may appear later than the offense that refers to it."""
 _SKIP_FOR = timedelta(minutes=5)
 
 
 class NameDirectory:
-    """The names of one kind of thing, by id."""
+    """Names of one kind of object, by ID."""
 
     def __init__(
         self,
@@ -36,9 +36,10 @@ class NameDirectory:
         lasts: timedelta,
         **query: Any,
     ) -> None:
-        """Keep what is needed; do no I/O. A name at `field` of a record holds as long as it lasts.
+        """Store the dependencies. Performs no I/O.
 
-        `query` is what the list is asked with beside ids.
+        `field` holds the name, which is cached for `lasts`. `query` has further parameters of the
+        list.
         """
         self._console = console
         self._clock = clock
@@ -49,19 +50,18 @@ class NameDirectory:
         self._known: dict[int, tuple[str | None, datetime]] = {}
 
     def name(self, identifier: int) -> str | None:
-        """Return the name of an id, None where none was learnt."""
+        """Return the name of an ID, or None if it is not known."""
         return self._known.get(identifier, (None, None))[0]
 
     def is_unnamed(self, identifier: int) -> bool:
-        """Return whether the name of an id was asked for, and not told."""
+        """Return whether the name of an ID was requested and not returned."""
         return identifier in self._known and self.name(identifier) is None
 
     async def learn(self, identifiers: Iterable[int]) -> bool:
-        """Ask for the names that are not known, or were learnt too long ago.
+        """Request the names that are not cached or have expired.
 
-        Returns whether there were any. Raises what `QRadarClient.part` raises; what was learnt
-        until
-        then stays, and none of what was asked for makes room for another.
+        Returns whether there were any. Raises what `QRadarClient.part` raises; names received until
+        then are kept, and requested names do not evict each other.
         """
         asked = dict.fromkeys(identifiers)
         self._keep({it: self._known[it] for it in asked if it in self._known})
@@ -71,7 +71,7 @@ class NameDirectory:
         return bool(wanted)
 
     def pass_over(self, identifiers: Iterable[int]) -> None:
-        """Ask for no names of these for a while."""
+        """Do not request the names of these IDs for a while."""
         until = self._clock.now() + _SKIP_FOR
         self._keep(
             {
@@ -100,7 +100,7 @@ class NameDirectory:
         return _RETRY_UNKNOWN_AFTER if name is None else self._lasts
 
     def _keep(self, learnt: Mapping[int, tuple[str | None, datetime]]) -> None:
-        """Keep what was asked for last, and of what was asked for before only so much."""
+        """Cache the latest requests, and evict the oldest names above the limit."""
         for identifier in learnt:
             self._known.pop(identifier, None)
         self._known.update(learnt)
@@ -109,27 +109,27 @@ class NameDirectory:
 
 
 MAX_ADDRESSES = 200
-"""So many addresses of each kind are named of one offense: a scan may have thousands."""
+"""Maximum number of addresses per kind and offense: a scan may have thousands."""
 RULE_PATHS: Mapping[str, str] = {
     "CRE_RULE": "/analytics/rules",
     "ADE_RULE": "/analytics/ade_rules",
     "BUILDING_BLOCK_RULE": "/analytics/building_blocks",
 }
-"""By the type of a rule, where its name is told."""
+"""Path of the names, by type of rule."""
 _SOURCES, _DESTINATIONS = "source_address_ids", "local_destination_address_ids"
 _TYPES, _REASONS = "offense_type", "closing_reason_id"
 _PATIENCE = timedelta(minutes=5)
-"""For so long look-ups that break are made again, and all else waits; then it is done without."""
+"""Time for which failing lookups are retried before offenses are stored without names."""
 _LONG_CACHE, _SHORT_CACHE = timedelta(days=7), timedelta(hours=1)
 
 IdsByKind = dict[str, list[int]]
 
 
 class OffenseLookups:
-    """The names that offenses of one console refer to."""
+    """Names that the offenses of one console refer to by ID."""
 
     def __init__(self, console: QRadarClient, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._log = tools.log
         self._clock = tools.clock
 
@@ -150,16 +150,15 @@ class OffenseLookups:
         self._broken_since: dict[str, datetime] = {}
 
     def expect(self, records: Sequence[dict[str, Any]]) -> None:
-        """Take note of a page of offenses, of which one after the other will be asked for."""
+        """Announce a page of offenses that will be looked up one after the other."""
         self._expected = [_collect_ids(record) for record in records]
 
     async def learn(self, record: dict[str, Any]) -> None:
-        """Ask for what an offense names, and the others of its page, where it is not known.
+        """Request the unknown names of an offense and of the other offenses on its page.
 
-        What one look-up cannot tell keeps no other from telling. Raises what `QRadarClient.part`
-        raises,
-        but `TryLater` where something has broken only for a while: an offense that is stored
-        without its names is seldom read again. What the console refuses to tell has no name.
+        A failed lookup does not prevent others. Raises what `QRadarClient.part` raises, but
+        `TryLater` if a lookup has failed only for a short time: an offense that is stored without
+        names is seldom read again. Names that the console refuses are left out.
         """
         own, broken = _collect_ids(record), dict[str, Broken]()
         for kind in self._directories:
@@ -170,17 +169,17 @@ class OffenseLookups:
                 broken[kind] = error
         for kind, why in broken.items():
             if self._is_patient(kind):
-                raise TryLater(f"what an offense names cannot be told: {why}") from why
+                raise TryLater(f"offense lookup failed: {why}") from why
         for why in broken.values():
             raise why
 
     def _is_patient(self, kind: str) -> bool:
-        """Whether a look-up that breaks has not broken for long."""
+        """Return whether a lookup has failed only for a short time."""
         now = self._clock.now()
         return now - self._broken_since.setdefault(kind, now) < _PATIENCE
 
     async def _learn(self, kind: str, own: list[int]) -> bool:
-        """Return whether anything was asked; `Broken` where nobody answered to that."""
+        """Return whether a request was sent. Raises `Broken` if it failed."""
         directory = self._directories[kind]
         every = [*own, *chain.from_iterable(it[kind] for it in self._expected)]
         try:
@@ -190,11 +189,11 @@ class OffenseLookups:
             if isinstance(refused, Misconfigured) and not forbidden:
                 raise
             directory.pass_over(every if forbidden else own)
-            self._log.warning("names cannot be read", of=kind, reason=str(refused))
+            self._log.warning("lookup refused", of=kind, reason=str(refused))
             return True
 
     def lacks_addresses(self, record: dict[str, Any]) -> bool:
-        """Return whether addresses of an offense were asked for, and not told."""
+        """Return whether addresses of an offense were requested and not returned."""
         wanted = _collect_ids(record)
         return any(
             self._directories[kind].is_unnamed(it)
@@ -203,7 +202,7 @@ class OffenseLookups:
         )
 
     def addresses(self, record: dict[str, Any]) -> list[str]:
-        """Return the addresses that an offense came from and went to, so far as they are known."""
+        """Return the known source and destination addresses of an offense."""
         wanted = _collect_ids(record)
         return [
             name
@@ -219,20 +218,20 @@ class OffenseLookups:
         return directory.name(identifier) if directory and identifier is not None else None
 
     def offense_type(self, record: dict[str, Any]) -> str | None:
-        """Return what kind of thing an offense's source is, in the console's words."""
+        """Return the name of the offense type."""
         identifier = number(record, _TYPES)
         if identifier is None:
             return None
         return self._directories[_TYPES].name(identifier) or KNOWN_TYPES.get(identifier)
 
     def closing_reason(self, record: dict[str, Any]) -> str | None:
-        """Return why an offense was closed, None where it is open or that is not known."""
+        """Return the closing reason of an offense, or None if it is open or unknown."""
         identifier = number(record, _REASONS)
         return None if identifier is None else self._directories[_REASONS].name(identifier)
 
 
 async def _learn_page_or_own(directory: NameDirectory, own: list[int], every: list[int]) -> bool:
-    """Return whether anything was asked: what others name is to cost this offense nothing."""
+    """Return whether a request was sent. IDs of other offenses must not make this one fail."""
     try:
         return await directory.learn(every)
     except Misconfigured:
@@ -242,7 +241,7 @@ async def _learn_page_or_own(directory: NameDirectory, own: list[int], every: li
 
 
 def _collect_ids(record: dict[str, Any]) -> IdsByKind:
-    """Return which ids an offense names, by what they are ids of."""
+    """Return the IDs in an offense, by kind."""
     wanted: IdsByKind = {
         _SOURCES: _list_ids(record, _SOURCES)[:MAX_ADDRESSES],
         _DESTINATIONS: _list_ids(record, _DESTINATIONS)[:MAX_ADDRESSES],
@@ -256,12 +255,12 @@ def _collect_ids(record: dict[str, Any]) -> IdsByKind:
 
 
 def has_more_addresses(record: dict[str, Any]) -> bool:
-    """Return whether an offense has more addresses of a kind than are named."""
+    """Return whether an offense has more addresses of a kind than the limit."""
     return any(len(_list_ids(record, it)) > MAX_ADDRESSES for it in (_SOURCES, _DESTINATIONS))
 
 
 def _list_ids(record: dict[str, Any], name: str) -> list[int]:
-    """Return the ids at `name`, which holds one or a list of them."""
+    """Return the IDs at `name`, which holds one or a list of them."""
     value = record.get(name)
     values = value if isinstance(value, list) else [value]
     return [it for item in values if (it := number({"": item}, "")) is not None and it >= 0]

@@ -22,13 +22,13 @@ from tocsin_connectors.siem.records import children, describe_value, number, tex
 
 _SUMMARY_PATH = "/console/do/sem/offensesummary?appName=Sem&pageId=OffenseSummary&summaryId="
 _RULE_ENGINE = "EventCRE"
-"""The type of the log source that is QRadar's own engine of rules."""
+"""Log source type of QRadar's own rule engine."""
 
 
 def build_incident(record: dict[str, Any], lookups: OffenseLookups, console: str) -> Incident:
-    """Return the incident that an offense is, with the names that were looked up until now.
+    """Return the incident of an offense, with the names that are cached.
 
-    Raises ValueError where it has no id, or no time at which it changed.
+    Raises ValueError if it has no ID or change time.
     """
     identifier = number(record, "id")
     if identifier is None or identifier < 0:
@@ -66,7 +66,7 @@ def build_incident(record: dict[str, Any], lookups: OffenseLookups, console: str
 
 
 def _parse_change_time(record: dict[str, Any]) -> datetime:
-    """Return when something last became of an offense: closing may count as nothing else."""
+    """Return when an offense last changed; closing it may not count as an update."""
     changed = parse_time(record, PERSISTED) or parse_time(record, UPDATED)
     if changed is None:
         raise ValueError(f"{PERSISTED} is {describe_value(record.get(PERSISTED))}")
@@ -77,13 +77,13 @@ def _parse_change_time(record: dict[str, Any]) -> datetime:
 
 
 def _parse_severity(record: dict[str, Any]) -> tuple[Severity | None, str | None]:
-    """Return how bad it is, and the number or word that says so: the magnitude, if there is one."""
+    """Return the severity and its source: the magnitude, or else the severity."""
     name = "severity" if record.get("magnitude") is None else "magnitude"
     return parse_severity(number(record, name)), text_or_number(record, name)
 
 
 def parse_status(record: dict[str, Any]) -> IncidentStatus:
-    """Return where an offense stands: one that somebody has taken is active."""
+    """Return the status of an offense: assigned ones are active."""
     status = STATUSES.get((text(record, "status") or "").casefold(), IncidentStatus.NEW)
     is_taken = text(record, "assigned_to") or record.get("follow_up") is True
     if status is IncidentStatus.NEW and is_taken:
@@ -92,7 +92,7 @@ def parse_status(record: dict[str, Any]) -> IncidentStatus:
 
 
 def _describe(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[str]:
-    """Yield the lines that say what it is about, without numbers that grow with each event."""
+    """Yield the lines of the description, without counters that grow with each event."""
     logs = (text(child, "name") or "" for child in children(record, "log_sources"))
     domain = text_or_number(record, "domain_id")
     source, kind = text(record, "offense_source"), lookups.offense_type(record)
@@ -100,8 +100,8 @@ def _describe(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[str]:
         kind or "Source": source,
         "Categories": ", ".join(texts(record, "categories")),
         "Log sources": ", ".join(filter(None, logs)),
-        "From the network": text(record, "source_network"),
-        "To the networks": ", ".join(texts(record, "destination_networks")),
+        "Source network": text(record, "source_network"),
+        "Destination networks": ", ".join(texts(record, "destination_networks")),
         "Domain": None if domain == "0" else domain,
         "Assigned to": text(record, "assigned_to"),
         "Closed by": text(record, "closing_user"),
@@ -109,11 +109,11 @@ def _describe(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[str]:
     }
     yield from (f"{what}: {said}" for what, said in lines.items() if said)
     if has_more_addresses(record):
-        yield f"It has more addresses than the first {MAX_ADDRESSES}, which are named"
+        yield f"More than {MAX_ADDRESSES} addresses; only the first {MAX_ADDRESSES} are listed"
 
 
 def _find_source(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[Entity]:
-    """Yield what an offense is indexed by, where that is a thing."""
+    """Yield the entity that an offense is indexed by, if it is one."""
     kind = OFFENSE_TYPES.get((lookups.offense_type(record) or "").casefold())
     source = text(record, "offense_source")
     if kind is not None and source is not None:
@@ -126,7 +126,7 @@ def _find_addresses(record: dict[str, Any], lookups: OffenseLookups) -> Iterator
 
 
 def _find_senders(record: dict[str, Any]) -> Iterator[Entity]:
-    """Yield who sends the logs: QRadar itself names log sources that it finds `type @ host`."""
+    """Yield the hosts of log sources: QRadar names discovered ones `type @ host`."""
     for source in children(record, "log_sources"):
         _, at, host = (text(source, "name") or "").rpartition(" @ ")
         if at and text(source, "type_name") != _RULE_ENGINE:

@@ -15,26 +15,26 @@ from tocsin_connectors.siem.records import number, text
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _PLAUSIBLE = range(10**11, 10**13)
-"""From 1973 to 2286: what is less was seconds, what is more microseconds."""
+"""From 1973 to 2286: smaller values are seconds, larger ones microseconds."""
 
 
 def parse_time(record: dict[str, Any], name: str) -> datetime | None:
-    """Return the time at `name`, None where there is none; ValueError where it cannot be one."""
+    """Return the time at `name`, or None. Raises ValueError if the value is implausible."""
     told = number(record, name)
     if told is None or told <= 0:
         return None
     if told not in _PLAUSIBLE:
-        raise ValueError(f"{name} is no time in milliseconds: {told}")
+        raise ValueError(f"{name} is not a time in milliseconds: {told}")
     return _EPOCH + told * _MILLISECOND
 
 
 def to_milliseconds(moment: datetime) -> int:
-    """Return a time as QRadar has it, rounded up: what is at it or later is what is meant."""
+    """Return milliseconds since 1970, rounded up so that earlier times do not match."""
     return -((_EPOCH - moment) // _MILLISECOND)
 
 
 def text_or_number(record: dict[str, Any], name: str) -> str | None:
-    """Return the text or the whole number at `name` as text, None where there is neither."""
+    """Return the text or whole number at `name` as text, or None."""
     found = number(record, name)
     return text(record, name) if found is None else str(found)
 
@@ -46,13 +46,13 @@ SEVERITIES: Mapping[range, Severity] = {
     range(7, 9): Severity.HIGH,
     range(9, 11): Severity.CRITICAL,
 }
-"""By magnitude, which QRadar makes of severity, credibility and relevance."""
+"""By magnitude, which QRadar computes from severity, credibility and relevance."""
 STATUSES: Mapping[str, IncidentStatus] = {
     "open": IncidentStatus.NEW,
     "hidden": IncidentStatus.ACTIVE,
     "closed": IncidentStatus.CLOSED,
 }
-"""An open offense that somebody was assigned, or that is marked for follow-up, is active."""
+"""Open offenses that are assigned or marked for follow-up are active."""
 OFFENSE_TYPES: Mapping[str, EntityKind] = {
     "source ip": EntityKind.IP,
     "destination ip": EntityKind.IP,
@@ -79,7 +79,7 @@ OFFENSE_TYPES: Mapping[str, EntityKind] = {
     "cve": EntityKind.CVE,
     "cve id": EntityKind.CVE,
 }
-"""By the name of an offense type: those of QRadar's own, and of custom properties that it ships."""
+"""By name of the offense type: QRadar's own, and those of custom properties that it ships."""
 KNOWN_TYPES: Mapping[int, str] = {
     0: "Source IP",
     1: "Destination IP",
@@ -88,11 +88,11 @@ KNOWN_TYPES: Mapping[int, str] = {
     10: "Source IPv6",
     11: "Destination IPv6",
 }
-"""The names of types that have the same ids everywhere, where a console does not tell them."""
+"""Names of types whose IDs are fixed, for consoles that do not return them."""
 
 
 def parse_severity(magnitude: int | None) -> Severity | None:
-    """Return how bad an offense of this magnitude is; None where it is not from 0 to 10."""
+    """Return the severity for a magnitude, or None if it is not from 0 to 10."""
     if magnitude is None:
         return None
     return next((it for span, it in SEVERITIES.items() if magnitude in span), None)

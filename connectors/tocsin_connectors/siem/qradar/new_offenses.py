@@ -29,12 +29,12 @@ from tocsin_connectors.siem.qradar.mappings import parse_time
 
 NEW = "new"
 _MAX_FAILURES = 2
-"""After so many reads that broke in a row, what is there is left to be read by time."""
+"""Failed reads in a row after which the existing offenses are left to be read by time."""
 _MAX_PAGES = 1_000
 
 
 class OffenseMapper(Protocol):
-    """What says what an offense is: the provider."""
+    """Provider that maps offenses."""
 
     settings: Any
     page_size: ClassVar[int]
@@ -44,32 +44,32 @@ class OffenseMapper(Protocol):
         ...
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
-        """Return the incident with what its ids stand for."""
+        """Return the incident with the names of its IDs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OffensePosition:
-    """Up to which id, and which time, new offenses were read."""
+    """ID and time up to which new offenses were read."""
 
     after: int
     reached: AwareDatetime
 
     def encode(self) -> dict[str, Any]:
-        """Return the position that `decode` turns back into this."""
+        """Return the stored position; the inverse of `decode`."""
         return {"after": self.after, "reached": self.reached.isoformat()}
 
     @classmethod
     def decode(cls, position: Mapping[str, Any]) -> Self:
-        """Return the place that `encode` made the position of; `Refused` for another's."""
+        """Parse a stored position. Raises `Refused` for one of another version."""
         try:
             return TypeAdapter(cls).validate_python(dict(position))
         except ValidationError:
-            words = "this version cannot read the position that was stored, so it is left as it is"
+            words = "this version of Tocsin cannot read the stored position; it stays unchanged"
             raise Refused(f"{words}: {dict(position)!r:.200}") from None
 
     def page(self, end: datetime, *incidents: Incident, lost: str | None = None) -> Page:
-        """Return the page that is stored with this place, and accounts for the time up to `end`."""
+        """Return the page that is stored with this position and covers the time up to `end`."""
         reached = max(self.reached, end)
         covered = Covered(source=NEW, start=self.reached, end=reached, lost=lost)
         position = replace(self, reached=reached).encode()
@@ -78,12 +78,12 @@ class OffensePosition:
 
 
 class NewOffenseReader:
-    """Reads the new offenses of one console."""
+    """Reader of the new offenses of one console."""
 
     def __init__(
         self, reader: OffenseMapper, offenses: OffenseClient, lookups: OffenseLookups
     ) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._reader = reader
         self._offenses = offenses
         self._lookups = lookups
@@ -92,9 +92,9 @@ class NewOffenseReader:
     async def read(
         self, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield what is behind the last id and old enough; at first, only where to begin.
+        """Yield the settled offenses after the last ID; at first, only the start position.
 
-        The offenses that are there by then are read by the time at which they changed.
+        Offenses that exist by then are read by their change time.
         """
         if position is None:
             newest, part = await self._offenses.newest()
@@ -128,7 +128,7 @@ class NewOffenseReader:
             incidents = [incident async for incident in self._incidents(records)]
             following = None if len(records) < len(found.part.records) else found.following
             known = [it for _, it in iterate_ids(records)]
-            if following is not None:  # what is in no order leads no further than it says
+            if following is not None:  # unordered IDs advance only as far as the cursor
                 known = [following.after]
             before, place = place.after, replace(place, after=max([place.after, *known]))
             if incidents or end > place.reached or place.after > before:
@@ -143,9 +143,9 @@ class NewOffenseReader:
                     yield await self._reader.complete(incident, record)
 
     async def _left(self, place: OffensePosition, until: datetime, error: Broken) -> Page:
-        """Return the page that goes on behind what cannot be listed, and says that it is lost.
+        """Return a page after the offenses that cannot be listed, which are reported as lost.
 
-        What is lost is asked for again by time, where one offense after the other can be tried.
+        They are requested again by time, where each offense can be tried separately.
         """
         newest, part = await self._offenses.newest()
         if newest is None or newest <= place.after:
@@ -153,14 +153,14 @@ class NewOffenseReader:
         return replace(place, after=newest).page(self._settled(part, until), lost=str(error))
 
     def _settled(self, part: RecordRange, until: datetime) -> datetime:
-        """Return the time up to which there is all, by the console's clock where it tells it."""
+        """Return the time up to which offenses are complete, by the console's clock if known."""
         now = part.server_time or until
         settled: datetime = now - self._reader.settings.settle_delay
         return settled.astimezone(UTC).replace(microsecond=0)
 
 
 def _select_settled(records: Sequence[QRadarRecord], end: datetime) -> Sequence[QRadarRecord]:
-    """Return the offenses up to the first that was made later."""
+    """Return the offenses before the first one that was created later."""
     for place, record in enumerate(records):
         with suppress(ValueError):
             born = parse_time(record, get_creation_field(record))

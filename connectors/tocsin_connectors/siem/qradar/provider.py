@@ -1,4 +1,4 @@
-"""IBM QRadar as a provider: what it is asked, in which streams."""
+"""QRadar provider."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ CLOSINGS = "closed"
 
 
 class QRadar(WindowedProvider):
-    """Offenses of one console, each of them an incident."""
+    """Offenses of one console. Each is an incident."""
 
     class Settings(QRadarSettings):
-        """What a QRadar provider can be told."""
+        """Settings of a QRadar provider."""
 
     settings: Settings
     permissions = (
-        f"{checking.READ}, also for the notes that are written where write_back is on",
+        f"{checking.READ}, which also allows notes if write_back is on",
         f"{checking.RULES}, for the names of rules",
         f"{checking.SEARCH}, unless search_events is off",
     )
@@ -57,7 +57,7 @@ class QRadar(WindowedProvider):
     page_size = 50
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         console = QRadarClient(tools, settings)
         self._offenses = OffenseClient(console, tools)
@@ -68,18 +68,18 @@ class QRadar(WindowedProvider):
         self._checker = QRadarPermissionCheck(console, self._offenses, self._searcher, settings)
 
     def streams(self) -> Sequence[str]:
-        """Return what is read: new offenses, those that changed, and those that were closed."""
+        """Return the streams: new, changed and closed offenses."""
         return (NEW, CHANGED, CLOSINGS)
 
     async def check(self) -> Health:
-        """Return which permissions the authorized service lacks."""
+        """Return the permissions that the authorized service lacks."""
         problems = await self._checker.problems(self.tools.clock.now())
         return Health(detail=self._checker.detail, problems=tuple(problems))
 
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield new offenses by their ids, and what became of offenses by time, up to `until`."""
+        """Yield new offenses by ID, and changes by time, up to `until`."""
         if stream == NEW:
             reading = self._births.read(position, until)
         else:
@@ -89,9 +89,9 @@ class QRadar(WindowedProvider):
                 yield page
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
-        """Return a page of the offenses that changed, or were closed, in the window.
+        """Return a page of the offenses that changed or were closed in the window.
 
-        New ones are listed by when they were made or began, where the past is filled in.
+        Backfills list new offenses by creation or start time.
         """
         step = OffenseCursor() if token is None else OffenseCursor.decode(token)
         listed = {
@@ -108,32 +108,32 @@ class QRadar(WindowedProvider):
         )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
-        """Return the incident that an offense is, None for one that is not to be read.
+        """Return the incident of an offense, or None if the settings exclude it.
 
-        Raises ValueError for what is no offense.
+        Raises ValueError if the offense is invalid.
         """
         incident = build_incident(dict(record), self._lookups, self.settings.url)
         return incident if self._is_wanted(dict(record)) else None
 
     def record_version(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the offense, which is another each time for as long as it lacks addresses."""
+        """Return the offense, which differs each time while addresses are missing."""
         if self._lookups.lacks_addresses(dict(record)):
             return {**record, "lacks_addresses_at": self.tools.clock.now().isoformat()}
         return record
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
-        """Return the incident with what the ids in an offense stand for, so far as it is told."""
+        """Add the names of the IDs in an offense, as far as they are known."""
         try:
             await self._lookups.learn(dict(record))
         except Broken as error:
-            words = "an offense is kept without some of its names for now"
+            words = "offense stored without some names"
             self.tools.log.warning(words, id=incident.external_id, reason=str(error))
         return build_incident(dict(record), self._lookups, self.settings.url)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the offense as it is now, None where there is none.
+        """Return the current offense, or None if it does not exist.
 
-        Raises `Broken` also where its names are not told: it is read again for what comes late.
+        Raises `Broken` also if its names are missing: it is read again for late names.
         """
         record = await self._offenses.one(external_id)
         if record is None:
@@ -142,7 +142,7 @@ class QRadar(WindowedProvider):
         try:
             return build_incident(record, self._lookups, self.settings.url)
         except ValueError as error:
-            raise Broken(f"GET {OFFENSES} answered no offense: {error}") from None
+            raise Broken(f"GET {OFFENSES} returned no valid offense: {error}") from None
 
     async def events(
         self, entity: Entity, window: Window, limit: int
@@ -153,17 +153,17 @@ class QRadar(WindowedProvider):
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to an offense, as a note."""
+        """Write a comment to an offense as a note."""
         await self._writer.comment(external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set where an offense stands."""
+        """Set the status of an offense."""
         await self._writer.set_status(external_id, status)
 
     def _is_wanted(self, record: dict[str, Any]) -> bool:
-        """Whether an offense is of the domains and the rules that are to be read.
+        """Return whether an offense is in the configured domains and rules.
 
-        Whoever is in several domains is told in none, and is read.
+        An offense in several domains has no domain, and is read.
         """
         domains, rules = self.settings.domains, self.settings.rules
         domain = number(record, "domain_id")

@@ -51,9 +51,9 @@ _SOURCES, _TARGETS = ("sourceip", "sourcev6"), ("destinationip", "destinationv6"
 
 
 def build_event(row: dict[str, Any], properties: EventProperties) -> SiemEvent:
-    """Return what a row tells; ValueError where it does not say when that was.
+    """Return the event of a row. Raises ValueError if it has no time.
 
-    `properties` are the custom properties that were asked for, by the kind of what they name.
+    `properties` are the requested custom properties, by the kind of entity that they hold.
     """
     at = parse_time(row, "starttime")
     if at is None:
@@ -80,7 +80,7 @@ def _find_entities(row: dict[str, Any], properties: EventProperties) -> Iterator
 
 
 def _find_hosts(row: dict[str, Any], names: Sequence[str]) -> list[Entity]:
-    """Return the addresses in some fields; where there is none, all of it is zero."""
+    """Return the addresses in fields; a missing address is all zeros."""
     found = (
         entity for name in names for entity in parse_entities(EntityKind.IP, text(row, name) or "")
     )
@@ -93,7 +93,7 @@ def _find_relations(row: dict[str, Any], at: datetime) -> Iterator[Relation]:
 
 
 def _summarize(row: dict[str, Any]) -> str:
-    """Say what happened: `Firewall Permit of ann from 203.0.113.7 to 198.51.100.9, told by fw`."""
+    """Summarize an event: `Firewall Permit of ann from 203.0.113.7, reported by fw`."""
     what = text(row, "event_name") or text(row, "category_name") or "an event"
     source, target = (
         next((host.value for host in _find_hosts(row, names)), None)
@@ -103,7 +103,7 @@ def _summarize(row: dict[str, Any]) -> str:
         " of ": text(row, "username"),
         " from ": source,
         " to ": target,
-        ", told by ": text(row, "log_source"),
+        ", reported by ": text(row, "log_source"),
     }
     return what + "".join(f"{word}{said}" for word, said in parts.items() if said)
 
@@ -113,67 +113,67 @@ _PAGE_SIZE = 500
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=0.5), timedelta(seconds=5)
 _RUNNING = frozenset({"WAIT", "EXECUTE", "SORTING"})
 _MAX_OFFSET = 60_000
-"""In milliseconds, by how much STOP may be later: it bounds nothing but what Ariel opens."""
+"""Maximum offset of STOP in milliseconds, which only affects what Ariel opens."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArielResult:
-    """What a search came to."""
+    """Result of a search."""
 
     events: Sequence[QRadarRecord]
     problems: str
-    """Why that may not be all; empty where nothing is said."""
+    """Reasons why the result may be incomplete; empty if there are none."""
 
 
 class ArielSearcher:
-    """The searches of one console, of which only so many are under way at once."""
+    """Searches of one console, with limited concurrency."""
 
     def __init__(self, console: QRadarClient, clock: Clock, settings: QRadarSettings) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._console = console
         self._clock = clock
         self._settings = settings
         self._free = asyncio.Semaphore(settings.most_searches)
-        self._numbers = count(randbelow(_MAX_OFFSET))  # another at each node
+        self._numbers = count(randbelow(_MAX_OFFSET))  # different on each node
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events that name an entity.
 
-        Raises `TryLater` or `Refused` at the end where that may not be all that there is, and
-        `Refused` where no event can be asked for.
+        Raises `TryLater` or `Refused` at the end if the result may be incomplete, and `Refused` if
+        event search is not possible.
         """
         settings = self._settings
         if not settings.search_events:
-            raise Refused("`search_events` is off, so that no events can be asked for")
+            raise Refused("event search is off: `search_events` is false")
         properties = settings.event_properties
         own = properties.get(entity.kind, ())
         if entity.kind not in (*aql.ENTITY_FIELDS, EntityKind.IP) and not own:
-            words = f"no event names a {entity.kind}: name what does in `event_properties`"
+            words = f"no event field holds a {entity.kind}; add one to `event_properties`"
             raise Refused(words)
         try:
             query = aql.build_entity_query(entity, own, settings.properties, window, limit)
-        except ValueError:  # what is no address is in no field for addresses
+        except ValueError:  # an invalid address is in no address field
             return
         rows, left = await self.run(query), limit
         for row in rows.events:
-            with suppress(ValueError):  # what cannot be understood costs no other
+            with suppress(ValueError):  # skip invalid events
                 event = build_event(row, properties)
                 if event.occurred_at in window and contains_entity(entity, event.entities):
                     left -= 1
                     yield event
         if rows.problems:
-            raise TryLater(f"the search may not be whole: {rows.problems}")
+            raise TryLater(f"the search results may be incomplete: {rows.problems}")
         if left and len(rows.events) >= limit:
             raise Refused(
-                f"there may be more: of the latest {limit} events found, {left} are others"
+                f"more events may exist: {left} of the latest {limit} results did not match"
             )
 
     async def run(self, query: str) -> ArielResult:
-        """Return what a query finds, which ends with its STOP.
+        """Run a query, which must end with its STOP, and return the result.
 
-        Raises `TryLater` where the search is ended by somebody else, or takes too long.
+        Raises `TryLater` if the search is canceled or takes too long.
         """
         async with self._free:
             path = await self._begin(query)
@@ -184,10 +184,10 @@ class ArielSearcher:
                 raise
             except Refused as refused:
                 if refused.is_missing:
-                    raise TryLater(f"the search was deleted by somebody else: {refused}") from None
+                    raise TryLater(f"the search was deleted by another client: {refused}") from None
                 raise
             finally:
-                with suppress(PluginFailure):  # QRadar deletes it by itself after a day
+                with suppress(PluginFailure):  # QRadar deletes it after a day
                     await self._console.request("DELETE", path)
 
     async def _begin(self, query: str) -> str:
@@ -196,33 +196,33 @@ class ArielSearcher:
         match told.json:
             case {"search_id": str(identifier)} if identifier:
                 return f"{SEARCHES}/{quote(identifier, safe='')}"
-        raise Broken(f"POST {SEARCHES} answered without `search_id`")
+        raise Broken(f"POST {SEARCHES} returned a response without `search_id`")
 
     def _unlike(self, query: str) -> str:
-        """Return the query with a STOP that is some milliseconds later, another each time."""
+        """Return the query with a unique STOP, some milliseconds later."""
         words, _, stop = query.rpartition(" ")
         return f"{words} {int(stop) + next(self._numbers) % _MAX_OFFSET}"
 
     async def _done(self, path: str) -> QRadarRecord:
-        """Return what is told of a search once it has come to its end."""
+        """Wait for a search to finish, and return its status."""
         began, pause = self._clock.now(), _FIRST_PAUSE
         while self._clock.now() - began <= self._settings.search_timeout:
             told = _parse_status(await self._console.request("GET", path), path)
             if told["status"] == "COMPLETED":
                 return told
             if told["status"] == "CANCELED":
-                raise TryLater("the search was cancelled")
+                raise TryLater("the search was canceled")
             if told["status"] not in _RUNNING:
                 raise Broken(f"the search failed: {_join_problems(told) or told['status']:.300}")
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        raise TryLater(f"a search was not done after {self._settings.search_timeout}")
+        raise TryLater(f"the search did not finish within {self._settings.search_timeout}")
 
     async def _results(self, path: str, told: QRadarRecord) -> list[QRadarRecord]:
-        """Return the rows of a search that is done."""
+        """Return the rows of a finished search."""
         total = number(told, "record_count")
         if total is None:
-            raise Broken(f"GET {path} answered without `record_count`")
+            raise Broken(f"GET {path} returned a response without `record_count`")
         found = list[QRadarRecord]()
         while len(found) < total:
             span = f"{len(found)}-{len(found) + _PAGE_SIZE - 1}"
@@ -239,10 +239,10 @@ def _parse_status(answer: Any, path: str) -> QRadarRecord:
     match answer.json:
         case {"status": str()} as told:
             return dict(told)
-    raise Broken(f"GET {path} answered without `status`")
+    raise Broken(f"GET {path} returned a response without `status`")
 
 
 def _join_problems(told: QRadarRecord) -> str:
-    """Return what is told that went wrong."""
+    """Return the error messages of a search."""
     said = children(told, "error_messages")
     return "; ".join(text(it, "message") or "" for it in said if it.get("severity") != "INFO")[:300]

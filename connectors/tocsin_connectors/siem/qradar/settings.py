@@ -1,4 +1,4 @@
-"""What an operator can set of a QRadar provider."""
+"""Settings of a QRadar provider."""
 
 from __future__ import annotations
 
@@ -11,48 +11,50 @@ from pydantic import Field, SecretStr, StringConstraints
 from tocsin import ApiSettings, Duration, EntityKind, ServerUrl, WindowedProvider
 
 PropertyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9 _.:/()-]{1,100}$")]
-"""A name that can stand between double quotation marks in AQL as it is."""
+"""Name that needs no escaping between double quotation marks in AQL."""
 Identifier = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class QRadarSettings(WindowedProvider.Settings, ApiSettings):
-    """The settings of `qradar`."""
+    """Settings of `qradar`."""
 
-    url: ServerUrl = Field(description="The console, such as https://qradar.example.com.")
-    token: SecretStr = Field(description="The token of an authorized service.")
+    url: ServerUrl = Field(description="Console URL, such as https://qradar.example.com.")
+    token: SecretStr = Field(description="Token of an authorized service.")
     api_version: str = Field(
         default="26.0",
         pattern=r"^\d{1,3}\.\d{1,2}$",
-        description="The version of the API to speak, such as 26.0, which the console has to know.",
+        description="API version, such as 26.0, that the console supports.",
     )
     domains: tuple[Identifier, ...] = Field(
         default=(),
-        description="Read only the offenses of these domains, by their ids, and those of several; "
+        description="Read only offenses of these domain IDs, and offenses of several domains; "
         "all by default.",
     )
     rules: tuple[Identifier, ...] = Field(
         default=(),
-        description="Read only offenses to which one of these rules contributed, by their ids; "
+        description="Read only offenses to which one of these rule IDs contributed; "
         "all by default.",
     )
-    search_events: bool = Field(default=True, description="Look into Ariel for what an entity did.")
+    search_events: bool = Field(
+        default=True, description="Search events in Ariel for investigations."
+    )
     event_properties: Mapping[EntityKind, tuple[PropertyName, ...]] = Field(
         default_factory=dict,
-        description="By kind of entity, the custom properties of events that name one.",
+        description="Custom event properties that hold entities, by kind of entity.",
     )
     most_searches: int = Field(
-        default=2, ge=1, le=20, description="How many searches may be under way at once."
+        default=2, ge=1, le=20, description="Maximum number of concurrent searches."
     )
     search_timeout: Duration = Field(
         default=timedelta(seconds=90),
         gt=timedelta(0),
-        description="How long a search may take.",
+        description="Maximum duration of a search.",
     )
     closing_reason_id: Identifier | None = Field(
-        default=None, description="The reason to close offenses with, by its id."
+        default=None, description="ID of the reason with which offenses are closed."
     )
 
     @property
     def properties(self) -> list[str]:
-        """The custom properties of events that name anything."""
+        """Custom event properties that hold entities."""
         return [name for names in self.event_properties.values() for name in names]

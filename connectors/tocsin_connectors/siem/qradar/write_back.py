@@ -14,28 +14,27 @@ from tocsin_connectors.siem.records import text
 
 _NOTES_PER_REQUEST = 50
 MAX_NOTE_LENGTH = 1_900
-"""A note has 2,000 characters at most, of which the mark takes some; so many bytes of an address.
+"""Notes have 2,000 characters at most, including the marker; counted URL-encoded.
 
 https://www.ibm.com/docs/en/qsip/7.5?topic=actions-closing-offenses
 """
 
 
 class QRadarWriteBack:
-    """Writes to the offenses of one console."""
+    """Writes notes and statuses to the offenses of one console."""
 
     def __init__(
         self, console: QRadarClient, offenses: OffenseClient, closing_reason: int | None
     ) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._console = console
         self._offenses = offenses
         self._closing_reason = closing_reason
 
     async def comment(self, identifier: str, words: str, key: str) -> None:
-        """Write a comment once for its key, as several notes where it is too long for one.
+        """Write a comment as one or more notes, unless they exist.
 
-        Notes have no keys: so each ends with a mark, and one that ends with the mark of this key is
-        looked for before.
+        Notes have no keys, so each ends with a marker of its key.
         """
         offense = await self._existing(identifier)
         path = f"{OFFENSES}/{offense['id']}/notes"
@@ -48,10 +47,10 @@ class QRadarWriteBack:
                 await self._console.request("POST", path, note_text=add_marker(part, its_key))
 
     async def set_status(self, identifier: str, status: IncidentStatus) -> None:
-        """Have an offense stand so; an active one is marked for follow-up.
+        """Set the status of an offense, unless it has that status already.
 
-        One that stands there already is left alone. Raises `Refused` for one that is closed, which
-        never opens again, and `Misconfigured` where it is to be closed and there is no reason.
+        Active offenses are marked for follow-up. Raises `Refused` for a closed offense, which
+        cannot be reopened, and `Misconfigured` if there is no closing reason.
         """
         offense = await self._existing(identifier)
         path, stands = f"{OFFENSES}/{offense['id']}", parse_status(offense)
@@ -60,7 +59,7 @@ class QRadarWriteBack:
         if status is IncidentStatus.CLOSED:
             await self._change(path, status="CLOSED", closing_reason_id=self._reason())
         elif stands is IncidentStatus.CLOSED:
-            raise Refused(f"the offense {identifier} is closed, and cannot be opened again")
+            raise Refused(f"the offense {identifier} is closed and cannot be reopened")
         else:
             follows = str(status is IncidentStatus.ACTIVE).lower()
             reopened = None if text(offense, "status") == "OPEN" else "OPEN"
@@ -71,19 +70,21 @@ class QRadarWriteBack:
 
     def _reason(self) -> int:
         if self._closing_reason is None:
-            raise Misconfigured("set `closing_reason_id`: QRadar closes nothing without a reason")
+            raise Misconfigured(
+                "set `closing_reason_id`: QRadar requires a reason to close an offense"
+            )
         return self._closing_reason
 
     async def _existing(self, identifier: str) -> QRadarRecord:
-        """Return the offense as it is now; `Refused` where there is none."""
+        """Return the current offense. Raises `Refused` if it does not exist."""
         found = await self._offenses.one(identifier)
         if found is None:
-            raise Refused(f"there is no offense {identifier}")
+            raise Refused(f"the offense {identifier} does not exist")
         return found
 
 
 def split_note(words: str) -> Iterator[str]:
-    """Yield a text in parts of which none is too long for one note, cut between lines if it can."""
+    """Split a text into parts that fit into notes, between lines if possible."""
     part = ""
     for line in words.splitlines(keepends=True):
         for piece in _split_line(line):
@@ -95,7 +96,7 @@ def split_note(words: str) -> Iterator[str]:
 
 
 def _split_line(line: str) -> Iterator[str]:
-    """Yield a line in pieces that are short enough, whatever characters it has."""
+    """Split a line into pieces that are short enough, whatever its characters."""
     step = MAX_NOTE_LENGTH // len(quote_plus("\N{GRINNING FACE}"))
     if _encoded_length(line) <= MAX_NOTE_LENGTH:
         yield line

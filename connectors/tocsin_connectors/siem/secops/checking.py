@@ -1,4 +1,4 @@
-"""Whether an instance lets itself be read, searched and written to."""
+"""Permission check of a Google SecOps service account."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 async def problems(
     chronicle: SecOpsClient, curated: Sequence[str], now: datetime, *, writes: bool
 ) -> list[str]:
-    """Return which permissions are lacking, found out by trying; raises what else is wrong."""
+    """Return the missing permissions, found with test requests. Raises other errors."""
     lately = Window(now - _LATELY, now)
     tried: dict[str, PermissionProbe] = {
         LIST: partial(chronicle.detections, EVERY_RULE, lately, None, 1),
@@ -40,12 +40,12 @@ async def problems(
     unknown = [it for it in curated if not await _is_known(chronicle, it)]
     return [
         *(f"the service account lacks the permission {name}" for name in lacking),
-        *(f"there is no curated rule {rule}" for rule in unknown),
+        *(f"the curated rule {rule} does not exist" for rule in unknown),
     ]
 
 
 async def _is_known(chronicle: SecOpsClient, rule: str) -> bool:
-    """Whether a rule may be there: who may not ask for rules, need not, to read detections."""
+    """Return whether a rule may exist. Reading detections needs no permission to list rules."""
     try:
         return await chronicle.has_curated_rule(rule)
     except CredentialsRefused as error:
@@ -55,7 +55,7 @@ async def _is_known(chronicle: SecOpsClient, rule: str) -> bool:
 
 
 async def _change_nothing(chronicle: SecOpsClient) -> None:
-    """Give feedback on an alert that is not there: refused, but to those who may not otherwise."""
+    """Give feedback on a nonexistent alert, which only tests the permission."""
     try:
         await chronicle.update(_NOBODY, {})
     except Refused as error:

@@ -21,10 +21,10 @@ from tocsin_connectors.siem.secops.settings import SecOpsSettings
 
 
 class RequestQuota:
-    """So many turns at most within any stretch of time."""
+    """Limit of requests within any interval of a given length."""
 
     def __init__(self, clock: Clock, most: int, within: timedelta, patience: timedelta) -> None:
-        """Keep what is needed; nobody waits for a turn longer than `patience`."""
+        """Store the limits. No request waits longer than `patience`."""
         self._clock = clock
         self._within = within
         self._patience = patience
@@ -32,11 +32,11 @@ class RequestQuota:
         self._waiting = asyncio.Lock()
 
     async def turn(self) -> None:
-        """Return when it is one's turn; `TryLater` where that takes too long."""
+        """Wait until a request is allowed. Raises `TryLater` if that takes too long."""
         async with self._waiting:
             wait = self._wait()
             if wait > self._patience:
-                raise TryLater("the limit of SecOps is reached", after=wait, unsent=True)
+                raise TryLater("SecOps rate limit reached", after=wait, unsent=True)
             if wait > timedelta(0):
                 await self._clock.sleep(wait)
             self._turns.append(self._clock.now())
@@ -70,10 +70,10 @@ class DetectionPage:
 
 
 class SecOpsClient:
-    """Requests to one instance; all of them raise what `Api.request` raises."""
+    """Requests to one instance. All raise what `Api.request` raises."""
 
     def __init__(self, settings: SecOpsSettings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._alerting = {"alertState": "ALERTING"} if settings.detections == "alerting" else {}
         self._api = Api(tools, settings, sign_in=ServiceAccount(settings, tools).sign_in)
         self._instance = (
@@ -88,7 +88,7 @@ class SecOpsClient:
     async def detections(
         self, rule: str, window: Window, token: str | None, limit: int
     ) -> DetectionPage:
-        """Return a page of the detections of a rule that were created in a window."""
+        """Return a page of the detections of a rule created in a window."""
         method, member = RULE_DETECTIONS if rule == EVERY_RULE else CURATED_DETECTIONS
         await self._lists.turn()
         answer = await self._api.get(
@@ -102,18 +102,18 @@ class SecOpsClient:
             **self._alerting,
         )
         told = _parse_object(answer, method)
-        # What is empty is left out in answers of Google's: `{}` tells that there is nothing
+        # Google omits empty members: `{}` means no detections
         records = (
             told.get(member, []) if member in told or not told.keys() - _PAGING_MEMBERS else None
         )
         if not isinstance(records, list) or not _are_objects(records):
-            raise Broken(f"GET {method} answered without the list `{member}`")
+            raise Broken(f"GET {method} returned a response without the list `{member}`")
         if told.get("respTooLargeDetectionsTruncated"):
-            raise Broken(f"GET {method} left out detections, since the answer became too large")
+            raise Broken(f"GET {method} omitted detections because the response became too large")
         return DetectionPage(records, get_page_token(told, "nextPageToken"), answer.server_time)
 
     async def has_curated_rule(self, rule: str) -> bool:
-        """Return whether there is a curated rule of this id."""
+        """Return whether a curated rule exists."""
         try:
             await self._api.get(f"{self._instance}/curatedRules/{rule}")
         except Refused as refused:
@@ -123,7 +123,7 @@ class SecOpsClient:
         return True
 
     async def alert(self, identifier: str) -> SecOpsRecord | None:
-        """Return a detection as an alert, None where there is none of that id."""
+        """Return a detection as an alert, or None if it does not exist."""
         await self._gets.turn()
         path = f"{self._instance}/{GET_ALERT}"
         try:
@@ -135,7 +135,7 @@ class SecOpsClient:
         match _parse_object(answer, GET_ALERT):
             case {"alert": dict(alert)}:
                 return alert
-        raise Broken(f"GET {GET_ALERT} answered without `alert`")
+        raise Broken(f"GET {GET_ALERT} returned a response without `alert`")
 
     async def update(self, identifier: str, feedback: Mapping[str, str]) -> None:
         """Give feedback on an alert."""
@@ -144,7 +144,7 @@ class SecOpsClient:
         _parse_object(await self._api.request("POST", path, json=body), UPDATE_ALERT)
 
     async def search(self, query: str, window: Window) -> tuple[Sequence[SecOpsRecord], bool]:
-        """Return the events that a query finds in a window, and whether there are more."""
+        """Return the events that match a query in a window, and whether there are more."""
         await self._searches.turn()
         answer = await self._api.get(
             f"{self._instance}:{SEARCH_EVENTS}",
@@ -158,19 +158,19 @@ class SecOpsClient:
         told = _parse_object(answer, SEARCH_EVENTS)
         events = told.get("events", [])
         if not isinstance(events, list) or not _are_objects(events):
-            raise Broken(f"GET {SEARCH_EVENTS} answered without the list `events`")
+            raise Broken(f"GET {SEARCH_EVENTS} returned a response without the list `events`")
         return events, told.get("moreDataAvailable") is True
 
 
 def format_time(moment: datetime) -> str:
-    """Return a time as Google has it in queries (RFC 3339)."""
+    """Format a time for queries (RFC 3339)."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def _parse_object(answer: ApiResponse, method: str) -> SecOpsRecord:
     if isinstance(answer.json, dict):
         return answer.json
-    raise Broken(f"{method} answered something else than an object")
+    raise Broken(f"{method} did not return an object")
 
 
 def _are_objects(records: list[Any]) -> bool:

@@ -33,7 +33,7 @@ SEVERITIES: Mapping[str, Severity] = {
     "critical": Severity.CRITICAL,
 }
 UNSPECIFIED = frozenset({"unknown_severity", "unspecified", "priority_unspecified"})
-"""Words that say nothing, so that the next place counts."""
+"""Values that mean nothing, so the next field counts."""
 STATUSES: Mapping[str, IncidentStatus] = {
     "new": IncidentStatus.NEW,
     "open": IncidentStatus.NEW,
@@ -48,12 +48,12 @@ STATUS_WORDS: Mapping[IncidentStatus, str] = {
 
 
 def parse_severity(word: str | None) -> Severity | None:
-    """Return the severity of a word such as `PRIORITY_HIGH` or `High`, None for others."""
+    """Return the severity of a word such as `PRIORITY_HIGH` or `High`, or None."""
     return SEVERITIES.get((word or "").casefold().removeprefix("priority_"))
 
 
 def parse_status(word: str | None) -> IncidentStatus | None:
-    """Return where a detection stands by a word of Google's, None for others."""
+    """Return the status of a detection by Google's term, or None for unknown terms."""
     return STATUSES.get((word or "").casefold())
 
 
@@ -86,11 +86,11 @@ ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     )
     for kind in (*_NOUN_FIELDS, EntityKind.CVE)
 }
-"""By kind, all the places that name one, as answers spell them."""
+"""Fields that hold entities, by kind, in the spelling of responses."""
 
 
 def find_entities(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
-    """Yield what an event names, in all of it or in a noun such as `principal`."""
+    """Yield the entities of an event, or of a noun such as `principal`."""
     for kind, places in ENTITY_FIELDS.items():
         for place in places:
             if place.startswith(within):
@@ -99,7 +99,7 @@ def find_entities(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
 
 
 def build_incident(given: Mapping[str, Any]) -> Incident:
-    """Return the incident that a detection is; ValueError where it has no id or no time."""
+    """Return the incident of a detection. Raises ValueError if it has no ID or no time."""
     record = dict(given)
     name = text(record, "id")
     if name is None:
@@ -139,8 +139,8 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
 def parse_times(record: dict[str, Any]) -> tuple[datetime, datetime]:
     """Return when a detection was created, and when it last changed.
 
-    Raises ValueError where it does not say when it was created. `detectionTime` is neither: it is
-    the end of what the rule looked at, hours before a rule that runs once a day.
+    Raises ValueError if it has no creation time. `detectionTime` is neither: it is the end of the
+    interval that the rule examined, hours earlier for a daily rule.
     """
     created = text(record, "createdTime")
     if created is None:
@@ -165,7 +165,7 @@ def _parse_start(record: dict[str, Any]) -> datetime | None:
 
 
 def _select_severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | None:
-    """Return the word for how bad it is: an analyst's, else the rule's."""
+    """Return the severity term of the analyst, or else of the rule."""
     labels = children(rule, "ruleLabels") + children(rule, "outcomes")
     said = (
         text(label, "value")
@@ -177,7 +177,7 @@ def _select_severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | No
 
 
 def _describe(rule: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that say what was found, and what the rule has compared."""
+    """Yield the lines of the description: finding and detection fields."""
     if words := text(rule, "description") or text(rule, "summary"):
         yield words
     for it in children(rule, "detectionFields"):
@@ -191,7 +191,7 @@ def _get_link(rule: dict[str, Any]) -> str | None:
 
 
 def _find_techniques(rule: dict[str, Any]) -> Iterator[str]:
-    """Yield the ATT&CK ids of a rule: in its labels, and in what it says of the attack."""
+    """Yield the ATT&CK IDs of a rule, from its labels and attack details."""
     for it in children(rule, "ruleLabels"):
         if re.search("mitre|technique", text(it, "key") or "", re.IGNORECASE):
             yield from find_techniques_in_text(text(it, "value") or "")

@@ -1,4 +1,4 @@
-"""An instance of Google SecOps as a provider: what it is asked, in which streams."""
+"""Google SecOps provider."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from tocsin_connectors.siem.secops.settings import SecOpsSettings
 
 
 class SecOps(LookbackProvider):
-    """Detections of one instance, each of them an incident."""
+    """Detections of one instance. Each is an incident."""
 
     class Settings(SecOpsSettings):
-        """What a SecOps provider can be told."""
+        """Settings of a SecOps provider."""
 
     settings: Settings
     permissions = (
         checking.LIST,
-        f"{checking.CURATED}, where curated_rules are named",
-        f"{checking.RULE}, to have tocsin check notice that one is none",
+        f"{checking.CURATED}, if curated_rules are set",
+        f"{checking.RULE}, so that tocsin check can detect unknown curated rules",
         checking.GET,
         checking.SEARCH,
-        f"{checking.UPDATE}, where write_back is on",
+        f"{checking.UPDATE}, if write_back is on",
     )
     event_kinds = frozenset(ENTITY_FIELDS)
     page_size = 500
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._chronicle = SecOpsClient(settings, tools)
         self._rules = union([(EVERY_RULE, *settings.curated_rules)])
 
     async def check(self) -> Health:
-        """Return which permissions the service account lacks."""
+        """Return the permissions that the service account lacks."""
         settings, now = self.settings, self.tools.clock.now()
         lacking = await checking.problems(
             self._chronicle, settings.curated_rules, now, writes=settings.write_back
@@ -63,8 +63,7 @@ class SecOps(LookbackProvider):
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
         """Return a page of the detections that were created or changed in the window.
 
-        They are listed by when they were created alone: for what became of them, all of
-        `changes_for` is listed.
+        The API lists by creation time only: for changes, all of `changes_for` is listed.
         """
         whole = self.listed_for(stream, window)
         step = (
@@ -72,8 +71,8 @@ class SecOps(LookbackProvider):
             if token is None
             else DetectionCursor.decode(token)
         )
-        if step.rule not in self._rules:  # the operator has changed them since
-            raise Broken(f"detections of {step.rule} are not read any more")
+        if step.rule not in self._rules:  # the operator has changed the rules
+            raise Broken(f"the rule {step.rule} was removed from the settings")
         asked = partial(list_page, self._chronicle, limit=limit)
         if stream == NEW:
             step, found = await asked(step)
@@ -95,14 +94,14 @@ class SecOps(LookbackProvider):
         return build_incident(record)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the detection as it is now, None where there is none."""
+        """Return the current detection, or None if it does not exist."""
         record = await self._chronicle.alert(external_id)
         if record is None:
             return None
         try:
             return build_incident(record)
         except ValueError as error:
-            raise Broken(f"GET {GET_ALERT} answered no detection: {error}") from None
+            raise Broken(f"GET {GET_ALERT} returned no valid detection: {error}") from None
 
     async def events(
         self, entity: Entity, window: Window, limit: int
@@ -114,16 +113,16 @@ class SecOps(LookbackProvider):
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to a detection, as feedback."""
+        """Write a comment to a detection as feedback."""
         await writing.comment(self._chronicle, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set where a detection stands."""
+        """Set the status of a detection."""
         await writing.set_status(self._chronicle, external_id, status)
 
 
 def _changed_in(record: dict[str, Any], window: Window) -> bool:
-    """Whether something became of a detection in a window, after it was created."""
+    """Return whether a detection changed in a window after its creation."""
     with suppress(ValueError):
         created_at, changed_at = parse_times(record)
         return changed_at > created_at and changed_at in window

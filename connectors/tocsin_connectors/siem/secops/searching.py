@@ -1,4 +1,4 @@
-"""What the events of an instance tell of an entity.
+"""Event search with UDM queries.
 
 https://cloud.google.com/chronicle/docs/investigation/udm-search
 """
@@ -33,7 +33,7 @@ _SHOWN_FIELDS = (
     *("target.file.fullPath", "network.dns.questions.name", "network.applicationProtocol"),
     *("securityResult.action", "securityResult.summary"),
 )
-"""What an analyst would look at."""
+"""Fields that an analyst would look at."""
 
 
 async def search_events(
@@ -41,14 +41,14 @@ async def search_events(
 ) -> AsyncGenerator[SiemEvent, None]:
     """Yield the latest events that name an entity.
 
-    Raises `TryLater` at the end where there were more than a search returns.
+    Raises `TryLater` at the end if more events match than a search returns.
     """
     if not _is_searchable(entity):
         return
     rows, more = await chronicle.search(build_query(entity), window)
     found = []
     for row in rows:
-        with suppress(ValueError):  # what cannot be understood costs no other
+        with suppress(ValueError):  # skip invalid events
             event = build_event(row)
             if event.occurred_at in window and contains_entity(entity, event.entities):
                 found.append(event)
@@ -56,11 +56,11 @@ async def search_events(
     for event in found[:limit]:
         yield event
     if more:
-        raise TryLater(f"only {len(rows):,} of the events were searched")
+        raise TryLater(f"only {len(rows):,} events were searched; more match")
 
 
 def build_query(entity: Entity) -> str:
-    """Return the search for events that name an entity, in capitals or not."""
+    """Return the query for events that name an entity, ignoring case."""
     case = "" if entity.kind is EntityKind.IP else " nocase"
     wanted = quote_value(entity.value)
     return " OR ".join(
@@ -69,25 +69,25 @@ def build_query(entity: Entity) -> str:
 
 
 def quote_value(value: str) -> str:
-    """Return a text as a value of a search; it holds no control characters."""
+    """Quote a text as a query value. It must not hold control characters."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def spell_field(place: str) -> str:
-    """Return a place as searches spell it: `principal.user.email_addresses`."""
+    """Return a field in the spelling of queries: `principal.user.email_addresses`."""
     return _CAPITAL.sub(lambda it: f"_{it[1].lower()}", place)
 
 
 def _is_searchable(entity: Entity) -> bool:
-    """Whether any event can name it: what no address spells, or is on two lines, none does."""
+    """Return whether an event can name the entity: addresses must be valid, texts printable."""
     if entity.kind is EntityKind.IP:
         return normalize_address(entity.value) is not None
     return bool(entity.value) and entity.value.isprintable()
 
 
 def build_event(row: dict[str, Any]) -> SiemEvent:
-    """Return what an event tells; ValueError where it does not say when that was."""
+    """Return an event. Raises ValueError if it has no time."""
     event = child(row, "udm")
     metadata = child(event, "metadata")
     told = text(metadata, "eventTimestamp")
@@ -106,7 +106,7 @@ def build_event(row: dict[str, Any]) -> SiemEvent:
 
 
 def _summarize(event: dict[str, Any], metadata: dict[str, Any]) -> str:
-    """Say what happened: `NETWORK_DNS of ExtraHop: laptop-7, 10.1.2.3 to example.com`."""
+    """Summarize an event: `NETWORK_DNS of ExtraHop: laptop-7, 10.1.2.3 to example.com`."""
     what = text(metadata, "eventType") or "an event"
     product = text(metadata, "productName")
     ends = (
@@ -121,7 +121,7 @@ def _summarize(event: dict[str, Any], metadata: dict[str, Any]) -> str:
 def _find_relations(
     event: dict[str, Any], metadata: dict[str, Any], at: datetime
 ) -> Iterator[Relation]:
-    """Yield who has spoken with whom."""
+    """Yield network connections."""
     if (text(metadata, "eventType") or "").startswith("NETWORK_"):
         sources = [
             entity for entity in find_entities(event, "principal.") if entity.kind in _HOST_KINDS

@@ -22,12 +22,12 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TOKEN_PATH = "/token"  # noqa: S105 - a path
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _LIFETIME = timedelta(hours=1)
-_INVALID_KEY = "service_account is not the key of a service account as Google hands it out (JSON)"
+_INVALID_KEY = "`service_account` is not a Google service account key in JSON format"
 
 
 @dataclass(frozen=True, slots=True)
 class _ServiceAccountKey:
-    """The key of a service account."""
+    """Key of a service account."""
 
     email: str
     name: str
@@ -35,16 +35,16 @@ class _ServiceAccountKey:
 
 
 class ServiceAccount:
-    """The sign-in of one service account."""
+    """Sign-in of one service account."""
 
     def __init__(self, settings: SecOpsSettings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._settings = settings
         self._clock = tools.clock
         self._api = Api(tools, settings.model_copy(update={"url": settings.sign_in_url}))
 
     async def sign_in(self) -> Grant:
-        """Return a grant for a signed assertion (RFC 7523 section 2.1)."""
+        """Request a grant with a signed assertion (RFC 7523 section 2.1)."""
         form = {"grant_type": _JWT_BEARER, "assertion": self._assertion(self._clock.now())}
         return await request_grant(self._api, _TOKEN_PATH, form, self._clock)
 
@@ -61,12 +61,12 @@ class ServiceAccount:
 
     @cached_property
     def _key(self) -> _ServiceAccountKey:
-        """The key, read once: that takes as long as a hundred requests."""
+        """Key, parsed once: parsing takes as long as a hundred requests."""
         return _parse_key(self._settings.service_account.get_secret_value())
 
 
 def _parse_key(text: str) -> _ServiceAccountKey:
-    """Return the key that a file of Google's holds; `CredentialsRefused` where it holds none."""
+    """Parse a Google key file. Raises `CredentialsRefused` if it is invalid."""
     try:
         told: Any = parse_json(text.encode())
         private = RSAAlgorithm(RSAAlgorithm.SHA256).prepare_key(told["private_key"])
@@ -75,5 +75,5 @@ def _parse_key(text: str) -> _ServiceAccountKey:
                 str(told["client_email"]), str(told["private_key_id"]), private
             )
     except (ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError):
-        pass  # what is wrong may hold parts of the key
+        pass  # the error may contain parts of the key
     raise CredentialsRefused(_INVALID_KEY)

@@ -1,4 +1,4 @@
-"""What a provider that is an instance of Google SecOps can be told."""
+"""Settings of a SecOps provider."""
 
 from __future__ import annotations
 
@@ -14,58 +14,57 @@ _Part = r"^[A-Za-z0-9:._-]{1,100}$"
 
 
 class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
-    """The settings of `secops`."""
+    """Settings of `secops`."""
 
-    project: str = Field(pattern=_Part, description="The Google Cloud project: its id or number.")
+    project: str = Field(pattern=_Part, description="Google Cloud project, by ID or number.")
     region: str = Field(
         pattern=r"^[a-z0-9-]{1,50}$",
-        description="Where the instance is, in small letters: us, eu, europe-west2, ...",
+        description="Region of the instance, in lowercase: us, eu, europe-west2, ...",
     )
-    instance: str = Field(pattern=_Part, description="The customer id (GUID) of the instance.")
-    service_account: SecretStr = Field(description="The key of a service account, as JSON.")
+    instance: str = Field(pattern=_Part, description="Customer ID (GUID) of the instance.")
+    service_account: SecretStr = Field(description="Service account key, as JSON.")
     url: ServerUrl = Field(
         default="https://us-chronicle.googleapis.com",
-        description="The API: that of the region, unless it is given.",
+        description="API endpoint. Default: the one of the region.",
     )
     sign_in_url: ServerUrl = Field(
-        default="https://oauth2.googleapis.com", description="Where to sign in."
+        default="https://oauth2.googleapis.com", description="Sign-in endpoint."
     )
     detections: Literal["alerting", "all"] = Field(
-        default="alerting", description="Which detections to read: those of alerting rules, or all."
+        default="alerting", description="Detections to read: those of alerting rules, or all."
     )
     curated_rules: tuple[RuleName, ...] = Field(
         default=(),
         max_length=50,
-        description="The ids of curated rules whose detections are read as well; each begins with "
-        "ur_.",
+        description="IDs of curated rules whose detections are also read; each begins with ur_.",
     )
     lists_per_minute: int = Field(
-        default=10, ge=1, le=600, description="How many pages of detections to ask for a minute."
+        default=10, ge=1, le=600, description="Maximum requests for detections per minute."
     )
     changes_every: Duration = Field(
         default=timedelta(hours=1),
         ge=timedelta(seconds=1),
-        description="How often to look for what became of detections.",
+        description="Interval between checks for changed detections.",
     )
     changes_for: Duration = Field(
         default=timedelta(days=7),
         gt=timedelta(0),
-        description="How old a detection may be for that.",
+        description="Age up to which detections are checked for changes.",
     )
     overlap: Duration = Field(
         default=timedelta(hours=1),
         le=timedelta(days=7),
-        description="How far each read goes back behind the last one, for what is shown late.",
+        description="Overlap with the previous read, for detections that appear late.",
     )
     settle_delay: Duration = Field(
         default=timedelta(minutes=2),
         le=timedelta(days=1),
-        description="How old a detection must be to be read, for SecOps to have it complete.",
+        description="Minimum age of a detection, so that SecOps returns it complete.",
     )
     reread_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="How long after a detection was new to read it again; changes are read anyway.",
+        description="Intervals after which a new detection is read again. Changes are read anyway.",
     )
 
     @model_validator(mode="before")
@@ -74,4 +73,4 @@ class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
         match given:
             case {"region": str(region)}:
                 return {"url": f"https://{region}-chronicle.googleapis.com"} | given
-        return given  # what is wrong with it is said of the field
+        return given  # the error is reported for the field

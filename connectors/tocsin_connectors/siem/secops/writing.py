@@ -1,4 +1,4 @@
-"""Writing to detections: comments, and where a detection stands, both as feedback."""
+"""Write-back to detections: comments and status, both as feedback."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tocsin_connectors.siem.secops.mapping import STATUS_WORDS, parse_status
 
 
 async def comment(chronicle: SecOpsClient, identifier: str, message: str, key: str) -> None:
-    """Write a comment once for its key.
+    """Write a comment, unless a comment with this key exists.
 
-    Feedback has no keys: so each comment ends with a mark, and one that ends with the mark of this
-    key is looked for before, in all the feedback that was ever given.
+    Feedback has no keys, so each comment ends with a marker of its key, which is searched for in
+    all previous feedback.
     """
     found = await _existing(chronicle, identifier)
     given = [child(found, "feedbackSummary"), *children(found, "feedbackHistory")]
@@ -29,8 +29,8 @@ async def set_status(chronicle: SecOpsClient, identifier: str, status: IncidentS
 
 
 async def _existing(chronicle: SecOpsClient, identifier: str) -> SecOpsRecord:
-    """Return the detection as it is now; `Refused` where there is none."""
+    """Return the current detection. Raises `Refused` if it does not exist."""
     found = await chronicle.alert(identifier)
     if found is None:
-        raise Refused(f"there is no alert {identifier}")
+        raise Refused(f"the alert {identifier} does not exist")
     return found

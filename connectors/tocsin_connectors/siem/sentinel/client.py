@@ -31,10 +31,10 @@ _WORKSPACES_API_VERSION = "2023-09-01"
 
 
 class SentinelClient:
-    """Requests to one workspace; all of them raise what `Api.request` raises."""
+    """Requests to one workspace. All raise what `Api.request` raises."""
 
     def __init__(self, settings: SentinelSettings, entra: EntraClient) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._version = {"api-version": settings.api_version}
         self._api = entra.api(settings.url, settings.cloud_endpoints.management)
         self._resources = AzureResources(self._api, settings.api_version)
@@ -44,16 +44,16 @@ class SentinelClient:
         self._incidents = build_incidents_path(self._path)
 
     async def first(self) -> AzureResource | None:
-        """Return any incident, None where there is none yet."""
+        """Return any incident, or None if there is none yet."""
         answer = await self._api.get(self._incidents, **self._version, **{"$top": 1})
         return next(iter(_parse_list(answer, "value", self._incidents)), None)
 
     async def changed(
         self, step: SentinelCursor, end: datetime, limit: int
     ) -> tuple[Sequence[AzureResource], str | None, ApiResponse]:
-        """Return a page of the incidents that were modified before `end`, the oldest first.
+        """Return a page of the incidents modified before `end`, oldest first.
 
-        With it comes the path and query of the next page, None at the last one, and the answer.
+        Also returns the path and query of the next page, None for the last one, and the response.
         """
         query = {
             **self._version,
@@ -68,7 +68,7 @@ class SentinelClient:
         return _parse_list(answer, "value", self._incidents), _parse_next_link(answer), answer
 
     async def incident(self, name: str) -> AzureResource | None:
-        """Return an incident, None where there is none of that name."""
+        """Return an incident, or None if it does not exist."""
         return await self._resources.get(self._of(name))
 
     async def alerts(self, name: str) -> Sequence[AzureResource]:
@@ -76,32 +76,32 @@ class SentinelClient:
         return await self._ask(f"{self._of(name)}/alerts", "value")
 
     async def entities(self, name: str) -> Sequence[AzureResource]:
-        """Return what an incident is about."""
+        """Return the entities of an incident."""
         return await self._ask(f"{self._of(name)}/entities", "entities")
 
     async def comment(self, name: str, comment: str) -> AzureResource | None:
-        """Return a comment to an incident, None where there is none of that name."""
+        """Return a comment of an incident, or None if it does not exist."""
         return await self._resources.get(f"{self._of(name)}/comments/{comment}")
 
     async def write_comment(self, name: str, comment: str, message: str) -> bool:
-        """Make a comment; False where it conflicts with what is there."""
+        """Create a comment. Return False if it conflicts with an existing one."""
         path = f"{self._of(name)}/comments/{comment}"
         return await self._resources.put(path, {"properties": {"message": message}})
 
     async def write(self, name: str, properties: AzureResource, etag: str | None) -> bool:
-        """Replace an incident that has this ETag; False where it is another by now."""
+        """Replace an incident with this ETag. Return False if it has changed."""
         return await self._resources.put(self._of(name), {"properties": properties}, etag)
 
     async def logs_id(self) -> str:
-        """Return the id of the workspace, by which its logs are asked for."""
+        """Return the ID of the workspace for log queries."""
         answer = await self._api.get(self._path, **{"api-version": _WORKSPACES_API_VERSION})
         match answer.json:
             case {"properties": {"customerId": str(identifier)}}:
                 return identifier
-        raise Broken(f"GET {self._path} answered without `customerId`")
+        raise Broken(f"GET {self._path} returned a response without `customerId`")
 
     async def roles(self) -> Sequence[AzureResource]:
-        """Return what the app's roles on the workspace allow."""
+        """Return the permissions of the app's roles on the workspace."""
         path = build_permissions_path(self._path)
         answer = await self._api.get(path, **{"api-version": AUTHORIZATION_API_VERSION})
         return _parse_list(answer, "value", path)
@@ -115,18 +115,18 @@ class SentinelClient:
 
 
 def _parse_list(answer: ApiResponse, member: str, path: str) -> Sequence[AzureResource]:
-    """Return the objects of a list; Broken where the answer has no such list."""
+    """Return the objects of a list. Raises `Broken` if the response has no such list."""
     match answer.json:
         case {**members} if isinstance(found := members.get(member), list):
             if all(isinstance(it, dict) for it in found):
                 return found
-    raise Broken(f"{path} answered without the list `{member}`")
+    raise Broken(f"{path} returned a response without the list `{member}`")
 
 
 def _parse_next_link(answer: ApiResponse) -> str | None:
     """Return the path and query of the next page.
 
-    Its link may name the port, and is not always that of the server that was asked.
+    Its link may include the port, so its origin may differ from the requested one.
     """
     match answer.json:
         case {"nextLink": str(link)} if link:
@@ -135,27 +135,27 @@ def _parse_next_link(answer: ApiResponse) -> str | None:
         case {"nextLink": None | ""}:
             return None
         case {"nextLink": other}:
-            raise Broken(f"the link to the next page is {other!r:.80}")
+            raise Broken(f"invalid link to the next page: {other!r:.80}")
     return None
 
 
 TIME_COLUMN = "TimeGenerated"
-"""The column that every table of a workspace has its time in."""
+"""Time column of every table of a workspace."""
 
 
 class WorkspaceLogs:
-    """Queries to one workspace, with tokens of their own."""
+    """Log queries to one workspace, with separate tokens."""
 
     def __init__(
         self, settings: SentinelSettings, entra: EntraClient, workspace: SentinelClient
     ) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._api = entra.api(settings.logs_url, settings.cloud_endpoints.logs)
         self._workspace = workspace
         self._id = settings.workspace_id
 
     async def run(self, query: str, window: Window) -> LogRows:
-        """Return the rows of a query; raises what `Api.request` raises."""
+        """Return the rows of a query. Raises what `Api.request` raises."""
         self._id = self._id or await self._workspace.logs_id()
         path = f"/v1/workspaces/{self._id}/query"
         body = {"query": query, "timespan": format_interval(window)}
@@ -167,14 +167,14 @@ class WorkspaceLogs:
                     dict(zip(names, row, strict=False)) for row in rows if isinstance(row, list)
                 ]
                 return LogRows(found, _describe_partial_error(answer.json))
-        raise Broken(f"POST {path} answered without a table of rows")
+        raise Broken(f"POST {path} returned a response without a table of rows")
 
 
 def _describe_partial_error(answer: dict[str, Any]) -> str | None:
-    """Return what kept the answer from being whole: such are answered 200, with an `error`."""
+    """Return why a result is partial: such responses have status 200 and an `error`."""
     match answer.get("error"):
         case None:
             return None
         case {"code": str(code), "message": str(message)}:
             return f"{code}: {message}"[:300]
-    return "it holds an error"
+    return "the response holds an error"

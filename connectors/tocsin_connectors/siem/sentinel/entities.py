@@ -1,9 +1,8 @@
-"""What an incident or alert of Sentinel is about.
+"""Entities of Sentinel incidents and alerts.
 
-The API gives each entity with its `kind` and `properties`, and names others by their ids; the logs
-give them flat, as JSON in a text, with `Type`, and with `$ref` for what stands elsewhere under
-`$id`. What a property is called is the same but for its case:
-https://learn.microsoft.com/azure/sentinel/entities-reference
+The API returns each entity with `kind` and `properties`, and refers to others by ID. Logs hold them
+flat, as JSON strings, with `Type`, and with `$ref` for the object with that `$id`. Property names
+are the same except for case: https://learn.microsoft.com/azure/sentinel/entities-reference
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from tocsin_connectors.siem.microsoft.mapping import (
 from tocsin_connectors.siem.records import text, texts
 
 SentinelObject = dict[str, Any]
-"""One entity, with its members in lower case and all of them in one place."""
+"""One entity, flattened, with its members in lower case."""
 EntityFinder = Callable[[SentinelObject, Mapping[str, SentinelObject]], Iterator[Entity]]
-"""Yields what one entity names; the others are there by their ids."""
+"""Yields the entities in one object; the others are available by ID."""
 _MAX_DEPTH = 12
 _NO_LETTER = re.compile(r"[^a-z]")
 _JSON_MEMBERS = frozenset({"entities", "additionaldata"})
-"""Members that may be JSON in a text; others hold what attackers write."""
+"""Members that may be JSON strings; others may be controlled by attackers."""
 
 
 def find_entities(content: Any) -> Iterator[Entity]:
-    """Yield what is named by entities, in any of their forms; what cannot be one is left out."""
+    """Yield the entities in any form of content. Invalid values are skipped."""
     things = list(_iterate_objects(content, _MAX_DEPTH))
     index = {name: thing for thing in things for name in _iterate_names(thing)}
     for thing in things:
@@ -41,7 +40,7 @@ def find_entities(content: Any) -> Iterator[Entity]:
 
 
 def _iterate_objects(content: Any, deepest: int) -> Iterator[SentinelObject]:
-    """Yield every object within, the outer ones first."""
+    """Yield every nested object, outer ones first."""
     if isinstance(content, str):
         content = _decode_json(content)
     if isinstance(content, list):
@@ -63,7 +62,7 @@ def _decode_json(content: str) -> Any:
 
 
 def _flatten(content: dict[str, Any]) -> SentinelObject:
-    """Return the members of an object, of the API's those of its properties and what it is."""
+    """Return the members of an object, with those of its properties."""
     properties = content.get("properties")
     if isinstance(properties, dict):
         content = {name: content.get(name) for name in ("id", "kind")} | properties
@@ -82,7 +81,7 @@ def _iterate_names(thing: SentinelObject) -> Iterator[str]:
 def _resolve_reference(
     thing: SentinelObject, name: str, index: Mapping[str, SentinelObject]
 ) -> SentinelObject:
-    """Return another entity that one names, be it inside, by `$ref` or by id; else an empty one."""
+    """Return the referenced entity, nested, by `$ref` or by ID; else an empty one."""
     inner = thing.get(name)
     if not isinstance(inner, dict):
         return index.get((text(thing, f"{name}entityid") or "").lower(), {})
@@ -110,7 +109,7 @@ def _find_file(thing: SentinelObject, _: Mapping[str, SentinelObject]) -> Iterat
 
 
 def _find_process(thing: SentinelObject, index: Mapping[str, SentinelObject]) -> Iterator[Entity]:
-    """Yield a process by its program or, where that is not told, by how it was called."""
+    """Yield a process by its program, or else by its command line."""
     image = _resolve_reference(thing, "imagefile", index)
     name = text(image, "filename") or text(image, "name") or text(thing, "commandline")
     if name:
@@ -118,7 +117,7 @@ def _find_process(thing: SentinelObject, index: Mapping[str, SentinelObject]) ->
 
 
 def _build_finder(kinds: Mapping[str, EntityKind]) -> EntityFinder:
-    """Return what yields the entities that members name, each of its kind."""
+    """Return a finder for members that hold entities of a kind."""
 
     def named(thing: SentinelObject, _: Mapping[str, SentinelObject]) -> Iterator[Entity]:
         for member, kind in kinds.items():
@@ -152,4 +151,4 @@ _FINDERS: Mapping[str, EntityFinder] = {
     "submissionmail": _build_finder(_MAIL_FIELDS),
     "url": _build_finder({"url": EntityKind.URL}),
 }
-"""By the kind of an entity, in lower case and letters alone, what of it names something."""
+"""Finders by kind of entity, in lowercase letters only."""

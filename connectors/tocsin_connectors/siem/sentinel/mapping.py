@@ -32,10 +32,10 @@ STATUSES: Mapping[str, IncidentStatus] = {
 
 
 def build_incident(record: Mapping[str, Any], portal: str | None, tenant: str) -> Incident:
-    """Return the incident that a record is, without its alerts and entities.
+    """Return the incident of a record, without its alerts and entities.
 
-    `portal` is where the Defender portal is. Raises ValueError where a record has no name or no
-    time of change.
+    `portal` is the URL of the Defender portal. Raises ValueError if the record has no name or
+    change time.
     """
     name, told = text(dict(record), "name"), child(dict(record), "properties")
     if name is None:
@@ -65,10 +65,10 @@ def build_incident(record: Mapping[str, Any], portal: str | None, tenant: str) -
 
 
 def is_own(record: Mapping[str, Any]) -> bool:
-    """Return whether Tocsin has made an incident: by its label, and a GUID as Tocsin gives them.
+    """Return whether Tocsin created an incident: by its label and its kind of GUID.
 
-    A label alone says too little, since people and automation rules set labels as well. Sentinel's
-    own GUIDs are random ones (version 4 of RFC 9562), Tocsin's follow from a name (version 5).
+    A label alone is not enough, since people and automation rules also set labels. Sentinel's own
+    GUIDs are random (version 4 of RFC 9562), Tocsin's are name-based (version 5).
     """
     labels = children(child(dict(record), "properties"), "labels")
     if OWN_LABEL not in {(text(label, "labelName") or "").casefold() for label in labels}:
@@ -80,7 +80,7 @@ def is_own(record: Mapping[str, Any]) -> bool:
 
 
 def build_alerts(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
-    """Yield the alerts that records are; one that cannot be understood costs no other."""
+    """Yield the alerts of records. Invalid records are skipped."""
     for record in records:
         told = child(dict(record), "properties")
         name = text(told, "systemAlertId") or text(dict(record), "name")
@@ -98,12 +98,12 @@ def build_alerts(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
 
 
 def find_techniques(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the ATT&CK techniques that alerts name."""
+    """Yield the ATT&CK techniques of alerts."""
     yield from _iterate_techniques(child(dict(record), "properties") for record in records)
 
 
 def find_alert_entities(records: Iterable[Mapping[str, Any]]) -> Iterator[Entity]:
-    """Yield what alerts name by themselves, beside the entities of their incident."""
+    """Yield the entities in alerts, beside those of their incident."""
     for record in records:
         told = child(dict(record), "properties")
         for holder in (told, child(told, "additionalData")):
@@ -117,7 +117,7 @@ def _iterate_techniques(holders: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _parse_time(told: dict[str, Any], *places: str) -> datetime:
-    """Return the first time that is told; ValueError where none is, or it is no time."""
+    """Return the first available time. Raises ValueError if there is none or it is invalid."""
     for place in places:
         if moment := parse_time(told, place):
             return moment
@@ -125,7 +125,7 @@ def _parse_time(told: dict[str, Any], *places: str) -> datetime:
 
 
 def _is_from_defender(told: dict[str, Any]) -> bool:
-    """Whether the incident is one of Defender XDR, whose number people quote then."""
+    """Return whether the incident is from Defender XDR, whose number people then use."""
     return "sentinel" not in (text(told, "providerName") or "sentinel").casefold()
 
 
@@ -137,7 +137,7 @@ def _get_number(told: dict[str, Any]) -> str | None:
 
 
 def _describe(told: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that say what was found and, of one that is closed, what came of it."""
+    """Yield the lines of the description: finding and, if closed, classification."""
     if words := text(told, "description"):
         yield words
     if found := text(told, "classification"):
@@ -147,13 +147,13 @@ def _describe(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _get_merge_target(more: dict[str, Any]) -> str | None:
-    """Return the name of the incident that one was merged into, where a link to it has that."""
+    """Return the incident that this one was merged into, from the link to it."""
     _, found, name = (text(more, "mergedIncidentUrl") or "").rpartition("/incidents/")
     return unquote(name.rstrip("/")) or None if found else None
 
 
 def _build_url(told: dict[str, Any], portal: str | None, tenant: str) -> str | None:
-    """Return where people see the incident: once Defender XDR has it, in its portal."""
+    """Return the URL of the incident, in the Defender portal if it is there."""
     more, quoted = child(told, "additionalData"), text(told, "providerIncidentId")
     if link := text(more, "providerIncidentUrl"):
         return link

@@ -25,21 +25,21 @@ MODIFIED = "lastModifiedTimeUtc"
 
 @dataclass(frozen=True, slots=True)
 class SentinelCursor:
-    """What to ask for: the incidents modified from `since` on, or what a link leads to."""
+    """Request for the incidents modified from `since` on, or for a linked page."""
 
     since: str
     link: str | None = None
-    """The path and query of the page, where it is asked for by a link."""
+    """Path and query of a linked page."""
 
     @classmethod
     def first(cls, window: Window) -> Self:
-        """Return the step to begin a window with."""
+        """Return the first cursor of a window."""
         return cls(format_second(window.start))
 
     def following(
         self, records: Sequence[Mapping[str, Any]], link: str | None
     ) -> SentinelCursor | None:
-        """Return the next step, given what this one has brought; None at the end."""
+        """Return the next cursor, or None at the end."""
         if link is None:
             return None
         reached = [format_second(moment) for moment in _iterate_modified(records)]
@@ -49,16 +49,16 @@ class SentinelCursor:
         return SentinelCursor(self.since, link)
 
     def encode(self) -> list[Any]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         return [self.since, self.link]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
-        """Return the step that `encode` made the token of; `Broken` for any other token."""
+        """Return the cursor of a page token. Raises `Broken` for an invalid one."""
         match token:
             case [str(since), (str() | None) as link]:
                 return cls(since, link)
-        raise Broken(f"the page token is of another version: {token!r:.60}")
+        raise Broken(f"the page token belongs to another version of Tocsin: {token!r:.60}")
 
 
 def _iterate_modified(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:

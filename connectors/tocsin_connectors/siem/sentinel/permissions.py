@@ -20,26 +20,26 @@ _RECENT = timedelta(minutes=1)
 
 
 class SentinelPermissionCheck:
-    """What an app may do, found out by trying; what cannot be tried harmlessly is asked for."""
+    """Permissions of an app, found with test requests or, for writes, by its roles."""
 
     def __init__(self, workspace: SentinelClient, logs: WorkspaceLogs, clock: Clock) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self._workspace = workspace
         self._logs = logs
         self._clock = clock
 
     async def problems(self, writes: Sequence[str]) -> list[str]:
-        """Return what the app may not do, of `writes` as well; raises whatever else is wrong."""
+        """Return the missing permissions, including `writes`. Raises any error but a refusal."""
         tried: dict[str, PermissionProbe] = {READ_INCIDENTS: self._read, QUERY_LOGS: self._query}
         if writes:
             tried[READ_PERMISSIONS] = self._workspace.roles
         found = await find_refused(tried)
         if writes and READ_PERMISSIONS not in found:
             found += find_missing_actions(await self._workspace.roles(), writes)
-        return [f"the app may not do {it}" for it in found]
+        return [f"the app lacks the permission {it}" for it in found]
 
     async def _read(self) -> None:
-        """Ask for all that is asked of an incident, where there is one."""
+        """Send all read requests for an incident, if there is one."""
         if incident := await self._workspace.first():
             name = str(incident.get("name"))
             await self._workspace.alerts(name)

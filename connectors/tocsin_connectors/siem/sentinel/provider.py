@@ -1,4 +1,4 @@
-"""A workspace of Microsoft Sentinel as a provider: what it is asked, and by what time."""
+"""Microsoft Sentinel provider."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ from tocsin_connectors.siem.sentinel.settings import SentinelSettings
 from tocsin_connectors.siem.sentinel.tables import list_tables
 
 _PATIENCE = 2
-"""So many times in a row details may break before incidents are taken without them."""
+"""Failures in a row after which incidents are taken without details."""
 
 
 class Sentinel(WindowedProvider):
     """Incidents of one workspace, with their alerts and entities."""
 
     class Settings(SentinelSettings):
-        """What a Sentinel provider can be told."""
+        """Settings of a Sentinel provider."""
 
     settings: Settings
     permissions = (
         "Microsoft Sentinel Reader, on the workspace",
-        "Microsoft Sentinel Responder instead, where write_back is on",
+        "Microsoft Sentinel Responder instead, if write_back is on",
     )
     event_kinds = list_entity_kinds(list_tables({}))
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         entra = EntraClient(settings, tools)
         self._workspace = SentinelClient(settings, entra)
@@ -70,7 +70,7 @@ class Sentinel(WindowedProvider):
         self._breaks = 0
 
     async def check(self) -> Health:
-        """Return which actions the app may not do."""
+        """Return the permissions that the app lacks."""
         checking, settings = (
             SentinelPermissionCheck(self._workspace, self._logs, self.tools.clock),
             self.settings,
@@ -91,7 +91,7 @@ class Sentinel(WindowedProvider):
         token: Any,
         limit: int,
     ) -> Listing:
-        """Return a page of the incidents that were modified in the window, the oldest first."""
+        """Return a page of the incidents modified in the window, oldest first."""
         step = SentinelCursor.first(window) if token is None else SentinelCursor.decode(token)
         records, link, answer = await self._workspace.changed(step, window.end, limit)
         following = step.following(records, link)
@@ -102,18 +102,18 @@ class Sentinel(WindowedProvider):
         )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
-        """Return the incident that a record is, None for one that Tocsin has made there itself.
+        """Return the incident of a record, or None if Tocsin created it.
 
-        Raises ValueError for what is none.
+        Raises ValueError if the record is invalid.
         """
         found = self._incident_of(record)
         return None if is_own(record) and not self.settings.read_own else found
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:  # noqa: ARG002 - all is asked for by its name
-        """Return the incident with its alerts and entities.
+        """Add the alerts and entities of the incident.
 
-        They are asked for again where the answer broke, since those of a change are asked for at no
-        other time; where it goes on breaking, that must not hold up what comes behind.
+        They are requested again after a failure, since those of a change are requested at no other
+        time; repeated failures must not block later incidents.
         """
         try:
             whole = await self._with_details(incident)
@@ -126,30 +126,32 @@ class Sentinel(WindowedProvider):
         return whole
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the incident as it is now, with its details; None where it was deleted."""
+        """Return the current incident with its details, or None if it was deleted."""
         record = await self._workspace.incident(external_id)
         if record is None:
             return None
         try:
             found = self._incident_of(record)
         except ValueError as error:
-            raise Broken(f"the answer for {external_id} is no incident: {error}") from None
+            raise Broken(
+                f"the response for {external_id} is not a valid incident: {error}"
+            ) from None
         return await self._with_details(found)
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield what the workspace's logs have of an entity, the latest first."""
+        """Yield events about an entity from the workspace's logs, latest first."""
         async with aclosing(self._searcher.events(entity, window, limit)) as events:
             async for event in events:
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to an incident; one that has this key is the same."""
+        """Write a comment to an incident, unless one with this key exists."""
         await write_back.write_comment(self._workspace, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set where an incident stands; one that stands there already is left alone."""
+        """Set the status of an incident, unless it has that status already."""
         await write_back.write_status(self._workspace, external_id, status)
 
     def _incident_of(self, record: Mapping[str, Any]) -> Incident:

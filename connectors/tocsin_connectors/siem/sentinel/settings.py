@@ -1,4 +1,4 @@
-"""What a provider that is a workspace of Sentinel can be told."""
+"""Settings of a Sentinel provider."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 def _check_names(
     tables: Mapping[str, Mapping[EntityKind, tuple[str, ...]]],
 ) -> Mapping[str, Mapping[EntityKind, tuple[str, ...]]]:
-    """Return tables whose names, and those of their columns, are ones that a query can hold."""
+    """Return tables if their names and columns are valid in queries."""
     names = [
         *tables,
         *(name for kinds in tables.values() for kind in kinds.values() for name in kind),
     ]
     if wrong := [name for name in names if not _NAME.fullmatch(name)]:
-        raise ValueError(f"{wrong[0]!r:.80} is no name of a table or column")
+        raise ValueError(f"{wrong[0]!r:.80} is not a valid table or column name")
     return tables
 
 
@@ -33,7 +33,7 @@ OwnTables = Annotated[dict[str, dict[EntityKind, tuple[str, ...]]], AfterValidat
 
 
 class SentinelSettings(EntraSettings, WindowedProvider.Settings):
-    """The settings of `sentinel`."""
+    """Settings of `sentinel`."""
 
     addresses: ClassVar[Mapping[str, str]] = {
         **EntraSettings.addresses,
@@ -43,47 +43,46 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
 
     url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].management,
-        description="Azure Resource Manager: that of the cloud, unless it is given.",
+        description="Azure Resource Manager endpoint. Default: the one of the cloud.",
     )
     logs_url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].logs,
-        description="The query API of Log Analytics: that of the cloud, unless it is given.",
+        description="Log Analytics query endpoint. Default: the one of the cloud.",
     )
     subscription: str = Field(
         pattern=r"^[0-9A-Fa-f-]{36}$",
-        description="The id (a GUID) of the workspace's subscription.",
+        description="Subscription ID (GUID) of the workspace.",
     )
     resource_group: str = Field(
-        pattern=r"^[\w.()-]{1,90}$", description="The name of the workspace's resource group."
+        pattern=r"^[\w.()-]{1,90}$", description="Resource group of the workspace."
     )
     workspace: str = Field(
         pattern=r"^[A-Za-z0-9-]{4,63}$",
-        description="The name of the Log Analytics workspace, not its id.",
+        description="Name of the Log Analytics workspace, not its ID.",
     )
     workspace_id: str | None = Field(
         default=None,
         pattern=r"^[0-9A-Fa-f-]{36}$",
-        description="The id (a GUID) of that workspace, for queries; it is looked up unless it is "
-        "given.",
+        description="ID (GUID) of the workspace, for queries. Default: looked up by name.",
     )
     api_version: str = Field(
         default="2025-09-01",
         pattern=r"^\d{4}-\d{2}-\d{2}(-preview)?$",
-        description="The version of Sentinel's API, such as 2025-09-01.",
+        description="Version of the Sentinel API, such as 2025-09-01.",
     )
     overlap: Duration = Field(
         default=timedelta(minutes=15),
         le=timedelta(days=7),
-        description="How far each read goes back behind the last one: incidents of Defender XDR "
-        "come up to ten minutes late.",
+        description="Overlap with the previous read: incidents of Defender XDR "
+        "arrive up to ten minutes late.",
     )
     read_own: bool = Field(
         default=False,
-        description="Also read the incidents that Tocsin itself has made in the workspace, as a "
-        "destination `sentinel-incidents` does.",
+        description="Also read incidents that Tocsin itself created in the workspace through a "
+        "destination `sentinel-incidents`.",
     )
     tables: OwnTables = Field(
         default={},
-        description="Tables of your own that investigations are to search: by the name of each, "
-        "and by the kind of entity, which of its columns have that.",
+        description="Custom tables that event searches use: for each table name, "
+        "the columns that hold entities, by kind of entity.",
     )

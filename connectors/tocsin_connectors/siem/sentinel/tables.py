@@ -1,4 +1,4 @@
-"""The tables of a workspace that logs usually come to, beside those of advanced hunting.
+"""Log tables of a workspace, beside those of advanced hunting.
 
 https://learn.microsoft.com/azure/azure-monitor/reference/tables-index
 """
@@ -186,7 +186,7 @@ WORKSPACE_TABLES = (
 
 
 def list_tables(own: Mapping[str, Mapping[EntityKind, tuple[str, ...]]]) -> Iterable[LogTable]:
-    """Return what is asked: these tables, and the operator's own, by name."""
+    """Return the searched tables: the built-in ones and the operator's own."""
     told = {table.name: table for table in (*HUNTING_TABLES, *WORKSPACE_TABLES)}
     told |= {
         name: LogTable(name=name, what=name, columns=columns, shown=_list_columns(columns))

@@ -19,23 +19,23 @@ from tocsin_connectors.siem.sentinel.mapping import STATUSES
 MAX_COMMENT_LENGTH = 30_000
 _MARKUP = frozenset('!"#$&*:;<=>?@[\\]^_`{|}~')
 _AT_THE_BEGINNING = re.compile(r"[ \t]*(?:[+\-=]|\d{1,9}[.)])|[ \t]")
-"""What makes a list, a heading or a block of code of a line; only its last character does."""
+"""Line starts that make a list, a heading or a code block; the last character decides."""
 
 
 def derive_comment_name(key: str) -> str:
-    """Return the name of a comment, the same for the same key."""
+    """Return the name of a comment, derived from its key."""
     return str(uuid5(NAMESPACE_URL, f"tocsin:{key}"))
 
 
 def escape_markup(text: str) -> str:
-    """Return a comment that reads as the text does, cut to what one can hold.
+    """Return a text as a comment without markup, truncated to the maximum length.
 
-    What could be markup is written as character references: in CommonMark (section 6.4) as in HTML
-    they are never taken for markup, nor for a part of a link.
+    Possible markup is written as character references, which neither CommonMark (section 6.4) nor
+    HTML interprets as markup or as part of a link.
     """
     kept, room = [], MAX_COMMENT_LENGTH
     for part in _escape_parts(text):
-        room -= len(part.encode("utf-16-le", "surrogatepass")) // 2  # as .NET counts it
+        room -= len(part.encode("utf-16-le", "surrogatepass")) // 2  # as .NET counts
         if room < 0:
             break
         kept.append(part)
@@ -66,33 +66,33 @@ _KEPT_PROPERTIES = (
     "classificationReason",
     "classificationComment",
 )
-"""What a change has to repeat: a PUT replaces the whole incident."""
+"""Properties that a change has to repeat: a PUT replaces the whole incident."""
 
 
 async def write_comment(workspace: SentinelClient, incident: str, message: str, key: str) -> None:
-    """Write a comment once for its key, which names it."""
+    """Write a comment, whose name is derived from its key."""
     name = derive_comment_name(key)
     if await workspace.write_comment(incident, name, escape_markup(message)):
         return
     if await workspace.comment(incident, name) is None:
-        raise TryLater("the comment conflicts with a change that somebody else is making")
+        raise TryLater("the comment conflicts with a concurrent change")
 
 
 async def write_status(workspace: SentinelClient, incident: str, status: IncidentStatus) -> None:
-    """Set where an incident stands, and leave the rest as it is.
+    """Set the status of an incident, and keep its other properties.
 
-    Raises `Refused` where there is no such incident, and `TryLater` where others keep changing it.
+    Raises `Refused` if the incident does not exist, and `TryLater` if others keep changing it.
     """
     for _ in range(_ATTEMPTS):
         found = await workspace.incident(incident)
         if found is None:
-            raise Refused(f"there is no incident {incident}")
+            raise Refused(f"the incident {incident} does not exist")
         told = child(found, "properties")
         if STATUSES.get((text(told, "status") or "").casefold()) is status:
             return
         if await workspace.write(incident, _build_properties(told, status), text(found, "etag")):
             return
-    raise TryLater("somebody else is changing the incident")
+    raise TryLater("the incident is being changed concurrently")
 
 
 def _build_properties(told: dict[str, Any], status: IncidentStatus) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From a record of any source type to the event that it tells of."""
+"""Mapping of records of any source type to events."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _EVENT_FIELDS = (
     *("http_method", "http_user_agent", "status", "query", "answer", "process", "process_name"),
     *("parent_process_name", "file_name", "file_path", "file_hash", "subject", "vendor_product"),
 )
-"""What an analyst would look at."""
+"""Fields that an analyst would look at."""
 _MAX_RAW_LENGTH = 1_000
 
 
 def build_event(record: dict[str, Any]) -> SiemEvent:
-    """Return what a record tells of; ValueError where it does not say when that was."""
+    """Return the event of a record. Raises ValueError if it has no time."""
     told = first_text(record, "_time")
     if told is None:
         raise ValueError(f"_time is {describe_value(record.get('_time'))}")
@@ -45,7 +45,7 @@ def _select_fields(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _summarize(record: dict[str, Any]) -> str:
-    """Say what happened: `linux_secure failure: Failed password, of ann from 203.0.113.7`."""
+    """Summarize an event: `linux_secure failure: Failed password, of ann from 203.0.113.7`."""
     kind = first_text(record, "sourcetype") or "an event"
     action, told = (
         first_text(record, "action"),
@@ -59,7 +59,7 @@ def _summarize(record: dict[str, Any]) -> str:
 
 
 def _find_relations(record: dict[str, Any], at: datetime) -> Iterator[Relation]:
-    """Yield who has spoken with whom, who has signed in, and what a name stood for."""
+    """Yield connections, sign-ins and name resolutions."""
     sources, targets = (_find_hosts(record, name) for name in ("src", "dest"))
     yield from relate(sources, RelationType.CONNECTED_TO, targets, at)
     if "authentication" in texts(record, "tag") and first_text(record, "action") == "success":
@@ -71,7 +71,7 @@ def _find_relations(record: dict[str, Any], at: datetime) -> Iterator[Relation]:
 
 
 def _find_hosts(record: dict[str, Any], name: str) -> list[Entity]:
-    """Return what `src` or `dest` is called, its address where that is told beside it."""
+    """Return the address of `src` or `dest`, or else its name."""
     return _parse_field(record, f"{name}_ip", EntityKind.IP) or _parse_field(
         record, name, EntityKind.HOST
     )

@@ -1,7 +1,7 @@
-"""Search jobs: begun, waited for, read page by page, and cleared away.
+"""Search jobs: submission, polling, paged results and deletion.
 
-The results of a job stay as they were when it ended, whatever is indexed meanwhile, so that an
-offset into them is safe. A job that has expired is unknown to Splunk (404): `Refused`.
+The results of a finished job never change, so offsets into them are stable. An expired job is
+unknown to Splunk (404): `Refused`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tocsin_connectors.siem.splunk.spl import SplSearch
 JOBS = "/services/search/v2/jobs"
 APP = "SplunkEnterpriseSecuritySuite"
 MAX_RESULTS = 50_000
-"""What Splunk keeps of a search by default (`maxresultrows`); beyond, it drops without a word."""
+"""Default limit of results (`maxresultrows`), beyond which Splunk silently drops them."""
 _PAGE_SIZE = 1_000
 _RETENTION = {
     "timeout": "600",
     "auto_cancel": "120",
-}  # seconds: after its end, and unless it is asked
+}  # seconds: after its end, and without polling
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=5)
 _INCOMPLETE = (
     "might be incomplete",
@@ -39,14 +39,14 @@ _INCOMPLETE = (
     "auto-finalized",
     "truncated",
 )
-"""Said in messages of any type where a peer or a limit has left something out."""
+"""Phrases in messages of any type that report results missing due to a peer or a limit."""
 
 SplunkRecord = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ResultCursor:
-    """A place in the results of a job that is done."""
+    """Position in the results of a finished job."""
 
     sid: str
     offset: int
@@ -55,22 +55,22 @@ class ResultCursor:
 
     @property
     def is_end(self) -> bool:
-        """Whether there are no more results."""
+        """Whether all results were read."""
         return self.offset >= self.total
 
     def encode(self) -> list[Any]:
-        """Return the token that `decode` turns back into this."""
+        """Return the page token; the inverse of `decode`."""
         return [self.sid, self.offset, self.total]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
-        """Return the place that `encode` made the token of."""
+        """Return the cursor of a page token; the inverse of `encode`."""
         sid, offset, total = token
         return cls(sid, offset, total)
 
 
 class SearchJobs:
-    """The search jobs of one provider, of which only so many are under way at once."""
+    """Search jobs of one provider, with limited concurrency."""
 
     def __init__(self, api: Api, clock: Clock, most: int, patience: timedelta) -> None:
         self._api = api
@@ -79,10 +79,10 @@ class SearchJobs:
         self._patience = patience
 
     async def run(self, search: SplSearch) -> ResultCursor:
-        """Return the beginning of the results, once all of them are there.
+        """Run a search to its end, and return the first cursor of its results.
 
-        Raises `TryLater` where Splunk says that some are missing, or runs too many searches;
-        `Broken` where the search fails or takes too long.
+        Raises `TryLater` if Splunk reports missing results or too many searches, and `Broken` if
+        the search fails or takes too long.
         """
         async with self._free:
             sid = await self._begin(search)
@@ -95,13 +95,13 @@ class SearchJobs:
     async def page(
         self, place: ResultCursor, count: int
     ) -> tuple[Sequence[SplunkRecord], ResultCursor]:
-        """Return so many results at most, and the place behind them."""
+        """Return at most `count` results, and the next cursor."""
         path = f"{JOBS}/{quote(place.sid, safe='')}/results"
         answer = await self._api.get(path, output_mode="json", offset=place.offset, count=count)
         body = answer.json if isinstance(answer.json, dict) else {}
         records = body.get("results")
         if not isinstance(records, list) or body.get("preview") is True:
-            raise Broken(f"GET {path} answered without final `results`")
+            raise Broken(f"GET {path} returned a response without final `results`")
         if not records or not all(isinstance(record, dict) for record in records):
             raise Broken(f"GET {path} answered none of the {place.total - place.offset} results")
         check_complete(list_messages(body))
@@ -118,7 +118,7 @@ class SearchJobs:
         return found
 
     async def clear(self, sid: str) -> None:
-        """Have Splunk forget a job, which else it does by itself after ten minutes."""
+        """Delete a job, which Splunk otherwise does after ten minutes."""
         with suppress(PluginFailure):
             await self._api.request("DELETE", f"{JOBS}/{quote(sid, safe='')}")
 
@@ -137,46 +137,44 @@ class SearchJobs:
         match answer.json:
             case {"sid": str(sid)} if sid:
                 return sid
-        raise Broken(f"POST {JOBS} answered without `sid`")
+        raise Broken(f"POST {JOBS} returned a response without `sid`")
 
     async def _done(self, sid: str) -> ResultCursor:
-        """Return the beginning of the results once the job has come to its end."""
+        """Wait for a job to finish, and return the first cursor of its results."""
         began, pause = self._clock.now(), _FIRST_PAUSE
         while True:
             answer = await self._api.get(f"{JOBS}/{quote(sid, safe='')}", output_mode="json")
             if (total := _parse_total(answer)) is not None:
                 return ResultCursor(sid, 0, total, answer.server_time)
             if self._clock.now() - began > self._patience:
-                raise Broken(f"a search was not done after {self._patience}")
+                raise Broken(f"the search did not finish within {self._patience}")
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _parse_total(answer: ApiResponse) -> int | None:
-    """Return how many results a job has, None while it runs."""
+    """Return the number of results of a job, or None while it runs."""
     entries = children(answer.json, "entry") if isinstance(answer.json, dict) else []
     content = child(entries[0], "content") if entries else {}
     if not text(content, "dispatchState"):
-        raise Broken(f"GET {JOBS} answered without `entry` and `dispatchState`")
+        raise Broken(f"GET {JOBS} returned a response without `entry` and `dispatchState`")
     if _is_set(content, "isFailed"):
-        raise Broken(
-            f"a search failed: {'; '.join(list_messages(content)) or 'nothing is said why'}"
-        )
+        raise Broken(f"a search failed: {'; '.join(list_messages(content)) or 'no reason given'}")
     if not _is_set(content, "isDone"):
         return None
     check_complete(list_messages(content))
     if _is_set(content, "isFinalized"):
-        raise TryLater("a search was ended before it was done, so that results are missing")
+        raise TryLater("the search was finalized early; results are missing")
     total = number(content, "resultCount")
     if total is None:
-        raise Broken(f"GET {JOBS} answered without `resultCount`")
+        raise Broken(f"GET {JOBS} returned a response without `resultCount`")
     if total >= MAX_RESULTS:
-        raise Broken(f"a search has {total:,} results, of which Splunk may have left some out")
+        raise Broken(f"a search has {total:,} results; Splunk may have omitted some")
     return total
 
 
 def list_messages(body: Mapping[str, Any]) -> list[str]:
-    """Return what Splunk says about a search, each with its type."""
+    """Return the messages of a search, with their types."""
     return [
         f"{text(it, 'type') or 'INFO'}: {text(it, 'text') or ''}"
         for it in children(dict(body), "messages")
@@ -184,10 +182,10 @@ def list_messages(body: Mapping[str, Any]) -> list[str]:
 
 
 def check_complete(messages: Sequence[str]) -> None:
-    """Return where no message says that results are missing; `TryLater` with it where one does."""
+    """Check that no message reports missing results. Raises `TryLater` otherwise."""
     for message in messages:
         if message.startswith("FATAL") or any(it in message.casefold() for it in _INCOMPLETE):
-            raise TryLater(f"the results of a search are not whole: {message:.300}")
+            raise TryLater(f"the search results are incomplete: {message:.300}")
 
 
 def _is_set(content: Mapping[str, Any], key: str) -> bool:

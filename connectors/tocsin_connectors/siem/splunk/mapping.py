@@ -41,13 +41,13 @@ STATUS_GROUPS = {
     "open": IncidentStatus.ACTIVE,
     "closed": IncidentStatus.CLOSED,
 }
-"""By `status_group`, which a status of a customer's own has as well."""
+"""By `status_group`, which custom statuses also have."""
 STATUS_NUMBERS = {
     IncidentStatus.NEW: "1",
     IncidentStatus.ACTIVE: "2",
     IncidentStatus.CLOSED: "5",
 }
-"""What is written for a status of ours."""
+"""Status numbers for write-back."""
 
 
 _CIM_FIELDS: dict[EntityKind, tuple[str, ...]] = {
@@ -65,7 +65,7 @@ _CIM_FIELDS: dict[EntityKind, tuple[str, ...]] = {
     EntityKind.EMAIL: ("recipient", "src_user", "return_addr", "orig_src", "sender"),
     EntityKind.CVE: ("cve",),
 }
-"""By kind, the fields that name one; where a host or a domain turns out to be an address, it is."""
+"""Fields that hold entities, by kind. A host or a domain may turn out to be an address."""
 ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
     **_CIM_FIELDS,
     EntityKind.IP: (
@@ -77,11 +77,13 @@ ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
     EntityKind.HOST: (*_CIM_FIELDS[EntityKind.HOST], "risk_object"),
     EntityKind.USER: (*_CIM_FIELDS[EntityKind.USER], "risk_object"),
 }
-"""By kind, the fields to look in for one."""
+"""Fields to search for an entity, by kind."""
 _KNOWN_FIELDS = frozenset(name for names in _CIM_FIELDS.values() for name in names)
 _RISK_OBJECTS = {"system": EntityKind.HOST, "user": EntityKind.USER}
 _ARTIFACTS = {"asset": EntityKind.HOST, "identity": EntityKind.USER}
-_ACCOUNT_PROPERTY = re.compile(r"(id|role|category|priority)$")  # what `identity` names as well
+_ACCOUNT_PROPERTY = re.compile(
+    r"(id|role|category|priority)$"
+)  # other fields that `identity` lists
 _DOTTED_NAME = re.compile(
     r"[^\s/]+\.[^\s/]+"
 )  # `query` also holds searches, and names without a dot
@@ -93,7 +95,7 @@ _TECHNIQUE_FIELDS = (
 
 
 def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
-    """Yield what a record of events or findings names."""
+    """Yield the entities of an event or a finding."""
     for kind, names in _CIM_FIELDS.items():
         for name in names:
             yield from _parse_field(record, name, kind)
@@ -104,9 +106,9 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
 
 
 def find_artifacts(record: dict[str, Any]) -> Iterator[Entity]:
-    """Yield what a finding has in the fields that its detection says hold assets and identities.
+    """Yield the entities in the fields that the detection declares as assets and identities.
 
-    `extract_artifacts` is JSON in a text: `{"asset": ["src"], "identity": ["user", "user_role"]}`.
+    `extract_artifacts` is a JSON string: `{"asset": ["src"], "identity": ["user", "user_role"]}`.
     """
     for key, kind in _ARTIFACTS.items():
         for name in _list_encoded(record, "extract_artifacts", key):
@@ -115,7 +117,7 @@ def find_artifacts(record: dict[str, Any]) -> Iterator[Entity]:
 
 
 def find_techniques(record: dict[str, Any]) -> Iterator[str]:
-    """Yield the ATT&CK ids that a finding is annotated with."""
+    """Yield the ATT&CK IDs in the annotations of a finding."""
     named = [text for name in _TECHNIQUE_FIELDS for text in texts(record, name)]
     named += _list_encoded(record, "annotations", "mitre_attack")
     yield from filter_techniques(named)
@@ -128,7 +130,7 @@ def _parse_field(record: dict[str, Any], name: str, kind: EntityKind) -> Iterato
 
 
 def _list_encoded(record: dict[str, Any], name: str, key: str) -> list[str]:
-    """Return the texts at a key of an object that stands as JSON in a field, or in several."""
+    """Return the texts at a key of the JSON objects in a field."""
     found = []
     for encoded in texts(record, name):
         with suppress(ValueError, RecursionError):
@@ -141,11 +143,11 @@ _SECONDS = re.compile(r"\d{1,12}(\.\d+)?")
 _TIME_OF_ID = re.compile(r"@@time(\d{1,12})")
 _TOKEN = re.compile(r"\$([\w.:-]{1,100})\$")
 _REVIEW_PATH = "/app/SplunkEnterpriseSecuritySuite/incident_review"
-_VOLATILE = frozenset({"_serial", "_si"})  # where a record is in the answer, and who answered
+_VOLATILE = frozenset({"_serial", "_si"})  # position in the response, and responding server
 
 
 def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
-    """Return the incident of a finding; ValueError where it has no id or no time."""
+    """Return the incident of a finding. Raises ValueError if it has no ID or no time."""
     external_id = get_finding_id(record)
     urgency = first_text(record, "urgency") or first_text(record, "severity")
     severity = URGENCIES.get((urgency or "").casefold())
@@ -177,7 +179,7 @@ def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
 
 
 def select_stable(record: dict[str, Any]) -> dict[str, Any]:
-    """Return what of a finding is the same in each answer until the finding changes."""
+    """Return the fields of a finding that differ only if the finding changes."""
     return {
         name: value
         for name, value in record.items()
@@ -186,26 +188,26 @@ def select_stable(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def get_finding_id(record: dict[str, Any]) -> str:
-    """Return a finding's id; ValueError where it has none."""
+    """Return the ID of a finding. Raises ValueError if it has none."""
     found = first_text(record, "event_id") or first_text(record, "finding_id")
     if found:
         return found
     if missing := first_text(record, "rule_id"):
-        raise ValueError(f"{missing} was reviewed, and is not found: it is older than `look_back`")
+        raise ValueError(f"{missing} was reviewed but not found: it is older than `look_back`")
     raise ValueError(f"event_id is {describe_value(record.get('event_id'))}")
 
 
 def parse_id_time(identifier: str) -> datetime | None:
-    """Return the time that an id of version 8 ends with: `...@@notable@@time1763800000`.
+    """Return the time at the end of a version 8 ID: `...@@notable@@time1763800000`.
 
-    None where it has none, as before version 8.
+    Returns None for IDs without a time, as before version 8.
     """
     match = _TIME_OF_ID.search(identifier)
     return parse_time(match[1]) if match else None
 
 
 def parse_time(value: str) -> datetime:
-    """Return the time that a text tells: seconds since 1970, or ISO 8601; ValueError if none."""
+    """Parse seconds since 1970 or ISO 8601. Raises ValueError for anything else."""
     if not _SECONDS.fullmatch(value):
         return parse_utc(value)
     try:
@@ -215,7 +217,7 @@ def parse_time(value: str) -> datetime:
 
 
 def first_text(record: dict[str, Any], name: str) -> str | None:
-    """Return the first text that a field has, which may have several; None if it has none."""
+    """Return the first text of a field, or None if it has none."""
     return next(iter(texts(record, name)), None)
 
 
@@ -227,19 +229,19 @@ def _parse_occurrence(record: dict[str, Any]) -> datetime:
 
 
 def _parse_change_time(record: dict[str, Any]) -> datetime | None:
-    """Return when it was indexed or, if later, reviewed; None where neither is told."""
+    """Return the time of indexing or review, whichever is later, or None."""
     told = (first_text(record, name) for name in (INDEXED, "_indextime", REVIEWED))
     return max((parse_time(it) for it in told if it), default=None)
 
 
 def _render_text(record: dict[str, Any], *names: str) -> str:
-    """Return the first that is there of some texts, its tokens (`$src$`) replaced by the fields."""
+    """Return the first available text, with tokens (`$src$`) replaced by fields."""
     told = next((it for name in names if (it := first_text(record, name))), "")
     return _TOKEN.sub(lambda token: ", ".join(texts(record, token[1])) or token[0], told)
 
 
 def _parse_status(record: dict[str, Any]) -> IncidentStatus:
-    """Return where a finding stands: by the group of its status, else by its number."""
+    """Return the status of a finding, by the group of its status or else by number."""
     group = STATUS_GROUPS.get((first_text(record, "status_group") or "").casefold())
     if (first_text(record, "status_end") or "").casefold() in ("true", "1"):
         group = IncidentStatus.CLOSED
@@ -247,7 +249,7 @@ def _parse_status(record: dict[str, Any]) -> IncidentStatus:
 
 
 def _build_url(web_url: str, identifier: str, occurred_at: datetime) -> str:
-    """Return the finding in the analyst queue, which shows only the time that it is told."""
+    """Return the URL of the finding in the analyst queue, limited to its time."""
     second = int(occurred_at.timestamp())
     query = {"earliest": second - 1, "latest": second + 2, "search": f'event_id="{identifier}"'}
     return f"{web_url}{_REVIEW_PATH}?{urlencode(query)}"

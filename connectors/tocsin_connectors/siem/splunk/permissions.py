@@ -17,14 +17,14 @@ _SECOND = timedelta(seconds=1)
 async def find_permission_problems(
     api: Api, jobs: SearchJobs, needed: Iterable[str], now: datetime
 ) -> tuple[str, tuple[str, ...]]:
-    """Return whose token it is, and what the operator has to mend.
+    """Return the owner of the token, and the problems that the operator has to fix.
 
-    Asks for what a read asks for, of the last second; raises where that fails.
+    Sends the requests of a read, for the last second. Raises if they fail.
     """
     who, capabilities = await _get_context(api)
     problems = [f"{who} lacks the capability {it}" for it in needed if it not in capabilities]
     if not await jobs.all(spl.FINDINGS_INDEX_SEARCH):
-        problems.append(f"{who} cannot search the index notable, or there is none")
+        problems.append(f"{who} cannot search the index notable, or it does not exist")
     window = Window(now - _SECOND, now)
     await jobs.all(spl.build_indexed_search(window, _SECOND))
     await jobs.all(spl.build_reviewed_search(window))
@@ -37,5 +37,5 @@ async def _get_context(api: Api) -> tuple[str, frozenset[str]]:
     content = child(entries[0], "content") if entries else {}
     who = text(content, "username")
     if who is None:
-        raise Broken(f"GET {CONTEXT} answered without `entry` and `username`")
+        raise Broken(f"GET {CONTEXT} returned a response without `entry` and `username`")
     return who, frozenset(texts(content, "capabilities"))

@@ -1,4 +1,4 @@
-"""Splunk Enterprise Security as a provider: what it is asked, in which streams."""
+"""Splunk Enterprise Security provider."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ from tocsin_connectors.siem.splunk.permissions import find_permission_problems
 from tocsin_connectors.siem.splunk.write_back import SplunkWriteBack
 
 NEW, REVIEWED = "new", "reviewed"
-_BEFORE = timedelta(seconds=1)  # a finding's time is a little before that in its id
+_BEFORE = timedelta(seconds=1)  # the time of a finding is slightly before the one in its ID
 
 
 class Splunk(WindowedProvider):
-    """Findings of Splunk Enterprise Security, by the management port of a search head."""
+    """Findings of Splunk Enterprise Security, read from a search head."""
 
     class Settings(settings.SplunkSettings):
-        """What a Splunk provider can be told."""
+        """Settings of a Splunk provider."""
 
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
-        "the capability search, and the index notable among those that the role may search",
+        "the capability search, and the index notable among the searchable indexes of the role",
         "read access to the lookup incident_review_lookup (the role ess_analyst has it)",
-        "the capability edit_notable_events, where write_back is on",
+        "the capability edit_notable_events, if write_back is on",
     )
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings, sign_in=self._sign_in)
         most, patience = settings.most_searches, settings.search_timeout
@@ -63,18 +63,18 @@ class Splunk(WindowedProvider):
         self._writer = SplunkWriteBack(self._api, self._jobs)
 
     async def check(self) -> Health:
-        """Return whose token it is, and which permissions are missing."""
+        """Return the owner of the token, and the missing permissions."""
         needed = ["search", *(["edit_notable_events"] if self.settings.write_back else [])]
         now = self.tools.clock.now()
         who, problems = await find_permission_problems(self._api, self._jobs, needed, now)
         return Health(detail=f"{who} can search findings and their reviews", problems=problems)
 
     def streams(self) -> Sequence[str]:
-        """Return what is indexed, and what is reviewed later."""
+        """Return the streams: indexed findings and reviews."""
         return (NEW, REVIEWED)
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
-        """Return a page of the findings that were indexed, or reviewed, in the window."""
+        """Return a page of the findings that were indexed or reviewed in the window."""
         if token is None:
             place = await self._jobs.run(self._search(stream, window))
         else:
@@ -90,26 +90,28 @@ class Splunk(WindowedProvider):
         return Listing(records=rows, next_token=following, server_time=place.server_time)
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident of a finding; ValueError where it has no id or no time."""
+        """Return the incident of a finding. Raises ValueError if it has no ID or no time."""
         return build_incident(dict(record), self.settings.web_url)
 
     def record_version(self, record: Mapping[str, Any]) -> Json:
-        """Return what of a finding is the same until it changes."""
+        """Return the fields of a finding that differ only if it changes."""
         return select_stable(dict(record))
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the finding as it is now, None where there is none within `look_back`."""
+        """Return the current finding, or None if there is none within `look_back`."""
         for record in await self._findings([external_id]):
             try:
                 return self.to_incident(record)
             except ValueError as error:
-                raise Broken(f"the finding {external_id} is none now: {error}") from None
+                raise Broken(
+                    f"the response for {external_id} is not a valid finding: {error}"
+                ) from None
         return None
 
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield the latest events of a window that have the entity in a field of its kind."""
+        """Yield the latest events of a window that name the entity in a field of its kind."""
         if entity.kind not in ENTITY_FIELDS or not entity.value:
             return
         indexes = self.settings.event_indexes
@@ -117,25 +119,28 @@ class Splunk(WindowedProvider):
             entity.value, ENTITY_FIELDS[entity.kind], indexes, window, limit
         )
         for record in await self._jobs.all(search):
-            with suppress(ValueError):  # what is no event costs no other
+            with suppress(ValueError):  # skip invalid events
                 event = build_event(record)
                 if contains_entity(entity, event.entities) and event.occurred_at in window:
                     yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to a finding, once for its key; `Refused` where there is no finding."""
+        """Write a comment to a finding, unless one with this key exists.
+
+        Raises `Refused` if the finding does not exist.
+        """
         await self._expect(external_id)
         await self._writer.comment(external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Have a finding stand so; nothing is written where it does already."""
+        """Set the status of a finding, unless it has that status already."""
         if (await self._expect(external_id)).status is not status:
             await self._writer.set_status(external_id, status)
 
     async def _expect(self, external_id: str) -> Incident:
         found = await self.incident(external_id)
         if found is None:
-            raise Refused(f"there is no finding {external_id}")
+            raise Refused(f"the finding {external_id} does not exist")
         return found
 
     def _search(self, stream: str, window: Window) -> spl.SplSearch:
@@ -144,9 +149,9 @@ class Splunk(WindowedProvider):
         return spl.build_indexed_search(window, self.settings.look_back)
 
     async def _reviewed(self, reviews: Sequence[SplunkRecord]) -> Sequence[SplunkRecord]:
-        """Return the findings that were reviewed, each with when that was.
+        """Return the reviewed findings with their review times.
 
-        What is no finding, or of no review, is returned as it is, to be put aside.
+        Reviews without a finding are returned unchanged, to be rejected.
         """
         when = {
             name: review.get(spl.REVIEWED)
@@ -167,7 +172,7 @@ class Splunk(WindowedProvider):
         return await self._jobs.all(search)
 
     def _earliest(self, identifiers: Sequence[str]) -> datetime:
-        """Return the earliest time that one of these findings may have."""
+        """Return the earliest possible time of these findings."""
         told = [moment for identifier in identifiers if (moment := parse_id_time(identifier))]
         if len(told) == len(identifiers):
             return min(told) - _BEFORE

@@ -1,4 +1,4 @@
-"""What an operator can set of a Splunk provider."""
+"""Settings of a Splunk provider."""
 
 from __future__ import annotations
 
@@ -13,38 +13,37 @@ IndexName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*-]{1,100}$")
 
 
 class SplunkSettings(WindowedProvider.Settings, ApiSettings):
-    """What a Splunk provider can be told."""
+    """Settings of a Splunk provider."""
 
     url: ServerUrl = Field(
-        description="The management port of a search head: https://splunk.example.com:8089."
+        description="URL of the management port of a search head: https://splunk.example.com:8089."
     )
-    token: SecretStr = Field(description="An authentication token of Splunk's.")
+    token: SecretStr = Field(description="Splunk authentication token.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="Splunk Web, such as https://splunk.example.com:8000, for links.",
+        description="Splunk Web URL, such as https://splunk.example.com:8000, for links.",
     )
     look_back: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="How long before it was indexed or reviewed a finding's own time may lie.",
+        description="Maximum time between the event time of a finding and its indexing or review.",
     )
     event_indexes: tuple[IndexName, ...] = Field(
         default=("*",),
         min_length=1,
-        description="The indexes to look into for what an entity did, each by a name, with * for "
-        "anything.",
+        description="Indexes that event searches use, each a name or a pattern with *.",
     )
     most_searches: int = Field(
-        default=2, ge=1, le=50, description="How many searches may be under way at once."
+        default=2, ge=1, le=50, description="Maximum number of concurrent searches."
     )
     search_timeout: Duration = Field(
         default=timedelta(seconds=90),
         gt=timedelta(0),
-        description="How long a search may take.",
+        description="Maximum duration of a search.",
     )
     reread_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="How long after an incident was new to read it again. Findings change by "
-        "reviews alone, which are read anyway.",
+        description="Intervals after which an incident is read again. Findings change only by "
+        "reviews, which are read anyway.",
     )

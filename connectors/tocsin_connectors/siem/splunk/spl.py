@@ -1,10 +1,10 @@
-"""What Splunk is asked, in SPL.
+"""Searches in SPL.
 
-A value that comes from elsewhere never stands in a search as it is. Splunk itself decodes it
-(`urldecode`) out of letters, digits and `%`: nothing is left that would have to be escaped,
-whatever quotes, backslashes, pipes, brackets or backticks mean to which command. So that an index
-need not be read as a whole, a pattern goes before that, in which all but plain characters are `*`.
-It finds the value, and at times others; the comparison behind it lets only the value by.
+Values from outside are never part of a search unchanged. Splunk decodes them (`urldecode`) from
+letters, digits and `%`, so nothing needs escaping, whatever quotes, backslashes, pipes, brackets or
+backticks mean to a command. To avoid reading a whole index, a pattern precedes the comparison, in
+which everything but plain characters is `*`. It finds the value and sometimes others; the exact
+comparison keeps only the value.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from datetime import datetime, timedelta
 from tocsin import Refused, Window
 
 INDEXED, REVIEWED, ORIGIN = "tocsin_indexed", "tocsin_reviewed", "tocsin_origin"
-"""The fields that these searches add: when it was indexed, when reviewed, which record it is."""
+"""Fields that these searches add: index time, review time, record ID."""
 _REVIEWS = "| inputlookup incident_review_lookup where"
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._:@/-]+")
-_CLOCK_TOLERANCE = timedelta(days=1)  # so far in the future may a clock have put an event
+_CLOCK_TOLERANCE = timedelta(days=1)  # tolerance for clocks that are ahead
 
 
 @dataclass(frozen=True, slots=True)
 class SplSearch:
-    """A search, and the parameters of its job that bound it in time."""
+    """A search and the time bounds of its job."""
 
     spl: str
     bounds: Mapping[str, str] = field(default_factory=dict)
 
 
 def quote_value(value: str) -> str:
-    """Return an expression that comes to a value: `urldecode("ann%40example%2Ecom")`."""
+    """Return an expression for a value: `urldecode("ann%40example%2Ecom")`."""
     encoded = "".join(
         chr(byte) if chr(byte).isalnum() and byte < 0x80 else f"%{byte:02X}"  # noqa: PLR2004
         for byte in value.encode("utf-8", "replace")
@@ -41,18 +41,18 @@ def quote_value(value: str) -> str:
 
 
 def build_pattern(value: str) -> str:
-    """Return what the command `search` finds a value with, and perhaps others.
+    """Return the pattern with which `search` finds a value, and perhaps others.
 
-    Raises `Refused` for a value without any letter or digit: it would find everything.
+    Raises `Refused` for a value without any letter or digit, which would match everything.
     """
     plain = _NOT_PLAIN.sub("*", value)
     if not any(character.isalnum() for character in plain):
-        raise Refused(f"{value!r:.60} has no letter or digit that Splunk could look for")
+        raise Refused(f"{value!r:.60} has no letter or digit that Splunk can search for")
     return f'"{plain}"'
 
 
 def build_indexed_search(window: Window, look_back: timedelta) -> SplSearch:
-    """Return the search for the findings that were indexed in a window, the oldest first."""
+    """Return the search for findings indexed in a window, oldest first."""
     start, end = _format_seconds(window.start), _format_seconds(window.end)
     return SplSearch(
         f"search `notable` | eval {INDEXED}=_indextime"
@@ -68,7 +68,7 @@ def build_indexed_search(window: Window, look_back: timedelta) -> SplSearch:
 
 
 def build_reviewed_search(window: Window) -> SplSearch:
-    """Return the search for what was reviewed in a window: `rule_id`, and when that was last."""
+    """Return the search for reviews in a window: `rule_id` and the last review time."""
     start, end = _format_seconds(window.start), _format_seconds(window.end)
     return SplSearch(
         f"{_REVIEWS} time>={start} AND time<{end}"
@@ -77,7 +77,7 @@ def build_reviewed_search(window: Window) -> SplSearch:
 
 
 def build_findings_search(identifiers: Sequence[str], earliest: datetime) -> SplSearch:
-    """Return the search for findings by their ids, as they are now."""
+    """Return the search for the current findings with these IDs."""
     wanted = " OR ".join(f"event_id=={quote_value(identifier)}" for identifier in identifiers)
     return SplSearch(
         f"search `notable` | where {wanted} | eval {INDEXED}=_indextime | fields - _raw orig_raw",
@@ -86,7 +86,7 @@ def build_findings_search(identifiers: Sequence[str], earliest: datetime) -> Spl
 
 
 def build_comments_search(identifier: str) -> SplSearch:
-    """Return the search for what was written when a finding was reviewed."""
+    """Return the search for the comments on a finding."""
     return SplSearch(
         f"{_REVIEWS} rule_id={build_pattern(identifier)} | where rule_id=={quote_value(identifier)}"
         " | fields comment"
@@ -96,9 +96,9 @@ def build_comments_search(identifier: str) -> SplSearch:
 def build_events_search(
     value: str, names: Iterable[str], indexes: Iterable[str], window: Window, limit: int
 ) -> SplSearch:
-    """Return the search for the latest events of a window that have a value in one of some fields.
+    """Return the search for the latest events of a window with a value in one of several fields.
 
-    Raises `Refused` as `pattern` does.
+    Raises `Refused` as `build_pattern` does.
     """
     names, near = tuple(names), build_pattern(value)
     places = " OR ".join(f"index={index}" for index in indexes)
@@ -116,7 +116,7 @@ def build_events_search(
 
 
 FINDINGS_INDEX_SEARCH = SplSearch("| eventcount summarize=false index=notable")
-"""Finds nothing where the index is not there, or is not this role's to read."""
+"""Finds nothing if the index does not exist or the role cannot read it."""
 
 
 def _format_seconds(moment: datetime) -> str:

@@ -26,14 +26,14 @@ _MAX_NOTES = 100
 
 
 class SplunkWriteBack:
-    """Writes to the findings of one Splunk."""
+    """Writes comments and statuses to the findings of one Splunk."""
 
     def __init__(self, api: Api, jobs: SearchJobs) -> None:
         self._api = api
         self._jobs = jobs
 
     async def comment(self, identifier: str, words: str, key: str) -> None:
-        """Write a comment, unless there is one with the mark of this key."""
+        """Write a comment, unless one with this key exists."""
         if parse_id_time(identifier) is None:
             rows = await self._jobs.all(spl.build_comments_search(identifier))
             if not has_marker(key, read_comments(rows, "comment")):
@@ -43,7 +43,7 @@ class SplunkWriteBack:
             await self._api.request("POST", _build_notes_path(identifier), json=note)
 
     async def set_status(self, identifier: str, status: IncidentStatus) -> None:
-        """Have a finding stand so."""
+        """Set the status of a finding."""
         if parse_id_time(identifier) is None:
             await self._update(identifier, status=STATUS_NUMBERS[status])
             return
@@ -59,16 +59,16 @@ class SplunkWriteBack:
                 return
             case {"success": False, **rest}:
                 raise Refused(f"POST {UPDATE}: {rest.get('message')!s:.200}")
-        raise Broken(f"POST {UPDATE} answered without `success`")
+        raise Broken(f"POST {UPDATE} returned a response without `success`")
 
     async def _notes(self, identifier: str) -> Sequence[str]:
-        """Return the latest notes of a finding; Splunk gives a hundred at most."""
+        """Return the latest notes of a finding, 100 at most."""
         path = f"{_build_notes_path(identifier)}&limit={_MAX_NOTES}&sort=create_time%3A-1"
         match (await self._api.get(path)).json:
             case {"items": list(items)}:
                 notes = [item for item in items if isinstance(item, dict)]
                 return list(read_comments(notes, "content"))
-        raise Broken(f"GET {path} answered without `items`")
+        raise Broken(f"GET {path} returned a response without `items`")
 
 
 def _build_notes_path(identifier: str) -> str:
@@ -77,6 +77,6 @@ def _build_notes_path(identifier: str) -> str:
 
 
 def _build_time_query(identifier: str) -> str:
-    """Return the time of a finding as a query: these addresses find it by both."""
+    """Return the time of a finding as a query, which these endpoints require."""
     moment = parse_id_time(identifier)
     return f"?notable_time={int(moment.timestamp())}" if moment else ""

@@ -16,28 +16,28 @@ from tocsin_connectors.siem.suricata.mapping import build_incident, parse_timest
 
 
 class Suricata(FileProvider):
-    """Suricata sensors, by the EVE JSON files that they write."""
+    """Suricata alerts in EVE JSON files."""
 
     class Settings(FileProvider.Settings):
-        """What a Suricata provider can be told."""
+        """Settings of a Suricata provider."""
 
         window: Duration = Field(
             default=timedelta(hours=1),
             gt=timedelta(0),
             le=timedelta(days=366),
-            description="How long the stretches of the clock are of which each gathers the alerts"
-            " of one signature and one source address into one incident.",
+            description="Length of the clock interval in which the alerts"
+            " of one signature and one source address form one incident.",
         )
 
-    # EVE records tell no users, processes or resources, nor where a file lies
+    # EVE records have no users, processes, resources or file paths
     event_kinds = frozenset(EntityKind) - {
         *(EntityKind.USER, EntityKind.PROCESS, EntityKind.FILE, EntityKind.CLOUD_RESOURCE)
     }
 
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
-        """Return the incident that an alert belongs to, None for other events.
+        """Return the incident of an alert, or None for other events.
 
-        Raises ValueError where the kind of event, the signature or a usable timestamp is missing.
+        Raises ValueError if the event type, the signature or a valid timestamp is missing.
         """
         kind = record.get("event_type")
         if not isinstance(kind, str):
@@ -47,18 +47,18 @@ class Suricata(FileProvider):
         return build_incident(record, self.settings.window)
 
     def event_time(self, record: dict[str, Any]) -> datetime:
-        """Return the record's timestamp; ValueError where there is no usable one."""
+        """Return the record's timestamp. Raises ValueError if there is no valid one."""
         return parse_timestamp(record)
 
     def to_event(self, record: dict[str, Any]) -> SiemEvent | None:
-        """Return what a record of any kind tells of, None for the sensor's own statistics.
+        """Return the event of a record, or None for the sensor's own statistics.
 
-        Raises ValueError where a usable timestamp is missing.
+        Raises ValueError if a valid timestamp is missing.
         """
         return None if record.get("event_type") == "stats" else build_event(record)
 
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
-        """Return the incidents of one page, one for each `external_id`."""
+        """Merge the incidents of one page by `external_id`."""
         groups: dict[str, list[Incident]] = {}
         for incident in incidents:
             groups.setdefault(incident.external_id, []).append(incident)

@@ -1,4 +1,4 @@
-"""From an EVE record of any kind to the event that it tells of."""
+"""Mapping of EVE records of any type to events."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _EVENT_FIELDS = (
     *("flow.pkts_toserver", "flow.pkts_toclient", "flow.bytes_toserver", "flow.bytes_toclient"),
     *("smtp.helo", "smtp.mail_from", "email.from", "email.subject"),
 )
-"""What an analyst would look at."""
+"""Fields that an analyst would look at."""
 
 
 def build_event(record: dict[str, Any]) -> SiemEvent:
-    """Return what a record tells of; ValueError where it does not say when that was."""
+    """Return the event of a record. Raises ValueError if it has no time."""
     at = parse_timestamp(record)
     names = _find_answers(child(record, "dns"))
     return SiemEvent(
-        external_id=None,  # EVE records have none: those of one flow share its number
+        external_id=None,  # EVE records have no ID: records of one flow share its number
         occurred_at=at,
         summary=" ".join(_summarize(record).split()),
         entities=union([find_entities(record), names]),
@@ -67,7 +67,7 @@ def _summarize(record: dict[str, Any]) -> str:
 
 
 def _describe(record: dict[str, Any]) -> str | None:
-    """Return in words what the record says beyond who spoke with whom."""
+    """Describe the content of the record beyond its endpoints."""
     say = _DESCRIPTIONS.get(text(record, "event_type") or "")
     return say and say(record)
 
@@ -103,7 +103,7 @@ _DESCRIPTIONS: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "fileinfo": lambda record: text(child(record, "fileinfo"), "filename"),
     "flow": _describe_flow,
 }
-"""By the type of a record."""
+"""Descriptions by event type."""
 
 
 def _format_endpoint(record: dict[str, Any], side: str) -> str:
@@ -119,7 +119,7 @@ def _find_questions(dns: dict[str, Any]) -> Iterator[Entity]:
 
 
 def _find_answers(dns: dict[str, Any]) -> tuple[Entity, ...]:
-    """Return the addresses and names that a name was said to stand for."""
+    """Return the addresses and names in DNS answers."""
     values = [
         text(answer, "rdata")
         for answer in _list_answers(dns)
@@ -143,7 +143,7 @@ def _find_relations(
     sites = [it for it in web if it.kind is EntityKind.DOMAIN]
     pages = [it for it in web if it.kind is EntityKind.URL]
     spoken = [*sites, *parse_host(text(child(record, "tls"), "sni") or "", EntityKind.DOMAIN)]
-    if text(record, "event_type") != "fileinfo":  # whose ends are those of the file
+    if text(record, "event_type") != "fileinfo":  # its endpoints are those of the file
         yield from relate(client, RelationType.CONNECTED_TO, [*server, *spoken], at)
         yield from relate(client, RelationType.RELATED_TO, asked, at)
     yield from relate(asked, RelationType.RESOLVES_TO, answers, at)
@@ -156,7 +156,7 @@ def _find_relations(
 def _find_transfers(
     record: dict[str, Any], places: list[Entity], at: datetime
 ) -> Iterator[Relation]:
-    """Yield where files came from or went to, which the method of HTTP tells."""
+    """Yield the origins or targets of files, by HTTP method."""
     method = (text(child(record, "http"), "http_method") or "").upper()
     kinds = {"GET": RelationType.DOWNLOADED_FROM}
     kinds |= dict.fromkeys(("POST", "PUT"), RelationType.SENT_TO)
@@ -176,7 +176,7 @@ def _list_mails(record: dict[str, Any]) -> Iterator[tuple[list[Entity], list[Ent
 
 
 def _find_endpoints(record: dict[str, Any]) -> tuple[list[Entity], list[Entity]]:
-    """Return who began to speak, and with whom; an alert's addresses are those of one packet."""
+    """Return client and server. The addresses of an alert are those of one packet."""
     flow = child(record, "flow")
     holder = flow if text(flow, "src_ip") else record
     keys = ("src_ip", "dest_ip")

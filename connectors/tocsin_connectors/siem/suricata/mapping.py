@@ -31,7 +31,7 @@ _HTTP_PORT = 80
 
 
 def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
-    """Yield everything that the record names; what cannot be one is left out."""
+    """Yield the entities of a record. Invalid values are skipped."""
     for key in ("src_ip", "dest_ip"):
         yield from parse_host(text(record, key) or "", EntityKind.IP)
     for key in (key for key in _FINDERS if key in record):
@@ -43,18 +43,18 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
 
 
 def find_techniques(record: dict[str, Any]) -> Iterator[str]:
-    """Yield the ATT&CK techniques that the signature's metadata names."""
+    """Yield the ATT&CK techniques in the signature's metadata."""
     for name in texts(child(child(record, "alert"), "metadata"), "mitre_technique_id"):
         if match := _TECHNIQUE.fullmatch(name):
             yield ".".join(part.upper() for part in match.groups() if part)
 
 
 def find_web_entities(http: dict[str, Any]) -> Iterator[Entity]:
-    """Yield the site that was asked, and the page."""
+    """Yield the requested site and page."""
     hostname, url = text(http, "hostname"), text(http, "url")
     if hostname:
         yield from parse_host(hostname, EntityKind.DOMAIN)
-    if url and "://" in url.partition("?")[0]:  # as a client asks a proxy
+    if url and "://" in url.partition("?")[0]:  # proxy request
         yield Entity(EntityKind.URL, url)
     elif url and url.startswith("/") and hostname:
         port = number(http, "http_port") or _HTTP_PORT
@@ -99,7 +99,7 @@ _FINDERS: dict[str, Callable[[dict[str, Any]], Iterator[Entity]]] = {
     "smtp": find_mail_addresses,
     "email": find_mail_addresses,
 }
-"""By the member of a record that speaks of them: what reads its entities."""
+"""Finders of entities by protocol member."""
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -109,15 +109,15 @@ _SEVERITIES = {
     "minor": Severity.LOW,
     "informational": Severity.INFORMATIONAL,
 }
-_LOWEST_PRIORITY = 255  # as the documentation of the rule keyword `priority` has it
+_LOWEST_PRIORITY = 255  # see the documentation of the rule keyword `priority`
 _PRIORITIES = {1: Severity.HIGH, 2: Severity.MEDIUM, 3: Severity.LOW}
 _IDENTITY_FIELDS = ("flow_id", "tx_id", "timestamp", "src_ip", "src_port", "dest_ip", "dest_port")
 
 
 def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
-    """Return the incident of an alert's signature, source and stretch of the clock.
+    """Return the incident of an alert, by signature, source and clock interval.
 
-    Raises ValueError where the signature or a usable timestamp is missing.
+    Raises ValueError if the signature or a valid timestamp is missing.
     """
     alert = child(record, "alert")
     signature = _get_signature(alert)
@@ -152,7 +152,7 @@ def _get_signature(alert: dict[str, Any]) -> str:
 
 
 def parse_timestamp(record: dict[str, Any]) -> datetime:
-    """Return when the record was made; ValueError where it does not say."""
+    """Return the record's timestamp. Raises ValueError if it has none."""
     if value := text(record, "timestamp"):
         return parse_utc(value)
     raise ValueError(f"timestamp is {describe_value(record.get('timestamp'))}")
@@ -176,7 +176,7 @@ def _build_alert_id(record: dict[str, Any], signature: str) -> str:
 
 
 def _parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
-    """Return the severity, None where it is unknown, and Suricata's own word or number for it."""
+    """Return the severity, or None if unknown, and Suricata's own value."""
     words = texts(child(alert, "metadata"), "signature_severity")
     for word in words:
         if severity := _SEVERITIES.get(word.casefold()):
@@ -189,7 +189,7 @@ def _parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]
 
 
 def _describe(record: dict[str, Any], alert: dict[str, Any]) -> str:
-    """Say what was seen: `Attempted Recon: Suricata allowed this TCP traffic (http).`"""
+    """Describe the alert: `Attempted Recon: Suricata allowed this TCP traffic (http).`"""
     category, protocol = text(alert, "category"), text(record, "app_proto")
     action = text(alert, "action") or "saw"
     sentence = f"Suricata {action} this {text(record, 'proto') or 'network'} traffic"

@@ -1,4 +1,4 @@
-"""Wazuh: alerts (4.x) and findings (5.x) in the Wazuh indexer, many of a kind in one incident."""
+"""Wazuh: alerts (4.x) and findings (5.x) in the Wazuh indexer, grouped into incidents."""
 
 from __future__ import annotations
 

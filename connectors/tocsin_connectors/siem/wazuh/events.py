@@ -1,4 +1,4 @@
-"""From a document of the indexer to the event that it is, for investigations."""
+"""Mapping of indexer documents to events."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MAX_TEXT_LENGTH = 500
 
 
 def build_event(hit: dict[str, Any], entity: Entity) -> SiemEvent | None:
-    """Return the event that a hit is, None where it does not name the entity after all.
+    """Return the event of a hit, or None if it does not name the entity.
 
-    Raises ValueError for what is no alert.
+    Raises ValueError if the hit is not an alert.
     """
     detection, document = parse_detection(hit), hit["_source"]
     entities = include_queried_entity(find_entities(document), entity, document, ENTITY_FIELDS)

@@ -30,7 +30,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The alerts of one rule at one agent in one stretch of the clock."""
+    """Alerts of one rule at one agent in one clock interval."""
 
     rule_id: str
     agent_id: str
@@ -39,7 +39,7 @@ class AlertGroup:
 
     @classmethod
     def of(cls, detection: WazuhDetection, length: timedelta) -> AlertGroup:
-        """Return the group of a detection; ValueError for a time that no clock shows."""
+        """Return the group of a detection. Raises ValueError for a time out of range."""
         try:
             begin = _EPOCH + (detection.at - _EPOCH) // length * length
         except OverflowError as error:
@@ -48,13 +48,13 @@ class AlertGroup:
 
     @property
     def name(self) -> str:
-        """The id of the group's incident; `parse` takes it apart."""
+        """ID of the group's incident; the inverse of `parse`."""
         parts = self.rule_id, self.agent_id, self.agent_name
         return "/".join([*map(_escape_part, parts), self.begin.isoformat()])
 
     @classmethod
     def parse(cls, name: str) -> AlertGroup | None:
-        """Return the group of this name, None where it is none's."""
+        """Return the group of an incident ID, or None if it is invalid."""
         try:
             *parts, begin = name.split("/")
             rule, agent, agent_name = map(unquote, parts)
@@ -63,23 +63,23 @@ class AlertGroup:
             return None
 
     def window(self, length: timedelta) -> Window:
-        """Return the stretch of the clock."""
+        """Return the clock interval."""
         return Window(self.begin, self.begin + length)
 
 
 @dataclass(frozen=True, slots=True)
 class AlertTally:
-    """What the indexer says of all alerts of a group."""
+    """Count, times and rule of all alerts of a group."""
 
     count: int
     first: datetime
     last: datetime
     rule: WazuhRule | None
-    """What the latest of them says, where that can be understood."""
+    """Rule of the latest alert, if it is valid."""
 
     @classmethod
     def read(cls, bucket: Mapping[str, Any]) -> AlertTally | None:
-        """Return what a bucket of `counting.tallies` says, None where it says nothing."""
+        """Return the tally of an aggregation bucket, or None if it is invalid."""
         match bucket:
             case {
                 "doc_count": int(count),
@@ -93,23 +93,23 @@ class AlertTally:
 
 
 def _escape_part(part: str) -> str:
-    """Return a part of a name without what parts are told apart by."""
+    """Escape the separator in a part of a name."""
     return part.replace("%", "%25").replace("/", "%2F")
 
 
 def from_milliseconds(milliseconds: float) -> datetime:
-    """Return the time so many milliseconds after the beginning of 1970."""
+    """Return the time for milliseconds since 1970."""
     return _EPOCH + round(milliseconds) * _MILLISECOND
 
 
 def build_incident(hits: Iterable[dict[str, Any]], length: timedelta) -> Incident:
-    """Return the incident of alerts of one group, as far as these tell of it.
+    """Return the incident of some alerts of one group.
 
-    Raises ValueError where one lacks an id, a time or a rule, or there is none.
+    Raises ValueError if an alert has no ID, time or rule, or if there are none.
     """
     found = [(parse_detection(hit), hit["_source"]) for hit in hits]
     if not found:
-        raise ValueError("there is no alert")
+        raise ValueError("no alerts")
     newest = max((detection for detection, _ in found), key=lambda it: it.at)
     return Incident(
         external_id=AlertGroup.of(newest, length).name,
@@ -125,7 +125,7 @@ def build_incident(hits: Iterable[dict[str, Any]], length: timedelta) -> Inciden
 
 
 def apply_tally(incident: Incident, group: AlertGroup, tally: AlertTally | None) -> Incident:
-    """Return the incident with what is known of all alerts of its group, where that is known."""
+    """Apply the tally of the whole group to the incident, if it is known."""
     if tally is None:
         return incident
     words = {"title": tally.rule.title, **_build_severity(tally.rule)} if tally.rule else {}
@@ -157,7 +157,7 @@ def _build_alert(detection: WazuhDetection) -> Alert:
 
 
 def _describe(group: AlertGroup, tally: AlertTally) -> str:
-    """Say how often a rule has fired where: `Rule 5710 fired 37 times at web-1 (001), from ...`."""
+    """Describe the group: `Rule 5710 fired 37 times at web-1 (001), from ...`."""
     times = "once" if tally.count == 1 else f"{tally.count:,} times"
     stretch = f"from {tally.first:%Y-%m-%d %H:%M:%S} to {tally.last:%H:%M:%S} UTC"
     when = f"at {tally.first:%Y-%m-%d %H:%M:%S} UTC" if tally.count == 1 else stretch
@@ -166,10 +166,9 @@ def _describe(group: AlertGroup, tally: AlertTally) -> str:
 
 
 def build_dashboard_url(dashboard: str, group: AlertGroup, length: timedelta) -> str:
-    """Return the address of Discover with the alerts of a group.
+    """Return the URL of Discover with the alerts of a group.
 
-    What is asked for stands there as KQL within Rison (https://github.com/Nanonid/rison): quoted in
-    the one, and then in the other.
+    The query is KQL within Rison (https://github.com/Nanonid/rison), quoted for both.
     """
     window = group.window(length)
     by_rule = _build_condition("rule.id", group.rule_id)

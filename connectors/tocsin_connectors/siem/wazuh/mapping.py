@@ -14,10 +14,10 @@ from tocsin_connectors.siem.indices.documents import find_ecs_entities, text_at,
 from tocsin_connectors.siem.records import describe_value, parse_utc, texts, union
 
 TIME_FIELD = "@timestamp"
-"""What both layouts are sorted by; 5.x has no `timestamp`."""
+"""Sort field of both layouts; 5.x has no `timestamp`."""
 MAX_ENTITIES = 200
 UNKNOWN = "-"
-"""Stands for an agent that is not named."""
+"""Placeholder for an unnamed agent."""
 # Level 0 to 15, https://documentation.wazuh.com/current/user-manual/ruleset/rules-classification.html
 MIN_LEVELS = {
     Severity.CRITICAL: 15,
@@ -26,24 +26,24 @@ MIN_LEVELS = {
     Severity.LOW: 4,
     Severity.INFORMATIONAL: 0,
 }
-"""The lowest level of 4.x that counts as a severity; the mapping is ours."""
+"""Lowest 4.x level of each severity; the mapping is Tocsin's."""
 SEVERITY_LEVELS = {severity.value.casefold(): severity for severity in Severity}
-"""The levels of 5.x."""
+"""Levels of 5.x."""
 _MAX_LEVEL = 16
-# What entities are found in: not the text of the log, in which anybody may write anything
+# Sources of entities, without the log text, which anybody can influence
 _V4_FIELDS = ("agent.name", "agent.ip", "data", "syscheck", "predecoder.hostname")
 _V5_EXCLUDED = frozenset({"wazuh", "event", "rule", "agent", "log", "message", "tags", "labels"})
 
 
 @dataclass(frozen=True, slots=True)
 class WazuhRule:
-    """What was detected."""
+    """Rule that raised an alert."""
 
     title: str
     severity: Severity | None
-    """None where the level is not known."""
+    """None if the level is unknown."""
     level: str | None
-    """As Wazuh says it."""
+    """Level in Wazuh's terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class WazuhDetection:
 
     document_id: str
     at: datetime
-    """When Wazuh stamped it."""
+    """Timestamp set by Wazuh."""
     rule_id: str
     agent_id: str
     agent_name: str
@@ -60,7 +60,7 @@ class WazuhDetection:
 
 
 def parse_detection(hit: dict[str, Any]) -> WazuhDetection:
-    """Return what a hit says; ValueError where it lacks an id, a time or a rule."""
+    """Parse a hit. Raises ValueError if it has no ID, time or rule."""
     document, name = hit.get("_source"), hit.get("_id")
     if not isinstance(name, str) or not name:
         raise ValueError(f"_id is {describe_value(name)}")
@@ -77,7 +77,7 @@ def parse_detection(hit: dict[str, Any]) -> WazuhDetection:
 
 
 def get_rule_id(document: Any) -> str | None:
-    """Return the id of the rule that a document names, None where it names none."""
+    """Return the rule ID in a document, or None."""
     return text_at(document, "wazuh.rule.id", "rule.id")
 
 
@@ -89,7 +89,7 @@ def _parse_time(document: Any) -> datetime:
 
 
 def parse_rule(document: Any) -> WazuhRule:
-    """Return the rule that a document names, as far as it does."""
+    """Return the rule in a document, as far as it is known."""
     title = text_at(document, "wazuh.rule.title", "rule.description", "rule.title")
     level = text_at(document, "wazuh.rule.level", "rule.level")
     return WazuhRule(title or f"Wazuh rule {get_rule_id(document)}", _parse_severity(level), level)
@@ -108,7 +108,7 @@ def _parse_severity(level: str | None) -> Severity | None:
 
 
 def find_techniques(document: Any) -> Iterator[str]:
-    """Yield the ATT&CK techniques that the rule is about."""
+    """Yield the ATT&CK techniques of the rule."""
     mitre = value_at(document, "wazuh.rule.mitre") or value_at(document, "rule.mitre")
     for place in ("id", "technique.id", "subtechnique.id"):
         found = value_at(mitre, place)
@@ -116,7 +116,7 @@ def find_techniques(document: Any) -> Iterator[str]:
 
 
 def find_entities(document: Any) -> tuple[Entity, ...]:
-    """Return what a document names; what its fields are called tells what kind each is."""
+    """Return the entities of a document, whose kinds follow from the field names."""
     if not isinstance(document, dict):
         return ()
     agent = _select_agent(value_at(document, "wazuh.agent") or value_at(document, "agent"))

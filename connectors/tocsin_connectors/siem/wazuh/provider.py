@@ -1,4 +1,4 @@
-"""A Wazuh indexer as a provider."""
+"""Wazuh provider."""
 
 from __future__ import annotations
 
@@ -53,45 +53,44 @@ from tocsin_connectors.siem.wazuh.queries import (
 )
 
 _MOST_AGAIN = 200
-"""So many alerts of an incident, the latest, are read again."""
+"""Maximum number of alerts, latest first, that are read for one incident."""
 
 
 class Wazuh(WindowedProvider):
-    """The alerts of Wazuh 4.x and the findings of 5.x, in the Wazuh indexer."""
+    """Alerts of Wazuh 4.x and findings of 5.x, in the Wazuh indexer."""
 
     class Settings(ClusterSettings, WindowedProvider.Settings):
-        """What a Wazuh provider can be told."""
+        """Settings of a Wazuh provider."""
 
         index: str = Field(
             default="wazuh-alerts-*,wazuh-findings-v5-*",
             pattern=r"^[^\s/?#\\\"<>|]+$",
-            description="The indices to read, with `*` for anything, separated by commas.",
+            description="Indices to read: names or patterns with `*`, separated by commas.",
         )
         min_severity: Annotated[Severity, any_case(Severity)] = Field(
             default=Severity.MEDIUM,
-            description="Read nothing that is less severe: of 4.x, Medium is level 7 and above.",
+            description="Lowest severity to read. For 4.x, Medium is level 7 and above.",
         )
         window: Duration = Field(
             default=timedelta(hours=1),
             ge=timedelta(minutes=1),
             le=timedelta(days=1),
-            description="Alerts of one rule at one agent in a stretch of the clock this long "
-            "become one incident.",
+            description="Length of the clock interval in which the alerts of one rule at one agent "
+            "form one incident.",
         )
         overlap: Duration = Field(
             default=timedelta(minutes=30),
             le=timedelta(days=7),
-            description="How far each read goes back behind the last one, for alerts that reach "
-            "the indexer late.",
+            description="Overlap with the previous read, for alerts that reach the indexer late.",
         )
         reread_after: tuple[Duration, ...] = Field(
             default=(timedelta(hours=1), timedelta(hours=6)),
             max_length=10,
-            description="How long after an incident was new to count its alerts again, those that "
-            "came late among them.",
+            description="Intervals after which the alerts of an incident are counted again, "
+            "including late ones.",
         )
         dashboard_url: ServerUrl | None = Field(
-            default=None, description="Where the Wazuh dashboard is, for links to it."
+            default=None, description="Wazuh dashboard URL, for links."
         )
 
     settings: Settings
@@ -100,14 +99,14 @@ class Wazuh(WindowedProvider):
     permissions = ("index permission `read` on wazuh-alerts-* and wazuh-findings-v5-*",)
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._cluster = IndexClient(tools, settings, settings.authorization)
         self._logs = LogIndices(self._cluster, settings.index, TIME_FIELD)
         self._counting = TallyCache(self._aggregate, (), settings.window)
 
     async def check(self) -> Health:
-        """Return that alerts can be read, and what is missing where they cannot."""
+        """Check that alerts can be read, and return what is missing."""
         settings, attempts = self.settings, PermissionAttempts()
         body = {"size": 1, "aggs": build_summary_aggregations()}
         found = await attempts.make(self._cluster.search(settings.index, body))
@@ -122,7 +121,7 @@ class Wazuh(WindowedProvider):
         token: Any,
         limit: int,
     ) -> Listing:
-        """Return a page of the alerts stamped in the window, the oldest first."""
+        """Return a page of the alerts with a timestamp in the window, oldest first."""
         clauses = (
             build_time_query(TIME_FIELD, window),
             build_severity_query(self.settings.min_severity),
@@ -135,17 +134,17 @@ class Wazuh(WindowedProvider):
         return listing
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
-        """Return the incident that an alert belongs to; ValueError where it is none."""
+        """Return the incident of an alert. Raises ValueError if it is invalid."""
         return build_incident([dict(record)], self.settings.window)
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
-        """Return the incident with what the indexer says of all alerts of its group."""
+        """Add the tally of all alerts of the group."""
         group = AlertGroup.of(parse_detection(dict(record)), self.settings.window)
         tally = await self._counting.of(group)
         return self._linked(apply_tally(incident, group, tally), group)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the incident of a group with its latest alerts, None where there are none."""
+        """Return the incident of a group with its latest alerts, or None if there are none."""
         group, length = AlertGroup.parse(external_id), self.settings.window
         if group is None:
             return None
@@ -167,7 +166,7 @@ class Wazuh(WindowedProvider):
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield the alerts of any severity that name an entity, the latest first."""
+        """Yield the alerts of any severity that name an entity, latest first."""
         if (clause := build_entity_query(entity, ENTITY_FIELDS)) is None:
             return
         hits = iterate_latest(self._logs, clause, window, limit)
@@ -194,4 +193,4 @@ class Wazuh(WindowedProvider):
         )
 
     def _no_index(self) -> str:
-        return f"no index is called {self.settings.index}, or none may be read"
+        return f"no index matches {self.settings.index}, or the user cannot read any"

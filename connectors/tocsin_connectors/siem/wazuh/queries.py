@@ -48,11 +48,11 @@ ENTITY_FIELDS = {
     EntityKind.DOMAIN: ("data.win.eventdata.queryName", "data.dns.rrname", "dns.question.name"),
     EntityKind.URL: ("data.url", "url.full", "url.original"),
 }
-"""Where documents name an entity, by its kind."""
+"""Fields that hold entities, by kind."""
 
 
 def build_severity_query(least: Severity) -> dict[str, Any]:
-    """Return the clause for what is this severe, or of a level that is not known."""
+    """Return the query for alerts of at least this severity, or of an unknown level."""
     words = [word for word, severity in SEVERITY_LEVELS.items() if severity.rank < least.rank]
     lower = [
         {"range": {"rule.level": {"lt": MIN_LEVELS[least]}}},
@@ -62,7 +62,7 @@ def build_severity_query(least: Severity) -> dict[str, Any]:
 
 
 def build_group_query(group: AlertGroup, length: timedelta) -> dict[str, Any]:
-    """Return the clause for the alerts of a group."""
+    """Return the query for the alerts of a group."""
     return {
         "bool": {
             "filter": [
@@ -76,27 +76,27 @@ def build_group_query(group: AlertGroup, length: timedelta) -> dict[str, Any]:
 
 
 def build_any_query(fields: tuple[str, ...], values: list[str]) -> dict[str, Any]:
-    """Return the clause for what has one of some values in one of some fields."""
+    """Return the query for documents with one of several values in one of several fields."""
     terms = [{"terms": {field: values}} for field in fields]
     return {"bool": {"should": terms, "minimum_should_match": 1}}
 
 
 def _build_optional_query(fields: tuple[str, ...], value: str) -> list[dict[str, Any]]:
-    """Return the clause for what has a value in one of some fields, or in none of them."""
+    """Return the query for documents with a value in one of several fields, or in none."""
     if value != UNKNOWN:
         return [build_any_query(fields, [value])]
     return [{"bool": {"must_not": [{"exists": {"field": field}} for field in fields]}}]
 
 
 MAX_GROUPS = 2_000
-"""So many groups are told at once; of one that is not among them, no count is told."""
+"""Maximum number of groups per aggregation; others have no tally."""
 LAYOUTS = ("alerts", "findings")
 _MILLISECOND = timedelta(milliseconds=1)
 _LATEST_FIELDS = ["rule.id", "rule.description", "rule.level", "wazuh.rule"]
 
 
 def build_tally_query(groups: Collection[AlertGroup], length: timedelta) -> dict[str, Any]:
-    """Return the search that tells of each group how many alerts it has, from when to when."""
+    """Return the search that counts the alerts of groups, with first and last times."""
     whole = Window(
         min(group.begin for group in groups), max(group.begin for group in groups) + length
     )
@@ -118,7 +118,7 @@ def build_tally_query(groups: Collection[AlertGroup], length: timedelta) -> dict
 
 
 def build_summary_aggregations() -> dict[str, Any]:
-    """Return what is asked of all alerts of a group."""
+    """Return the aggregations over all alerts of a group."""
     latest = {"size": 1, "sort": [{TIME_FIELD: "desc"}], "_source": _LATEST_FIELDS}
     return {
         "first": {"min": {"field": TIME_FIELD}},
@@ -133,7 +133,7 @@ def _group_by_interval(length: timedelta) -> dict[str, Any]:
 
 
 def _group_by_layout(layout: int) -> list[dict[str, Any]]:
-    """Return what groups are told apart by, in one of the layouts; the rule is in each document."""
+    """Return the aggregation sources of one layout; the rule is in each document."""
     agent = {"agent_id": AGENT_FIELDS[layout], "agent_name": NAME_FIELDS[layout]}
     optional = [
         {name: {"terms": {"field": field, "missing_bucket": True}}} for name, field in agent.items()
@@ -142,7 +142,7 @@ def _group_by_layout(layout: int) -> list[dict[str, Any]]:
 
 
 def parse_tallies(aggregations: Mapping[str, Any]) -> dict[str, AlertTally | None]:
-    """Return what the answer says of each group, by its name."""
+    """Return the tallies in a response, by group name."""
     found = {}
     for layout in LAYOUTS:
         for bucket in children(dict(aggregations.get(layout) or {}), "buckets"):
@@ -155,7 +155,7 @@ def parse_tallies(aggregations: Mapping[str, Any]) -> dict[str, AlertTally | Non
 
 
 class TallyCache:
-    """Counts the groups of a page at once, when the first of them is asked for."""
+    """Counts of the groups of a page, requested together with the first one."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class TallyCache:
         self._counted: dict[str, AlertTally | None] | None = None
 
     async def of(self, group: AlertGroup) -> AlertTally | None:
-        """Return the tally of a group; None where the indexer does not tell."""
+        """Return the tally of a group, or None if the indexer has none."""
         if group not in self._groups:
             self._groups, self._counted = {group}, None
         if self._counted is None:

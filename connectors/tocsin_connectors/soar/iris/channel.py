@@ -1,6 +1,7 @@
-"""The channel `iris`: the alerts of https://github.com/dfir-iris/iris-web, read in its source.
+"""Channel `iris`: alerts of DFIR-IRIS.
 
-`/alerts/*` is what version 2.4 has; later ones have it too, beside `/api/v2`.
+Derived from the source at https://github.com/dfir-iris/iris-web. Version 2.4 has `/alerts/*`; later
+versions have it, too, beside `/api/v2`.
 """
 
 from __future__ import annotations
@@ -36,38 +37,36 @@ ShortName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class Iris(CaseChannel):
-    """Makes alerts; what comes later goes to their IOCs and comments."""
+    """Creates alerts, and updates their IOCs and comments."""
 
     class Settings(CaseChannel.Settings):
-        """What a destination that is a DFIR-IRIS can be told."""
+        """Settings of an `iris` destination."""
 
         template: str = Field(
-            default="iris", description="The receiver whose templates render the alert."
+            default="iris", description="Receiver whose templates render the alert."
         )
-        api_key: SecretStr = Field(description="The key of a user of IRIS.")
+        api_key: SecretStr = Field(description="API key of an IRIS user.")
         customer: Annotated[int, Field(ge=1)] | ShortName = Field(
-            description="The customer that alerts are of: its name, or its number."
+            description="Customer of the alerts, by name or number."
         )
-        closed_status: ShortName = Field(
-            default="Closed", description="The status of an alert that is closed."
-        )
-        tlp: ShortName = Field(default="amber", description="The TLP of the IOCs.")
+        closed_status: ShortName = Field(default="Closed", description="Status of closed alerts.")
+        tlp: ShortName = Field(default="amber", description="TLP of the IOCs.")
 
     settling: timedelta | None = timedelta(0)
 
     settings: Settings
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self.names = NumberLookup(self.ask)
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the key."""
+        """Return the API key header."""
         return {"Authorization": f"Bearer {self.settings.api_key.get_secret_value()}"}
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the `data` of an answer that says `success`."""
+        """Return the `data` of a successful response."""
         try:
             answer = await super().ask(method, path, **options)
         except Refused as refused:
@@ -75,16 +74,16 @@ class Iris(CaseChannel):
         return unwrap_data(answer, f"{method} {path}")
 
     async def check(self) -> Health:
-        """Return which permissions are missing, and what is not there by its name."""
+        """Return the missing permissions and names."""
         customer = self.settings.customer
         found = find_problems(self.ask, self.names, customer, self._needed())
-        detail = f"DFIR-IRIS answers; alerts are made for customer {customer}"
+        detail = f"DFIR-IRIS responds; alerts are created for customer {customer}"
         return Health(detail=detail, problems=tuple([it async for it in found]))
 
     async def find(self, key: str) -> str | None:
-        """Return the id of the alert that has this reference, None where there is none.
+        """Return the ID of the alert with this reference, or None.
 
-        Parameters that IRIS does not know are ignored, and this one finds parts of references.
+        IRIS ignores unknown parameters, and this one also matches parts of references.
         """
         page: Json = 1
         for _ in range(_MAX_PAGES):
@@ -96,17 +95,17 @@ class Iris(CaseChannel):
             if (page := found.get("next_page")) is None:
                 return None
         raise Broken(
-            f"IRIS answered more than {_MAX_PAGES * _PAGE_SIZE:,} alerts for one reference"
+            f"IRIS returned more than {_MAX_PAGES * _PAGE_SIZE:,} alerts for one reference"
         )
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
-        """Return the alert, with the name of its severity for the number."""
+        """Return the alert with the name of its severity, which is resolved later."""
         return super().render_body(delivery) | {"alert_severity_id": delivery.event.severity.value}
 
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Make an alert with its IOCs."""
+        """Create an alert with its IOCs."""
         alert = {
             **body,
             "alert_iocs": [],
@@ -120,7 +119,7 @@ class Iris(CaseChannel):
         try:
             made = await self._send("/alerts/add", alert, "alert_iocs", observables)
         except Refused:
-            # What fails after the alert was stored is answered the same
+            # Failures after the alert was stored are reported the same way
             if found := await self.find(key):
                 return found, False
             raise
@@ -137,7 +136,7 @@ class Iris(CaseChannel):
         return status not in (*_CLOSED_STATUSES, self.settings.closed_status.casefold())
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """Add IOCs of the values that the alert does not have."""
+        """Add IOCs for the values that the alert lacks."""
         if not observables:
             return 0
         alert = await self._alert(identifier)
@@ -146,7 +145,7 @@ class Iris(CaseChannel):
             unknown := [observable for observable in observables if observable.value not in known]
         ):
             return 0
-        # `iocs` replaces what is there; `alert_iocs`, as it is called elsewhere, is ignored
+        # `iocs` replaces the list; `alert_iocs`, the name elsewhere, is ignored
         change = {
             "iocs": [select_kept(ioc) for ioc in alert.get("iocs") or ()],
             **keep_owner(alert),
@@ -154,7 +153,7 @@ class Iris(CaseChannel):
         changed = await self._send(f"/alerts/update/{quote(identifier)}", change, "iocs", unknown)
         added = len(list_values(changed) - known)
         if added < len(unknown):
-            self.tools.log.warning("IRIS has not taken all IOCs", alert=identifier, taken=added)
+            self.tools.log.warning("some IOCs were not accepted", alert=identifier, taken=added)
         return added
 
     async def notes(self, identifier: str) -> Sequence[str]:
@@ -169,7 +168,7 @@ class Iris(CaseChannel):
         await self.ask("POST", f"/alerts/{quote(identifier)}/comments/add", json=comment)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Give the alert the status that closes it, and say why in its note."""
+        """Set the closed status of the alert, and add the reason to its note."""
         alert = await self._alert(identifier)
         status = await self.names.number(LookupKind.STATUS, self.settings.closed_status)
         note = "\n\n".join(filter(None, (alert.get("alert_note"), reason)))
@@ -177,7 +176,7 @@ class Iris(CaseChannel):
         await self.ask("POST", f"/alerts/update/{quote(identifier)}", json=change)
 
     def link(self, identifier: str) -> str:
-        """Return the page of the alert."""
+        """Return the URL of the alert."""
         return f"{self.settings.url}/alerts?alert_ids={quote(identifier)}"
 
     async def _alert(self, identifier: str) -> dict[str, Any]:
@@ -186,9 +185,9 @@ class Iris(CaseChannel):
     async def _send(
         self, path: str, alert: Mapping[str, Any], member: str, observables: Sequence[Observable]
     ) -> dict[str, Any]:
-        """Return the alert that IRIS makes of one to which these are added as IOCs.
+        """Send an alert with additional IOCs, and return the alert in the response.
 
-        Where the expression of a type does not fit a value, all of them are of the type `other`.
+        If a value does not match the pattern of its type, all of them get the type `other`.
         """
         there, names, tlp = alert.get(member, ()), self.names, self.settings.tlp
         new = await build_iocs(observables, names, tlp)
@@ -203,7 +202,7 @@ class Iris(CaseChannel):
         return expect_object(await self.ask("POST", path, json={**alert, member: [*there, *new]}))
 
     def _needed(self) -> Iterator[tuple[LookupKind, str]]:
-        """Yield what has to be there by its name."""
+        """Yield the names that must exist."""
         yield from ((LookupKind.SEVERITY, severity.value) for severity in Severity)
         yield from (
             (LookupKind.STATUS, _NEW_STATUS),

@@ -21,12 +21,12 @@ _IOC_TYPES = {
 }
 _HASH_TYPES = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
 OTHER = "other"
-"""The type of whatever IRIS has no type of."""
+"""Type of values for which IRIS has none."""
 _KEPT_MEMBERS = ("ioc_id", "ioc_value", "ioc_type_id", "ioc_tlp_id")
 
 
 def get_ioc_type(observable: Observable) -> str:
-    """Return the type that IRIS comes with for an observable."""
+    """Return the built-in IRIS type of an observable."""
     if observable.kind is EntityKind.FILE_HASH:
         return _HASH_TYPES.get(len(observable.value), OTHER)
     return _IOC_TYPES.get(observable.kind, OTHER)
@@ -35,7 +35,7 @@ def get_ioc_type(observable: Observable) -> str:
 async def build_iocs(
     observables: Sequence[Observable], names: NumberLookup, tlp: str, *, typed: bool = True
 ) -> list[dict[str, Any]]:
-    """Return new IOCs; all of the type `other` unless they are to be `typed`."""
+    """Return new IOCs, all of the type `other` unless `typed`."""
     if not observables:
         return []
     other, tlp_id = (
@@ -56,7 +56,7 @@ async def build_iocs(
 
 
 def select_kept(ioc: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an update says of an IOC that stays as it is."""
+    """Return the members of an unchanged IOC that an update repeats."""
     return {name: ioc[name] for name in _KEPT_MEMBERS if ioc.get(name) is not None}
 
 

@@ -11,22 +11,22 @@ from tocsin_connectors.soar.iris.lookups import LookupKind, NumberLookup
 Ask = Callable[..., Awaitable[Json]]
 _CUSTOMERS = "customers_read"
 _PERMISSION_NUMBERS = {"alerts_read": 0x4, "alerts_write": 0x8, _CUSTOMERS: 0x40}
-"""By the number that IRIS gives each, which it wants to be told as well."""
+"""Permissions with their numbers, both of which IRIS requires."""
 
 
 async def find_problems(
     ask: Ask, names: NumberLookup, customer: int | str, needed: Iterable[tuple[LookupKind, str]]
 ) -> AsyncIterator[str]:
-    """Yield what is missing: permissions, names, and the customer, as far as that can be seen."""
+    """Yield missing permissions, names and the customer, as far as they are visible."""
     missing = [name for name in _PERMISSION_NUMBERS if not await _has_permission(ask, name)]
     for name in missing:
         if name != _CUSTOMERS or isinstance(customer, str):
-            yield f"the user has not the permission {name}"
+            yield f"the user lacks the permission {name}"
     for kind, name in needed:
         if await names.find(kind, name) is None:
-            yield f"there is no {kind.label} {name!r}"
+            yield f"the {kind.label} {name!r} does not exist"
     if _CUSTOMERS not in missing and not await names.has_customer(customer):
-        yield f"there is no customer {customer!r} that the user may see"
+        yield f"the customer {customer!r} does not exist or is not visible to the user"
 
 
 async def _has_permission(ask: Ask, name: str) -> bool:

@@ -9,20 +9,20 @@ from typing import Any
 from tocsin import Broken, Json, Misconfigured, PluginFailure, Refused
 
 _TRANSIENT = (b"OperationalError", b"QueuePool limit", b"has been rolled back")
-"""How SQLAlchemy says that its database is away or busy, which IRIS hands on."""
+"""SQLAlchemy messages for an unavailable or busy database, which IRIS passes on."""
 _NOBODY = -1
 
 
 def unwrap_data(answer: Json, what: str) -> Json:
-    """Return the `data` of an answer; raises `Broken` unless it says `success`."""
+    """Return the `data` of a response. Raises `Broken` unless it was successful."""
     match answer:
         case {"status": "success", "data": data}:
             return data
-    raise Broken(f"{what} answered without success")
+    raise Broken(f"{what} did not succeed")
 
 
 def classify_refusal(refused: Refused) -> PluginFailure:
-    """Return what a refusal is: the rights, IRIS itself, or what was asked."""
+    """Classify a refusal: missing permission, failure of IRIS, or invalid request."""
     if b"not entitled" in refused.response:
         return Misconfigured(str(refused), status=refused.status, response=refused.response)
     if any(it in refused.response for it in _TRANSIENT):
@@ -31,7 +31,7 @@ def classify_refusal(refused: Refused) -> PluginFailure:
 
 
 def is_missing(refused: Refused) -> bool:
-    """Return whether there is no such alert, or none that the user may see."""
+    """Return whether the alert does not exist or is not visible to the user."""
     return refused.status == HTTPStatus.NOT_FOUND or b"Alert not found" in refused.response
 
 
@@ -41,28 +41,28 @@ def is_of_other_format(refused: Refused) -> bool:
 
 
 def expect_object(answer: Json) -> dict[str, Any]:
-    """Return an object; raises `Broken` for anything else."""
+    """Return an object. Raises `Broken` for anything else."""
     if isinstance(answer, dict):
         return answer
-    raise Broken("IRIS answered something else than an object")
+    raise Broken("IRIS did not return an object")
 
 
 def get_alert_id(alert: Json) -> str:
-    """Return the id of an alert; raises `Broken` where it has none."""
+    """Return the ID of an alert. Raises `Broken` if it has none."""
     match alert:
         case {"alert_id": int(number)}:
             return str(number)
-    raise Broken("IRIS answered without an alert_id")
+    raise Broken("IRIS returned a response without an alert_id")
 
 
 def get_status(alert: Mapping[str, Any]) -> str:
-    """Return the name of an alert's status in small letters; raises `Broken` where it has none."""
+    """Return the name of an alert's status in lowercase. Raises `Broken` if it has none."""
     match alert:
         case {"status": {"status_name": str(name)}}:
             return name.casefold()
-    raise Broken("IRIS answered an alert without a status")
+    raise Broken("IRIS returned an alert without a status")
 
 
 def keep_owner(alert: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what keeps an alert without an owner so; else whoever changes it becomes that."""
+    """Return the change that keeps an alert unowned; otherwise IRIS assigns it."""
     return {"alert_owner_id": _NOBODY} if alert.get("alert_owner_id") is None else {}

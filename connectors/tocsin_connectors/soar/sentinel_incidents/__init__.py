@@ -1,4 +1,4 @@
-"""Microsoft Sentinel: incidents that Tocsin makes, with comments."""
+"""Microsoft Sentinel: incidents that Tocsin creates, with comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The channel `sentinel-incidents`: https://learn.microsoft.com/rest/api/securityinsights/incidents."""
+"""Channel `sentinel-incidents`: https://learn.microsoft.com/rest/api/securityinsights/incidents."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ _KEPT_PROPERTIES = (
     "firstActivityTimeUtc",
     "lastActivityTimeUtc",
 )
-"""What a change has to repeat: a PUT replaces the whole incident."""
+"""Properties that a change has to repeat: a PUT replaces the whole incident."""
 
 
 class SentinelIncidents(CaseChannel):
-    """Makes incidents, whose GUIDs follow from what they are about, so that none is made twice."""
+    """Creates incidents with GUIDs derived from their subjects, so that none is created twice."""
 
     class Settings(SentinelIncidentsSettings):
-        """What a destination that is a workspace of Sentinel can be told."""
+        """Settings of a `sentinel-incidents` destination."""
 
     settings: Settings
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._azure = WorkspaceClient(settings, tools)
         self.api = self._azure.api
 
     @property
     def home(self) -> str:
-        """The workspace."""
+        """Path of the workspace's incidents."""
         return self._azure.incidents
 
     async def check(self) -> Health:
-        """Return which actions the app may not do, and that the workspace answers."""
+        """Return the permissions that the app lacks, and check that the workspace responds."""
         try:
             missing = list(find_missing_actions(await self._azure.roles(), REQUIRED_ACTIONS))
         except CredentialsRefused as refused:
@@ -66,29 +66,29 @@ class SentinelIncidents(CaseChannel):
         if not missing:
             await self._azure.expect_incidents()
         return Health(
-            detail=f"{self.settings.workspace} answers, and the app may write its incidents",
-            problems=tuple(f"the app may not do {it}" for it in missing),
+            detail=f"{self.settings.workspace} responds; the app can write incidents",
+            problems=tuple(f"the app lacks the permission {it}" for it in missing),
         )
 
     async def find(self, key: str) -> str | None:
-        """Return the GUID that follows from the key, where there is such an incident."""
+        """Return the GUID derived from the key if the incident exists, else None."""
         identifier = _derive_guid(key)
         return None if await self._azure.get(self._path(identifier)) is None else identifier
 
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Make the incident of this key, or return the one that is there as it is."""
+        """Create the incident of this key, or return the existing one unchanged."""
         identifier = _derive_guid(key)
         path = self._path(identifier)
         try:
             made = await self._azure.put(path, body)
         except Refused as refused:
             if refused.is_missing:
-                raise Misconfigured(f"there is no such workspace: {refused}") from refused
+                raise Misconfigured(f"the workspace does not exist: {refused}") from refused
             raise
         if not made and await self._azure.get(path) is None:
-            raise TryLater("the incident is refused as a conflict, though there is none")
+            raise TryLater("conflict reported for an incident that does not exist")
         if made:
             await self.add_observables(identifier, observables)
         return identifier, made
@@ -99,7 +99,7 @@ class SentinelIncidents(CaseChannel):
         return None if incident is None else _get_properties(incident).get("status") != _CLOSED
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """List in a comment the entities that no comment lists: an incident itself takes none."""
+        """List unlisted entities in a comment, since incidents take no entities."""
         told = await self.notes(identifier) if observables else ()
         added = 0
         for lines in comments.split_listing(observables, told):
@@ -117,12 +117,12 @@ class SentinelIncidents(CaseChannel):
         await self._comment(identifier, comments.build_note(title, text))
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close the incident with the classification, and leave the rest as it is."""
+        """Close the incident with the classification, and keep its other properties."""
         classification, _, why = self.settings.closed_classification.partition("-")
         change = {"status": _CLOSED, "classification": classification}
         change |= {"classificationReason": why} if why else {}
         path = self._path(identifier)
-        for _ in range(2):  # since somebody may change it at the same moment
+        for _ in range(2):  # retry after a concurrent change
             incident = await self._azure.get(path) or {}
             told = _get_properties(incident)
             if told.get("status", _CLOSED) == _CLOSED:
@@ -131,20 +131,20 @@ class SentinelIncidents(CaseChannel):
             body = {"properties": {**kept, **change, "classificationComment": reason}}
             if await self._azure.put(path, body, incident.get("etag")):
                 return
-        raise TryLater("somebody else is changing the incident")
+        raise TryLater("the incident is being changed concurrently")
 
     def link(self, identifier: str) -> str:
-        """Return the incident's page in the Azure portal."""
+        """Return the URL of the incident in the Azure portal."""
         portal = self.settings.cloud_endpoints.azure_portal
         asset = "#asset/Microsoft_Azure_Security_Insights/Incident"
         return f"{portal}/{asset}{self._path(identifier)}"
 
     async def _comment(self, identifier: str, text: str) -> None:
-        """Add a comment; one that is there already is the same."""
+        """Add a comment, unless it exists."""
         path = f"{self._path(identifier)}/comments/{comments.derive_comment_name(identifier, text)}"
         made = await self._azure.put(path, {"properties": {"message": text}})
         if not made and await self._azure.get(path) is None:
-            raise TryLater("the comment is refused as a conflict, though there is none")
+            raise TryLater("conflict reported for a comment that does not exist")
 
     def _path(self, identifier: str) -> str:
         return f"{self._azure.incidents}/{quote(identifier, safe='')}"

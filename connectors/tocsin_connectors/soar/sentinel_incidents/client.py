@@ -25,15 +25,15 @@ REQUIRED_ACTIONS = (
 
 
 _API_VERSION = "2025-09-01"
-"""The version of the API of Sentinel: stable, unlike those that end in `-preview`."""
+"""Version of the Sentinel API: a stable one, not a `-preview`."""
 _MAX_PAGES = 20
 
 
 class WorkspaceClient(AzureResources):
-    """Requests to one workspace; all of them raise what `Api.request` raises."""
+    """Requests to one workspace. All raise what `Api.request` raises."""
 
     def __init__(self, settings: SentinelIncidentsSettings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the dependencies. Performs no I/O."""
         self.api = EntraClient(settings, tools).api(
             settings.url, settings.cloud_endpoints.management
         )
@@ -44,24 +44,26 @@ class WorkspaceClient(AzureResources):
         self.incidents = build_incidents_path(self.workspace)
 
     async def members(self, path: str, version: str = _API_VERSION, **query: Any) -> list[Any]:
-        """Return what a list has, over its pages."""
+        """Return all members of a list."""
         found, answer = [], await self.api.get(path, **{"api-version": version}, **query)
         for _ in range(_MAX_PAGES):
             match answer.json:
                 case {"value": [*members], "nextLink": str(link)} if link:
                     found += members
-                    following = urlsplit(link)  # which may name the port, and so another origin
+                    following = urlsplit(
+                        link
+                    )  # the link may include the port, and so another origin
                     answer = await self.api.get(f"{following.path}?{following.query}")
                 case {"value": [*members]}:
                     return [*found, *members]
                 case _:
-                    raise Broken(f"GET {path} answered without a list")
+                    raise Broken(f"GET {path} returned a response without a list")
         return found
 
     async def roles(self) -> list[Any]:
-        """Return what the app's roles on the workspace allow."""
+        """Return the permissions of the app's roles on the workspace."""
         return await self.members(build_permissions_path(self.workspace), AUTHORIZATION_API_VERSION)
 
     async def expect_incidents(self) -> None:
-        """Return where the workspace shows its incidents."""
+        """Check that the incidents of the workspace can be listed."""
         await self.api.get(self.incidents, **{"api-version": _API_VERSION, "$top": 1})

@@ -1,4 +1,4 @@
-"""Comments of Sentinel: 30,000 characters each, 100 of them on an incident.
+"""Comments of Sentinel incidents: 30,000 characters each, 100 per incident.
 
 https://learn.microsoft.com/azure/sentinel/incident-navigate-triage
 """
@@ -19,12 +19,12 @@ _ESCAPES = str.maketrans({"`": "'", "<": "&lt;", ">": "&gt;", "\n": " ", "\r": "
 
 
 def derive_comment_name(incident: str, text: str) -> str:
-    """Return the name of a comment, the same whenever the same is said of an incident."""
+    """Return the name of a comment, derived from incident and text."""
     return str(uuid5(UUID(incident), text))
 
 
 def build_note(title: str, text: str) -> str:
-    """Return a note as a comment, cut to what one can hold; its last line stays."""
+    """Return a note as a comment, truncated to the limit; its last line is kept."""
     told, _, mark = f"**{title}**\n\n{text}".rpartition("\n\n")
     return f"{_cut(told, _MAX_LENGTH - len(mark) - 2)}\n\n{mark}"
 
@@ -32,7 +32,7 @@ def build_note(title: str, text: str) -> str:
 def split_listing(
     observables: Sequence[Observable], comments: Iterable[str]
 ) -> Iterator[list[str]]:
-    """Yield the lines of each comment that is needed to list what the comments do not have."""
+    """Yield the lines of each comment that lists new observables."""
     known = set(_MARKER.findall("\n".join(comments)))
     lines, room = list[str](), 0
     for observable in observables:
@@ -56,10 +56,10 @@ def build_listing(lines: Iterable[str]) -> str:
 
 
 def _build_line(observable: Observable, mark: str) -> str:
-    """Return a line that shows an entity as it is, and runs nothing of it.
+    """Return a line that shows an entity without interpreting it.
 
-    Comments are Markdown and basic HTML, and whoever shows them may change how they are written: so
-    an entity is known again by its mark.
+    Comments are Markdown and basic HTML, and portals may rewrite them, so a marker identifies the
+    entity.
     """
     value = observable.value.translate(_ESCAPES)
     return f"- {observable.called or observable.kind.value} `{value}` #{mark}\n"
@@ -71,7 +71,7 @@ def _build_marker(observable: Observable) -> str:
 
 
 def _utf16_length(text: str) -> int:
-    """Return the length as .NET counts it: in units of UTF-16."""
+    """Return the length in UTF-16 code units, as .NET counts."""
     return len(text.encode("utf-16-le", "replace")) // 2
 
 

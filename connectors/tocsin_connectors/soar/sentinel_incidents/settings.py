@@ -1,4 +1,4 @@
-"""What a destination that is a workspace of Sentinel can be told."""
+"""Settings of a `sentinel-incidents` destination."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ _ENDPOINTS = {"url": "management", "authority": "authority"}
 
 
 class SentinelIncidentsSettings(CaseChannel.Settings):
-    """The settings of `sentinel-incidents`."""
+    """Settings of `sentinel-incidents`."""
 
     template: str = Field(
         default="sentinel-incidents",
-        description="The receiver whose templates render the incident.",
+        description="Receiver whose templates render the incident.",
     )
     cloud: Literal["public", "usgov", "china"] = Field(
-        default="public", description="Which of Microsoft's clouds the workspace is in."
+        default="public", description="Microsoft cloud of the workspace."
     )
     url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].management,
-        description="Azure Resource Manager: that of the cloud, unless it is given.",
+        description="Azure Resource Manager endpoint. Default: the one of the cloud.",
     )
     authority: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].authority,
-        description="Where to sign in: that of the cloud, unless it is given.",
+        description="Sign-in endpoint. Default: the one of the cloud.",
     )
     tenant: str = Field(
-        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="The Entra tenant: its id, or a domain."
+        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="Entra tenant, by ID or domain."
     )
-    client_id: str = Field(min_length=1, description="The id of the registered app.")
-    client_secret: SecretStr = Field(description="A secret of that app.")
+    client_id: str = Field(min_length=1, description="Client ID of the app registration.")
+    client_secret: SecretStr = Field(description="Client secret of the app registration.")
     subscription: str = Field(
-        pattern=r"^[0-9A-Fa-f-]{36}$", description="The id of the workspace's subscription."
+        pattern=r"^[0-9A-Fa-f-]{36}$", description="Subscription ID of the workspace."
     )
     resource_group: str = Field(
-        pattern=r"^[\w.()-]{1,90}$", description="The name of the workspace's resource group."
+        pattern=r"^[\w.()-]{1,90}$", description="Resource group of the workspace."
     )
     workspace: str = Field(
         pattern=r"^[A-Za-z0-9-]{4,63}$",
-        description="The name of the Log Analytics workspace, not its id.",
+        description="Name of the Log Analytics workspace, not its ID.",
     )
     closed_classification: Literal[
         "Undetermined",
@@ -53,7 +53,7 @@ class SentinelIncidentsSettings(CaseChannel.Settings):
         "FalsePositive-InaccurateData",
     ] = Field(
         default="Undetermined",
-        description="The classification of an incident that Tocsin closes, and its reason.",
+        description="Classification and reason of incidents that Tocsin closes.",
     )
 
     @model_validator(mode="before")
@@ -63,10 +63,10 @@ class SentinelIncidentsSettings(CaseChannel.Settings):
 
     @property
     def cloud_endpoints(self) -> MicrosoftCloud:
-        """The addresses of the cloud."""
+        """Endpoints of the cloud."""
         return MICROSOFT_CLOUDS[self.cloud]
 
     @property
     def tenant_id(self) -> str:
-        """The tenant, as `EntraClient` asks for it."""
+        """Tenant, under the name that `EntraClient` expects."""
         return self.tenant

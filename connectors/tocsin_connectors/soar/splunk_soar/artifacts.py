@@ -1,4 +1,4 @@
-"""What an entity is as an artifact of Splunk SOAR."""
+"""Artifacts of Splunk SOAR for entities."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from tocsin import EntityKind, Observable
 
 ID_PREFIX = "tocsin-"
-"""What the identifiers of Tocsin's artifacts begin with."""
+"""Prefix of the identifiers of Tocsin's artifacts."""
 ENTITY_LABEL = "entity"
-"""The label of the artifacts that are entities."""
+"""Label of artifacts for entities."""
 CEF_FIELDS: Mapping[EntityKind, str] = MappingProxyType(
     {
         EntityKind.IP: "sourceAddress",
@@ -27,14 +27,14 @@ CEF_FIELDS: Mapping[EntityKind, str] = MappingProxyType(
         EntityKind.MAILBOX: "toEmail",
     }
 )
-"""The fields of the Common Event Format; the templates name the same."""
+"""Fields of the Common Event Format, which the templates also use."""
 _FIELD = "tocsinEntity"
 
 
 def build_artifact(observable: Observable) -> dict[str, Any]:
-    """Return the artifact, whose identifier is the same whenever the observable comes.
+    """Return an artifact whose identifier is derived from the observable.
 
-    `cef_types` says what a field contains, by which Splunk SOAR knows what can be done with it.
+    `cef_types` declares the content of a field, which determines the available actions.
     """
     field = CEF_FIELDS.get(observable.kind, _FIELD)
     return {

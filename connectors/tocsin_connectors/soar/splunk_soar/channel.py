@@ -1,4 +1,4 @@
-"""The channel `splunk-soar`: https://help.splunk.com/en/splunk-soar/soar-cloud/rest-api-reference."""
+"""Channel `splunk-soar`: https://help.splunk.com/en/splunk-soar/soar-cloud/rest-api-reference."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _REQUIRED_SEVERITIES = ("low", "medium", "high")
 
 
 def find_missing_options(options: Json, label: str) -> Iterator[str]:
-    """Yield what the answer to `/rest/container_options` lacks: the label, a severity.
+    """Yield the missing label and severities in `/rest/container_options`.
 
-    Where it lists none at all, it does not say what there is.
+    An empty list means that the options are not visible.
     """
     labels, severities = _list_names(options, "label"), _list_names(options, "severity")
     if labels and label.lower() not in labels:
-        yield f"there is no label {label}; there are {', '.join(sorted(labels))}"
+        yield f"the label {label} does not exist; existing labels: {', '.join(sorted(labels))}"
     for severity in _REQUIRED_SEVERITIES:
         if severities and severity not in severities:
-            yield f"there is no severity {severity}"
+            yield f"the severity {severity} does not exist"
 
 
 def _list_names(options: Json, kind: str) -> set[str]:
-    """Return the words of a kind in lower case, listed as text or as objects with a name."""
+    """Return the names of a kind in lowercase, listed as strings or as objects."""
     listed = options.get(kind) if isinstance(options, dict) else None
     members = listed if isinstance(listed, list) else []
     names = [member.get("name") if isinstance(member, dict) else member for member in members]
@@ -53,33 +53,33 @@ _ARTIFACT = re.compile(rb'"existing_artifact_id": ?\d+')
 
 
 class SplunkSoar(CaseChannel):
-    """Makes containers, which analysts see as events."""
+    """Creates containers, which analysts see as events."""
 
     class Settings(CaseChannel.Settings):
-        """What a destination that is a Splunk SOAR can be told."""
+        """Settings of a `splunk-soar` destination."""
 
         template: str = Field(
-            default="splunk-soar", description="The receiver whose templates render the event."
+            default="splunk-soar", description="Receiver whose templates render the event."
         )
-        token: SecretStr = Field(description="The `ph-auth-token` of an automation user.")
+        token: SecretStr = Field(description="`ph-auth-token` of an automation user.")
         label: str = Field(
             default="events",
             min_length=1,
             max_length=100,
-            description="The label that events are given: one that exists there.",
+            description="Label of created events. It must exist in Splunk SOAR.",
         )
         run_automation: bool = Field(
-            default=True, description="Let active playbooks run on what Tocsin brings."
+            default=True, description="Run active playbooks on events from Tocsin."
         )
 
     settings: Settings
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the token."""
+        """Return the token header."""
         return {"ph-auth-token": self.settings.token.get_secret_value()}
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return what is answered; a `failed` one raises `Refused`, whatever its status."""
+        """Return the response. Raises `Refused` for a `failed` one, whatever its status."""
         answer = await super().ask(method, path, **options)
         match answer:
             case {"failed": True}:
@@ -89,9 +89,9 @@ class SplunkSoar(CaseChannel):
         return answer
 
     async def check(self) -> Health:
-        """Return what the token may not read, and which label and severities do not exist.
+        """Return the paths that the token cannot read, and missing labels and severities.
 
-        What it may write shows only when something is written.
+        Write permissions show only when something is written.
         """
         answers, problems = dict[str, Json](), list[str]()
         for path in _READ:
@@ -100,17 +100,17 @@ class SplunkSoar(CaseChannel):
             except CredentialsRefused as refused:
                 if refused.status == HTTPStatus.UNAUTHORIZED and path == _CONTAINERS:
                     raise
-                problems.append(f"the token may not read {path}")
+                problems.append(f"the token cannot read {path}")
         label = self.settings.label
         problems += find_missing_options(answers.get(_OPTIONS), label)
         return Health(
-            detail=f"Splunk SOAR answers and has the label {label}; whether events can be made "
-            "there is shown by `tocsin destinations test`",
+            detail=f"Splunk SOAR responds and has the label {label}; to check that events can be "
+            "created, run `tocsin destinations test`",
             problems=tuple(problems),
         )
 
     async def find(self, key: str) -> str | None:
-        """Return the container that has this identifier, None where there is none."""
+        """Return the container with this identifier, or None."""
         found = await self._rows(_CONTAINERS, _filter_source_data_identifier=f'"{key}"')
         known = (it for it in found if it.get("source_data_identifier") == key)
         return next(map(_get_id, known), None)
@@ -118,7 +118,7 @@ class SplunkSoar(CaseChannel):
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Make a container with its artifacts, or return the one that has this identifier."""
+        """Create a container with its artifacts, or return the existing one."""
         container = {**body, "label": self.settings.label, "source_data_identifier": key}
         others = [
             artifact
@@ -126,7 +126,7 @@ class SplunkSoar(CaseChannel):
             if artifact.get("label") != ENTITY_LABEL
         ]
         container["artifacts"] = [*others, *map(build_artifact, observables)]
-        if not self.settings.run_automation:  # else it is done after the last artifact
+        if not self.settings.run_automation:  # otherwise it runs after the last artifact
             container["run_automation"] = False
             for artifact in container["artifacts"]:
                 artifact["run_automation"] = False
@@ -138,16 +138,16 @@ class SplunkSoar(CaseChannel):
             raise
 
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether nobody has closed or resolved the container."""
+        """Return whether the container is neither closed nor resolved."""
         found = await self._rows(_CONTAINERS, _filter_id=identifier)
         if not found:
             return None
         return not found[0].get("close_time") and found[0].get("status") != _CLOSED
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """Add the artifacts that the container lacks; playbooks run after the last of them.
+        """Add missing artifacts. Playbooks run after the last one.
 
-        Splunk SOAR itself may keep a second artifact of the same identifier.
+        Splunk SOAR accepts several artifacts with the same identifier.
         """
         wanted = [build_artifact(observable) for observable in observables]
         ours = {"_filter_source_data_identifier__startswith": f'"{ID_PREFIX}"'}
@@ -177,16 +177,16 @@ class SplunkSoar(CaseChannel):
         await self.ask("POST", f"{_CONTAINERS}/{quote(identifier)}", json={"status": _CLOSED})
 
     def link(self, identifier: str) -> str:
-        """Return the page of the event."""
+        """Return the URL of the event."""
         return f"{self.settings.url}/mission/{quote(identifier)}"
 
     async def _known(self, refused: Refused, key: str) -> str | None:
-        """Return the container that a refusal points to: one of the same identifier."""
+        """Return the container with the same identifier that a refusal points to."""
         if isinstance(refused, CredentialsRefused):
             return None
         if pointer := _CONTAINER.search(refused.response):
             return pointer[1].decode()
-        return await self.find(key)  # of a long answer only the beginning is known
+        return await self.find(key)  # long responses are truncated
 
     async def _add_artifact(self, artifact: dict[str, Any], identifier: str) -> None:
         try:
@@ -200,7 +200,7 @@ class SplunkSoar(CaseChannel):
         return await self._rows(path, _filter_container_id=identifier, **filters)
 
     async def _rows(self, path: str, **filters: str) -> list[dict[str, Any]]:
-        """Return the records that pass the filters, 10,000 at most."""
+        """Return the records that match the filters, 10,000 at most."""
         rows = list[dict[str, Any]]()
         for page in range(_MAX_PAGES):
             query = {**filters, "page": page, "page_size": _PAGE_SIZE, "sort": "id"}
@@ -208,7 +208,7 @@ class SplunkSoar(CaseChannel):
                 case {"data": [*found], "num_pages": int(pages)}:
                     rows += [it for it in found if isinstance(it, dict)]
                 case _:
-                    raise Broken(f"GET {path} answered without `data` and `num_pages`")
+                    raise Broken(f"GET {path} returned a response without `data` and `num_pages`")
             if page + 1 >= pages:
                 break
         return rows
@@ -218,4 +218,4 @@ def _get_id(record: Json) -> str:
     match record:
         case {"id": int(identifier)}:
             return str(identifier)
-    raise Broken("Splunk SOAR answered without an id")
+    raise Broken("Splunk SOAR returned a response without an id")

@@ -1,4 +1,4 @@
-"""The channel `thehive`: https://docs.strangebee.com/thehive/api-docs/."""
+"""Channel `thehive`: https://docs.strangebee.com/thehive/api-docs/."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _REQUIRED_PERMISSIONS = (
 
 
 class TheHive(CaseChannel):
-    """Makes alerts; once one is part of a case, what comes later goes to the case."""
+    """Creates alerts. Updates of an alert that is part of a case go to the case."""
 
     class Settings(CaseChannel.Settings):
-        """What a destination that is a TheHive can be told."""
+        """Settings of a `thehive` destination."""
 
         template: str = Field(
-            default="thehive", description="The receiver whose templates render the alert."
+            default="thehive", description="Receiver whose templates render the alert."
         )
-        api_key: SecretStr = Field(description="The key of a user of TheHive.")
+        api_key: SecretStr = Field(description="API key of a TheHive user.")
         organisation: str | None = Field(
-            default=None, description="The organisation, where the user is in more than one."
+            default=None, description="Organisation, if the user belongs to several."
         )
         closed_status: str = Field(
             default="Ignored",
             min_length=1,
             max_length=64,
-            description="The status of an alert that is closed: one of the stage Closed.",
+            description="Status of closed alerts, one of the stage Closed.",
         )
 
     settings: Settings
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the key and the organisation."""
+        """Return the API key and organisation headers."""
         chosen = self.settings.organisation
         return {
             "Authorization": f"Bearer {self.settings.api_key.get_secret_value()}",
@@ -53,7 +53,7 @@ class TheHive(CaseChannel):
         }
 
     async def check(self) -> Health:
-        """Return whom the key belongs to, and which of the permissions are missing."""
+        """Return the user of the key, and the missing permissions."""
         user = _expect_object(await self.ask("GET", "/api/v1/user/current"))
         given = [
             permission for permission in user.get("permissions", ()) if isinstance(permission, str)
@@ -65,12 +65,12 @@ class TheHive(CaseChannel):
         ]
         name = user.get("login", "its user")
         return Health(
-            detail=f"TheHive answers, and {name} may make and change alerts",
-            problems=tuple(f"{name} has not the permission {it}" for it in missing),
+            detail=f"TheHive responds; {name} can create and change alerts",
+            problems=tuple(f"{name} lacks the permission {it}" for it in missing),
         )
 
     async def find(self, key: str) -> str | None:
-        """Return the id of the alert that has this reference, None where there is none."""
+        """Return the ID of the alert with this reference, or None."""
         by_reference = {"_name": "filter", "_field": "sourceRef", "_value": key}
         found = await self._query({"_name": "listAlert"}, by_reference)
         return _get_id(found[0]) if found else None
@@ -78,23 +78,23 @@ class TheHive(CaseChannel):
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Make an alert with its observables, or return the one that has this reference."""
+        """Create an alert with its observables, or return the existing one."""
         alert = {**body, "sourceRef": key, "observables": _build_observables(observables)}
         try:
             return _get_id(await self.ask("POST", _ALERTS, json=alert)), True
         except Refused as refused:
-            # A second alert of the same type, source and reference is refused like any mistake
+            # A duplicate type, source and reference is refused like any invalid request
             if refused.status != HTTPStatus.BAD_REQUEST:
                 raise
         if found := await self.find(key):
             return found, False
-        # It may be one observable that is not taken: without the alert nobody would know of any
+        # Perhaps one observable is invalid: create the alert without them, then add them
         made = _get_id(await self.ask("POST", _ALERTS, json={**alert, "observables": []}))
         await self.add_observables(made, observables)
         return made, True
 
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether nobody has closed the alert or made a case of it."""
+        """Return whether the alert is open and not part of a case."""
         try:
             alert = await self._alert(identifier)
         except Refused as refused:
@@ -104,7 +104,7 @@ class TheHive(CaseChannel):
         return alert.get("stage") in _OPEN_STAGES
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """Add the observables that the alert, or the case that was made of it, does not have."""
+        """Add the observables that the alert or its case lacks."""
         if not observables:
             return 0
         kind, home = await self._home(identifier)
@@ -115,13 +115,13 @@ class TheHive(CaseChannel):
         return sum(added)
 
     async def _add(self, path: str, observable: dict[str, Any]) -> bool:
-        """Return whether an observable was added; one that TheHive does not take costs no other."""
+        """Return whether an observable was added. A rejected one does not affect others."""
         try:
             await self.ask("POST", path, json=observable)
         except Refused as refused:
             if refused.status != HTTPStatus.BAD_REQUEST:
                 raise
-            self.tools.log.warning("TheHive does not take an observable", reason=str(refused))
+            self.tools.log.warning("observable rejected", reason=str(refused))
             return False
         return True
 
@@ -137,16 +137,16 @@ class TheHive(CaseChannel):
         await self.ask("POST", f"/api/v1/{kind}/{quote(home)}/comment", json=message)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Give the alert the status that closes it, and say why in its summary."""
+        """Set the closed status of the alert, and put the reason into its summary."""
         change = {"status": self.settings.closed_status, "summary": reason}
         await self.ask("PATCH", f"{_ALERTS}/{quote(identifier)}", json=change)
 
     def link(self, identifier: str) -> str:
-        """Return the page of the alert."""
+        """Return the URL of the alert."""
         return f"{self.settings.url}/alerts/{quote(identifier)}/details"
 
     async def _home(self, identifier: str) -> tuple[str, str]:
-        """Return where an alert's observables and comments belong: to its case, if it has one."""
+        """Return where observables and comments belong: to the alert, or to its case."""
         case = (await self._alert(identifier)).get("caseId")
         return ("case", case) if isinstance(case, str) else ("alert", identifier)
 
@@ -157,7 +157,7 @@ class TheHive(CaseChannel):
         return await self._query({"_name": f"get{kind.title()}", "idOrName": home}, {"_name": part})
 
     async def _query(self, *steps: dict[str, Json]) -> list[dict[str, Any]]:
-        """Return all that a query finds, a page at a time."""
+        """Return all results of a query, page by page."""
         records = list[dict[str, Any]]()
         while True:
             first = len(records)
@@ -171,18 +171,18 @@ class TheHive(CaseChannel):
 def _expect_object(answer: Json) -> dict[str, Any]:
     if isinstance(answer, dict):
         return answer
-    raise Broken("TheHive answered something else than an object")
+    raise Broken("TheHive did not return an object")
 
 
 def _get_id(record: Json) -> str:
     match record:
         case {"_id": str(identifier)}:
             return identifier
-    raise Broken("TheHive answered without an _id")
+    raise Broken("TheHive returned a response without an _id")
 
 
 def _build_observables(observables: Sequence[Observable]) -> list[dict[str, Any]]:
-    """Return each observable once: several kinds of entity are one type there."""
+    """Return distinct observables: several kinds of entity share a type."""
     told = (_build_observable(observable) for observable in observables)
     return list({_get_identity(it): it for it in told}.values())
 

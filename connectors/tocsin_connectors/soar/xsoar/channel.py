@@ -1,6 +1,6 @@
-"""The channel `xsoar`: https://docs-cortex.paloaltonetworks.com/r/Cortex-XSOAR-8-API.
+"""Channel `xsoar`: https://docs-cortex.paloaltonetworks.com/r/Cortex-XSOAR-8-API.
 
-What that leaves out is read from the integration XSOAR Mirroring of github.com/demisto/content.
+Undocumented parts follow the integration XSOAR Mirroring of github.com/demisto/content.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ _MAX_FOUND = 10
 
 
 class Xsoar(CaseChannel):
-    """Makes incidents; what comes later goes to the War Room."""
+    """Creates incidents. Updates go to the War Room."""
 
     class Settings(CaseChannel.Settings):
-        """What a destination that is a Cortex XSOAR can be told."""
+        """Settings of an `xsoar` destination."""
 
         template: str = Field(
-            default="xsoar", description="The receiver whose templates render the incident."
+            default="xsoar", description="Receiver whose templates render the incident."
         )
-        api_key: SecretStr = Field(description="A key of the type Standard.")
+        api_key: SecretStr = Field(description="API key of the type Standard.")
         api_key_id: SecretStr | None = Field(
             default=None,
-            description="The id of the key, which XSOAR 8 wants; none for XSOAR 6.",
+            description="ID of the API key, required by XSOAR 8. Leave it out for XSOAR 6.",
         )
         incident_type: str = Field(
-            default="Unclassified", min_length=1, description="The type of the incidents."
+            default="Unclassified", min_length=1, description="Type of the incidents."
         )
         create_investigation: bool = Field(
             default=True,
-            description="Begin to investigate at once, which runs the playbook of the type.",
+            description="Start the investigation on creation, which runs the playbook of the type.",
         )
         close_reason: str = Field(
             default="Resolved",
             min_length=1,
-            description="The reason of a closed incident: one of those that XSOAR knows.",
+            description="Close reason, one that is configured in XSOAR.",
         )
 
     settling: timedelta | None = timedelta(seconds=60)
@@ -66,7 +66,7 @@ class Xsoar(CaseChannel):
     settings: Settings
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the key, and its id where there is one."""
+        """Return the API key headers."""
         identifier = self.settings.api_key_id
         return {
             "Authorization": self.settings.api_key.get_secret_value(),
@@ -74,30 +74,32 @@ class Xsoar(CaseChannel):
         }
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return what XSOAR answers; `TryLater` where somebody else changed it meanwhile."""
+        """Return the response. Raises `TryLater` if the incident was changed meanwhile."""
         prefix = _V8 if self.settings.api_key_id else ""
         try:
             return await super().ask(method, f"{prefix}{path}", **options)
         except Refused as refused:
             if is_stale(refused):
-                raise TryLater("XSOAR has a newer version", status=refused.status) from refused
+                raise TryLater(
+                    "the incident was changed concurrently", status=refused.status
+                ) from refused
             raise
 
     async def check(self) -> Health:
-        """Return which of the permissions are missing, and whether the type exists."""
+        """Return the missing permissions, and whether the incident type exists."""
         closes = bool(self.settings.close_when or self.settings.close_recovered)
         missing = [
             permission async for permission in find_missing_permissions(self.ask, closes=closes)
         ]
-        problems = [f"the role of the key has not {it}" for it in missing]
+        problems = [f"the role of the key lacks {it}" for it in missing]
         types = await list_incident_types(self.ask)
         if types and self.settings.incident_type not in types:
-            problems.append(f"there is no incident type {self.settings.incident_type!r}")
-        seen = "" if types else "; whether the incident type exists cannot be seen"
-        return Health(detail=f"Cortex XSOAR answers{seen}", problems=tuple(problems))
+            problems.append(f"the incident type {self.settings.incident_type!r} does not exist")
+        seen = "" if types else "; the incident types are not visible, so the type was not checked"
+        return Health(detail=f"Cortex XSOAR responds{seen}", problems=tuple(problems))
 
     async def find(self, key: str) -> str | None:
-        """Return the id of the first incident that has this key, None where there is none."""
+        """Return the ID of the first incident with this key, or None."""
         text = quote_phrase(key)
         first = [{"field": "created", "asc": True}]
         query = {"query": f"dbotMirrorId:{text} or {text}", "size": _MAX_FOUND, "sort": first}
@@ -112,7 +114,7 @@ class Xsoar(CaseChannel):
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Make an incident with a label for each observable."""
+        """Create an incident with a label for each observable."""
         own = {KEY_LABEL: key, "tocsin_event": body.get("event_id"), "tocsin": body.get("url")}
         told = [(get_type(observable), observable.value) for observable in observables]
         labels = [{"type": kind, "value": value} for kind, value in (*own.items(), *told) if value]
@@ -125,7 +127,7 @@ class Xsoar(CaseChannel):
         }
         if made := await self.ask("POST", "/incident", json=incident):
             return get_incident_id(made), True
-        raise Refused("a pre-process rule of XSOAR has kept the incident from being made")
+        raise Refused("an XSOAR pre-process rule dropped the incident")
 
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether the incident is pending or active."""
@@ -137,10 +139,10 @@ class Xsoar(CaseChannel):
             raise
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """List those in the War Room that neither the labels nor its entries have.
+        """List the observables in the War Room that neither labels nor entries have.
 
-        XSOAR makes indicators of what it recognises there. Labels are not added: an update takes
-        the whole incident, and would undo what others change meanwhile.
+        XSOAR creates indicators from recognized entries. Labels are not added: an update replaces
+        the whole incident, and would undo concurrent changes.
         """
         if not observables:
             return 0
@@ -157,7 +159,7 @@ class Xsoar(CaseChannel):
         return len(unlisted)
 
     async def notes(self, identifier: str) -> Sequence[str]:
-        """Return the latest entries of the War Room; none before there is an investigation."""
+        """Return the latest War Room entries, none before the investigation starts."""
         path, page = f"/investigation/{quote(identifier, safe='')}", {"pageSize": _MAX_ENTRIES}
         try:
             found = expect_object(await self.ask("POST", path, json=page))
@@ -172,13 +174,13 @@ class Xsoar(CaseChannel):
         await self._write(identifier, f"**{title}**\n\n{text}")
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close the incident as it was just read."""
+        """Close the current version of the incident."""
         version = (await self._incident(identifier)).get("version")
         why = {"closeReason": self.settings.close_reason, "closeNotes": reason}
         await self.ask("POST", "/incident/close", json={"id": identifier, "version": version} | why)
 
     def link(self, identifier: str) -> str:
-        """Return the page of the incident, which XSOAR 8 has at another host than its API."""
+        """Return the URL of the incident, which XSOAR 8 has on another host than its API."""
         if self.settings.api_key_id:
             console = self.settings.url.replace("://api-", "://", 1)
             return f"{console}/Custom/caseinfoid/{quote(identifier, safe='')}"
@@ -188,9 +190,9 @@ class Xsoar(CaseChannel):
         return expect_object(await self.ask("GET", f"/incident/load/{quote(identifier, safe='')}"))
 
     async def _write(self, identifier: str, text: str) -> None:
-        """Add an entry, and begin the investigation whose War Room it is where there is none.
+        """Add a War Room entry, and start the investigation if needed.
 
-        Not by `/entry`, which would execute a text that begins like a command.
+        This does not use `/entry`, which would execute texts that look like commands.
         """
         entry = {"investigationId": identifier, "contents": text, "format": "markdown"}
         try:

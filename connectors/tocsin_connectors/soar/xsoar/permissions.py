@@ -11,18 +11,19 @@ from http import HTTPStatus
 from tocsin import Broken, CredentialsRefused, Json, Refused
 
 Ask = Callable[..., Awaitable[Json]]
-READ_PERMISSION = "Data with View, or the key is wrong"
+READ_PERMISSION = "Data with View, or the key is invalid"
 WRITE_PERMISSION = "Data with View/Edit"
 CLOSE_PERMISSION = "Change the incident status"
 
 _MISSING_INCIDENT = "tocsin-check"
-"""The id of no incident: those are numbers."""
+"""ID of no incident: IDs are numbers."""
 
 
 async def find_missing_permissions(ask: Ask, *, closes: bool) -> AsyncIterator[str]:
-    """Yield each permission that the role has not.
+    """Yield the missing permissions of the role.
 
-    What may be written is asked with the id of no incident: it is then not found, or not allowed.
+    Write permissions are tested with an ID of no incident, which is then either not found or not
+    allowed.
     """
     if not await _is_allowed(ask, "/incidents/search", {"filter": {"size": 1}}):
         yield READ_PERMISSION
@@ -36,10 +37,10 @@ async def find_missing_permissions(ask: Ask, *, closes: bool) -> AsyncIterator[s
 
 
 async def list_incident_types(ask: Ask) -> Collection[str] | None:
-    """Return the names of the incident types; None where they cannot be seen."""
+    """Return the names of the incident types, or None if they are not visible."""
     try:
         found = await ask("GET", "/incidenttype")
-    except (Refused, Broken):  # XSOAR 8 need not show them
+    except (Refused, Broken):  # XSOAR 8 may hide them
         return None
     match found:
         case [*types]:
@@ -62,5 +63,5 @@ async def _is_allowed_on_missing(ask: Ask, path: str, body: Json) -> bool:
         return await _is_allowed(ask, path, body)
     except CredentialsRefused:
         raise
-    except (Refused, Broken):  # it is allowed, and there is no such incident
+    except (Refused, Broken):  # allowed: the incident does not exist
         return True

@@ -8,26 +8,26 @@ from typing import Any
 from tocsin import Broken, Json, Observable, Refused
 
 KEY_LABEL = "tocsin_key"
-"""The label that holds the key, for where XSOAR keeps no mirror id of ours."""
+"""Label with the key, in case XSOAR does not keep our mirror ID."""
 
 
 def expect_object(answer: Json) -> dict[str, Any]:
-    """Return an object; raises `Broken` for anything else."""
+    """Return an object. Raises `Broken` for anything else."""
     if isinstance(answer, dict):
         return answer
-    raise Broken("XSOAR answered something else than an object")
+    raise Broken("XSOAR did not return an object")
 
 
 def get_incident_id(incident: Json) -> str:
-    """Return the id of an incident; raises `Broken` where it has none."""
+    """Return the ID of an incident. Raises `Broken` if it has none."""
     match incident:
         case {"id": str(identifier)} if identifier:
             return identifier
-    raise Broken("XSOAR answered without an id")
+    raise Broken("XSOAR returned a response without an id")
 
 
 def has_key(incident: Json, key: str) -> bool:
-    """Return whether an incident that was found has this key, as the mirror id or in a label."""
+    """Return whether an incident has this key, as mirror ID or in a label."""
     match incident:
         case {"dbotMirrorId": str(known)} if known == key:
             return True
@@ -37,7 +37,7 @@ def has_key(incident: Json, key: str) -> bool:
 
 
 def get_type(observable: Observable) -> str:
-    """Return what XSOAR calls the kind of an observable, else what Tocsin does."""
+    """Return the XSOAR type of an observable, or else Tocsin's kind."""
     return observable.called or observable.kind.value
 
 
@@ -47,21 +47,21 @@ def format_line(kind: str, value: str) -> str:
 
 
 def quote_phrase(text: str) -> str:
-    """Return a text as a phrase of a query, which is written as for Lucene."""
+    """Quote a text as a phrase of a Lucene-like query."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def is_stale(refused: Refused) -> bool:
-    """Return whether somebody else has changed what was to be changed."""
+    """Return whether the object was changed concurrently."""
     return refused.status == HTTPStatus.CONFLICT or b"errOptimisticLock" in refused.response
 
 
 def is_not_found(refused: Refused) -> bool:
-    """Return whether there is no such incident, which XSOAR answers with 400 as well."""
+    """Return whether the incident does not exist, which may be answered with 400."""
     return refused.status == HTTPStatus.NOT_FOUND or b"Item not found" in refused.response
 
 
 def has_no_war_room(refused: Refused) -> bool:
-    """Return whether nobody has begun to investigate the incident."""
+    """Return whether the investigation has not started."""
     return b"Could not find investigation" in refused.response or b"noInv" in refused.response
