@@ -204,7 +204,7 @@ async def test_a_file_that_moves_while_the_files_are_found_is_read_later(
         write(eve, 2)
         return findings
 
-    monkeypatch.setattr(reader, "find", find_and_rotate)
+    monkeypatch.setattr(reader, "find_files", find_and_rotate)
     with pytest.raises(TryLater, match="rotated"):
         await feed.backfill(EVER)
     assert sorted(ids_of(await feed.backfill(EVER))) == ["1", "2"]

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, TryLater, Window
-from tocsin_connectors.siem.files import event_search
+from tocsin_connectors.siem.files import search as file_search
 from tocsin_connectors.siem.files.prefilter import build_needles
 
 START = datetime(2024, 11, 20, 12, tzinfo=UTC)
@@ -108,8 +108,8 @@ async def test_a_file_last_written_before_the_window_is_not_opened(feed, eve, ro
 
 
 async def test_lines_that_are_broken_or_too_long_hide_nothing(feed, eve, monkeypatch):
-    monkeypatch.setattr(event_search, "CHUNK", 1000)
-    monkeypatch.setattr(event_search, "LONGEST_LINE", 3000)
+    monkeypatch.setattr(file_search, "BLOCK_SIZE", 1000)
+    monkeypatch.setattr(file_search, "MAX_LINE_LENGTH", 3000)
     log(eve, 1)
     with eve.open("a") as file:
         file.write(
@@ -132,10 +132,10 @@ def test_blocks_hold_every_line_once(tmp_path_factory, sizes, chunk, compressed)
     path = tmp_path_factory.mktemp("blocks") / "file"
     path.write_bytes(gzip.compress(content) if compressed else content)
     with pytest.MonkeyPatch.context() as patch, path.open("rb") as file:
-        patch.setattr(event_search, "CHUNK", chunk)
+        patch.setattr(file_search, "BLOCK_SIZE", chunk)
         size = path.stat().st_size
         found = [
-            block for block in event_search.read_blocks(file, size, compressed=compressed) if block
+            block for block in file_search.read_blocks(file, size, compressed=compressed) if block
         ]
     if not compressed:
         found.reverse()
@@ -152,8 +152,8 @@ async def test_what_was_damaged_is_searched_up_to_there(feed, eve, compress):
 
 
 async def test_a_search_that_cannot_come_to_its_end_says_so(feed, eve, monkeypatch):
-    monkeypatch.setattr(event_search, "CHUNK", 100)
-    monkeypatch.setattr(event_search, "MOST_BYTES", 3 * event_search.BLOCK_SIZE)
+    monkeypatch.setattr(file_search, "BLOCK_SIZE", 100)
+    monkeypatch.setattr(file_search, "MAX_SEARCHED_BYTES", 3 * file_search.BLOCK_SIZE)
     log(eve, *range(100))
     found, error = await ask_in_vain(feed)
     assert "there is more than could be searched" in str(error)
@@ -170,9 +170,9 @@ async def test_a_file_that_cannot_be_read_is_named_after_what_was_found(
     def refuse(path):
         raise PermissionError(13, "Permission denied", path)
 
-    own = event_search.FileSearch._search
+    own = file_search.FileSearch._search
     monkeypatch.setattr(
-        event_search.FileSearch,
+        file_search.FileSearch,
         "_search",
         lambda self, path: refuse(path) if path == str(rotated) else own(self, path),
     )
@@ -183,7 +183,7 @@ async def test_a_file_that_cannot_be_read_is_named_after_what_was_found(
 async def test_what_is_rotated_meanwhile_is_not_missed(feed, eve, rotated, monkeypatch):
     log(rotated, 1)
     log(eve, 2)
-    own, moved = event_search.FileSearch._search, []
+    own, moved = file_search.FileSearch._search, []
 
     def search(self, path):
         if not moved:
@@ -192,12 +192,12 @@ async def test_what_is_rotated_meanwhile_is_not_missed(feed, eve, rotated, monke
             log(eve, 3)
         return own(self, path)
 
-    monkeypatch.setattr(event_search.FileSearch, "_search", search)
+    monkeypatch.setattr(file_search.FileSearch, "_search", search)
     assert await ask(feed) == [1, 2, 3]
 
 
 async def test_a_search_ends_when_it_is_cancelled(feed, eve, monkeypatch):
-    monkeypatch.setattr(event_search, "CHUNK", 50)
+    monkeypatch.setattr(file_search, "BLOCK_SIZE", 50)
     log(eve, *range(2000))
     asking = asyncio.create_task(ask(feed))
     await asyncio.sleep(0)

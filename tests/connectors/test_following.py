@@ -311,7 +311,7 @@ class TestFirstFetch:
             write(eve.with_name("eve.json.1"), 5)
             return findings
 
-        monkeypatch.setattr(reader, "find", find_and_write)
+        monkeypatch.setattr(reader, "find_files", find_and_write)
         await feed.read()
         await feed.read()
         assert "5" in feed.ids

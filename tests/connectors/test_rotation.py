@@ -363,7 +363,7 @@ def meanwhile(monkeypatch):
             happens()
             return findings
 
-        monkeypatch.setattr(reader, "find", find_and_go_on)
+        monkeypatch.setattr(reader, "find_files", find_and_go_on)
 
     return after_finding
 

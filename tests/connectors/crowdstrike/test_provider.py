@@ -65,7 +65,7 @@ async def test_a_sign_in_that_leads_to_another_cloud_is_for_the_operator(falcon,
 
 async def test_a_customer_of_another_cloud_is_told_which(falcon, opened, monkeypatch):
     here = {"us-1": FalconCloud(falcon.url, falcon.url), "eu-1": FALCON_CLOUDS["eu-1"]}
-    monkeypatch.setattr(falcon_module, "CLOUDS", here)
+    monkeypatch.setattr(falcon_module, "FALCON_CLOUDS", here)
     falcon.region = "eu-1"
     async with opened() as provider:
         with pytest.raises(Misconfigured, match='set cloud = "eu-1"'):

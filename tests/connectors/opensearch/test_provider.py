@@ -187,7 +187,9 @@ async def test_a_cluster_without_detectors_is_not_silence(simulator, provider):
     simulator.detectors = {}
     with pytest.raises(Misconfigured, match="no detector"):
         await Feed(provider).read()
-    assert (await provider.check()).problems == ("no Security Analytics detector is visible to the user",)
+    assert (await provider.check()).problems == (
+        "no Security Analytics detector is visible to the user",
+    )
 
 
 async def test_check_names_every_permission_that_is_missing(simulator, provider):

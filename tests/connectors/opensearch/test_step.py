@@ -41,7 +41,7 @@ def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
 
     found, step, steps = set(), DetectorCursor.beginning(["d1", "d2"], HOUR), 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MOST_ROWS", MOST)
+        patch.setattr(module, "MAX_ROWS", MOST)
         while step is not None:
             assert step == DetectorCursor.decode(step.encode())
             rows, total = ask(step)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.connectors.secops.udm_reader import Term, terms
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
-from tocsin_connectors.siem.secops import searching
+from tocsin_connectors.siem.secops import search
 from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS, build_incident
 
 LINK = "https://soc.backstory.chronicle.security/ruleDetections?ruleId=ru_7"
@@ -151,12 +151,12 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]),
 def test_a_value_stays_a_value_in_each_term_of_a_search(kind, value):
     entity = Entity(kind, value)
     expected = [
-        Term(searching.spell_field(it), entity.value, nocase=True) for it in ENTITY_FIELDS[kind]
+        Term(search.spell_field(it), entity.value, nocase=True) for it in ENTITY_FIELDS[kind]
     ]
-    assert terms(searching.build_query(entity)) == expected
+    assert terms(search.build_query(entity)) == expected
 
 
 def test_fields_are_spelt_as_searches_have_them():
-    assert searching.spell_field("about.user.emailAddresses") == "about.user.email_addresses"
-    assert searching.spell_field("target.process.file.fullPath") == "target.process.file.full_path"
-    assert searching.spell_field("principal.file.sha256") == "principal.file.sha256"
+    assert search.spell_field("about.user.emailAddresses") == "about.user.email_addresses"
+    assert search.spell_field("target.process.file.fullPath") == "target.process.file.full_path"
+    assert search.spell_field("principal.file.sha256") == "principal.file.sha256"

@@ -65,7 +65,9 @@ async def test_a_key_that_google_does_not_know_is_refused(instance, opened):
 
 async def test_the_key_is_read_once_however_often_it_signs_in(instance, opened, monkeypatch):
     read_key, times = service_account._parse_key, []
-    monkeypatch.setattr(service_account, "_key_of", lambda text: times.append(1) or read_key(text))
+    monkeypatch.setattr(
+        service_account, "_parse_key", lambda text: times.append(1) or read_key(text)
+    )
     async with opened() as provider:
         for _ in range(3):
             await provider.check()

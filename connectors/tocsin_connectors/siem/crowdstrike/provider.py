@@ -13,14 +13,14 @@ from tocsin import (
     Incident,
     IncidentStatus,
     Listing,
+    Refused,
     SiemEvent,
     Tools,
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.crowdstrike import writing
-from tocsin_connectors.siem.crowdstrike.client import BY_ID, FalconClient
-from tocsin_connectors.siem.crowdstrike.mapping import build_incident
+from tocsin_connectors.siem.crowdstrike.client import BY_ID, FalconClient, FalconRecord
+from tocsin_connectors.siem.crowdstrike.mapping import STATUS_WORDS, STATUSES, build_incident
 from tocsin_connectors.siem.crowdstrike.pagination import AlertCursor
 from tocsin_connectors.siem.crowdstrike.permissions import (
     READ,
@@ -30,6 +30,9 @@ from tocsin_connectors.siem.crowdstrike.permissions import (
 )
 from tocsin_connectors.siem.crowdstrike.search import EVENT_FIELDS, FalconSearcher
 from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
+from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
+from tocsin_connectors.siem.records import children
+from tocsin_connectors.siem.records import text as text_at
 
 
 class CrowdStrike(WindowedProvider):
@@ -50,15 +53,15 @@ class CrowdStrike(WindowedProvider):
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
-        self._falcon = FalconClient(settings, tools)
-        self._searcher = FalconSearcher(self._falcon.api, tools.clock, settings.event_repository)
+        self._client = FalconClient(settings, tools)
+        self._searcher = FalconSearcher(self._client.api, tools.clock, settings.event_repository)
         self._console = FALCON_CLOUDS[settings.cloud].console
 
     async def check(self) -> Health:
         """Return the scopes that the API client lacks."""
         searcher = self._searcher if self.settings.event_repository else None
         lacking = await find_permission_problems(
-            self._falcon, searcher, self.tools.clock.now(), writes=self.settings.write_back
+            self._client, searcher, self.tools.clock.now(), writes=self.settings.write_back
         )
         return Health(detail=f"alerts of {self.settings.url} can be read", problems=tuple(lacking))
 
@@ -71,7 +74,7 @@ class CrowdStrike(WindowedProvider):
     ) -> Listing:
         """Return a page of the alerts updated in the window, oldest first."""
         step = AlertCursor.first(window) if token is None else AlertCursor.decode(token)
-        found = await self._falcon.alerts(step, window.end, limit)
+        found = await self._client.alerts(step, window.end, limit)
         following = step.following(found)
         return Listing(
             records=found.records,
@@ -85,7 +88,7 @@ class CrowdStrike(WindowedProvider):
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current alert, or None if it does not exist."""
-        record = await self._falcon.alert(external_id)
+        record = await self._client.alert(external_id)
         if record is None:
             return None
         try:
@@ -102,9 +105,23 @@ class CrowdStrike(WindowedProvider):
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to an alert."""
-        await writing.comment(self._falcon, external_id, text, key)
+        """Write a comment to an alert, unless a comment with this key exists.
+
+        Comments have no keys, so each ends with a marker of its key.
+        """
+        alert = await self._existing(external_id)
+        if not has_marker(key, read_comments(children(alert, "comments"), "value")):
+            await self._client.change([external_id], {"append_comment": add_marker(text, key)})
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set the status of an alert."""
-        await writing.set_status(self._falcon, external_id, status)
+        """Set the status of an alert, unless it has that status already."""
+        alert = await self._existing(external_id)
+        if STATUSES.get((text_at(alert, "status") or "").casefold()) is not status:
+            await self._client.change([external_id], {"update_status": STATUS_WORDS[status]})
+
+    async def _existing(self, identifier: str) -> FalconRecord:
+        """Return the current alert. Raises `Refused` if it does not exist."""
+        alert = await self._client.alert(identifier)
+        if alert is None:
+            raise Refused(f"the alert {identifier} does not exist")
+        return alert

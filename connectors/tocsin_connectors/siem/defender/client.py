@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin import ApiResponse, Broken, Refused, Window
-from tocsin_connectors.microsoft.entra import EntraClient
+from tocsin_connectors.microsoft.entra import EntraClient, EntraSettings
 from tocsin_connectors.siem.defender.pagination import UPDATED, DefenderCursor, DefenderRecord
-from tocsin_connectors.siem.defender.settings import DefenderSettings
 from tocsin_connectors.siem.microsoft.kql import format_interval, format_second
 from tocsin_connectors.siem.microsoft.search import LogRows
 
@@ -28,7 +27,7 @@ _UTF8 = {"Content-Type": "application/json; charset=utf-8"}
 class DefenderClient:
     """Requests for incidents and for hunting. All raise what `Api.request` raises."""
 
-    def __init__(self, settings: DefenderSettings, entra: EntraClient) -> None:
+    def __init__(self, settings: EntraSettings, entra: EntraClient) -> None:
         """Store the dependencies. Performs no I/O."""
         self._entra = entra
         self._audience = settings.cloud_endpoints.graph
@@ -61,7 +60,7 @@ class DefenderClient:
 
     async def incident(self, name: str) -> DefenderRecord | None:
         """Return an incident with its alerts, or None if it does not exist."""
-        path = self._of(name)
+        path = self._incident_path(name)
         try:
             answer = await self._get(path, _ALERTS)
         except Refused as refused:
@@ -75,12 +74,12 @@ class DefenderClient:
     async def write_comment(self, name: str, comment: str) -> None:
         """Add a comment to an incident."""
         body = {"@odata.type": "microsoft.graph.security.alertComment", "comment": comment}
-        path = f"{self._of(name)}/comments"
+        path = f"{self._incident_path(name)}/comments"
         _check_object(await self._api.request("POST", path, json=body, headers=_UTF8), path)
 
     async def write_status(self, name: str, status: str) -> None:
         """Set the status of an incident, in Graph's terms."""
-        path = self._of(name)
+        path = self._incident_path(name)
         _check_object(await self._api.request("PATCH", path, json={"status": status}), path)
 
     async def hunt(self, query: str, window: Window) -> LogRows:
@@ -95,7 +94,7 @@ class DefenderClient:
     async def _get(self, path: str, query: dict[str, Any]) -> ApiResponse:
         return await self._api.request("GET", path, query=query, headers=_NEW_ENUM_MEMBERS)
 
-    def _of(self, name: str) -> str:
+    def _incident_path(self, name: str) -> str:
         return f"{INCIDENTS}/{quote(name, safe='')}"
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any
+from datetime import timedelta
+from functools import partial
+from typing import Any, ClassVar
+
+from pydantic import Field
 
 from tocsin import (
     Broken,
@@ -13,37 +17,49 @@ from tocsin import (
     Incident,
     IncidentStatus,
     Listing,
+    ServerUrl,
     SiemEvent,
     Tools,
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.microsoft.entra import EntraClient
+from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
+from tocsin_connectors.microsoft.entra import EntraClient, EntraSettings
 from tocsin_connectors.siem.defender import write_back
 from tocsin_connectors.siem.defender.client import INCIDENTS, DefenderClient
 from tocsin_connectors.siem.defender.mapping import build_incident
 from tocsin_connectors.siem.defender.pagination import DefenderCursor
-from tocsin_connectors.siem.defender.permissions import find_permission_problems
-from tocsin_connectors.siem.defender.settings import DefenderSettings
 from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
+from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
 from tocsin_connectors.siem.records import parse_utc
 
 _TIME = "Timestamp"
 """Time column of every advanced hunting table."""
+_READ = "SecurityIncident.Read.All"
+_HUNT = "ThreatHunting.Read.All"
+_WRITE = "SecurityIncident.ReadWrite.All"
+_RECENT = timedelta(minutes=5)
 
 
 class Defender(WindowedProvider):
     """Incidents of one tenant, with their alerts and entities."""
 
-    class Settings(DefenderSettings):
+    class Settings(EntraSettings, WindowedProvider.Settings):
         """Settings of a Defender provider."""
+
+        addresses: ClassVar[Mapping[str, str]] = {**EntraSettings.addresses, "url": "graph"}
+
+        url: ServerUrl = Field(
+            default=MICROSOFT_CLOUDS["public"].graph,
+            description="Microsoft Graph endpoint. Default: the one of the cloud.",
+        )
 
     settings: Settings
     permissions = (
-        "SecurityIncident.Read.All",
-        "ThreatHunting.Read.All",
-        "SecurityIncident.ReadWrite.All instead of the first, if write_back is on",
+        _READ,
+        _HUNT,
+        f"{_WRITE} instead of the first, if write_back is on",
     )
     event_kinds = list_entity_kinds(HUNTING_TABLES)
     page_size = 50
@@ -51,19 +67,31 @@ class Defender(WindowedProvider):
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
-        self._graph = DefenderClient(settings, EntraClient(settings, tools))
-        self._searcher = LogTableSearcher(HUNTING_TABLES, _TIME, self._graph.hunt)
+        self._client = DefenderClient(settings, EntraClient(settings, tools))
+        self._searcher = LogTableSearcher(HUNTING_TABLES, _TIME, self._client.hunt)
         self._heavy: Window | None = None
         """Last interval that could not be listed with alerts."""
 
     async def check(self) -> Health:
-        """Return the permissions that the app lacks."""
-        lacking = await find_permission_problems(
-            self._graph, self.tools.clock.now(), writes=self.settings.write_back
-        )
+        """Return the permissions that the app lacks.
+
+        Write access cannot be tested without changes, so it is read from the token.
+        """
+        now, writes = self.tools.clock.now(), self.settings.write_back
+        recent = Window(now - _RECENT, now)
+        probes: dict[str, PermissionProbe] = {
+            _WRITE if writes else _READ: partial(
+                self._client.incidents, DefenderCursor.first(recent), recent, 1
+            ),
+            _HUNT: partial(self._client.hunt, "print Tocsin = 1", recent),
+        }
+        missing = await find_refused(probes)
+        granted = self._client.granted()
+        if writes and granted and _WRITE not in granted and _WRITE not in missing:
+            missing.append(_WRITE)
         return Health(
             detail=f"incidents of {self.settings.tenant_id} can be read; advanced hunting works",
-            problems=tuple(lacking),
+            problems=tuple(f"the app lacks the permission {name}" for name in missing),
         )
 
     async def list_changes(
@@ -82,7 +110,7 @@ class Defender(WindowedProvider):
         since = parse_utc(step.since)
         with_alerts = self._heavy is None or since not in self._heavy
         try:
-            records, more, answer = await self._graph.incidents(
+            records, more, answer = await self._client.incidents(
                 step, window, limit, alerts=with_alerts
             )
         except Broken:
@@ -107,7 +135,7 @@ class Defender(WindowedProvider):
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current incident with its alerts, or None if it does not exist."""
-        record = await self._graph.incident(external_id)
+        record = await self._client.incident(external_id)
         if record is None:
             return None
         try:
@@ -127,8 +155,8 @@ class Defender(WindowedProvider):
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an incident, or to the one that it was merged into."""
-        await write_back.write_comment(self._graph, external_id, text, key)
+        await write_back.write_comment(self._client, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set the status of an incident, or of the one that it was merged into."""
-        await write_back.write_status(self._graph, external_id, status)
+        await write_back.write_status(self._client, external_id, status)

@@ -18,30 +18,30 @@ _STATUS_WORDS = {
 }
 
 
-async def write_comment(graph: DefenderClient, incident: str, message: str, key: str) -> None:
+async def write_comment(client: DefenderClient, incident: str, message: str, key: str) -> None:
     """Write a comment, unless a comment with this key exists.
 
     Comments have no keys, so each ends with a marker of its key.
     """
-    found = await _get_current(graph, incident)
+    found = await _get_current(client, incident)
     if not has_marker(key, read_comments(children(found, "comments"), "comment")):
-        await graph.write_comment(str(found["id"]), add_marker(message, key))
+        await client.write_comment(str(found["id"]), add_marker(message, key))
 
 
-async def write_status(graph: DefenderClient, incident: str, status: IncidentStatus) -> None:
+async def write_status(client: DefenderClient, incident: str, status: IncidentStatus) -> None:
     """Set the status of an incident, unless it has that status already."""
-    found = await _get_current(graph, incident)
+    found = await _get_current(client, incident)
     if STATUSES.get((text(found, "status") or "").casefold()) is not status:
-        await graph.write_status(str(found["id"]), _STATUS_WORDS[status])
+        await client.write_status(str(found["id"]), _STATUS_WORDS[status])
 
 
-async def _get_current(graph: DefenderClient, name: str) -> dict[str, Any]:
+async def _get_current(client: DefenderClient, name: str) -> dict[str, Any]:
     """Return the incident, or the one that it was merged into.
 
     Merged incidents cannot be written to. Raises `Refused` if there is none.
     """
     for _ in range(_MAX_MERGES):
-        found = dict(await graph.incident(name) or {})
+        found = dict(await client.incident(name) or {})
         if not found:
             raise Refused(f"the incident {name} does not exist")
         redirected = text(found, "redirectIncidentId")

@@ -2,7 +2,7 @@
 
 `discovery` lists the files, `position` is the stored read state, `open_file` recognizes the content
 of one file, `lines` and `batch` turn it into pages, `reader` performs one read, `health` checks the
-files, `event_search` searches for an entity with the help of `prefilter`, and `provider` is the
+files, `search` searches for an entity with the help of `prefilter`, and `provider` is the
 base class of file providers.
 """
 

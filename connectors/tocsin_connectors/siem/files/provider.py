@@ -27,10 +27,10 @@ from tocsin import (
     Window,
 )
 from tocsin_connectors.siem.files.batch import WindowedParser
-from tocsin_connectors.siem.files.event_search import FileSearch, FileSearchQuery
 from tocsin_connectors.siem.files.health import check_files
 from tocsin_connectors.siem.files.position import decode_positions, encode_positions
 from tocsin_connectors.siem.files.reader import SETTLE_TIME, FileReader
+from tocsin_connectors.siem.files.search import FileSearch, FileSearchQuery
 
 T = TypeVar("T")
 

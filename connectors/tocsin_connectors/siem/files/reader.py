@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from tocsin import Covered, Page, Refused, TryLater
-from tocsin_connectors.siem.files import losses
 from tocsin_connectors.siem.files.batch import IncidentParser, LineBatch
 from tocsin_connectors.siem.files.discovery import FileCandidate, FileListing, FileState, find_files
 from tocsin_connectors.siem.files.lines import LineStream
@@ -18,6 +17,14 @@ from tocsin_connectors.siem.files.position import FilePosition, encode_positions
 MAX_FILES = 1000
 SETTLE_TIME = timedelta(minutes=1)
 """Time without writes after which a file counts as complete."""
+
+_DAMAGED = "the compressed file is damaged or incomplete ({}); the rest cannot be read"
+_TRUNCATED = (
+    "the file was truncated or replaced, and no copy of it was found:"
+    " an unknown amount of data after this byte is lost"
+)
+_VANISHED = "the file disappeared before it was read to the end, and no copy of it was found"
+_TOO_OLD = "last written {}, before the start of first_fetch"
 
 T = TypeVar("T")
 
@@ -108,7 +115,7 @@ class FileReader:
                 return
             known = opened.known_at_end()
         self._now.append(known)
-        yield losses.passed_over(known)
+        yield _report_skipped(known)
 
     def _read(self, found: FileCandidate) -> Iterator[Page]:
         for known in self._earlier:
@@ -164,7 +171,7 @@ class FileReader:
             finished = not more and (is_damaged or not (lines.has_rest or opened.damage))
             self._now[place:] = [opened.known_after(lines, finished=finished)]
             self.waits |= not (more or finished or live)
-            lost = losses.damaged(opened, lines) if is_damaged else None
+            lost = _report_damage(opened, lines) if is_damaged else None
             if page := batch.page(self._position(), lost):
                 yield page
 
@@ -188,7 +195,7 @@ class FileReader:
         gone, self._earlier = self._earlier, []
         doubtful = [known for known in gone if not known.finished or self._is_truncated(known)]
         return [
-            losses.gone(known, truncated=self._is_truncated(known))
+            _report_loss(known, truncated=self._is_truncated(known))
             for known in doubtful
             if not _is_content_present(known, again)
         ]
@@ -208,3 +215,27 @@ def _is_content_present(known: FilePosition, findings: FileListing) -> bool:
         except OSError:
             continue
     return False
+
+
+def _report_skipped(known: FilePosition) -> Covered:
+    """Report a file that is too old for a first read."""
+    written = datetime.fromtimestamp(known.state.modified / 1e9, UTC)
+    reason = _TOO_OLD.format(written.isoformat(timespec="seconds"))
+    return Covered(source=known.state.path, start=0, end=known.offset, passed_over=reason)
+
+
+def _report_damage(opened: OpenFile, lines: LineStream) -> Covered:
+    """Report the unreadable rest of a compressed file."""
+    lost = _DAMAGED.format(opened.damage)
+    return Covered(source=opened.state.path, start=lines.end, end=lines.end, lost=lost)
+
+
+def _report_loss(known: FilePosition, *, truncated: bool) -> Covered:
+    """Report the unread content of a file that no longer exists, as far as its size is known."""
+    compressed = known.state.path.endswith(".gz")
+    return Covered(
+        source=known.state.path,
+        start=known.offset,
+        end=known.offset if compressed else max(known.offset, known.state.size),
+        lost=_TRUNCATED if truncated else _VANISHED,
+    )

@@ -5,18 +5,17 @@ A search counts only if every shard has answered.
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import quote
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from tocsin import Api, ApiResponse, ApiSettings, Broken, CredentialsRefused, Tools, TryLater
+from tocsin import Api, ApiResponse, ApiSettings, Broken, Tools, TryLater
 
 
 class ClusterSettings(ApiSettings):
@@ -29,11 +28,11 @@ class ClusterSettings(ApiSettings):
     )
 
     @model_validator(mode="after")
-    def _has_one_way_in(self) -> Self:
+    def _check_credentials(self) -> Self:
         is_pair = (self.username is None) is (self.password is None)
         if not is_pair or not (self.username or self.token or self.client_certificate):
             raise PydanticCustomError(
-                "credentials", "give `username` and `password`, `token`, or `client_certificate`"
+                "credentials", "set `username` and `password`, `token`, or `client_certificate`"
             )
         return self
 
@@ -48,14 +47,11 @@ class ClusterSettings(ApiSettings):
         return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 
-_MISSING_PERMISSION = re.compile(rb"no permissions for \[([^\]]{1,200})\]")
-_FORBIDDEN = 403
 MAX_HITS = 10_000
 """Default of `index.max_result_window`."""
 _DOCUMENTS_PER_REQUEST = 100
 """Documents per request: responses are limited, and documents may be long."""
 _MAX_REASON_LENGTH = 200
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,25 +121,6 @@ def parse_search(answer: ApiResponse, what: str) -> IndexSearchResult:
                 hits, _parse_total(counted, what), total, aggregations, answer.server_time
             )
     raise Broken(f"{what} did not return what a search finds")
-
-
-class PermissionAttempts:
-    """Runs test requests and collects the missing permissions."""
-
-    def __init__(self) -> None:
-        self.problems: list[str] = []
-
-    async def make(self, asked: Awaitable[T]) -> T | None:
-        """Return the result, or None and record a problem if a permission is missing."""
-        try:
-            return await asked
-        except CredentialsRefused as error:
-            if error.status != _FORBIDDEN:
-                raise
-            named = _MISSING_PERMISSION.search(error.response or b"")
-            permission = named[1].decode("utf-8", "replace") if named else f"a permission: {error}"
-            self.problems.append(f"the user's role lacks {permission}")
-            return None
 
 
 def _describe_missing(answer: dict[str, Any]) -> str | None:

@@ -2,38 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from tocsin import Provider, hookimpl
+from tocsin_connectors.siem.ocsf.provider import Ocsf
 
-from tocsin import Incident, Provider, SiemEvent, hookimpl
-from tocsin_connectors.siem.files import FileProvider
-from tocsin_connectors.siem.ocsf.events import build_event, parse_event_time
-from tocsin_connectors.siem.ocsf.mapping import CLASSES, build_incident
-from tocsin_connectors.siem.records import describe_value, number
-
-
-class Ocsf(FileProvider):
-    """OCSF findings in files, from any product."""
-
-    def to_incident(self, record: dict[str, Any]) -> Incident | None:
-        """Return the finding's incident, or None for records of other classes.
-
-        Raises ValueError if the class, an identity or a time is missing.
-        """
-        kind = number(record, "class_uid")
-        if kind is None:
-            raise ValueError(f"class_uid is {describe_value(record.get('class_uid'))}")
-        if kind not in CLASSES:
-            return None
-        return build_incident(record)
-
-    def event_time(self, record: dict[str, Any]) -> datetime:
-        """Return the record's time. Raises ValueError if it has no valid one."""
-        return parse_event_time(record)
-
-    def to_event(self, record: dict[str, Any]) -> SiemEvent:
-        """Return the event of a record of any class. Raises ValueError without a valid time."""
-        return build_event(record)
+__all__ = ["Ocsf"]
 
 
 @hookimpl

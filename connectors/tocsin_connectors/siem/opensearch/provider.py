@@ -9,22 +9,27 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from pydantic import Field
+
 from tocsin import (
+    Duration,
     Entity,
     Health,
     Incident,
     IncidentStatus,
     Listing,
     Misconfigured,
+    Refused,
+    ServerUrl,
     SiemEvent,
     Tools,
     Window,
+    WindowedProvider,
 )
-from tocsin_connectors.siem.indices.client import IndexClient, PermissionAttempts
+from tocsin_connectors.siem.indices.client import ClusterSettings, IndexClient
 from tocsin_connectors.siem.indices.documents import build_entity_query
 from tocsin_connectors.siem.indices.search import LogIndices, build_events, iterate_latest
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
-from tocsin_connectors.siem.opensearch import writing
 from tocsin_connectors.siem.opensearch.client import (
     DETECTOR,
     AlertRows,
@@ -37,13 +42,15 @@ from tocsin_connectors.siem.opensearch.client import (
 )
 from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
 from tocsin_connectors.siem.opensearch.mapping import (
+    STATUSES,
     attach_findings,
     build_incident,
     has_changed_in,
     list_finding_ids,
 )
 from tocsin_connectors.siem.opensearch.pagination import DetectorCursor
-from tocsin_connectors.siem.opensearch.settings import OpenSearchSettings
+from tocsin_connectors.siem.permissions import PermissionAttempts
+from tocsin_connectors.siem.records import text
 
 _NONE = "no Security Analytics detector is visible to the user"
 
@@ -51,8 +58,32 @@ _NONE = "no Security Analytics detector is visible to the user"
 class OpenSearch(LookbackProvider):
     """Alerts of OpenSearch Security Analytics."""
 
-    class Settings(OpenSearchSettings):
+    class Settings(ClusterSettings, WindowedProvider.Settings):
         """Settings of an OpenSearch provider."""
+
+        changes_every: Duration = Field(
+            default=timedelta(minutes=5),
+            ge=timedelta(seconds=1),
+            description="Interval between checks for acknowledged and ended alerts.",
+        )
+        changes_for: Duration = Field(
+            default=timedelta(days=7),
+            description="Age up to which alerts are checked for changes.",
+        )
+        event_index: str | None = Field(
+            default=None,
+            pattern=r"^[^\s/?#\\\"<>|]+$",
+            description="Indices that event searches use: names or patterns with `*`, separated "
+            "by commas. Default: the indices of all detectors.",
+        )
+        time_field: str = Field(
+            default="@timestamp",
+            min_length=1,
+            description="Timestamp field of the documents in these indices.",
+        )
+        dashboard_url: ServerUrl | None = Field(
+            default=None, description="OpenSearch Dashboards URL, for links."
+        )
 
     settings: Settings
     event_kinds = frozenset(ENTITY_FIELDS)
@@ -149,8 +180,21 @@ class OpenSearch(LookbackProvider):
         return found and await self.complete(found, record)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Acknowledge an alert, which makes it Active. No other status can be set."""
-        await writing.set_status(self._analytics, external_id, status)
+        """Acknowledge an alert, unless it is acknowledged already.
+
+        An acknowledged alert is Active, and no other status can be set. Raises `Refused` for other
+        statuses, and if the alert does not exist or has ended.
+        """
+        if status is not IncidentStatus.ACTIVE:
+            raise Refused(f"OpenSearch alerts can only be acknowledged; {status} is not supported")
+        record = await find_alert(self._analytics, external_id)
+        if record is None:
+            raise Refused(f"the alert {external_id} does not exist")
+        state = text(record, "state") or ""
+        if STATUSES.get(state.casefold()) is IncidentStatus.ACTIVE:
+            return
+        if not await self._analytics.acknowledge(record[DETECTOR]["id"], record["id"]):
+            raise Refused(f"only an ACTIVE alert can be acknowledged; this one is {state!r}")
 
     async def events(
         self, entity: Entity, window: Window, limit: int

@@ -21,8 +21,6 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.qradar import checking
-from tocsin_connectors.siem.qradar.checking import QRadarPermissionCheck
 from tocsin_connectors.siem.qradar.client import (
     OFFENSES,
     OffenseClient,
@@ -32,13 +30,14 @@ from tocsin_connectors.siem.qradar.client import (
 from tocsin_connectors.siem.qradar.lookups import OffenseLookups
 from tocsin_connectors.siem.qradar.mapping import build_incident
 from tocsin_connectors.siem.qradar.new_offenses import NEW, NewOffenseReader
+from tocsin_connectors.siem.qradar.permissions import PERMISSIONS, QRadarPermissionCheck
 from tocsin_connectors.siem.qradar.search import ArielSearcher
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
 from tocsin_connectors.siem.qradar.write_back import QRadarWriteBack
 from tocsin_connectors.siem.records import children, number
 
 CHANGED = "changed"
-CLOSINGS = "closed"
+CLOSED = "closed"
 
 
 class QRadar(WindowedProvider):
@@ -48,11 +47,7 @@ class QRadar(WindowedProvider):
         """Settings of a QRadar provider."""
 
     settings: Settings
-    permissions = (
-        f"{checking.READ}, which also allows notes if write_back is on",
-        f"{checking.RULES}, for the names of rules",
-        f"{checking.SEARCH}, unless search_events is off",
-    )
+    permissions = PERMISSIONS
     event_kinds = frozenset(EntityKind) - {EntityKind.MAILBOX, EntityKind.CLOUD_RESOURCE}
     page_size = 50
 
@@ -62,26 +57,28 @@ class QRadar(WindowedProvider):
         console = QRadarClient(tools, settings)
         self._offenses = OffenseClient(console, tools)
         self._lookups = OffenseLookups(console, tools)
-        self._births = NewOffenseReader(self, self._offenses, self._lookups)
+        self._new_offenses = NewOffenseReader(self, self._offenses, self._lookups)
         self._searcher = ArielSearcher(console, tools.clock, settings)
-        self._writer = QRadarWriteBack(console, self._offenses, settings.closing_reason_id)
-        self._checker = QRadarPermissionCheck(console, self._offenses, self._searcher, settings)
+        self._write_back = QRadarWriteBack(console, self._offenses, settings.closing_reason_id)
+        self._permission_check = QRadarPermissionCheck(
+            console, self._offenses, self._searcher, settings
+        )
 
     def streams(self) -> Sequence[str]:
         """Return the streams: new, changed and closed offenses."""
-        return (NEW, CHANGED, CLOSINGS)
+        return (NEW, CHANGED, CLOSED)
 
     async def check(self) -> Health:
         """Return the permissions that the authorized service lacks."""
-        problems = await self._checker.problems(self.tools.clock.now())
-        return Health(detail=self._checker.detail, problems=tuple(problems))
+        problems = await self._permission_check.problems(self.tools.clock.now())
+        return Health(detail=self._permission_check.detail, problems=tuple(problems))
 
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
         """Yield new offenses by ID, and changes by time, up to `until`."""
         if stream == NEW:
-            reading = self._births.read(position, until)
+            reading = self._new_offenses.read(position, until)
         else:
             reading = super().read(stream, position, until)
         async with aclosing(reading) as pages:
@@ -97,7 +94,7 @@ class QRadar(WindowedProvider):
         listed = {
             NEW: self._offenses.made,
             CHANGED: self._offenses.changed,
-            CLOSINGS: self._offenses.closed,
+            CLOSED: self._offenses.closed,
         }
         found = await listed[stream](window, step, limit)
         self._lookups.expect(found.part.records)
@@ -154,11 +151,11 @@ class QRadar(WindowedProvider):
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an offense as a note."""
-        await self._writer.comment(external_id, text, key)
+        await self._write_back.comment(external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set the status of an offense."""
-        await self._writer.set_status(external_id, status)
+        await self._write_back.set_status(external_id, status)
 
     def _is_wanted(self, record: dict[str, Any]) -> bool:
         """Return whether an offense is in the configured domains and rules.

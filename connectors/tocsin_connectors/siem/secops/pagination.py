@@ -67,14 +67,14 @@ class DetectionCursor:
 
 
 async def list_page(
-    chronicle: SecOpsClient, step: DetectionCursor, limit: int
+    client: SecOpsClient, step: DetectionCursor, limit: int
 ) -> tuple[DetectionCursor, DetectionPage]:
     """Return a cursor and its page."""
-    return step, await chronicle.detections(step.rule, step.part, step.page, limit)
+    return step, await client.detections(step.rule, step.part, step.page, limit)
 
 
-async def probe_page(chronicle: SecOpsClient, step: DetectionCursor) -> DetectionPage:
+async def probe_page(client: SecOpsClient, step: DetectionCursor) -> DetectionPage:
     """Return an empty page if the API can list anything outside of a cursor's interval."""
     before = Window(step.part.start - _SECOND, step.part.start)
-    found = await chronicle.detections(step.rule, before, None, 1)
+    found = await client.detections(step.rule, before, None, 1)
     return replace(found, records=(), next_token=None)

@@ -14,16 +14,26 @@ from tocsin import (
     Incident,
     IncidentStatus,
     Listing,
+    Refused,
     SiemEvent,
     Tools,
     Window,
 )
+from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
-from tocsin_connectors.siem.records import union
-from tocsin_connectors.siem.secops import checking, searching, writing
-from tocsin_connectors.siem.secops.client import EVERY_RULE, GET_ALERT, SecOpsClient
-from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS, build_incident, parse_times
+from tocsin_connectors.siem.records import child, children, union
+from tocsin_connectors.siem.records import text as text_at
+from tocsin_connectors.siem.secops.client import EVERY_RULE, GET_ALERT, SecOpsClient, SecOpsRecord
+from tocsin_connectors.siem.secops.mapping import (
+    ENTITY_FIELDS,
+    STATUS_WORDS,
+    build_incident,
+    parse_status,
+    parse_times,
+)
 from tocsin_connectors.siem.secops.pagination import DetectionCursor, list_page, probe_page
+from tocsin_connectors.siem.secops.permissions import PERMISSIONS, find_permission_problems
+from tocsin_connectors.siem.secops.search import search_events
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
 
 
@@ -34,28 +44,21 @@ class SecOps(LookbackProvider):
         """Settings of a SecOps provider."""
 
     settings: Settings
-    permissions = (
-        checking.LIST,
-        f"{checking.CURATED}, if curated_rules are set",
-        f"{checking.RULE}, so that tocsin check can detect unknown curated rules",
-        checking.GET,
-        checking.SEARCH,
-        f"{checking.UPDATE}, if write_back is on",
-    )
+    permissions = PERMISSIONS
     event_kinds = frozenset(ENTITY_FIELDS)
     page_size = 500
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
-        self._chronicle = SecOpsClient(settings, tools)
+        self._client = SecOpsClient(settings, tools)
         self._rules = union([(EVERY_RULE, *settings.curated_rules)])
 
     async def check(self) -> Health:
         """Return the permissions that the service account lacks."""
         settings, now = self.settings, self.tools.clock.now()
-        lacking = await checking.problems(
-            self._chronicle, settings.curated_rules, now, writes=settings.write_back
+        lacking = await find_permission_problems(
+            self._client, settings.curated_rules, now, writes=settings.write_back
         )
         detail = f"detections of {settings.instance} can be read"
         return Health(detail=detail, problems=tuple(lacking))
@@ -73,11 +76,11 @@ class SecOps(LookbackProvider):
         )
         if step.rule not in self._rules:  # the operator has changed the rules
             raise Broken(f"the rule {step.rule} was removed from the settings")
-        asked = partial(list_page, self._chronicle, limit=limit)
+        asked = partial(list_page, self._client, limit=limit)
         if stream == NEW:
             step, found = await asked(step)
         else:
-            probed = partial(probe_page, self._chronicle, step)
+            probed = partial(probe_page, self._client, step)
             step, found = await isolate_broken_record(step, asked, probed, self.tools)
         following = step.following(found, whole, self._rules)
         self.passed_over = step.passed_over and following is None
@@ -90,12 +93,12 @@ class SecOps(LookbackProvider):
         )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident that a detection is; ValueError for what is none."""
+        """Return the incident of a detection. Raises ValueError if it is invalid."""
         return build_incident(record)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current detection, or None if it does not exist."""
-        record = await self._chronicle.alert(external_id)
+        record = await self._client.alert(external_id)
         if record is None:
             return None
         try:
@@ -107,18 +110,33 @@ class SecOps(LookbackProvider):
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events that name an entity."""
-        found = searching.search_events(self._chronicle, entity, window, limit)
-        async with aclosing(found) as events:
+        async with aclosing(search_events(self._client, entity, window, limit)) as events:
             async for event in events:
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to a detection as feedback."""
-        await writing.comment(self._chronicle, external_id, text, key)
+        """Write a comment to a detection as feedback, unless one with this key exists.
+
+        Feedback has no keys, so each comment ends with a marker of its key, which is searched for
+        in all previous feedback.
+        """
+        found = await self._existing(external_id)
+        given = [child(found, "feedbackSummary"), *children(found, "feedbackHistory")]
+        if not has_marker(key, read_comments(given, "comment")):
+            await self._client.update(external_id, {"comment": add_marker(text, key)})
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set the status of a detection."""
-        await writing.set_status(self._chronicle, external_id, status)
+        """Set the status of a detection as feedback, unless it has that status already."""
+        feedback = child(await self._existing(external_id), "feedbackSummary")
+        if parse_status(text_at(feedback, "status")) is not status:
+            await self._client.update(external_id, {"status": STATUS_WORDS[status]})
+
+    async def _existing(self, identifier: str) -> SecOpsRecord:
+        """Return the current detection. Raises `Refused` if it does not exist."""
+        found = await self._client.alert(identifier)
+        if found is None:
+            raise Refused(f"the alert {identifier} does not exist")
+        return found
 
 
 def _changed_in(record: dict[str, Any], window: Window) -> bool:

@@ -26,7 +26,7 @@ from tocsin import (
     WindowedProvider,
     any_case,
 )
-from tocsin_connectors.siem.indices.client import ClusterSettings, IndexClient, PermissionAttempts
+from tocsin_connectors.siem.indices.client import ClusterSettings, IndexClient
 from tocsin_connectors.siem.indices.documents import build_entity_query
 from tocsin_connectors.siem.indices.search import (
     LogIndices,
@@ -35,6 +35,7 @@ from tocsin_connectors.siem.indices.search import (
     iterate_latest,
     list_oldest,
 )
+from tocsin_connectors.siem.permissions import PermissionAttempts
 from tocsin_connectors.siem.wazuh.events import build_event
 from tocsin_connectors.siem.wazuh.groups import (
     AlertGroup,

@@ -26,6 +26,11 @@ READ = "Offenses"
 RULES = "View Custom Rules"
 SEARCH = "Log Activity"
 WRITE = f"{READ}, for notes"
+PERMISSIONS = (
+    f"{READ}, which also allows notes if write_back is on",
+    f"{RULES}, for the names of rules",
+    f"{SEARCH}, unless search_events is off",
+)
 _MISSING_OFFENSE = 0
 _RECENT = timedelta(minutes=1)
 
@@ -46,28 +51,25 @@ class QRadarPermissionCheck:
         """
         if unknown := await self._unknown_version():
             return [unknown]
-        tried: dict[str, PermissionProbe] = {
+        probes: dict[str, PermissionProbe] = {
             READ: partial(self.offenses.behind, OffenseCursor(), 1),
             RULES: partial(self.console.part, "/analytics/rules", 0, 1, fields="id,name"),
         }
         if self.settings.search_events:
             query = aql.build_empty_query(Window(now - _RECENT, now), self.settings.properties)
-            tried[SEARCH] = partial(self.searcher.run, query)
+            probes[SEARCH] = partial(self.searcher.run, query)
         if self.settings.write_back:
-            tried[WRITE] = self._write_nothing
-        lacking = await find_refused(tried)
-        return [f"the user role of the authorized service lacks {it}" for it in lacking]
+            probes[WRITE] = self._write_nothing
+        missing = await find_refused(probes)
+        return [f"the user role of the authorized service lacks {name}" for name in missing]
 
     @property
     def detail(self) -> str:
         """Result of the check: what can be read, and the limits of the API version."""
-        words = f"offenses of {self.settings.url} can be read"
-        is_new = self.offenses.clock == PERSISTED
-        return (
-            words
-            if is_new
-            else f"{words}; API version {self.settings.api_version} does not return {PERSISTED}"
-        )
+        detail = f"offenses of {self.settings.url} can be read"
+        if self.offenses.clock == PERSISTED:
+            return detail
+        return f"{detail}; API version {self.settings.api_version} does not return {PERSISTED}"
 
     async def _unknown_version(self) -> str | None:
         """Return the problem with the configured API version, if any."""

@@ -37,7 +37,7 @@ _SHOWN_FIELDS = (
 
 
 async def search_events(
-    chronicle: SecOpsClient, entity: Entity, window: Window, limit: int
+    client: SecOpsClient, entity: Entity, window: Window, limit: int
 ) -> AsyncGenerator[SiemEvent, None]:
     """Yield the latest events that name an entity.
 
@@ -45,7 +45,7 @@ async def search_events(
     """
     if not _is_searchable(entity):
         return
-    rows, more = await chronicle.search(build_query(entity), window)
+    rows, more = await client.search(build_query(entity), window)
     found = []
     for row in rows:
         with suppress(ValueError):  # skip invalid events

@@ -1,0 +1,77 @@
+"""Push provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import AfterValidator, Field, model_validator
+
+from tocsin import (
+    Health,
+    LocalPath,
+    MappingTemplate,
+    PushProvider,
+    Received,
+    Tools,
+)
+
+Format = Literal["alertmanager", "datadog", "graylog", "incident", "sumo"]
+_SHIPPED: Mapping[str, Path] = {
+    name: Path(__file__).parent / "mappings" / f"{name}.json.j2" for name in get_args(Format)
+}
+
+
+def _load(path: Path) -> MappingTemplate:
+    """Load a mapping file. Raises ValueError with the reason if it is invalid."""
+    try:
+        return MappingTemplate(path.read_text(encoding="utf-8"), source="push")
+    except OSError as error:
+        raise ValueError(f"make {path} readable ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"write {path} in UTF-8") from None
+
+
+def _loads(path: str) -> str:
+    _load(Path(path))
+    return path
+
+
+class Push(PushProvider):
+    """Accepts pushed records in the format of a mapping."""
+
+    class Settings(PushProvider.Settings):
+        """Settings of a push provider: a shipped format or a custom mapping."""
+
+        format: Format | None = Field(default=None, description="Format of the request bodies.")
+        mapping_file: Annotated[LocalPath, AfterValidator(_loads)] | None = Field(
+            default=None, description="Path of a custom mapping (.json.j2), for other formats."
+        )
+
+        @model_validator(mode="after")
+        def _has_one(self) -> Self:
+            if (self.format is None) == (self.mapping_file is None):
+                raise ValueError("set either `format` or `mapping_file`")
+            return self
+
+    def __init__(self, settings: Any, tools: Tools) -> None:
+        """Store the dependencies. Performs no I/O."""
+        super().__init__(settings, tools)
+        self._mapping: MappingTemplate | None = None
+
+    async def start(self) -> None:
+        """Compile the mapping."""
+        own = self.settings.mapping_file
+        self._mapping = _load(Path(own) if own else _SHIPPED[self.settings.format])
+
+    async def check(self) -> Health:
+        """Return the address for senders. Only the ledger shows whether anything is sent."""
+        shape = self.settings.mapping_file or self.settings.format
+        address = f"{self.tools.public_url}/api/push/{self.tools.name}"
+        return Health(detail=f"accepts {shape} requests at {address}")
+
+    def unpack(self, body: bytes) -> Received:
+        """Return the incidents in a request body."""
+        assert self._mapping is not None  # noqa: S101 - it was started
+        return self._mapping.read(body, self.tools.clock.now())
