@@ -65,7 +65,7 @@ class Numbers(FileProvider):
             external_id=str(record["n"]),
             occurred_at=self.event_time(record),
             summary=f"number {record['n']}",
-            entities=tuple(Entity(EntityKind(kind), it) for kind, it in record.get("of", ())),
+            entities=tuple(Entity(EntityKind(kind), item) for kind, item in record.get("of", ())),
         )
 
 

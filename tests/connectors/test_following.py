@@ -293,7 +293,10 @@ class TestFirstFetch:
     async def test_old_files_are_passed_over_and_named(self, feed):
         await feed.read()
         assert (feed.ids, feed.lost) == (["4"], [])
-        passed = [(Path(it.source).name, it.start, it.end) for it in feed.passed_over]
+        passed = [
+            (Path(interval.source).name, interval.start, interval.end)
+            for interval in feed.passed_over
+        ]
         assert passed == [("eve.json.2.gz", 0, 16), ("eve.json.1", 0, 8)]
         assert "longer ago than first_fetch allows" in feed.passed_over[0].passed_over
 

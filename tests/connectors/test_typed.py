@@ -27,7 +27,7 @@ MD5, SHA256 = "d" * 32, "e" * 64
     ],
 )
 def test_a_value_names_what_it_can(kind, value, named):
-    assert list(parse_entities(kind, value)) == [Entity(kind, it) for kind, it in named]
+    assert list(parse_entities(kind, value)) == [Entity(kind, item) for kind, item in named]
 
 
 def test_every_hash_of_a_list_is_one():

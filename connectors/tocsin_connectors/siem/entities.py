@@ -42,7 +42,7 @@ def parse_entities(kind: EntityKind, value: str) -> Iterator[Entity]:
 def contains_entity(entity: Entity, entities: Iterable[Entity]) -> bool:
     """Return whether entities contain an entity, ignoring case, as searches do."""
     value = entity.value.casefold()
-    return any(it.kind is entity.kind and it.value.casefold() == value for it in entities)
+    return any(other.kind is entity.kind and other.value.casefold() == value for other in entities)
 
 
 def relate(

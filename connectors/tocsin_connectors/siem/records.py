@@ -121,7 +121,7 @@ def texts_at(record: dict[str, Any], place: str) -> list[str]:
     first, _, rest = place.partition(".")
     if not rest:
         return texts(record, first)
-    return [value for it in children(record, first) for value in texts_at(it, rest)]
+    return [value for item in children(record, first) for value in texts_at(item, rest)]
 
 
 def get_page_token(record: Mapping[str, Any], member: str) -> str | None:

@@ -67,7 +67,7 @@ def test_an_alert_is_an_incident():
     assert incident.occurred_at == datetime(2026, 11, 20, 9, 19, 51, tzinfo=UTC)
     assert incident.changed_at == datetime(2026, 11, 20, 9, 20, 21, tzinfo=UTC)
     assert incident.entities == (Entity(EntityKind.IP, "203.0.113.7"),)
-    assert [it.external_id for it in incident.alerts] == [incident.external_id]
+    assert [item.external_id for item in incident.alerts] == [incident.external_id]
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ async def test_a_restart_of_the_local_api_costs_nothing(local_api, feed):
         await feed.provider.check()
     await local_api.start()  # and it knows none of its tokens any more
     await local_api.send(detection(2))
-    assert [it.title for it in await feed.read_until(2)] == [
+    assert [incident.title for incident in await feed.read_until(2)] == [
         "test/detection-1",
         "test/detection-2",
     ]
@@ -254,7 +254,7 @@ async def test_a_backfill_brings_what_was_created_in_its_window(local_api, provi
     window = Window(min(created) - hour, max(created) + timedelta(seconds=1))
     async with aclosing(provider.backfill("changed", None, window)) as pages:
         found = [incident async for page in pages for incident in page.incidents]
-    assert sorted(it.external_id for it in found) == sorted(
+    assert sorted(item.external_id for item in found) == sorted(
         incident.external_id for incident in incidents
     )
     earlier = Window(window.start, min(created))
@@ -288,10 +288,10 @@ async def test_what_an_address_did_is_found_by_source_and_by_range(local_api, pr
     window = Window(now - timedelta(hours=1), now + timedelta(hours=1))
     address, bastion = Entity(EntityKind.IP, "203.0.113.7"), Entity(EntityKind.HOST, "bastion")
     found = await events_of(provider, address, window)
-    [ban] = [it for it in found if "decision" in str(it.external_id)]
+    [ban] = [value for value in found if "decision" in str(value.external_id)]
     assert ban.summary == "ban of 203.0.113.7 for 4h by crowdsec: crowdsecurity/ssh-bf"
     assert (ban.fields["lasts"], ban.fields["active"]) == ("4h", True)
-    lines = [it for it in found if it is not ban]
+    lines = [item for item in found if item is not ban]
     assert len({line.external_id for line in lines}) == len(lines) >= 6
     assert {line.fields["scenario"] for line in lines} == {"crowdsecurity/ssh-bf"}
     assert {line.summary for line in lines} == {
@@ -329,5 +329,5 @@ async def test_of_many_events_the_latest_of_the_window_are_found(local_api, prov
     address = Entity(EntityKind.IP, "203.0.113.7")
     window = Window(begun[10], begun[110])
     found = await events_of(provider, address, window, 200)
-    assert {it.fields["log_type"] for it in found} == {f"line-{n}" for n in range(10, 110)}
+    assert {event.fields["log_type"] for event in found} == {f"line-{n}" for n in range(10, 110)}
     assert len(await events_of(provider, address, Window(now, now + timedelta(days=1)))) == 0

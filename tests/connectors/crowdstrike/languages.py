@@ -58,7 +58,7 @@ def updated_within(words: str) -> Window:
     """Return the window of a filter, at the milliseconds that the index has."""
     match clauses(words):
         case [Clause("updated_timestamp", ">=", start), Clause("updated_timestamp", "<", end)]:
-            return Window(*(datetime.fromisoformat(it) for it in (start, end)))
+            return Window(*(datetime.fromisoformat(item) for item in (start, end)))
     raise BadQuery("not by the time of the update")
 
 
@@ -68,6 +68,6 @@ def query(words: str) -> Query:
     tests = [_TEST.fullmatch(part) for part in match["tests"].split(" or ")] if match else []
     if match is None or not all(tests):
         raise BadQuery("The query could not be parsed")
-    start, end = (datetime.fromtimestamp(int(match[it]) / 1000, UTC) for it in ("start", "end"))
+    start, end = (datetime.fromtimestamp(int(match[name]) / 1000, UTC) for name in ("start", "end"))
     fields = tuple(test["field"] for test in tests if test)
     return Query(fields, Window(start, end), int(match["limit"]))

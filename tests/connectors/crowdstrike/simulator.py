@@ -128,14 +128,16 @@ class FalconSimulator(Simulator):
         window = self.window(request.query["filter"])
         cases = self.slice(window, limit=limit, offset=offset)
         total = len(self.siem.changed(window))
-        return self.envelope([it.id for it in cases], offset=offset, limit=limit, total=total)
+        return self.envelope(
+            [incident.id for incident in cases], offset=offset, limit=limit, total=total
+        )
 
     async def by_ids(self, request: web.Request) -> web.Response:
         self.expect_scope("Alerts: Read")
         wanted = (await request.json())["composite_ids"]
         if not wanted:
             raise ErrorResponse(400, "no ids")
-        found = [case for it in wanted if (case := self.siem.get(it))]
+        found = [case for item in wanted if (case := self.siem.get(item))]
         return self.envelope([self.show(case) for case in found])
 
     async def patch(self, request: web.Request) -> web.Response:
@@ -178,9 +180,9 @@ class FalconSimulator(Simulator):
             raise ErrorResponse(400, str(error)) from error
         value = arguments["value"]
         kinds = [kind for kind, field in PLACES.items() if field in asked.fields]
-        found = [it for kind in kinds for it in self.found(asked, Entity(kind, value))]
-        found.sort(key=lambda it: it.occurred_at)
-        return [self.show_log_event(it) for it in found[-asked.limit :]]
+        found = [one for kind in kinds for one in self.found(asked, Entity(kind, value))]
+        found.sort(key=lambda event: event.occurred_at)
+        return [self.show_log_event(item) for item in found[-asked.limit :]]
 
     def found(self, asked: Query, entity: Entity) -> list[LogEvent]:
         found: list[LogEvent] = []

@@ -164,7 +164,7 @@ def test_a_link_that_is_no_address_of_a_page_is_not_taken():
 @pytest.mark.parametrize("member", ["composite_id", "updated_timestamp"])
 def test_what_lacks_its_identity_is_no_alert(member):
     with pytest.raises(ValueError, match=f"{member} is missing"):
-        build_incident({key: it for key, it in ALERT.items() if key != member}, CONSOLE)
+        build_incident({key: item for key, item in ALERT.items() if key != member}, CONSOLE)
 
 
 JSON = st.recursive(

@@ -168,7 +168,7 @@ async def test_no_deprecated_address_is_asked(falcon, opened, put, clock):
         await provider.incident(case.id)
         await provider.comment(case.id, "text", "key")
     asked = {request.path for request in falcon.requests}
-    assert not any(it.startswith(("/incidents", "/detects")) or "/v1/" in it for it in asked)
+    assert not any(item.startswith(("/incidents", "/detects")) or "/v1/" in item for item in asked)
     assert asked == {
         "/oauth2/token",
         LIST,

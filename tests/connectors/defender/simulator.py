@@ -86,7 +86,7 @@ class DefenderSimulator(MicrosoftSimulator):
         knows = "include-unknown-enum-members" in request.headers.get("Prefer", "")
         if not knows and record.get("status") in _LATER:
             record["status"] = "unknownFutureValue"
-        return record if expands else {key: it for key, it in record.items() if key != "alerts"}
+        return record if expands else {key: item for key, item in record.items() if key != "alerts"}
 
     async def get_incident(self, request: web.Request) -> web.Response:
         case = self.get(request.match_info["id"])

@@ -17,7 +17,7 @@ class TestDefender(ProviderConformance):
 
     provider = Defender
     simulator = DefenderSimulator
-    severities = tuple(it for it in Severity if it is not Severity.CRITICAL)
+    severities = tuple(severity for severity in Severity if severity is not Severity.CRITICAL)
 
     def settings(self, url: str) -> Mapping[str, Any]:
         return {"url": url, "authority": url, **SETTINGS}

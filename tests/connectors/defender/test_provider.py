@@ -100,7 +100,7 @@ async def test_alerts_come_with_the_list(feed, simulator, put, clock):
     clock.advance(minutes=2)
     await feed.read()
     assert len(feed.latest) == 120
-    assert all(it.entities == (ATTACKER,) for it in feed.latest.values())
+    assert all(incident.entities == (ATTACKER,) for incident in feed.latest.values())
     assert {query["$expand"] for query in lists(simulator)} == {"alerts"}
     assert len(simulator.requests) == len(lists(simulator)) + 1  # and the sign-in
 
@@ -158,7 +158,7 @@ async def test_incidents_with_too_many_alerts_are_listed_without_them(feed, simu
     with pytest.raises(Broken):
         await feed.read()
     await feed.read()
-    assert {name: it.entities for name, it in feed.latest.items()} == {
+    assert {name: incident.entities for name, incident in feed.latest.items()} == {
         "7": (ATTACKER,),
         "8": (ATTACKER,),
     }

@@ -46,14 +46,14 @@ def walked(records: list[dict], size: int, digits: int = 7) -> tuple[set[str], i
         assert str(step.encode()) not in steps, "the same step again"
         steps.add(str(step.encode()))
         page, more = asked(records, DefenderCursor.decode(step.encode()), size, digits)
-        seen |= {it["id"] for it in page}
+        seen |= {record["id"] for record in page}
         step = step.following(page, more=more)
     return seen, len(steps)
 
 
 @given(moments=MOMENTS, size=st.integers(1, 12), digits=st.sampled_from([7, 6, 3, 0]))
 def test_everything_is_seen_whatever_was_updated_at_one_moment(moments, size, digits):
-    at = [START + timedelta(microseconds=it) for it, count in moments for _ in range(count)]
+    at = [START + timedelta(microseconds=moment) for moment, count in moments for _ in range(count)]
     records = listed(at)
     seen, _ = walked(records, size, digits)
     assert seen == {record["id"] for record in records}

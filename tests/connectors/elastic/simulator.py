@@ -116,7 +116,9 @@ class ElasticSimulator(IndexSimulator):
             case
             for case in found
             if case
-            and any(start <= it <= end for it in (self._first(case).changed_at, case.changed_at))
+            and any(
+                start <= item <= end for item in (self._first(case).changed_at, case.changed_at)
+            )
         ]
         return super()._matching(query, indices)
 
@@ -142,7 +144,9 @@ class ElasticSimulator(IndexSimulator):
             case = self.siem.get(self.case_id(document.id))
             assert case is not None
             return self.shown_alert(case)
-        return self.show_log_event(next(it for it in self.siem._log if it.id == document.id))
+        return self.show_log_event(
+            next(incident for incident in self.siem._log if incident.id == document.id)
+        )
 
     def shown_alert(self, case: Case) -> dict[str, Any]:
         """Return an alert, or nonsense that tells of which it is."""
@@ -241,7 +245,7 @@ class ElasticSimulator(IndexSimulator):
         return self.json({"total": found, "updated": updated, "noops": found - updated})
 
     def _stand(self, case: Case, word: str, words: Mapping[str, str]) -> bool:
-        [status] = [status for status, it in words.items() if it == word]
+        [status] = [status for status, item in words.items() if item == word]
         if case.status == status:
             return False
         changed = {"status": IncidentStatus(status), "changed_at": self.siem.clock.now()}
@@ -266,7 +270,9 @@ class CasesSimulator(ElasticSimulator):
         query = request.query
         if int(query["perPage"]) > 100 or int(query["page"]) * int(query["perPage"]) > LARGEST:
             raise ErrorResponse(400, "The number of documents is too high")
-        found = sorted(self._listed(query), key=lambda it: it[0], reverse=self._newest(query))
+        found = sorted(
+            self._listed(query), key=lambda record: record[0], reverse=self._newest(query)
+        )
         size = min(int(query["perPage"]), self.most_per_page)
         start = (int(query["page"]) - 1) * size
         page = [case for _, case in found[start : start + size]]
@@ -282,7 +288,7 @@ class CasesSimulator(ElasticSimulator):
         return query.get("sortOrder", "desc") == "desc"
 
     def _listed(self, query: Mapping[str, str]) -> Iterator[tuple[Any, Case]]:
-        start, end = (_moment(query.get(it, told)) for it, told in _EVER.items())
+        start, end = (_moment(query.get(item, told)) for item, told in _EVER.items())
         by_change = query.get("sortField") == "updatedAt" and self.sorts_by_change
         for case in filter(self.is_case, self._cases()):
             # What has no time of change comes last, whatever the order

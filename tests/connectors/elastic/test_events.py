@@ -118,7 +118,9 @@ def test_an_entity_is_a_value_of_the_query_and_nothing_else(kind, value):
     if not entity.value:
         assert build_entity_query(entity, ENTITY_FIELDS) is None
         return
-    queries = [without(build_entity_query(it, ENTITY_FIELDS), it.value) for it in (entity, plain)]
+    queries = [
+        without(build_entity_query(item, ENTITY_FIELDS), item.value) for item in (entity, plain)
+    ]
     assert json.dumps(queries[0]) == json.dumps(queries[1])
 
 

@@ -11,7 +11,7 @@ NAMES = st.text("ab", min_size=1, max_size=2)
 VALUES = st.text(max_size=3) | st.integers() | st.booleans()
 DOCUMENTS = st.recursive(
     VALUES, lambda inner: st.dictionaries(NAMES, inner, max_size=3), max_leaves=8
-).filter(lambda it: isinstance(it, dict))
+).filter(lambda item: isinstance(item, dict))
 
 
 def test_nested_and_dotted_members_are_the_same():

@@ -202,7 +202,7 @@ async def test_a_case_that_is_deleted_meanwhile_hides_no_other(of_cases, cases, 
             if seen:
                 break
     del cases.siem._versions["0"]
-    seen |= {it.external_id for it in await read(of_cases, positions)}
+    seen |= {item.external_id for item in await read(of_cases, positions)}
     assert seen == {f"case:{number}" for number in range(9)}
 
 
@@ -378,7 +378,7 @@ async def test_events_beyond_a_page_are_the_latest(of_alerts, alerts, clock):
     alerts.most_per_page = 2
     window = Window(now - timedelta(hours=1), now)
     found = [event.external_id async for event in of_alerts.events(ADDRESS, window, 3)]
-    assert [it.rpartition("/")[2] for it in found] == ["0", "1", "2"]
+    assert [item.rpartition("/")[2] for item in found] == ["0", "1", "2"]
 
 
 async def test_events_are_found_in_capitals_or_not(of_alerts, alerts, clock):
@@ -399,7 +399,7 @@ async def test_two_run_side_by_side(alerts, cases, clock):
         open_elastic(alerts, clock, name="one", incidents=["alerts"]) as one,
         open_elastic(cases, clock, name="other", incidents=["cases"]) as other,
     ):
-        found = [[it.title for it in await read(provider)] for provider in (one, other)]
+        found = [[incident.title for incident in await read(provider)] for provider in (one, other)]
         assert found == [["of one"], ["of the other"]]
         await one.comment("7", "Seen.", "key")
     assert (len(alerts.siem.comments("7")), cases.siem.comments("7")) == (1, [])

@@ -66,6 +66,6 @@ def _single(documents: list[Told], how: Mapping[str, Any], field: str) -> Any:
         case {"max": {"field": asked}} if asked == field:
             return {"value": float(max(stamps)) if stamps else None}
         case {"top_hits": {"size": 1, "sort": [{**order}]}} if order == {field: "desc"}:
-            hits = sorted(documents, key=lambda it: (it[0], it[1]))[-1:]
+            hits = sorted(documents, key=lambda record: (record[0], record[1]))[-1:]
             return {"hits": {"hits": [{"_id": hit[1], "_source": hit[3]} for hit in hits]}}
     raise ValueError(f"an aggregation that is not known: {how}")

@@ -83,7 +83,7 @@ def _is_one(value: Any, what: list[Any]) -> bool:
 
 
 def _is_within(value: Any, what: dict[str, Any]) -> bool:
-    bounds = {name: it for name, it in what.items() if name in ("gte", "gt", "lte", "lt")}
+    bounds = {name: item for name, item in what.items() if name in ("gte", "gt", "lte", "lt")}
     number = _number(value)
     return all(_COMPARED[name](number, _number(bound)) for name, bound in bounds.items())
 

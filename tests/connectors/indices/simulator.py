@@ -75,7 +75,7 @@ class IndexSimulator(Simulator):
             raise ErrorResponse(400, f"Result window is too large: {MAX_RESULT_WINDOW}")
         found = sorted(
             self._matching(body.get("query", {"match_all": {}}), request.match_info["indices"]),
-            key=lambda it: (stamp(it.at), it.id),
+            key=lambda item: (stamp(item.at), item.id),
             reverse=order == "desc",
         )
         hits = found[: min(size, self.most_per_page)]
@@ -134,7 +134,7 @@ class IndexSimulator(Simulator):
     def _aggregations(self, found: list[Document], asked: Mapping[str, Any]) -> dict[str, Any]:
         if not asked:
             return {}
-        told = [(it.at, it.id, it.source, it.shown) for it in found]
+        told = [(document.at, document.id, document.source, document.shown) for document in found]
         return {"aggregations": composite(told, asked, self.time_field)}
 
 

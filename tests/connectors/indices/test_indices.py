@@ -165,7 +165,7 @@ async def test_a_search_that_brings_enough_is_whole():
     cluster = Endless()
     hits = iterate_latest(LogIndices(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 5)
     event = SiemEvent(external_id=None, occurred_at=WINDOW.start, summary="signed in")
-    assert len([it async for it in build_events(hits, lambda _: event, 5)]) == 5
+    assert len([item async for item in build_events(hits, lambda _: event, 5)]) == 5
     assert cluster.searches == 1
 
 
@@ -182,7 +182,7 @@ def test_what_a_document_was_found_by_is_among_its_entities(told):
 
 def test_documents_are_nested_dotted_and_both_at_once():
     document = {"a.b": {"c": 1}, "a": {"b.d": [True, "\0 x "], "e": {"f.g": 2}}, "h": [None]}
-    assert [value_at(document, it) for it in ("a.b.c", "a.e.f.g", "a.b.x")] == [1, 2, None]
+    assert [value_at(document, name) for name in ("a.b.c", "a.e.f.g", "a.b.x")] == [1, 2, None]
     assert text_at(document, "h", "a.b.d") == "x"
     assert (text_at("no document", "a"), text_at({"a": 7}, "a")) == (None, "7")
 

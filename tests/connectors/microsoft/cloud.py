@@ -115,7 +115,7 @@ class MicrosoftSimulator(Simulator):
             asked.window, entity, limit=asked.limit - len(found), offset=len(found)
         ):
             found += chunk
-        return [self.row(it, PLACES[entity.kind][0]) for it in found]
+        return [self.row(item, PLACES[entity.kind][0]) for item in found]
 
     def row(self, occurrence: LogEvent, table: str) -> dict[str, Any]:
         record = self.show_log_event(occurrence)

@@ -148,7 +148,7 @@ def test_a_token_tells_its_permissions():
     assert _read_roles(token) == {"ThreatHunting.Read.All"}
 
 
-@given(token=st.text() | st.binary().map(lambda it: f"a.{urlsafe_b64encode(it).decode()}.b"))
+@given(token=st.text() | st.binary().map(lambda item: f"a.{urlsafe_b64encode(item).decode()}.b"))
 def test_a_token_that_cannot_be_read_tells_none(token):
     assert _read_roles(token) == frozenset()
 

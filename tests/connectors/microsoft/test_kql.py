@@ -38,7 +38,7 @@ def test_a_literal_is_one_token_that_stands_for_its_text(text):
 
 @given(value=TEXT, kind=st.sampled_from(KINDS))
 def test_no_value_changes_anything_of_a_query_but_itself(value, kind):
-    usual, odd = (tokens_of(query(it, kind)) for it in ("x", value))
+    usual, odd = (tokens_of(query(name, kind)) for name in ("x", value))
     assert text_of(odd[3]) == Entity(kind, value).value
     assert odd[:3] + odd[4:] == usual[:3] + usual[4:]
 

@@ -33,7 +33,7 @@ TEXT = st.none() | st.text(min_size=1).map(str.strip).filter(len)  # as records 
     ],
 )
 def test_an_account_is_told_as_each_log_calls_it(parts, names):
-    assert {it.value for it in parse_user(*parts)} == names
+    assert {entity.value for entity in parse_user(*parts)} == names
 
 
 @pytest.mark.parametrize(

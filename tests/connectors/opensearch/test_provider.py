@@ -132,9 +132,9 @@ async def test_an_alert_that_breaks_the_list_hides_no_change_of_others(simulator
         simulator.siem.put(changed)
     clock.advance(minutes=10)
     feed.covered.clear()
-    names = {it.external_id for it in await feed.read("changed")}
-    assert names == {name_of(it) for it in cases if it.id != "alert-3"}
-    [lost] = [it for it in feed.covered if it.lost]
+    names = {value.external_id for value in await feed.read("changed")}
+    assert names == {name_of(item) for item in cases if item.id != "alert-3"}
+    [lost] = [interval for interval in feed.covered if interval.lost]
     simulator.siem.poisoned.clear()
     window = Window(lost.start, lost.end)
     async with aclosing(provider.backfill("changed", None, window)) as pages:
@@ -151,7 +151,7 @@ async def test_more_alerts_than_can_be_paged_through_are_all_read(
         simulator.siem.put(case(clock, number))
         clock.advance(seconds=1)
     clock.advance(minutes=2)
-    assert len({it.external_id for it in await Feed(provider).read("new")}) == 120
+    assert len({incident.external_id for incident in await Feed(provider).read("new")}) == 120
 
 
 async def test_a_throttled_cluster_is_read_to_the_end(simulator, provider, clock):
@@ -167,7 +167,7 @@ async def test_a_throttled_cluster_is_read_to_the_end(simulator, provider, clock
             clock.advance(seconds=busy.after.total_seconds())
         else:
             break
-    assert max(it.end for it in feed.covered) > clock.now() - timedelta(minutes=6)
+    assert max(interval.end for interval in feed.covered) > clock.now() - timedelta(minutes=6)
 
 
 async def test_a_bound_that_is_no_number_is_taken_for_now_by_the_api(simulator, clock):
@@ -248,7 +248,7 @@ async def test_two_clusters_are_read_side_by_side(clock):
             one.siem.poisoned.add("alert-1")
             with pytest.raises(Broken):
                 await Feed(first).read("new")
-            assert [it.title for it in await Feed(second).read()] == ["in the other"]
+            assert [item.title for item in await Feed(second).read()] == ["in the other"]
             one.siem.poisoned.clear()
             [incident] = await Feed(first).read()
             assert incident.title == "in the one"

@@ -34,7 +34,7 @@ def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
         rows, total = [], 0
         for (detector, _), own in sorted(monitors.items()):
             if detector == step.detectors[0]:
-                inside = sorted(it for it in own if step.start <= it[0] <= step.end)
+                inside = sorted(record for record in own if step.start <= record[0] <= step.end)
                 rows += inside[step.index : step.index + size]  # as old versions put them together
                 total += len(inside)
         return rows, total
@@ -52,8 +52,10 @@ def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
             step = step.following(len(rows), total, size)
             steps += 1
             assert steps < 5_000
-    inside = (it for own in monitors.values() for it in own)
-    assert found == {it for it in inside if 0 <= it[0] - to_milliseconds(START) < 3_600_000}
+    inside = (item for own in monitors.values() for item in own)
+    assert found == {
+        value for value in inside if 0 <= value[0] - to_milliseconds(START) < 3_600_000
+    }
 
 
 def test_rows_that_go_missing_while_pages_are_turned_are_noticed():

@@ -94,10 +94,10 @@ class ArielSimulator(Simulator):
         if unknown:
             raise ErrorResponse(422, f"Field '{unknown[0]}' does not exist in catalog 'events'")
         found = [
-            it
-            for it in reversed(self.siem._log)
-            if asked.start <= milliseconds(it.occurred_at) < asked.end
-            and asked.finds(self.render_log_event(it))
+            event
+            for event in reversed(self.siem._log)
+            if asked.start <= milliseconds(event.occurred_at) < asked.end
+            and asked.finds(self.render_log_event(event))
         ]
         return found[: asked.limit]
 
@@ -133,7 +133,7 @@ class ArielSimulator(Simulator):
         page = search.found[first : min(last + 1, first + self.most_per_page)]
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
-        rows = [self.show_log_event(it) for it in page]
+        rows = [self.show_log_event(item) for item in page]
         rows = [{column: row.get(column) for column in search.columns} for row in rows]
         return self.json({"events": rows})
 

@@ -72,7 +72,9 @@ def _test(words: str) -> Callable[[Row], bool]:
         return lambda row: row.get(name) == value
     if found := _LIKE.fullmatch(words):
         name, wanted = found[1].strip('"'), found[2]
-        parts = ("." if it == "_" else ".*" if it == "%" else re.escape(it) for it in wanted)
+        parts = (
+            "." if item == "_" else ".*" if item == "%" else re.escape(item) for item in wanted
+        )
         form = re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
         return lambda row: form.fullmatch(str(row.get(name) or "")) is not None
     raise BadQueryError(f"invalid condition: {words!r}")
@@ -81,7 +83,7 @@ def _test(words: str) -> Callable[[Row], bool]:
 def alternatives(words: str) -> list[str]:
     """Return the filters of which one has to let an offense by."""
     match = _EITHER.fullmatch(words)
-    return [words] if match is None else [f"{it} and {match[3]}" for it in match.group(1, 2)]
+    return [words] if match is None else [f"{item} and {match[3]}" for item in match.group(1, 2)]
 
 
 def bounds(words: str, fields: Mapping[str, Any]) -> dict[str, tuple[int, float]]:

@@ -105,21 +105,22 @@ class QRadarSimulator(ArielSimulator):
         fields = self.fields(request)
         try:
             either = alternatives(request.query.get("filter", "id > 0"))
-            limits = [bounds(it, dict.fromkeys(self.known())) for it in either]
+            limits = [bounds(item, dict.fromkeys(self.known())) for item in either]
         except BadQueryError as error:
             raise ErrorResponse(422, str(error)) from error
         order = request.query.get("sort")
         if order not in ("+id", "-id"):
             raise ErrorResponse(422, f"The sort field or order is not valid: {order}")
         cases = {offense_id(case): case for one in limits for case in self.found(one)}
-        found = [cases[it] for it in sorted(cases, reverse=order == "-id")]
+        found = [cases[entry] for entry in sorted(cases, reverse=order == "-id")]
         page = self.cut(request, found if self.follows_order else found[::-1])
         if any(case.id in self.siem.poisoned for case in page):
             raise ErrorResponse(
                 500, "An error occurred while the offense list was being retrieved."
             )
         records = [
-            {it: value for it, value in self.show(case).items() if it in fields} for case in page
+            {entry: value for entry, value in self.show(case).items() if entry in fields}
+            for case in page
         ]
         return self.listed(request, records, len(found))
 
@@ -141,12 +142,12 @@ class QRadarSimulator(ArielSimulator):
             yield from filter(None, (self.siem.get(self._names[number]) for number in numbers))
             return
         [(field, (start, end))] = limits.items()
-        cases = {offense_id(it): it for it in self._with(field, start, int(end))}
-        yield from (cases[it] for it in sorted(cases) if it >= after)
+        cases = {offense_id(value): value for value in self._with(field, start, int(end))}
+        yield from (cases[item] for item in sorted(cases) if item >= after)
 
     def _with(self, field: str, start: int, end: int) -> Iterator[Case]:
         """Yield the offenses with a time from one millisecond to another."""
-        ends = (_EPOCH + it * timedelta(milliseconds=1) for it in (start, end))
+        ends = (_EPOCH + item * timedelta(milliseconds=1) for item in (start, end))
         dates = (
             self.siem._births
             if field in ("start_time", "first_persisted_time")
@@ -192,7 +193,7 @@ class QRadarSimulator(ArielSimulator):
         self.need("Offenses")
         fields = self.fields(request)
         record = self.show(self.case(request))
-        return self.json({it: value for it, value in record.items() if it in fields})
+        return self.json({item: value for item, value in record.items() if item in fields})
 
     async def change(self, request: web.Request) -> web.Response:
         self.need("Offenses")
@@ -210,7 +211,7 @@ class QRadarSimulator(ArielSimulator):
 
     async def notes(self, request: web.Request) -> web.Response:
         texts = self.siem.comments(self.case(request).id)
-        notes = [{"id": it, "note_text": words} for it, words in enumerate(texts, 1)]
+        notes = [{"id": item, "note_text": words} for item, words in enumerate(texts, 1)]
         return self.listed(request, self.cut(request, notes), len(notes))
 
     async def note(self, request: web.Request) -> web.Response:
@@ -230,11 +231,11 @@ class QRadarSimulator(ArielSimulator):
 
     async def sources(self, request: web.Request) -> web.Response:
         return self.looked_up(
-            request, "source_ip", {it: name for name, it in self._addresses.items()}
+            request, "source_ip", {address: name for name, address in self._addresses.items()}
         )
 
     async def destinations(self, request: web.Request) -> web.Response:
-        names = {it: name for name, it in self._addresses.items()}
+        names = {address: name for name, address in self._addresses.items()}
         return self.looked_up(request, "local_destination_ip", names)
 
     async def list_types(self, request: web.Request) -> web.Response:
@@ -255,10 +256,12 @@ class QRadarSimulator(ArielSimulator):
         if request.path.rpartition("/")[2] in self.absent:
             raise ErrorResponse(404, "The requested resource was not found")
         asked = wanted(request.query["filter"]) if "filter" in request.query else list(names)
-        told = {it: name for it in asked if (name := names.get(it)) and name not in self.untold}
+        told = {
+            item: name for item in asked if (name := names.get(item)) and name not in self.untold
+        }
         if not self.breaking.isdisjoint(told.values()):
             raise ErrorResponse(500, "An error occurred while the list was being retrieved.")
-        found = [{"id": it, field: name} for it, name in told.items()]
+        found = [{"id": value, field: name} for value, name in told.items()]
         return self.listed(request, self.cut(request, found), len(found))
 
     # ranges
@@ -285,7 +288,11 @@ class QRadarSimulator(ArielSimulator):
         }
         users, hosts = of[EntityKind.USER], of[EntityKind.HOST]
         magnitude = MAGNITUDES.get(case.severity, case.severity)
-        times = {it: at for it, at in self.times(case).items() if not (self.is_old and it in LATER)}
+        times = {
+            value: at
+            for value, at in self.times(case).items()
+            if not (self.is_old and value in LATER)
+        }
         closed = case.status is IncidentStatus.CLOSED
         return {
             "id": offense_id(case),
@@ -304,7 +311,7 @@ class QRadarSimulator(ArielSimulator):
             "event_count": 12,
             "source_network": "other",
             "destination_networks": ["other"],
-            "source_address_ids": [self.address_id(it) for it in of[EntityKind.IP]],
+            "source_address_ids": [self.address_id(item) for item in of[EntityKind.IP]],
             "local_destination_address_ids": [],
             "rules": [{"id": RULE, "type": "CRE_RULE"}],
             "log_sources": [

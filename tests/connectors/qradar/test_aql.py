@@ -62,7 +62,7 @@ def test_a_pattern_may_find_more_which_is_left_out_later():
     assert query(about("O'Brien")).finds({"username": "OxxBrien"})
 
 
-@given(st.text(max_size=20).filter(lambda it: not has_letter(it)))
+@given(st.text(max_size=20).filter(lambda item: not has_letter(item)))
 def test_a_value_without_a_letter_would_find_everything(value):
     with pytest.raises(Refused, match="no letter or digit"):
         about(value)
@@ -97,7 +97,7 @@ def test_a_custom_property_is_quoted_as_a_column():
 
 def test_a_query_is_bound_in_time_twice():
     asked = query(about("ann"))
-    first, end = (int(it.timestamp() * 1000) for it in (WINDOW.start, WINDOW.end))
+    first, end = (int(item.timestamp() * 1000) for item in (WINDOW.start, WINDOW.end))
     assert (asked.start, asked.end, asked.limit) == (first, end, 5)
     start, stop = re.findall(r"START (\d+) STOP (\d+)", about("ann"))[0]
     assert int(start) < first

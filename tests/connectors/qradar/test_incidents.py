@@ -131,9 +131,9 @@ def test_what_is_no_thing_is_no_entity():
 
 def test_magnitudes_are_severities():
     told = [parse_severity(number) for number in range(11)]
-    assert [told.count(it) for it in Severity] == [2, 2, 3, 2, 2]
+    assert [told.count(severity) for severity in Severity] == [2, 2, 3, 2, 2]
     assert sorted(told, key=list(Severity).index) == told
-    assert [parse_severity(it) for it in (None, -1, 11)] == [None] * 3
+    assert [parse_severity(item) for item in (None, -1, 11)] == [None] * 3
 
 
 def test_the_magnitude_counts_and_not_the_severity():

@@ -37,7 +37,7 @@ async def test_the_addresses_of_new_offenses_are_asked_for_together(console, ope
         clock.advance(minutes=1)
         found = await read("new")
     assert len(asked(console, "/api/siem/source_addresses")) == 1
-    assert [it.entities for it in found] == [(address(number),) for number in range(20)]
+    assert [incident.entities for incident in found] == [(address(number),) for number in range(20)]
 
 
 async def test_many_addresses_are_asked_for_in_batches(console, opened, put):
@@ -45,7 +45,8 @@ async def test_many_addresses_are_asked_for_in_batches(console, opened, put):
     async with opened() as provider:
         [incident] = await Reading(provider)("changed")
     batches = [
-        len(it.query["filter"].split(",")) for it in asked(console, "/api/siem/source_addresses")
+        len(request.query["filter"].split(","))
+        for request in asked(console, "/api/siem/source_addresses")
     ]
     assert batches == [50] * 4
     assert len(incident.entities) == MAX_ADDRESSES

@@ -52,9 +52,9 @@ async def test_each_request_but_that_for_versions_tells_its_version(console, ope
 async def test_offenses_are_asked_for_by_range_and_by_field(console, opened):
     async with opened() as provider:
         await Reading(provider)()
-    for it in asked(console):
-        assert it.headers["Range"] in ("items=0-0", "items=0-49")
-        assert "id" in it.query["fields"].split(",")
+    for request in asked(console):
+        assert request.headers["Range"] in ("items=0-0", "items=0-49")
+        assert "id" in request.query["fields"].split(",")
 
 
 # check
@@ -112,11 +112,11 @@ async def test_at_first_the_past_comes_by_time_and_by_id_only_what_is_new(opened
     async with opened() as provider:
         read = Reading(provider)
         assert await read("new") == []
-        assert [it.external_id for it in await read("changed")] == ["1"]
+        assert [item.external_id for item in await read("changed")] == ["1"]
         now = clock.now()
         put(created_at=now, changed_at=now)
         clock.advance(minutes=1)
-        assert [it.external_id for it in await read("new")] == ["2"]
+        assert [incident.external_id for incident in await read("new")] == ["2"]
 
 
 async def test_a_new_offense_comes_by_its_id_however_old_its_times_are(opened, put, clock):
@@ -126,7 +126,7 @@ async def test_a_new_offense_comes_by_its_id_however_old_its_times_are(opened, p
         clock.advance(minutes=1)
         long_ago = clock.now() - timedelta(days=9)
         put(created_at=long_ago, changed_at=long_ago)
-        assert [it.external_id for it in await read()] == ["1"]
+        assert [incident.external_id for incident in await read()] == ["1"]
 
 
 async def test_gaps_between_ids_hold_up_nothing(opened, put, clock):
@@ -136,7 +136,7 @@ async def test_gaps_between_ids_hold_up_nothing(opened, put, clock):
         for number in (7, 4_000, 9_000_000):
             put(id=str(number), number=number)
         clock.advance(minutes=1)
-        assert [it.external_id for it in await read("new")] == ["7", "4000", "9000000"]
+        assert [incident.external_id for incident in await read("new")] == ["7", "4000", "9000000"]
 
 
 async def test_a_new_offense_has_to_be_as_old_as_the_settle_delay(opened, put, clock):
@@ -157,7 +157,9 @@ async def test_more_new_offenses_than_a_page_holds_arrive(console, opened, put, 
         await read()
         cases = [put() for _ in range(10)]
         clock.advance(minutes=1)
-        assert [it.external_id for it in await read("new")] == [it.id for it in cases]
+        assert [item.external_id for item in await read("new")] == [
+            incident.id for incident in cases
+        ]
         assert await read("new") == []
 
 
@@ -179,7 +181,7 @@ async def test_a_closing_comes_though_nothing_else_tells_of_it(console, opened, 
 async def test_changes_are_asked_for_without_regard_to_status(console, opened):
     async with opened() as provider:
         await Reading(provider)()
-    assert not any("status" in it.query.get("filter", "") for it in asked(console))
+    assert not any("status" in request.query.get("filter", "") for request in asked(console))
 
 
 async def test_what_breaks_by_id_is_left_to_be_read_by_time(console, opened, put, clock):
@@ -193,10 +195,10 @@ async def test_what_breaks_by_id_is_left_to_be_read_by_time(console, opened, put
             with pytest.raises(Exception, match="500"):
                 await read("new")
         assert await read("new") == []
-        [lost] = [it for it in read.covered if it.lost]
+        [lost] = [interval for interval in read.covered if interval.lost]
         later = put()
         clock.advance(minutes=6)
-        assert [it.external_id for it in await read("new")] == [later.id]
+        assert [item.external_id for item in await read("new")] == [later.id]
         console.siem.poisoned.clear()
         clock.advance(hours=1)
         filled = {incident.external_id async for incident in incidents_of(provider, lost)}
@@ -226,7 +228,7 @@ async def incidents_of(provider, lost):
 
 
 def born_in(console, lost):
-    return {it.id for it in console.siem.created(lost)}
+    return {incident.id for incident in console.siem.created(lost)}
 
 
 async def test_a_position_of_another_version_is_left_as_it_is(opened):
@@ -243,13 +245,15 @@ async def test_an_older_version_is_read_by_the_time_of_the_last_event(console, o
     case = put()
     async with opened() as provider:
         read = Reading(provider)
-        assert [it.external_id for it in await read()] == [case.id]
+        assert [incident.external_id for incident in await read()] == [case.id]
         put()
         clock.advance(minutes=1)
-        assert {it.external_id for it in await read()} == {"2"}
+        assert {item.external_id for item in await read()} == {"2"}
         health = await provider.check()
     assert "has no last_persisted_time" in health.detail
-    refused = [it for it in asked(console) if "last_persisted_time" in it.query["fields"]]
+    refused = [
+        request for request in asked(console) if "last_persisted_time" in request.query["fields"]
+    ]
     assert len(refused) == 1
 
 
@@ -266,7 +270,7 @@ async def test_whatever_the_total_counts_all_arrive(console, opened, put, counts
     console.counts_parts, console.most_per_page = counts_parts, 50
     names = {put().id for _ in range(120)}
     async with opened() as provider:
-        assert {it.external_id for it in await Reading(provider)("changed")} == names
+        assert {incident.external_id for incident in await Reading(provider)("changed")} == names
 
 
 # which offenses
@@ -280,7 +284,7 @@ async def test_only_offenses_of_some_domains_and_of_several_are_read(console, op
         put()
     with patch.object(console, "render", told):
         async with opened(domains=[3, 7]) as provider:
-            found = {it.external_id for it in await Reading(provider)("changed")}
+            found = {incident.external_id for incident in await Reading(provider)("changed")}
             [one] = [await provider.incident("2")]
     assert found == {"2", "3", "4"}
     assert "Domain: 3" in one.description
@@ -298,7 +302,7 @@ async def test_two_consoles_are_read_side_by_side(opened, put, clock):
         ours, theirs = put(title="ours"), another.siem.put(put(id="9", number=9, title="theirs"))
         given = {"url": another.url, **SETTINGS}
         async with opened() as one, open_provider(QRadar, clock=clock, **given) as two:
-            found = [it.external_id for it in await Reading(one)("changed")]
+            found = [incident.external_id for incident in await Reading(one)("changed")]
             assert found == [ours.id, theirs.id]
             [other] = await Reading(two)("changed")
             assert (other.external_id, other.title) == ("9", "theirs")

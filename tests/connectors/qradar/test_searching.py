@@ -61,8 +61,8 @@ async def test_no_two_searches_are_alike(console, opened, log):
     log(ADDRESS)
     console.busy_polls = 3
     async with opened() as one, opened() as other:
-        found = await asyncio.gather(*(ask(it) for it in (one, one, one, other)))
-    assert [len(it) for it in found] == [1] * 4
+        found = await asyncio.gather(*(ask(value) for value in (one, one, one, other)))
+    assert [len(item) for item in found] == [1] * 4
     assert len(set(console.queries)) == 4
 
 
@@ -71,7 +71,7 @@ async def test_only_so_many_searches_are_under_way_at_once(console, opened, log)
     console.busy_polls, console.most_running = 3, 2
     async with opened(most_searches=2) as provider:
         found = await asyncio.gather(*(ask(provider) for _ in range(6)))
-    assert [len(it) for it in found] == [1] * 6
+    assert [len(item) for item in found] == [1] * 6
 
 
 async def test_too_many_searches_of_others_are_waited_out(console, opened):

@@ -41,9 +41,9 @@ def test_every_offense_is_met_once(ids, sizes):
 
 @given(st.lists(st.booleans(), max_size=30), sizes)
 def test_offenses_without_an_id_stop_nothing(readable, sizes):
-    records = [{"id": place + 1 if it else "?"} for place, it in enumerate(readable)]
+    records = [{"id": place + 1 if value else "?"} for place, value in enumerate(readable)]
     found = walked(records, sizes)
-    assert [it for it in found if it["id"] != "?"] == [
+    assert [item for item in found if item["id"] != "?"] == [
         record for record in records if record["id"] != "?"
     ]
 
@@ -51,7 +51,7 @@ def test_offenses_without_an_id_stop_nothing(readable, sizes):
 @given(st.sets(st.integers(1, 500), max_size=40).map(sorted))
 def test_a_console_that_turns_the_order_round_is_read_all_the_same(ids):
     records = [{"id": id_} for id_ in reversed(ids)]
-    assert {it["id"] for it in walked(records, [ASKED])} == set(ids)
+    assert {record["id"] for record in walked(records, [ASKED])} == set(ids)
 
 
 @pytest.mark.parametrize("counts_parts", [False, True])

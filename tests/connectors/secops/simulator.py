@@ -114,7 +114,7 @@ class SecOpsSimulator(Simulator):
         if query["ruleId"] != "-":
             raise ErrorResponse(404, "NOT_FOUND: no such rule")
         by_creation = query.get("listBasis") == "CREATED_TIME"
-        window = Window(*(datetime.fromisoformat(query[it]) for it in ("startTime", "endTime")))
+        window = Window(*(datetime.fromisoformat(query[name]) for name in ("startTime", "endTime")))
         if not by_creation:  # then the time of the detection counts
             window = Window(window.start + _BEHIND, window.end + _BEHIND)
         return self.listed(request, self.siem.created(window), "detections")
@@ -122,9 +122,11 @@ class SecOpsSimulator(Simulator):
     async def search_curated(self, request: web.Request) -> web.Response:
         self.need("chronicle.legacies.legacySearchCuratedDetections")
         query = request.query
-        window = Window(*(datetime.fromisoformat(query[it]) for it in ("startTime", "endTime")))
+        window = Window(*(datetime.fromisoformat(query[name]) for name in ("startTime", "endTime")))
         # There is no wildcard: it is no rule, and has no detections
-        cases = [it for it in self.curated.get(query["ruleId"], []) if it.created_at in window]
+        cases = [
+            case for case in self.curated.get(query["ruleId"], []) if case.created_at in window
+        ]
         return self.listed(request, cases, "curatedDetections")
 
     async def get_curated_rule(self, request: web.Request) -> web.Response:
@@ -200,10 +202,10 @@ class SecOpsSimulator(Simulator):
             if place == term.field
         }
         limit = int(query["limit"])
-        found = [it for entity in wanted for it in self.found(window, entity, limit)]
+        found = [value for entity in wanted for value in self.found(window, entity, limit)]
         told: dict[str, Any] = {"moreDataAvailable": self.more_events}
         if found:
-            told["events"] = [self.show_log_event(it) for it in found]
+            told["events"] = [self.show_log_event(item) for item in found]
         return self.json(told)
 
     def found(self, window: Window, entity: Entity, limit: int) -> list[LogEvent]:

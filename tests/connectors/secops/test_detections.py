@@ -113,7 +113,7 @@ def test_feedback_is_a_change():
 @pytest.mark.parametrize("member", ["id", "createdTime"])
 def test_what_lacks_its_identity_is_no_detection(member):
     with pytest.raises(ValueError, match=f"{member} is missing"):
-        build_incident({key: it for key, it in DETECTION.items() if key != member})
+        build_incident({key: item for key, item in DETECTION.items() if key != member})
 
 
 JSON = st.recursive(
@@ -151,7 +151,7 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]),
 def test_a_value_stays_a_value_in_each_term_of_a_search(kind, value):
     entity = Entity(kind, value)
     expected = [
-        Term(search.spell_field(it), entity.value, nocase=True) for it in ENTITY_FIELDS[kind]
+        Term(search.spell_field(field), entity.value, nocase=True) for field in ENTITY_FIELDS[kind]
     ]
     assert terms(search.build_query(entity)) == expected
 

@@ -201,7 +201,7 @@ async def test_curated_rules_are_asked_for_one_by_one(instance, opened, put):
 
 async def test_rules_may_be_taken_out_while_a_window_is_read(instance, opened, put, clock):
     own = put()
-    instance.curated |= {it: [replace(own, id=f"de_of_{it}")] for it in ("ur_a", "ur_b")}
+    instance.curated |= {name: [replace(own, id=f"de_of_{name}")] for name in ("ur_a", "ur_b")}
     async with opened(curated_rules=["ur_a", "ur_a", "ur_b"]) as provider:
         pages = provider.read("new", None, clock.now())
         async with aclosing(pages):  # up to the last rule, which is not asked for any more

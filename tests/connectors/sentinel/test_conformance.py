@@ -17,7 +17,7 @@ class TestSentinel(ProviderConformance):
 
     provider = Sentinel
     simulator = SentinelSimulator
-    severities = tuple(it for it in Severity if it is not Severity.CRITICAL)
+    severities = tuple(severity for severity in Severity if severity is not Severity.CRITICAL)
 
     def settings(self, url: str) -> Mapping[str, Any]:
         return {"url": url, "authority": url, "logs_url": url, **SETTINGS}

@@ -138,7 +138,7 @@ async def test_details_that_go_on_breaking_hold_up_nothing(provider, simulator, 
         position, found = await read_all_that_can_be(provider, position)
         assert found == []
     _, found = await read(provider, position)
-    assert [it.entities for it in found] == [()] * 5
+    assert [incident.entities for incident in found] == [()] * 5
 
 
 async def read_all_that_can_be(provider, position=None) -> tuple[dict, list[Incident]]:
@@ -179,8 +179,8 @@ async def test_what_changes_while_pages_are_read_hides_no_other(provider, simula
     position, found = await read(provider)
     clock.advance(hours=1)
     _, changed = await read(provider, position)
-    assert {it.external_id for it in found} == {case.id for case in cases}
-    assert {it.external_id for it in changed} == {"i-0", "i-1"}
+    assert {incident.external_id for incident in found} == {case.id for case in cases}
+    assert {item.external_id for item in changed} == {"i-0", "i-1"}
 
 
 async def test_more_incidents_of_one_second_than_a_page_has_are_read(
@@ -440,5 +440,7 @@ async def test_two_workspaces_and_a_tenant_are_read_side_by_side(clock):
             providers.append(await stack.enter_async_context(opening))
         read_at_once = await asyncio.gather(*(read(provider) for provider in providers))
     found = [incident for _, incidents in read_at_once for incident in incidents]
-    assert [it.title for it in found] == ["of place 0", "of place 1", "of place 2"]
-    assert [it.entities[0].value for it in found] == [f"203.0.113.{place}" for place in range(3)]
+    assert [item.title for item in found] == ["of place 0", "of place 1", "of place 2"]
+    assert [value.entities[0].value for value in found] == [
+        f"203.0.113.{place}" for place in range(3)
+    ]

@@ -46,7 +46,7 @@ def test_everything_is_seen_and_the_walk_ends(seconds, size):
         assert str(step) not in steps, "the same step again"
         steps.add(str(step))
         page, link = asked(records, SentinelCursor.decode(step.encode()), size)
-        seen |= {it["name"] for it in page}
+        seen |= {item["name"] for item in page}
         step = step.following(page, link)
     assert seen == {record["name"] for record in records}
 

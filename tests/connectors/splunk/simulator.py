@@ -17,7 +17,7 @@ from tocsin.testing import Case, ErrorResponse, Fault, LogEvent, Simulator
 from .spl_reader import Record, SplError, bounds_in, commands, condition, literals
 
 TOKEN = "eyJraWQiOiJzcGx1bmsuc2VjcmV0In0.a-token"
-URGENCIES = {it: it.value.lower() for it in Severity}
+URGENCIES = {severity: severity.value.lower() for severity in Severity}
 STATUSES = {
     IncidentStatus.NEW: ("1", "New", "New", "false"),
     IncidentStatus.ACTIVE: ("2", "In Progress", "Open", "false"),
@@ -180,7 +180,7 @@ class SplunkSimulator(Simulator):
         elif head == "eventcount summarize=false index=notable" and not rest:
             yield from ((None, {"index": index, "count": "7"}) for index in self.indexes)
         elif match := re.fullmatch(r"inputlookup incident_review_lookup where (.*)", head):
-            yield from ((None, it) for it in self._looked_up(match[1], rest))
+            yield from ((None, item) for item in self._looked_up(match[1], rest))
         elif match := re.fullmatch(r"search \((.*)\) NOT index=notable \((.*)\)", head):
             yield from ((None, event) for event in self._events(match[2], rest, form))
         else:
@@ -189,8 +189,8 @@ class SplunkSimulator(Simulator):
     def _findings(
         self, rest: Sequence[str], form: dict[str, str]
     ) -> Iterator[tuple[Case | None, Record]]:
-        wheres = [it.removeprefix("where ") for it in rest if it.startswith("where ")]
-        others = {it for it in rest if not it.startswith("where ")}
+        wheres = [entry.removeprefix("where ") for entry in rest if entry.startswith("where ")]
+        others = {one for one in rest if not one.startswith("where ")}
         known = {
             "eval tocsin_indexed=_indextime",
             "sort 0 tocsin_indexed event_id",
@@ -206,16 +206,18 @@ class SplunkSimulator(Simulator):
             record["tocsin_indexed"] = record["_indextime"]
             if bounds[0] <= case.created_at.timestamp() < bounds[1] and wanted(record):
                 found.append((record["tocsin_indexed"], self.finding_id(case), case))
-        for _, _, case in sorted(found, key=lambda it: it[:2]):
-            shown = {it: value for it, value in self.show(case).items() if it != "_raw"}
+        for _, _, case in sorted(found, key=lambda item: item[:2]):
+            shown = {entry: value for entry, value in self.show(case).items() if entry != "_raw"}
             yield case, {**shown, "tocsin_indexed": shown.get("_indextime")}
 
     def _candidates(self, where: str, earliest: float, latest: float) -> Iterator[Case]:
         """Yield what an index leads to: findings by their ids, else those that came in a time."""
         if named := literals(where):
-            names = [self.case_id(it) for it in named]
+            names = [self.case_id(item) for item in named]
         else:
-            names = [it.id for it, is_first in self._between(earliest, latest) if is_first]
+            names = [
+                incident.id for incident, is_first in self._between(earliest, latest) if is_first
+            ]
         for name in dict.fromkeys(names):
             if (case := self.siem.get(name)) is not None:
                 yield case
@@ -223,7 +225,7 @@ class SplunkSimulator(Simulator):
     def _between(self, earliest: float, latest: float) -> Iterator[tuple[Case, bool]]:
         """Yield the versions of a time, and whether each is the first of its case."""
         timeline = self.siem._timeline
-        key = lambda it: it[0].timestamp()  # noqa: E731
+        key = lambda record: record[0].timestamp()  # noqa: E731
         for at, name in timeline[bisect_left(timeline, earliest, key=key) :]:
             if at.timestamp() >= latest:
                 return
@@ -247,7 +249,7 @@ class SplunkSimulator(Simulator):
                 for time, name in sorted(self._reviewed(*bounds_in(where))):
                     if let_by({"time": epoch(time)}):
                         latest[name] = epoch(time)
-                for name, told in sorted(latest.items(), key=lambda it: (it[1], it[0])):
+                for name, told in sorted(latest.items(), key=lambda record: (record[1], record[0])):
                     yield {"rule_id": name, "tocsin_reviewed": told}
             case [exact, "fields comment"] if exact.startswith("where "):
                 exactly = condition(exact.removeprefix("where "))
@@ -338,7 +340,7 @@ class SplunkSimulator(Simulator):
             "status_group": group,
             "status_label": label,
             "urgency": URGENCIES.get(case.severity, case.severity),
-            **{name: it if len(it) > 1 else it[0] for name, it in named.items()},
+            **{name: record if len(record) > 1 else record[0] for name, record in named.items()},
         }
 
     def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
@@ -353,7 +355,7 @@ class SplunkSimulator(Simulator):
             "signature": occurrence.text,
             "sourcetype": "made_up",
             "tocsin_origin": f"main~1~0B5E2C7A/{occurrence.id}",
-            **{name: it if len(it) > 1 else it[0] for name, it in named.items()},
+            **{name: record if len(record) > 1 else record[0] for name, record in named.items()},
         }
 
 
@@ -398,7 +400,7 @@ class FindingsSimulator(SplunkSimulator):
 
     async def list_notes(self, request: web.Request) -> web.Response:
         notes = self.siem.comments(self._asked(request).id)[::-1][: int(request.query["limit"])]
-        items = [{"id": str(place), "content": it} for place, it in enumerate(notes)]
+        items = [{"id": str(place), "content": item} for place, item in enumerate(notes)]
         return self.json({"items": items})
 
     async def add_note(self, request: web.Request) -> web.Response:

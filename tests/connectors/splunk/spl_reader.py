@@ -72,7 +72,9 @@ def bounds_in(text: str) -> tuple[float, float]:
 
 def values(record: Record, name: str) -> list[str]:
     value = record.get(name)
-    return [it for it in (value if isinstance(value, list) else [value]) if isinstance(it, str)]
+    return [
+        item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)
+    ]
 
 
 def _any_of(name: str, encoded: str) -> Callable[[Record], bool]:

@@ -214,7 +214,7 @@ async def test_only_so_many_searches_are_under_way(provider, simulator, put, clo
         LogEvent(id="1", occurred_at=clock.now() - timedelta(minutes=9), entities=(ADDRESS,))
     )
     found = await asyncio.gather(*(events(provider) for _ in range(6)))
-    assert [len(it) for it in found] == [1] * 6
+    assert [len(item) for item in found] == [1] * 6
 
 
 async def test_a_job_that_has_expired_begins_anew(provider, simulator, put, clock):
@@ -347,7 +347,7 @@ async def test_two_run_side_by_side(clock):
         clock.advance(minutes=2)
         positions = [{}, {}]
         found = [
-            await read(it, place) for it, place in zip((first, second), positions, strict=True)
+            await read(item, place) for item, place in zip((first, second), positions, strict=True)
         ]
         assert [[incident.title for incident in incidents] for incidents, _ in found] == [
             ["of one"],

@@ -48,7 +48,8 @@ spl_literal = r'urldecode\("[A-Za-z0-9%]*"\)'
 @given(VALUES.filter(has_letter))
 def test_a_value_changes_nothing_of_a_search_but_its_own_places(value):
     searches = [
-        spl.build_events_search(it, NAMES, ["*"], WINDOW, 5).spl for it in (value, "203.0.113.7")
+        spl.build_events_search(item, NAMES, ["*"], WINDOW, 5).spl
+        for item in (value, "203.0.113.7")
     ]
     assert shape(searches[0]) == shape(searches[1])
     assert [shape(command) for command in commands(searches[0])] == [

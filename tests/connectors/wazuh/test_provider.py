@@ -129,7 +129,7 @@ async def test_what_is_less_severe_is_not_asked_for(simulator, clock):
     clock.advance(minutes=2)
     settings = {"url": simulator.url, **simulator.user, "min_severity": "high"}
     async with open_provider(Wazuh, clock=clock, **settings) as provider:
-        found = {it.external_number for it in await Feed(provider).read()}
+        found = {incident.external_number for incident in await Feed(provider).read()}
     assert found == {"rule-High", "rule-Critical", *(["rule-x"] if words else [])}
 
 
@@ -138,7 +138,7 @@ async def test_many_of_one_millisecond_are_all_read(simulator, provider, clock):
     for number in range(40):
         fire(simulator, clock, id=f"rule-{number}")  # with one and the same field `id`
     clock.advance(minutes=2)
-    assert len({it.external_id for it in await Feed(provider).read()}) == 40
+    assert len({incident.external_id for incident in await Feed(provider).read()}) == 40
 
 
 @pytest.mark.parametrize("part", ["timed_out", "failed"])
@@ -198,7 +198,7 @@ async def test_two_clusters_are_read_side_by_side(clock):
             one.lacks = {"indices:data/read/search"}
             with pytest.raises(CredentialsRefused):
                 await Feed(first).read()
-            assert [it.title for it in await Feed(second).read()] == ["in the other"]
+            assert [item.title for item in await Feed(second).read()] == ["in the other"]
             one.lacks = set()
             [incident] = await Feed(first).read()
             assert (incident.title, second.settings.dashboard_url) == ("in the one", None)

@@ -91,7 +91,9 @@ def _find_counted_source(alert: dict[str, Any]) -> Iterator[Entity]:
 
 def _find_attackers(meta: dict[str, str], alert: dict[str, Any]) -> list[Entity]:
     named = [*parse_entity(EntityKind.IP, meta.get("source_ip", ""))]
-    return named or [it for it in _find_counted_source(alert) if it.kind is EntityKind.IP]
+    return named or [
+        entity for entity in _find_counted_source(alert) if entity.kind is EntityKind.IP
+    ]
 
 
 def _summarize_line(meta: dict[str, str], attackers: list[Entity], scenario: str | None) -> str:

@@ -84,8 +84,8 @@ def find_techniques(alert: dict[str, Any]) -> Iterator[str]:
     """Yield the techniques in the labels of an alert, or else the ones its scenario implies."""
     labels = [
         match[1].upper()
-        for it in texts(alert, "labels")
-        if (match := _TECHNIQUE_LABEL.fullmatch(it))
+        for label in texts(alert, "labels")
+        if (match := _TECHNIQUE_LABEL.fullmatch(label))
     ]
     yield from labels or _infer_techniques(alert)
 
@@ -206,7 +206,7 @@ def parse_start(alert: dict[str, Any]) -> datetime:
 
 def join_decisions(alert: dict[str, Any]) -> str:
     """Return the distinct types of the alert's decisions: `ban, captcha`."""
-    types = dict.fromkeys(text(it, "type") for it in children(alert, "decisions"))
+    types = dict.fromkeys(text(decision, "type") for decision in children(alert, "decisions"))
     return ", ".join(kind for kind in types if kind)
 
 

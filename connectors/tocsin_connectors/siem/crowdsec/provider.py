@@ -145,7 +145,7 @@ class CrowdSec(WindowedProvider):
                     lines, decisions = find_lines(alert, asked), find_decisions(alert, asked, now)
                     found.update((line.external_id, line) for line in (*lines, *decisions))
         events = [event for event in found.values() if event.occurred_at in window]
-        for event in sorted(events, key=lambda it: it.occurred_at, reverse=True)[:limit]:
+        for event in sorted(events, key=lambda event: event.occurred_at, reverse=True)[:limit]:
             yield event
 
     async def _find_alerts(

@@ -129,7 +129,7 @@ def _parse_object(answer: ApiResponse, path: str, but_for: int | None = None) ->
     """Return the object in a response. Raises `Broken` if it reports errors despite its status."""
     if not isinstance(answer.json, dict):
         raise Broken(f"{path} did not return an object")
-    errors = [it for it in children(answer.json, "errors") if it.get("code") != but_for]
+    errors = [error for error in children(answer.json, "errors") if error.get("code") != but_for]
     if errors:
         raise Broken(f"{path} answered with errors: {errors!r:.300}")
     return answer.json

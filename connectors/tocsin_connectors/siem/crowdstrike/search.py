@@ -111,7 +111,7 @@ def _summarize(record: dict[str, Any]) -> str:
     """Summarize an event: `NetworkConnectIP4: curl.exe, bastion, 203.0.113.7`."""
     what = text(record, _EVENT_NAME) or text(record, "event.action") or "an event"
     told = (text(record, name) for names in EVENT_FIELDS.values() for name in names)
-    who = ", ".join(dict.fromkeys(it for it in told if it))
+    who = ", ".join(dict.fromkeys(value for value in told if value))
     return (f"{what}: {who}" if who else what)[:1_000]
 
 
@@ -223,7 +223,7 @@ def _parse_result(told: dict[str, Any], path: str) -> FalconSearchResult:
     if not isinstance(events, list):
         raise Broken(f"GET {path} returned a response without `events`")
     said = child(told, "metaData").get("warnings")
-    warnings = [text(it, "message") or "" for it in children({"": said}, "")]
+    warnings = [text(warning, "message") or "" for warning in children({"": said}, "")]
     warnings += texts({"": said}, "")
     return FalconSearchResult(
         [event for event in events if isinstance(event, dict)], "; ".join(warnings)[:300]

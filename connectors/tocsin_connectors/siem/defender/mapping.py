@@ -149,7 +149,9 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
 def _find_start(record: dict[str, Any], alerts: Iterable[dict[str, Any]]) -> datetime | None:
     """Return the time of the first activity, or else of the incident's creation."""
     seen = (_parse_optional_time(alert, "firstActivityDateTime") for alert in alerts)
-    return min((it for it in seen if it), default=None) or parse_time(record, "createdDateTime")
+    return min((moment for moment in seen if moment), default=None) or parse_time(
+        record, "createdDateTime"
+    )
 
 
 def _build_alerts(records: Iterable[dict[str, Any]]) -> Iterator[Alert]:
@@ -176,7 +178,7 @@ def _describe(record: dict[str, Any]) -> Iterator[str]:
     if words := text(record, "description"):
         yield words
     said = (text(record, member) for member in ("classification", "determination"))
-    decided = [it for it in said if it and it.casefold() != _UNKNOWN]
+    decided = [term for term in said if term and term.casefold() != _UNKNOWN]
     if decided:
         yield f"Classified as {', '.join(decided)}"
 

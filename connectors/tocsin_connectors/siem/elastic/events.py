@@ -44,7 +44,7 @@ def build_event(hit: Mapping[str, Any], entity: Entity) -> SiemEvent | None:
     if not contains_entity(entity, entities):
         return None
     return SiemEvent(
-        external_id="/".join(it for it in place if it) or None,
+        external_id="/".join(part for part in place if part) or None,
         occurred_at=at,
         summary=" ".join(_summarize(flat).split()),
         entities=entities,
@@ -70,7 +70,7 @@ def _summarize(flat: FlatDocument) -> str:
         "by": "process.executable",
     }
     parts = [f"{word} {value}" for word, name in whom.items() if (value := first_text(flat, name))]
-    parts += [it[:_MAX_MESSAGE_LENGTH] for it in texts(flat, "message")[:1]]
+    parts += [message[:_MAX_MESSAGE_LENGTH] for message in texts(flat, "message")[:1]]
     return " ".join(filter(None, what)) + (f": {', '.join(parts)}" if parts else "")
 
 
@@ -78,7 +78,7 @@ def _find_relations(flat: FlatDocument, at: datetime) -> Iterator[Relation]:
     """Yield connections, sign-ins, process starts and name resolutions."""
     hosts = _parse_field(flat, "host.name", EntityKind.HOST)
     sources, targets = (
-        _parse_field(flat, f"{it}.ip", EntityKind.IP) for it in ("source", "destination")
+        _parse_field(flat, f"{name}.ip", EntityKind.IP) for name in ("source", "destination")
     )
     yield from relate(sources, RelationType.CONNECTED_TO, targets, at)
     asked = _parse_field(flat, "dns.question.name", EntityKind.DOMAIN)

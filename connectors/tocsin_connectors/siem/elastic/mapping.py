@@ -82,7 +82,7 @@ def _iterate_members(place: str, value: Any, deepest: int) -> Iterator[tuple[str
     if not deepest:
         return
     if isinstance(value, Mapping):
-        for name, inner in sorted(value.items(), key=lambda it: "." not in it[0]):
+        for name, inner in sorted(value.items(), key=lambda record: "." not in record[0]):
             yield from _iterate_members(f"{place}.{name}" if place else name, inner, deepest - 1)
     elif isinstance(value, list):
         for inner in value:
@@ -130,7 +130,9 @@ def find_entities(flat: FlatDocument) -> Iterator[Entity]:
         for name in names:
             for value in texts(flat, name):
                 found = parse_entities(kind, value)
-                yield from (it for it in found if name != "host.ip" or _is_own_address(it.value))
+                yield from (
+                    entity for entity in found if name != "host.ip" or _is_own_address(entity.value)
+                )
 
 
 def find_techniques(flat: FlatDocument) -> Iterator[str]:
@@ -138,9 +140,9 @@ def find_techniques(flat: FlatDocument) -> Iterator[str]:
     places = (
         f"{field_}.technique{sub}.id" for field_ in _THREAT_FIELDS for sub in (".subtechnique", "")
     )
-    found = list(filter_techniques(it for place in places for it in texts(flat, place)))
-    parents = {it.partition(".")[0] for it in found if "." in it}
-    yield from (it for it in found if it not in parents)
+    found = list(filter_techniques(one for place in places for one in texts(flat, place)))
+    parents = {technique.partition(".")[0] for technique in found if "." in technique}
+    yield from (technique for technique in found if technique not in parents)
 
 
 def _is_own_address(value: str) -> bool:
@@ -162,12 +164,12 @@ def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> I
     flat, alert = flatten_document(child(dict(hit), "_source")), build_alert(hit)
     word = first_text(flat, "kibana.alert.severity")
     status = first_text(flat, "kibana.alert.workflow_status")
-    said = (first_text(flat, f"kibana.alert.{it}") for it in ("reason", "rule.description"))
+    said = (first_text(flat, f"kibana.alert.{name}") for name in ("reason", "rule.description"))
     changes = [_parse_time(flat, TIMESTAMP), *map(parse_utc, texts(flat, STATUS_UPDATED))]
     return Incident(
         external_id=alert.external_id,
         title=alert.title,
-        description="\n".join(it for it in said if it),
+        description="\n".join(line for line in said if line),
         severity=alert.severity,
         severity_assumed=(word or "").casefold() not in SEVERITIES,
         raw_severity=word,

@@ -34,7 +34,7 @@ async def find_permission_problems(
             problems += (f"{who} cannot read the cases of the space {settings.space}: {error}",)
     if settings.write_back:
         problems += tuple(
-            [f"{who} may not {it}" for it in await _find_unwritable(kibana, settings)]
+            [f"{who} cannot {action}" for action in await _find_unwritable(kibana, settings)]
         )
     return who, problems
 

@@ -78,7 +78,7 @@ class Elastic(WindowedProvider):
     def streams(self) -> Sequence[str]:
         """Return the streams: alerts, new cases and changed cases, as configured."""
         wanted = self.settings.incidents
-        return tuple(it for kind, its in _STREAMS.items() if kind in wanted for it in its)
+        return tuple(stream for kind, its in _STREAMS.items() if kind in wanted for stream in its)
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
         """Return a page of the alerts or cases that changed in the window."""
@@ -103,7 +103,7 @@ class Elastic(WindowedProvider):
         if not isinstance(answer.json, list):
             raise Broken(f"GET {path} did not return a list")
         attached = children({"": answer.json}, "")
-        hits = await self._alerts([it for each in attached if (it := text(each, "id"))])
+        hits = await self._alerts([name for each in attached if (name := text(each, "id"))])
         return mapping.attach_alerts(incident, hits)
 
     async def incident(self, external_id: str) -> Incident | None:

@@ -219,7 +219,9 @@ class _LatestEvents:
     @property
     def events(self) -> list[SiemEvent]:
         """Events, latest first."""
-        return [event for *_, event in sorted(self._heap, key=lambda it: it[:2], reverse=True)]
+        return [
+            event for *_, event in sorted(self._heap, key=lambda entry: entry[:2], reverse=True)
+        ]
 
     @property
     def earliest(self) -> datetime | None:

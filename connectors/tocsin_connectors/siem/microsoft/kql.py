@@ -63,10 +63,12 @@ def build_search_query(
 
 def _build_table_query(table: LogTable, time: str, entity: Entity) -> str | None:
     conditions = [
-        f"{_build_column_expression(it)} =~ wanted" for it in table.columns.get(entity.kind, ())
+        f"{_build_column_expression(column)} =~ wanted"
+        for column in table.columns.get(entity.kind, ())
     ]
     conditions += [
-        f"{_build_column_expression(it)} has wanted" for it in table.mentions.get(entity.kind, ())
+        f"{_build_column_expression(column)} has wanted"
+        for column in table.mentions.get(entity.kind, ())
     ]
     if not conditions:
         return None

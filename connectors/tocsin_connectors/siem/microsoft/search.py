@@ -79,7 +79,9 @@ def _find_mentioned(
 ) -> Iterator[Entity]:
     columns = union(table.mentions.values())
     for column in columns:
-        yield from (_use_queried_spelling(it, asked) for it in read(record.get(str(column))))
+        yield from (
+            _use_queried_spelling(entity, asked) for entity in read(record.get(str(column)))
+        )
 
 
 def _find_in_column(
@@ -91,13 +93,13 @@ def _find_in_column(
     if kind is asked.kind and value.casefold() == asked.value.casefold():
         yield asked  # the query matched this value, whatever its form
     else:
-        yield from (_use_queried_spelling(it, asked) for it in parse_entity(kind, value))
+        yield from (_use_queried_spelling(entity, asked) for entity in parse_entity(kind, value))
 
 
 def _get_value(record: dict[str, Any], column: LogColumn) -> str | None:
     if isinstance(column, str):
         return text(record, column)
-    domain, name = (text(record, it) for it in column)
+    domain, name = (text(record, name) for name in column)
     return f"{domain}\\{name}" if domain and name else name
 
 
@@ -113,7 +115,8 @@ def _find_relations(
     for tie in table.ties:
         if tie.only is None or text(record, tie.only[0]) == tie.only[1]:
             ends = (
-                _find_all_in_column(record, table, it, asked) for it in (tie.source, tie.target)
+                _find_all_in_column(record, table, column, asked)
+                for column in (tie.source, tie.target)
             )
             yield from relate(next(ends), tie.type, next(ends), at)
 
@@ -203,8 +206,11 @@ class LogTableSearcher:
             event = self._event(row, entity)
             if event is not None and event.occurred_at in window:
                 yield event
-        lacking = [answer.lacking, *(f"{it} cannot be searched" for it in sorted(self._left_out))]
-        if reasons := [it for it in lacking if it]:
+        lacking = [
+            answer.lacking,
+            *(f"{table} cannot be searched" for table in sorted(self._left_out)),
+        ]
+        if reasons := [reason for reason in lacking if reason]:
             raise TryLater(f"the log search is incomplete: {'; '.join(reasons)}")
 
     def _event(self, row: LogRow, asked: Entity) -> SiemEvent | None:

@@ -78,7 +78,9 @@ def _list_endpoints(record: dict[str, Any]) -> Iterator[str]:
 
 def _find_answers(record: dict[str, Any]) -> tuple[Entity, ...]:
     """Return the addresses and names in DNS answers."""
-    answers = (it for it in children(record, "answers") if text(it, "type") in _ANSWER_TYPES)
+    answers = (
+        answer for answer in children(record, "answers") if text(answer, "type") in _ANSWER_TYPES
+    )
     return union(parse_host(text(answer, "rdata") or "", EntityKind.DOMAIN) for answer in answers)
 
 
@@ -110,7 +112,7 @@ def _find_transfers(record: dict[str, Any], at: datetime) -> Iterator[Relation]:
     request = child(record, "http_request")
     url = text(child(request, "url"), "url_string") or text(child(record, "url"), "url_string")
     if url and (text(request, "http_method") or "GET").upper() == "GET":
-        hashes = (text(it, "value") for it in children(child(record, "file"), "hashes"))
+        hashes = (text(digest, "value") for digest in children(child(record, "file"), "hashes"))
         files = [Entity(EntityKind.FILE_HASH, value) for value in hashes if value]
         page = [Entity(EntityKind.URL, url)]
         yield from relate(files, RelationType.DOWNLOADED_FROM, page, at)

@@ -60,7 +60,7 @@ class SecurityAnalyticsClient:
         found = parse_search(answer, f"POST {DETECTORS}")
         if found.total > MAX_DETECTORS:
             raise Broken(f"there are {found.total} detectors; the limit is {MAX_DETECTORS}")
-        return {it.id: it for hit in found.hits if (it := _parse_detector(hit))}
+        return {incident.id: incident for hit in found.hits if (incident := _parse_detector(hit))}
 
     async def alerts(self, step: DetectorCursor, size: int) -> AlertRows:
         """Return the alerts of a cursor."""
@@ -76,7 +76,9 @@ class SecurityAnalyticsClient:
         answer = await self._cluster.ask("POST", path, json={"alerts": [alert]})
         match answer.json:
             case {"acknowledged": [*done], "failed": list()}:
-                return any(isinstance(it, dict) and it.get("id") == alert for it in done)
+                return any(
+                    isinstance(record, dict) and record.get("id") == alert for record in done
+                )
         raise Broken(f"POST {path} returned a response without `acknowledged` and `failed`")
 
     async def try_acknowledging(self, detector: str) -> None:
@@ -119,7 +121,7 @@ def _parse_detector(hit: dict[str, Any]) -> Detector | None:
     source = child(hit, "_source")
     source = child(source, "detector") or source
     name = text(hit, "_id")
-    inputs = (child(it, "detector_input") for it in children(source, "inputs"))
+    inputs = (child(source_input, "detector_input") for source_input in children(source, "inputs"))
     indices = tuple(index for input_ in inputs for index in texts(input_, "indices"))
     return Detector(name, text(source, "name"), indices) if name else None
 

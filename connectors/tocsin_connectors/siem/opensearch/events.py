@@ -31,7 +31,11 @@ ENTITY_FIELDS = {
     EntityKind.DOMAIN: ("dns.question.name", "url.domain", "destination.domain"),
     EntityKind.URL: ("url.full", "url.original"),
     EntityKind.FILE_HASH: (
-        *(f"{it}.hash.{kind}" for it in ("file", "process") for kind in ("md5", "sha1", "sha256")),
+        *(
+            f"{owner}.hash.{kind}"
+            for owner in ("file", "process")
+            for kind in ("md5", "sha1", "sha256")
+        ),
         "related.hash",
     ),
     EntityKind.FILE: ("file.path", "process.executable"),

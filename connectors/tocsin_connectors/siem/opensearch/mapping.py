@@ -172,8 +172,8 @@ def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
     return OpenSearchFinding(
         alert=_build_alert(record, queries, severity),
         severity=severity,
-        techniques=union([named, *(it.techniques for it in found)]),
-        entities=union([*(it.entities for it in found), *more]),
+        techniques=union([named, *(item.techniques for item in found)]),
+        entities=union([*(incident.entities for incident in found), *more]),
     )
 
 

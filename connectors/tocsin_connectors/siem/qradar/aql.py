@@ -74,7 +74,10 @@ def build_entity_query(
     """
     found = [
         *_build_address_conditions(entity),
-        *(f"{it} ILIKE {build_pattern(entity.value)}" for it in ENTITY_FIELDS.get(entity.kind, ())),
+        *(
+            f"{name} ILIKE {build_pattern(entity.value)}"
+            for name in ENTITY_FIELDS.get(entity.kind, ())
+        ),
         *(
             f"{quote_column(property_)} ILIKE {build_pattern(entity.value)}"
             for property_ in properties
@@ -108,4 +111,4 @@ def _build_address_conditions(entity: Entity) -> list[str]:
         version = ip_address(entity.value).version
     except ValueError:
         return []
-    return [f"{it} = {quote_address(entity.value)}" for it in ADDRESS_FIELDS[version]]
+    return [f"{field} = {quote_address(entity.value)}" for field in ADDRESS_FIELDS[version]]

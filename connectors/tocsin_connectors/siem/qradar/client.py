@@ -95,7 +95,7 @@ class QRadarClient:
 
 
 def _parse_records(content: Any, path: str) -> list[QRadarRecord]:
-    if not isinstance(content, list) or not all(isinstance(it, dict) for it in content):
+    if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
         raise Broken(f"GET {path} did not return a list of objects")
     return content
 
@@ -115,7 +115,7 @@ class OffenseCursor:
         if part.ends(self.skipped, asked):
             return None
         known = list(iterate_ids(part.records))
-        reached = [self.after, *(it for _, it in known)]
+        reached = [self.after, *(identifier for _, identifier in known)]
         if not known or any(one >= next_one for one, next_one in pairwise(reached)):
             return OffenseCursor(self.after, self.skipped + len(part.records))
         place, last = known[-1]
@@ -210,7 +210,7 @@ class OffenseClient:
         The ID is 0 without offenses, and None if the newest one has no ID.
         """
         part = await self._console.part(OFFENSES, 0, 1, sort="-id", fields="id")
-        known = [it for _, it in iterate_ids(part.records)]
+        known = [identifier for _, identifier in iterate_ids(part.records)]
         return (max(known, default=None) if part.records else 0), part
 
     async def one(self, identifier: str) -> QRadarRecord | None:

@@ -64,8 +64,8 @@ class NameDirectory:
         then are kept, and requested names do not evict each other.
         """
         asked = dict.fromkeys(identifiers)
-        self._keep({it: self._known[it] for it in asked if it in self._known})
-        wanted = [it for it in asked if not self._is_known(it)]
+        self._keep({value: self._known[value] for value in asked if value in self._known})
+        wanted = [identifier for identifier in asked if not self._is_known(identifier)]
         for first in range(0, len(wanted), _BATCH_SIZE):
             await self._ask(wanted[first : first + _BATCH_SIZE])
         return bool(wanted)
@@ -94,7 +94,7 @@ class NameDirectory:
         now = self._clock.now()
         found = {number(record, "id"): text(record, self._field) for record in records}
         names = ((identifier, found.get(identifier)) for identifier in identifiers)
-        self._keep({it: (name, now + self._until(name)) for it, name in names})
+        self._keep({item: (name, now + self._until(name)) for item, name in names})
 
     def _until(self, name: str | None) -> timedelta:
         return _RETRY_UNKNOWN_AFTER if name is None else self._lasts
@@ -144,7 +144,7 @@ class OffenseLookups:
             ),
             _TYPES: directory("/siem/offense_types", "name", _SHORT_CACHE),
             _REASONS: directory("/siem/offense_closing_reasons", "text", _SHORT_CACHE, **reasons),
-            **{it: directory(path, "name", _SHORT_CACHE) for it, path in RULE_PATHS.items()},
+            **{item: directory(path, "name", _SHORT_CACHE) for item, path in RULE_PATHS.items()},
         }
         self._expected: Sequence[IdsByKind] = ()
         self._broken_since: dict[str, datetime] = {}
@@ -181,7 +181,7 @@ class OffenseLookups:
     async def _learn(self, kind: str, own: list[int]) -> bool:
         """Return whether a request was sent. Raises `Broken` if it failed."""
         directory = self._directories[kind]
-        every = [*own, *chain.from_iterable(it[kind] for it in self._expected)]
+        every = [*own, *chain.from_iterable(ids[kind] for ids in self._expected)]
         try:
             return await _learn_page_or_own(directory, own, every)
         except Refused as refused:
@@ -196,9 +196,9 @@ class OffenseLookups:
         """Return whether addresses of an offense were requested and not returned."""
         wanted = _collect_ids(record)
         return any(
-            self._directories[kind].is_unnamed(it)
+            self._directories[kind].is_unnamed(item)
             for kind in (_SOURCES, _DESTINATIONS)
-            for it in wanted[kind]
+            for item in wanted[kind]
         )
 
     def addresses(self, record: dict[str, Any]) -> list[str]:
@@ -207,8 +207,8 @@ class OffenseLookups:
         return [
             name
             for kind in (_SOURCES, _DESTINATIONS)
-            for it in wanted[kind]
-            if (name := self._directories[kind].name(it))
+            for item in wanted[kind]
+            if (name := self._directories[kind].name(item))
         ]
 
     def rule(self, record: dict[str, Any]) -> str | None:
@@ -256,11 +256,11 @@ def _collect_ids(record: dict[str, Any]) -> IdsByKind:
 
 def has_more_addresses(record: dict[str, Any]) -> bool:
     """Return whether an offense has more addresses of a kind than the limit."""
-    return any(len(_list_ids(record, it)) > MAX_ADDRESSES for it in (_SOURCES, _DESTINATIONS))
+    return any(len(_list_ids(record, item)) > MAX_ADDRESSES for item in (_SOURCES, _DESTINATIONS))
 
 
 def _list_ids(record: dict[str, Any], name: str) -> list[int]:
     """Return the IDs at `name`, which holds one or a list of them."""
     value = record.get(name)
     values = value if isinstance(value, list) else [value]
-    return [it for item in values if (it := number({"": item}, "")) is not None and it >= 0]
+    return [one for item in values if (one := number({"": item}, "")) is not None and one >= 0]

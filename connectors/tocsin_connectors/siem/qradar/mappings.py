@@ -95,4 +95,4 @@ def parse_severity(magnitude: int | None) -> Severity | None:
     """Return the severity for a magnitude, or None if it is not from 0 to 10."""
     if magnitude is None:
         return None
-    return next((it for span, it in SEVERITIES.items() if magnitude in span), None)
+    return next((severity for span, severity in SEVERITIES.items() if magnitude in span), None)

@@ -127,7 +127,7 @@ class NewOffenseReader:
             self._lookups.expect(records)
             incidents = [incident async for incident in self._incidents(records)]
             following = None if len(records) < len(found.part.records) else found.following
-            known = [it for _, it in iterate_ids(records)]
+            known = [identifier for _, identifier in iterate_ids(records)]
             if following is not None:  # unordered IDs advance only as far as the cursor
                 known = [following.after]
             before, place = place.after, replace(place, after=max([place.after, *known]))

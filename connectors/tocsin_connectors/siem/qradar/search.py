@@ -84,7 +84,7 @@ def _find_hosts(row: dict[str, Any], names: Sequence[str]) -> list[Entity]:
     found = (
         entity for name in names for entity in parse_entities(EntityKind.IP, text(row, name) or "")
     )
-    return [it for it in found if it.value not in _NO_ADDRESSES]
+    return [entity for entity in found if entity.value not in _NO_ADDRESSES]
 
 
 def _find_relations(row: dict[str, Any], at: datetime) -> Iterator[Relation]:
@@ -245,4 +245,6 @@ def _parse_status(answer: Any, path: str) -> QRadarRecord:
 def _join_problems(told: QRadarRecord) -> str:
     """Return the error messages of a search."""
     said = children(told, "error_messages")
-    return "; ".join(text(it, "message") or "" for it in said if it.get("severity") != "INFO")[:300]
+    return "; ".join(
+        text(message, "message") or "" for message in said if message.get("severity") != "INFO"
+    )[:300]

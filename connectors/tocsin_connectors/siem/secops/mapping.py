@@ -148,7 +148,7 @@ def parse_times(record: dict[str, Any]) -> tuple[datetime, datetime]:
     created_at = parse_utc(created)
     feedback = child(record, "feedbackSummary")
     later = (_parse_time(record, "lastUpdatedTime"), _parse_time(feedback, "createTime"))
-    return created_at, max([created_at, *(it for it in later if it)])
+    return created_at, max([created_at, *(moment for moment in later if moment)])
 
 
 def _parse_time(record: dict[str, Any], member: str) -> datetime | None:
@@ -180,8 +180,8 @@ def _describe(rule: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the description: finding and detection fields."""
     if words := text(rule, "description") or text(rule, "summary"):
         yield words
-    for it in children(rule, "detectionFields"):
-        if (key := text(it, "key")) and (value := text(it, "value")):
+    for detectionfield in children(rule, "detectionFields"):
+        if (key := text(detectionfield, "key")) and (value := text(detectionfield, "value")):
             yield f"{key}: {value}"
 
 
@@ -192,15 +192,17 @@ def _get_link(rule: dict[str, Any]) -> str | None:
 
 def _find_techniques(rule: dict[str, Any]) -> Iterator[str]:
     """Yield the ATT&CK IDs of a rule, from its labels and attack details."""
-    for it in children(rule, "ruleLabels"):
-        if re.search("mitre|technique", text(it, "key") or "", re.IGNORECASE):
-            yield from find_techniques_in_text(text(it, "value") or "")
-    for it in children(child(rule, "attackDetails"), "techniques"):
-        yield from find_techniques_in_text(text(it, "subtechniqueId") or text(it, "id") or "")
+    for rulelabel in children(rule, "ruleLabels"):
+        if re.search("mitre|technique", text(rulelabel, "key") or "", re.IGNORECASE):
+            yield from find_techniques_in_text(text(rulelabel, "value") or "")
+    for item in children(child(rule, "attackDetails"), "techniques"):
+        yield from find_techniques_in_text(text(item, "subtechniqueId") or text(item, "id") or "")
 
 
 def _iterate_events(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for element in children(record, "collectionElements"):
         for reference in children(element, "references"):
             yield from children(reference, "event")
-            yield from ({"about": it} for it in children(child(reference, "entity"), "entity"))
+            yield from (
+                {"about": entity} for entity in children(child(reference, "entity"), "entity")
+            )

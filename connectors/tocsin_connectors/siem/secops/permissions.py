@@ -45,7 +45,7 @@ async def find_permission_problems(
     if writes:
         tried[UPDATE] = partial(_change_nothing, client)
     lacking = await find_refused(tried)
-    unknown = [it for it in curated if not await _is_known(client, it)]
+    unknown = [rule for rule in curated if not await _is_known(client, rule)]
     return [
         *(f"the service account lacks the permission {name}" for name in lacking),
         *(f"the curated rule {rule} does not exist" for rule in unknown),

@@ -52,7 +52,7 @@ async def search_events(
             event = build_event(row)
             if event.occurred_at in window and contains_entity(entity, event.entities):
                 found.append(event)
-    found.sort(key=lambda it: it.occurred_at, reverse=True)
+    found.sort(key=lambda event: event.occurred_at, reverse=True)
     for event in found[:limit]:
         yield event
     if more:
@@ -76,7 +76,7 @@ def quote_value(value: str) -> str:
 
 def spell_field(place: str) -> str:
     """Return a field in the spelling of queries: `principal.user.email_addresses`."""
-    return _CAPITAL.sub(lambda it: f"_{it[1].lower()}", place)
+    return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", place)
 
 
 def _is_searchable(entity: Entity) -> bool:

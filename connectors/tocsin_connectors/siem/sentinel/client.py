@@ -118,7 +118,7 @@ def _parse_list(answer: ApiResponse, member: str, path: str) -> Sequence[AzureRe
     """Return the objects of a list. Raises `Broken` if the response has no such list."""
     match answer.json:
         case {**members} if isinstance(found := members.get(member), list):
-            if all(isinstance(it, dict) for it in found):
+            if all(isinstance(record, dict) for record in found):
                 return found
     raise Broken(f"{path} returned a response without the list `{member}`")
 

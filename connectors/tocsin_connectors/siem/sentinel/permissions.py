@@ -36,7 +36,7 @@ class SentinelPermissionCheck:
         found = await find_refused(tried)
         if writes and READ_PERMISSIONS not in found:
             found += find_missing_actions(await self._workspace.roles(), writes)
-        return [f"the app lacks the permission {it}" for it in found]
+        return [f"the app lacks the permission {action}" for action in found]
 
     async def _read(self) -> None:
         """Send all read requests for an incident, if there is one."""

@@ -81,7 +81,9 @@ class Sentinel(WindowedProvider):
         }
         return Health(
             detail=f"the incidents and logs of {settings.workspace} can be read",
-            problems=tuple(await checking.problems([it for it in wanted if wanted[it]])),
+            problems=tuple(
+                await checking.problems([action for action in wanted if wanted[action]])
+            ),
         )
 
     async def list_changes(

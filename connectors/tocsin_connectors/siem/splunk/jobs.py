@@ -176,15 +176,17 @@ def _parse_total(answer: ApiResponse) -> int | None:
 def list_messages(body: Mapping[str, Any]) -> list[str]:
     """Return the messages of a search, with their types."""
     return [
-        f"{text(it, 'type') or 'INFO'}: {text(it, 'text') or ''}"
-        for it in children(dict(body), "messages")
+        f"{text(message, 'type') or 'INFO'}: {text(message, 'text') or ''}"
+        for message in children(dict(body), "messages")
     ]
 
 
 def check_complete(messages: Sequence[str]) -> None:
     """Check that no message reports missing results. Raises `TryLater` otherwise."""
     for message in messages:
-        if message.startswith("FATAL") or any(it in message.casefold() for it in _INCOMPLETE):
+        if message.startswith("FATAL") or any(
+            phrase in message.casefold() for phrase in _INCOMPLETE
+        ):
             raise TryLater(f"the search results are incomplete: {message:.300}")
 
 

@@ -231,12 +231,12 @@ def _parse_occurrence(record: dict[str, Any]) -> datetime:
 def _parse_change_time(record: dict[str, Any]) -> datetime | None:
     """Return the time of indexing or review, whichever is later, or None."""
     told = (first_text(record, name) for name in (INDEXED, "_indextime", REVIEWED))
-    return max((parse_time(it) for it in told if it), default=None)
+    return max((parse_time(value) for value in told if value), default=None)
 
 
 def _render_text(record: dict[str, Any], *names: str) -> str:
     """Return the first available text, with tokens (`$src$`) replaced by fields."""
-    told = next((it for name in names if (it := first_text(record, name))), "")
+    told = next((item for name in names if (item := first_text(record, name))), "")
     return _TOKEN.sub(lambda token: ", ".join(texts(record, token[1])) or token[0], told)
 
 

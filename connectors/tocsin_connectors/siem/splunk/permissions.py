@@ -22,7 +22,7 @@ async def find_permission_problems(
     Sends the requests of a read, for the last second. Raises if they fail.
     """
     who, capabilities = await _get_context(api)
-    problems = [f"{who} lacks the capability {it}" for it in needed if it not in capabilities]
+    problems = [f"{who} lacks the capability {name}" for name in needed if name not in capabilities]
     if not await jobs.all(spl.FINDINGS_INDEX_SEARCH):
         problems.append(f"{who} cannot search the index notable, or it does not exist")
     window = Window(now - _SECOND, now)

@@ -159,10 +159,11 @@ class Splunk(WindowedProvider):
             if (name := first_text(review, "rule_id"))
         }
         found = await self._findings(list(when))
-        known = {first_text(it, "event_id") for it in found}
+        known = {first_text(finding, "event_id") for finding in found}
         lost = [review for review in reviews if first_text(review, "rule_id") not in known]
         return [
-            {**it, spl.REVIEWED: when.get(first_text(it, "event_id") or "")} for it in found
+            {**finding, spl.REVIEWED: when.get(first_text(finding, "event_id") or "")}
+            for finding in found
         ] + lost
 
     async def _findings(self, identifiers: Sequence[str]) -> Sequence[SplunkRecord]:

@@ -140,8 +140,8 @@ def _find_relations(
     client, server = _find_endpoints(record)
     dns, http = child(record, "dns"), child(record, "http")
     asked, web = list(dict.fromkeys(_find_questions(dns)))[:1], list(find_web_entities(http))
-    sites = [it for it in web if it.kind is EntityKind.DOMAIN]
-    pages = [it for it in web if it.kind is EntityKind.URL]
+    sites = [entity for entity in web if entity.kind is EntityKind.DOMAIN]
+    pages = [entity for entity in web if entity.kind is EntityKind.URL]
     spoken = [*sites, *parse_host(text(child(record, "tls"), "sni") or "", EntityKind.DOMAIN)]
     if text(record, "event_type") != "fileinfo":  # its endpoints are those of the file
         yield from relate(client, RelationType.CONNECTED_TO, [*server, *spoken], at)

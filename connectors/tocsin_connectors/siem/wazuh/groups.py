@@ -110,13 +110,13 @@ def build_incident(hits: Iterable[dict[str, Any]], length: timedelta) -> Inciden
     found = [(parse_detection(hit), hit["_source"]) for hit in hits]
     if not found:
         raise ValueError("no alerts")
-    newest = max((detection for detection, _ in found), key=lambda it: it.at)
+    newest = max((detection for detection, _ in found), key=lambda detection: detection.at)
     return Incident(
         external_id=AlertGroup.of(newest, length).name,
         external_number=newest.rule_id,
         title=newest.rule.title,
         **_build_severity(newest.rule),
-        occurred_at=min(it.at for it, _ in found),
+        occurred_at=min(detection.at for detection, _ in found),
         changed_at=newest.at,
         techniques=union(find_techniques(document) for _, document in found),
         entities=union(find_entities(document) for _, document in found),

@@ -103,7 +103,7 @@ def _parse_severity(level: str | None) -> Severity | None:
     with suppress(ValueError):
         number = int(level)
         if 0 <= number <= _MAX_LEVEL:
-            return next(it for it, lowest in MIN_LEVELS.items() if number >= lowest)
+            return next(severity for severity, lowest in MIN_LEVELS.items() if number >= lowest)
     return None
 
 
@@ -123,7 +123,9 @@ def find_entities(document: Any) -> tuple[Entity, ...]:
     if value_at(document, "wazuh.rule") is None:
         told = {place: value_at(document, place) for place in _V4_FIELDS}
     else:
-        told = {name: it for name, it in document.items() if name.split(".")[0] not in _V5_EXCLUDED}
+        told = {
+            name: item for name, item in document.items() if name.split(".")[0] not in _V5_EXCLUDED
+        }
     found = find_in_record(agent).entities, find_in_record(told, MAX_ENTITIES).entities
     return union([*found, find_ecs_entities(document)])
 

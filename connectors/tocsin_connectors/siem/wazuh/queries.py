@@ -148,7 +148,9 @@ def parse_tallies(aggregations: Mapping[str, Any]) -> dict[str, AlertTally | Non
         for bucket in children(dict(aggregations.get(layout) or {}), "buckets"):
             match bucket.get("key"):
                 case {"begin": int(begin), "rule_id": rule, **agent}:
-                    name, called = (agent.get(it) or UNKNOWN for it in ("agent_id", "agent_name"))
+                    name, called = (
+                        agent.get(item) or UNKNOWN for item in ("agent_id", "agent_name")
+                    )
                     group = AlertGroup(str(rule), str(name), str(called), from_milliseconds(begin))
                     found[group.name] = AlertTally.read(bucket)
     return found

@@ -78,7 +78,7 @@ class Iris(CaseChannel):
         customer = self.settings.customer
         found = find_problems(self.ask, self.names, customer, self._needed())
         detail = f"DFIR-IRIS responds; alerts are created for customer {customer}"
-        return Health(detail=detail, problems=tuple([it async for it in found]))
+        return Health(detail=detail, problems=tuple([problem async for problem in found]))
 
     async def find(self, key: str) -> str | None:
         """Return the ID of the alert with this reference, or None.

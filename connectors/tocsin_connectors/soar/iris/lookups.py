@@ -63,5 +63,7 @@ class NumberLookup:
         found = await self._ask("GET", path)
         if not isinstance(found, list):
             raise Broken(f"IRIS did not return a list to {path}")
-        listed = [it for it in found if isinstance(it, dict) and isinstance(it.get(number), int)]
-        return {str(it.get(name)).casefold(): it[number] for it in listed}
+        listed = [
+            item for item in found if isinstance(item, dict) and isinstance(item.get(number), int)
+        ]
+        return {str(record.get(name)).casefold(): record[number] for record in listed}

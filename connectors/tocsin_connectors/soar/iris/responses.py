@@ -25,7 +25,7 @@ def classify_refusal(refused: Refused) -> PluginFailure:
     """Classify a refusal: missing permission, failure of IRIS, or invalid request."""
     if b"not entitled" in refused.response:
         return Misconfigured(str(refused), status=refused.status, response=refused.response)
-    if any(it in refused.response for it in _TRANSIENT):
+    if any(phrase in refused.response for phrase in _TRANSIENT):
         return Broken(str(refused))
     return refused
 

@@ -67,7 +67,7 @@ class SentinelIncidents(CaseChannel):
             await self._azure.expect_incidents()
         return Health(
             detail=f"{self.settings.workspace} responds; the app can write incidents",
-            problems=tuple(f"the app lacks the permission {it}" for it in missing),
+            problems=tuple(f"the app lacks the permission {action}" for action in missing),
         )
 
     async def find(self, key: str) -> str | None:
@@ -110,7 +110,7 @@ class SentinelIncidents(CaseChannel):
     async def notes(self, identifier: str) -> Sequence[str]:
         """Return the incident's comments."""
         found = await self._azure.members(f"{self._path(identifier)}/comments")
-        return [str(_get_properties(it).get("message")) for it in found]
+        return [str(_get_properties(comment).get("message")) for comment in found]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
         """Add a comment."""

@@ -112,7 +112,7 @@ class SplunkSoar(CaseChannel):
     async def find(self, key: str) -> str | None:
         """Return the container with this identifier, or None."""
         found = await self._rows(_CONTAINERS, _filter_source_data_identifier=f'"{key}"')
-        known = (it for it in found if it.get("source_data_identifier") == key)
+        known = (record for record in found if record.get("source_data_identifier") == key)
         return next(map(_get_id, known), None)
 
     async def make(
@@ -152,8 +152,10 @@ class SplunkSoar(CaseChannel):
         wanted = [build_artifact(observable) for observable in observables]
         ours = {"_filter_source_data_identifier__startswith": f'"{ID_PREFIX}"'}
         there = await self._of(_ARTIFACTS, identifier, **ours) if wanted else []
-        known = {it.get("source_data_identifier") for it in there}
-        lacking = [it for it in wanted if it["source_data_identifier"] not in known]
+        known = {record.get("source_data_identifier") for record in there}
+        lacking = [
+            artifact for artifact in wanted if artifact["source_data_identifier"] not in known
+        ]
         for left, artifact in zip(reversed(range(len(lacking))), lacking, strict=True):
             runs = self.settings.run_automation and not left
             await self._add_artifact({**artifact, "run_automation": runs}, identifier)
@@ -161,7 +163,7 @@ class SplunkSoar(CaseChannel):
 
     async def notes(self, identifier: str) -> Sequence[str]:
         """Return the container's notes."""
-        return [str(it.get("content")) for it in await self._of(_NOTES, identifier)]
+        return [str(record.get("content")) for record in await self._of(_NOTES, identifier)]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
         """Add a general note."""
@@ -206,7 +208,7 @@ class SplunkSoar(CaseChannel):
             query = {**filters, "page": page, "page_size": _PAGE_SIZE, "sort": "id"}
             match await self.ask("GET", path, query=query):
                 case {"data": [*found], "num_pages": int(pages)}:
-                    rows += [it for it in found if isinstance(it, dict)]
+                    rows += [row for row in found if isinstance(row, dict)]
                 case _:
                     raise Broken(f"GET {path} returned a response without `data` and `num_pages`")
             if page + 1 >= pages:

@@ -66,7 +66,7 @@ class TheHive(CaseChannel):
         name = user.get("login", "its user")
         return Health(
             detail=f"TheHive responds; {name} can create and change alerts",
-            problems=tuple(f"{name} lacks the permission {it}" for it in missing),
+            problems=tuple(f"{name} lacks the permission {permission}" for permission in missing),
         )
 
     async def find(self, key: str) -> str | None:
@@ -110,8 +110,10 @@ class TheHive(CaseChannel):
         kind, home = await self._home(identifier)
         known = {_get_identity(part) for part in await self._parts(kind, home, "observables")}
         wanted = _build_observables(observables)
-        lacking = [it for it in wanted if _get_identity(it) not in known]
-        added = [await self._add(f"/api/v1/{kind}/{quote(home)}/observable", it) for it in lacking]
+        lacking = [observable for observable in wanted if _get_identity(observable) not in known]
+        added = [
+            await self._add(f"/api/v1/{kind}/{quote(home)}/observable", value) for value in lacking
+        ]
         return sum(added)
 
     async def _add(self, path: str, observable: dict[str, Any]) -> bool:
@@ -163,7 +165,9 @@ class TheHive(CaseChannel):
             first = len(records)
             page = {"_name": "page", "from": first, "to": first + _PAGE_SIZE}
             found = await self.ask("POST", "/api/v1/query", json={"query": [*steps, page]})
-            records += [_expect_object(it) for it in found] if isinstance(found, list) else []
+            records += (
+                [_expect_object(record) for record in found] if isinstance(found, list) else []
+            )
             if len(records) < first + _PAGE_SIZE or len(records) >= _MAX_RECORDS:
                 return records
 
@@ -184,7 +188,7 @@ def _get_id(record: Json) -> str:
 def _build_observables(observables: Sequence[Observable]) -> list[dict[str, Any]]:
     """Return distinct observables: several kinds of entity share a type."""
     told = (_build_observable(observable) for observable in observables)
-    return list({_get_identity(it): it for it in told}.values())
+    return list({_get_identity(value): value for value in told}.values())
 
 
 def _build_observable(observable: Observable) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Xsoar(CaseChannel):
         missing = [
             permission async for permission in find_missing_permissions(self.ask, closes=closes)
         ]
-        problems = [f"the role of the key lacks {it}" for it in missing]
+        problems = [f"the role of the key lacks {permission}" for permission in missing]
         types = await list_incident_types(self.ask)
         if types and self.settings.incident_type not in types:
             problems.append(f"the incident type {self.settings.incident_type!r} does not exist")
@@ -106,7 +106,11 @@ class Xsoar(CaseChannel):
         match await self.ask("POST", "/incidents/search", json={"filter": query}):
             case {"data": [*found]}:
                 return next(
-                    (get_incident_id(it) for it in map(expect_object, found) if has_key(it, key)),
+                    (
+                        get_incident_id(incident)
+                        for incident in map(expect_object, found)
+                        if has_key(incident, key)
+                    ),
                     None,
                 )
         return None
@@ -153,7 +157,7 @@ class Xsoar(CaseChannel):
         wanted = dict.fromkeys(
             format_line(get_type(observable), observable.value) for observable in observables
         )
-        if unlisted := [it for it in wanted if it not in known]:
+        if unlisted := [line for line in wanted if line not in known]:
             listed = "\n".join(unlisted)
             await self._write(identifier, f"**Tocsin: entities**\n\n```\n{listed}\n```")
         return len(unlisted)

@@ -115,13 +115,13 @@ class IrisSimulator(ReceiverSimulator):
         ]
         page = int(request.query.get("page", 1))
         more = len(found) > page * most
-        shown = [self._shown(it) for it in found[(page - 1) * most : page * most]]
+        shown = [self._shown(item) for item in found[(page - 1) * most : page * most]]
         return self.success({"alerts": shown, "next_page": page + 1 if more else None})
 
     async def add(self, request: web.Request) -> web.Response:
         self.require("alerts_write")
         told = await request.json()
-        if missing := [it for it in NEEDED if not told.get(it)]:
+        if missing := [item for item in NEEDED if not told.get(item)]:
             raise ErrorResponse(400, f"{{'{missing[0]}': ['Missing data for required field.']}}")
         if told["alert_severity_id"] not in SEVERITIES.values():
             raise ErrorResponse(400, "(psycopg2.errors.ForeignKeyViolation) insert or update")
@@ -176,7 +176,10 @@ class IrisSimulator(ReceiverSimulator):
         self, iocs: list[dict[str, Any]], there: Sequence[dict[str, Any]] = ()
     ) -> list[dict[str, Any]]:
         """Return what replaces the IOCs that are there: those whose id is told are changed."""
-        names, known = {n: name for name, n in TYPES.items()}, {it["ioc_id"]: it for it in there}
+        names, known = (
+            {n: name for name, n in TYPES.items()},
+            {record["ioc_id"]: record for record in there},
+        )
         for ioc in iocs:
             if ioc["ioc_type_id"] not in names or ioc["ioc_tlp_id"] not in TLPS.values():
                 raise ErrorResponse(400, "Invalid IOC type ID")
@@ -184,7 +187,7 @@ class IrisSimulator(ReceiverSimulator):
             if not re.fullmatch(pattern, ioc["ioc_value"], re.IGNORECASE | re.DOTALL):
                 raise ErrorResponse(400, f"The input doesn't match the expected format ({pattern})")
         numbered = [{"ioc_id": self.next_number(), **ioc} for ioc in iocs]
-        return [{**known.get(it["ioc_id"], {}), **it} for it in numbered]
+        return [{**known.get(item["ioc_id"], {}), **item} for item in numbered]
 
     def _fail_late(self) -> None:
         if self.next_error:

@@ -71,11 +71,11 @@ class AzureSimulator(ReceiverSimulator):
         return self._tokens.get(token, self.clock.now()) > self.clock.now()
 
     def objects(self) -> list[RemoteObject]:
-        return [self._object(name, it) for name, it in self.incidents.items()]
+        return [self._object(name, incident) for name, incident in self.incidents.items()]
 
     def texts(self, identifier: str) -> list[str]:
         """Return the comments of an incident."""
-        return [it["properties"]["message"] for it in self.comments[identifier].values()]
+        return [record["properties"]["message"] for record in self.comments[identifier].values()]
 
     def _object(self, name: str, incident: dict[str, Any]) -> RemoteObject:
         texts = self.texts(name)

@@ -116,7 +116,7 @@ async def test_entities_are_listed_once_and_later_ones_are_added(lab: ChannelHar
     identifier = lab.objects[0].id
     assert await lab.channel.add_observables(identifier, hosts(1, 2)) == 2
     assert await lab.channel.add_observables(identifier, hosts(2, 3)) == 1
-    added = [f"host-{it}.example.com" for it in (1, 2, 3)]
+    added = [f"host-{item}.example.com" for item in (1, 2, 3)]
     assert list(lab.objects[0].observables) == [*ADDRESSES, *added]
     assert f"- Ip `{ADDRESSES[0]}` #" in lab.simulator.texts(identifier)[0]
 

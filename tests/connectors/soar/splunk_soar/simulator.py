@@ -54,25 +54,25 @@ class SplunkSoarSimulator(ReceiverSimulator):
     def objects(self) -> list[RemoteObject]:
         return [
             RemoteObject(
-                id=str(it["id"]),
+                id=str(record["id"]),
                 observables=[
                     value
-                    for artifact in self.of("artifact", it["id"])
+                    for artifact in self.of("artifact", record["id"])
                     if artifact["label"] == "entity"
                     for value in artifact["cef"].values()
                 ],
                 notes=[
-                    *(note["content"] for note in self.of("note", it["id"])),
-                    *(said["comment"] for said in self.of("container_comment", it["id"])),
+                    *(note["content"] for note in self.of("note", record["id"])),
+                    *(said["comment"] for said in self.of("container_comment", record["id"])),
                 ],
-                is_open=it["close_time"] is None,
+                is_open=record["close_time"] is None,
             )
-            for it in self.records["container"]
+            for record in self.records["container"]
         ]
 
     def of(self, kind: str, container: int) -> list[dict[str, Any]]:
         """Return the artifacts, notes or comments of a container."""
-        return [it for it in self.records[kind] if it["container_id"] == container]
+        return [record for record in self.records[kind] if record["container_id"] == container]
 
     def remove(self, identifier: str) -> None:
         number = int(identifier)
@@ -115,9 +115,9 @@ class SplunkSoarSimulator(ReceiverSimulator):
             return self._failed("a container needs a name and a label that exists")
         if body.get("severity", "medium") not in self.severities:
             return self._failed("there is no such severity")
-        for it in self.records["container"]:
-            if it["source_data_identifier"] == body["source_data_identifier"]:
-                known = {"existing_container_id": it["id"]}
+        for record in self.records["container"]:
+            if record["source_data_identifier"] == body["source_data_identifier"]:
+                known = {"existing_container_id": record["id"]}
                 return self._failed("duplicate with source_data_identifier", None, **known)
         artifacts = body.pop("artifacts", [])
         number = self._keep("container", {**body, "status": "new", "close_time": None})
@@ -140,9 +140,9 @@ class SplunkSoarSimulator(ReceiverSimulator):
         body = await request.json()
         if self._container(body["container_id"]) is None:
             return self._failed("no such container")
-        for it in self.of("artifact", body["container_id"]) if self.refuses_artifacts else ():
-            if it["source_data_identifier"] == body["source_data_identifier"]:
-                known = {"existing_artifact_id": it["id"]}
+        for record in self.of("artifact", body["container_id"]) if self.refuses_artifacts else ():
+            if record["source_data_identifier"] == body["source_data_identifier"]:
+                known = {"existing_artifact_id": record["id"]}
                 return self._failed("artifact already exists", None, **known)
         if body.get("run_automation", True):
             self.runs.append(body["container_id"])
@@ -165,7 +165,9 @@ class SplunkSoarSimulator(ReceiverSimulator):
         return number
 
     def _container(self, number: int) -> dict[str, Any] | None:
-        return next((it for it in self.records["container"] if it["id"] == number), None)
+        return next(
+            (record for record in self.records["container"] if record["id"] == number), None
+        )
 
     def _failed(self, message: str, status: int | None = 400, **known: int) -> web.Response:
         answer = {"failed": True, "message": message, **known}

@@ -36,16 +36,16 @@ def set_to(lab: ChannelHarness, **settings: Any) -> None:
 
 async def test_an_entity_is_the_same_artifact_as_the_templates_make_of_it(lab: ChannelHarness):
     event = lab.alert()
-    entities = [{"kind": it.value, "value": "x"} for it in EntityKind]
+    entities = [{"kind": kind.value, "value": "x"} for kind in EntityKind]
     event.context["incident"]["entities"] = entities
     renderer = Renderer(lab.suite.template_paths())
     names = renderer.contract("splunk-soar").entities
     rendered = json.loads(renderer.render("splunk-soar", event))["artifacts"]
-    made = [build_artifact(Observable(it, "x", names.get(it))) for it in EntityKind]
-    assert len({it["source_data_identifier"] for it in made}) == len(EntityKind)
+    made = [build_artifact(Observable(value, "x", names.get(value))) for value in EntityKind]
+    assert len({record["source_data_identifier"] for record in made}) == len(EntityKind)
     for artifact in (*rendered, *made):
         del artifact["source_data_identifier"]
-    assert [it for it in rendered if it["label"] == ENTITY_LABEL] == made
+    assert [item for item in rendered if item["label"] == ENTITY_LABEL] == made
 
 
 async def test_an_event_keeps_the_artifact_that_tells_where_it_came_from(lab: ChannelHarness):
@@ -124,7 +124,7 @@ async def test_a_note_is_found_on_a_later_page(lab: ChannelHarness):
     await lab.bring(lab.alert())
     number = int(lab.objects[0].id)
     notes = lab.simulator.records["note"]
-    notes += [{"id": it, "container_id": number, "content": "theirs"} for it in range(600)]
+    notes += [{"id": item, "container_id": number, "content": "theirs"} for item in range(600)]
     event = lab.completed("incident:7")
     await lab.bring(event)
     await lab.bring(event)
@@ -144,6 +144,6 @@ async def test_what_is_closed_says_why_once(lab: ChannelHarness):
     identifier = lab.objects[0].id
     for _ in range(2):
         await lab.channel.close(identifier, "It is over.")
-    assert [it["comment"] for it in lab.simulator.of("container_comment", int(identifier))] == [
-        "It is over."
-    ]
+    assert [
+        record["comment"] for record in lab.simulator.of("container_comment", int(identifier))
+    ] == ["It is over."]

@@ -75,13 +75,15 @@ class TheHiveSimulator(ReceiverSimulator):
     async def create(self, request: web.Request) -> web.Response:
         alert = await request.json()
         unique = ("type", "source", "sourceRef")
-        for name, most in (*((it, 128) for it in unique), ("title", 512)):
+        for name, most in (*((item, 128) for item in unique), ("title", 512)):
             if not 1 <= len(alert.get(name, "")) <= most:
                 raise ErrorResponse(400, f"{name} is wrong")
         if self.meanwhile:
             self.meanwhile = False
             self._keep({**alert, "observables": alert["observables"][:1]})
-        if any(all(it[name] == alert[name] for name in unique) for it in self.alerts.values()):
+        if any(
+            all(record[name] == alert[name] for name in unique) for record in self.alerts.values()
+        ):
             raise ErrorResponse(400, "Alert already exists")
         seen = {
             (observable["dataType"], observable["data"])

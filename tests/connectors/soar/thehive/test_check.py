@@ -34,7 +34,7 @@ async def check(folder, url) -> tuple[int, str]:
     mine = folder / "templates" / "thehive"
     mine.mkdir(parents=True)
     (mine / "incident-alert.json.j2").write_text(OVERSIZED)
-    usual = {name: it for name, it in os.environ.items() if not name.startswith("TOCSIN_")}
+    usual = {name: item for name, item in os.environ.items() if not name.startswith("TOCSIN_")}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tocsin", "check"),
         cwd=folder,

@@ -97,8 +97,8 @@ class XsoarSimulator(ReceiverSimulator):
             if self.is_searchable(incident["made_at"])
         ]
         if query := asked.get("query"):
-            found = [it for it in found if matches(it, query)]
-        shown = [shown_of(it) | {"version": -1} for it in found[: asked.get("size", 0)]]
+            found = [item for item in found if matches(item, query)]
+        shown = [shown_of(value) | {"version": -1} for value in found[: asked.get("size", 0)]]
         return self.json({"total": len(found), "data": shown})
 
     async def create(self, request: web.Request) -> web.Response:
@@ -149,13 +149,16 @@ class XsoarSimulator(ReceiverSimulator):
             raise ErrorResponse(400, "errOptimisticLock: object has been modified")
         if told["closeReason"] not in REASONS:
             raise ErrorResponse(400, "there is no such reason")
-        incident |= {"status": CLOSED, **{it: told[it] for it in ("closeReason", "closeNotes")}}
+        incident |= {
+            "status": CLOSED,
+            **{name: told[name] for name in ("closeReason", "closeNotes")},
+        }
         incident["version"] += 1
         return self.json(shown_of(incident))
 
     async def war_room(self, request: web.Request) -> web.Response:
         incident = self._investigated(request.match_info["id"])
-        entries = [{"id": f"{n}@", "contents": it} for n, it in enumerate(incident["entries"])]
+        entries = [{"id": f"{n}@", "contents": item} for n, item in enumerate(incident["entries"])]
         return self.json({"id": incident["id"], "entries": entries or None})
 
     async def write(self, request: web.Request) -> web.Response:
@@ -201,4 +204,4 @@ def matches(incident: dict[str, Any], query: str) -> bool:
 
 
 def shown_of(incident: dict[str, Any]) -> dict[str, Any]:
-    return {name: it for name, it in incident.items() if name not in ("entries", "made_at")}
+    return {name: item for name, item in incident.items() if name not in ("entries", "made_at")}
