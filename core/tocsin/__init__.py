@@ -32,7 +32,7 @@ from tocsin.hookspecs import (
     Tools,
     hookimpl,
 )
-from tocsin.json_codec import parse_json
+from tocsin.json_codec import parse_json, values_at
 from tocsin.mapping import MappingTemplate
 from tocsin.model import (
     Action,
@@ -245,4 +245,5 @@ __all__ = [
     "parse_json",
     "refang",
     "retry_after",
+    "values_at",
 ]

@@ -1,15 +1,17 @@
-"""JSON decoding that tolerates split surrogate pairs."""
+"""JSON decoding that tolerates split surrogate pairs, and access by dotted paths."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
 
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_LIST_DEPTH = 30
 
 
 def parse_json(content: bytes) -> Any:
@@ -28,3 +30,28 @@ def parse_json(content: bytes) -> Any:
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
     return orjson.loads(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator[Any]:
+    """Yield the values at a dotted path such as `dns.question.name`, without null.
+
+    Objects may be nested, have dotted names, or both; dotted names come first. With `enter_lists`,
+    lists count as their items, on the path and at its end.
+    """
+    for holder in _list_items(document) if enter_lists else (document,):
+        if not isinstance(holder, Mapping):
+            continue
+        if (value := holder.get(path)) is not None:
+            yield from _list_items(value) if enter_lists else (value,)
+        for dot in reversed([match.start() for match in re.finditer(r"\.", path)]):
+            if path[:dot] in holder:
+                yield from values_at(holder[path[:dot]], path[dot + 1 :], enter_lists=enter_lists)
+
+
+def _list_items(value: Any, depth: int = _MAX_LIST_DEPTH) -> Iterator[Any]:
+    """Yield a value, or the items of a list and of the lists in it, without null."""
+    if isinstance(value, list):
+        for item in value if depth else ():
+            yield from _list_items(item, depth - 1)
+    elif value is not None:
+        yield value

@@ -233,7 +233,9 @@ class TestCheck:
     @pytest.mark.parametrize("name", ["eve.json", "eve-*.json", "*/eve.json"])
     async def test_a_missing_folder_is_named(self, make_feed, tmp_path, name):
         (problem,) = (await make_feed(tmp_path / "away" / name).provider.check()).problems
-        assert problem == f"there is no folder {tmp_path}/away, or this user may not see it"
+        assert (
+            problem == f"the folder {tmp_path}/away does not exist or is not visible to this user"
+        )
 
     @pytest.mark.parametrize("name", ["eve.json", "eve-*.json"])
     async def test_a_folder_that_cannot_be_listed_is_named(
@@ -241,7 +243,7 @@ class TestCheck:
     ):
         no_access(tmp_path)
         (problem,) = (await make_feed(tmp_path / name).provider.check()).problems
-        assert problem == f"the folder {tmp_path} cannot be listed by this user"
+        assert problem == f"this user cannot list the folder {tmp_path}"
 
     async def test_a_path_that_is_a_directory_is_named(self, feed, eve):
         eve.mkdir()
@@ -263,7 +265,7 @@ class TestCheck:
         for name in ("a.json", "b.json"):
             (tmp_path / name).touch()
         (problem,) = (await make_feed(tmp_path / "*.json").provider.check()).problems
-        assert problem == "2 files; at most 1 can be followed"
+        assert problem == "2 files match; the limit is 1"
 
     async def test_what_the_service_needs_to_be_allowed_is_known(self, feed):
         assert feed.provider.permissions == ("read access to the files and their folder",)

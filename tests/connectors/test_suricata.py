@@ -302,9 +302,9 @@ def test_addresses_are_spelt_as_usual(provider):
     ("changes", "reason"),
     [
         ({"event_type": None}, "event_type is missing"),
-        ({"event_type": ["alert"]}, "event_type is of the wrong kind"),
+        ({"event_type": ["alert"]}, "event_type is of the wrong type"),
         ({"timestamp": None}, "timestamp is missing"),
-        ({"timestamp": "2026-11-20T12:34:56.789012"}, "has no zone"),
+        ({"timestamp": "2026-11-20T12:34:56.789012"}, "has no time zone"),
         ({"timestamp": "yesterday"}, "yesterday"),
         ({"timestamp": "0001-01-01T00:00:00+2359"}, "out of range"),
         ({"alert": None}, "signature_id"),

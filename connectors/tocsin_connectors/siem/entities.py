@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import lru_cache
+from ipaddress import ip_address
 
 from tocsin import Entity, EntityKind, Relation, RelationType
-from tocsin_connectors.siem.records import parse_host
 
 _PLACEHOLDERS = frozenset(
     {"-", "?", "unknown", "n/a", "na", "nil", "none", "null", "(null)", "undefined", "unassigned"}
@@ -21,6 +22,27 @@ _FORMS = {
 }
 """Patterns of values. All matches count: `MD5=...,SHA256=...` is two hashes."""
 _HOST_KINDS = frozenset({EntityKind.IP, EntityKind.HOST, EntityKind.DOMAIN})
+
+
+@lru_cache(maxsize=65_536)
+def normalize_address(value: str) -> str | None:
+    """Return an IP address in canonical form, or None if the value is not an address."""
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        return None
+
+
+def parse_host(value: str, kind: EntityKind) -> Iterator[Entity]:
+    """Yield the entity that a host name stands for: an address, or else a `kind`.
+
+    An empty name yields nothing.
+    """
+    name = value.removeprefix("[").removesuffix("]")
+    if found := normalize_address(name):
+        yield Entity(EntityKind.IP, found)
+    elif name and kind is not EntityKind.IP and not any(character.isspace() for character in name):
+        yield Entity(kind, name)
 
 
 def parse_entities(kind: EntityKind, value: str) -> Iterator[Entity]:

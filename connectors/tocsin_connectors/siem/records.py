@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
-from ipaddress import ip_address
 from itertools import chain
 from typing import Any, TypeVar
 
-from tocsin import Broken, Entity, EntityKind
+from tocsin import Broken, values_at
 
 MAX_TEXT_LENGTH = 4096
 
@@ -54,17 +52,11 @@ def children(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
     ]
 
 
-def select_fields(record: dict[str, Any], places: Iterable[str]) -> dict[str, str | int]:
+def select_fields(record: dict[str, Any], paths: Iterable[str]) -> dict[str, str | int]:
     """Return the texts and whole numbers at paths such as `tls.sni`, by path."""
-    found = ((place, _get_scalar(record, place)) for place in places)
-    return {place: value for place, value in found if value is not None}
-
-
-def _get_scalar(record: dict[str, Any], place: str) -> str | int | None:
-    *way, last = place.split(".")
-    for key in way:
-        record = child(record, key)
-    return text(record, last) or number(record, last)
+    holders = ((path, {"": value_at(record, path)}) for path in paths)
+    found = ((path, text(holder, "") or number(holder, "")) for path, holder in holders)
+    return {path: value for path, value in found if value is not None}
 
 
 def describe_value(value: object) -> str:
@@ -95,33 +87,30 @@ def union(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(groups)))
 
 
-@lru_cache(maxsize=65_536)
-def normalize_address(value: str) -> str | None:
-    """Return an IP address in canonical form, or None if the value is not an address."""
-    try:
-        return str(ip_address(value))
-    except ValueError:
-        return None
+def value_at(record: Any, path: str) -> Any:
+    """Return the value at a path such as `source.ip`, or None. Lists are not entered."""
+    return next(values_at(record, path, enter_lists=False), None)
 
 
-def parse_host(value: str, kind: EntityKind) -> Iterator[Entity]:
-    """Yield the entity that a host name stands for: an address, or else a `kind`.
-
-    An empty name yields nothing.
-    """
-    name = value.removeprefix("[").removesuffix("]")
-    if found := normalize_address(name):
-        yield Entity(EntityKind.IP, found)
-    elif name and kind is not EntityKind.IP and not any(character.isspace() for character in name):
-        yield Entity(kind, name)
+def text_at(record: Any, *paths: str) -> str | None:
+    """Return the first text or number, as text, at one of several paths."""
+    for path in paths:
+        for value in scalars(value_at(record, path)):
+            if found := str(value).replace("\0", "").strip():
+                return found[:MAX_TEXT_LENGTH]
+    return None
 
 
-def texts_at(record: dict[str, Any], place: str) -> list[str]:
+def texts_at(record: Any, path: str) -> list[str]:
     """Return the texts at a path such as `network.dns.questions.name`, including in lists."""
-    first, _, rest = place.partition(".")
-    if not rest:
-        return texts(record, first)
-    return [value for item in children(record, first) for value in texts_at(item, rest)]
+    return [found for value in values_at(record, path) if (found := text({"": value}, ""))]
+
+
+def scalars(value: Any) -> Iterator[str | int]:
+    """Yield the texts and numbers in a value or a list."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str | int) and not isinstance(item, bool):
+            yield item
 
 
 def get_page_token(record: Mapping[str, Any], member: str) -> str | None:

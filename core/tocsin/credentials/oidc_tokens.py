@@ -12,6 +12,7 @@ import jwt
 from tocsin.clock import Clock
 from tocsin.credentials.oidc_discovery import ALGORITHMS, IssuerKey, IssuerKeys
 from tocsin.credentials.tokens import TokenError, read_header
+from tocsin.json_codec import values_at
 
 _LONGEST_SUBJECT = 255  # OpenID Connect Core 1.0 section 2
 _CLAIMS = ("iss", "aud", "sub", "exp")
@@ -82,18 +83,11 @@ def find_roles(claims: Mapping[str, Any], claim: str) -> frozenset[str]:
 
     `claim` is the claim's name, which may be a URL, or else a path of members joined by dots.
     """
-    found = claims[claim] if claim in claims else _descend(claims, claim)
+    found = next(values_at(claims, claim, enter_lists=False), None)
     if isinstance(found, str):
         return frozenset((found, *found.split(" ")))
     roles = found if isinstance(found, list) else []
     return frozenset(role for role in roles if isinstance(role, str))
-
-
-def _descend(claims: Mapping[str, Any], path: str) -> Any:
-    found: Any = claims
-    for member in path.split("."):
-        found = found.get(member) if isinstance(found, Mapping) else None
-    return found
 
 
 def _is_acceptable(header: Mapping[str, Any], types: Collection[str]) -> bool:

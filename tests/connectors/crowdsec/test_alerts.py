@@ -165,9 +165,9 @@ def test_an_alert_without_a_beginning_began_when_it_was_created(start):
     ("changes", "reason"),
     [
         ({"id": None}, "id is missing"),
-        ({"id": "7"}, "id is of the wrong kind"),
+        ({"id": "7"}, "id is of the wrong type"),
         ({"created_at": None}, "created_at is not a time: None"),
-        ({"created_at": "2026-11-20T09:20:21"}, "created_at is no time"),
+        ({"created_at": "2026-11-20T09:20:21"}, "created_at is not a time"),
     ],
 )
 def test_what_is_essential(changes, reason):

@@ -147,7 +147,7 @@ def test_what_is_no_alert_says_why():
         build_alert_incident({"_source": source()}, SETTINGS)
     with pytest.raises(ValueError, match="@timestamp is missing"):
         incident(**{"@timestamp": None})
-    with pytest.raises(ValueError, match="has no zone"):
+    with pytest.raises(ValueError, match="has no time zone"):
         incident(**{"@timestamp": "2026-11-20T09:05:31"})
 
 

@@ -77,7 +77,7 @@ def test_whether_there_are_alerts_is_told(total, told):
 
 @pytest.mark.parametrize("change", [{"id": None}, {"created_at": 7}, {"created_at": "soon"}])
 def test_what_is_no_case_is_a_value_error(change):
-    with pytest.raises(ValueError, match=r"id is|created_at|is not one of ISO 8601"):
+    with pytest.raises(ValueError, match=r"id is|created_at|is not in ISO 8601 format"):
         build_case_incident(case(**change), SETTINGS)
 
 

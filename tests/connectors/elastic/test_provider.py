@@ -262,7 +262,7 @@ async def test_a_case_that_never_rests_is_tried_later(of_cases, cases, clock):
 async def test_a_status_of_nothing_is_refused(of_cases, of_alerts):
     with pytest.raises(Refused):
         await of_cases.set_status("case:7", IncidentStatus.CLOSED)
-    with pytest.raises(Refused, match="there is no alert 7"):
+    with pytest.raises(Refused, match="the alert 7 does not exist"):
         await of_alerts.set_status("7", IncidentStatus.CLOSED)
 
 
@@ -321,8 +321,8 @@ async def test_check_names_what_may_not_be_written(cases, clock):
         cases.fail(Fault.FORBIDDEN, where="/api/note")
         problems = (await provider.check()).problems
     assert problems == (
-        "tocsin may not write comments to the cases of the space default",
-        "tocsin may not write notes to the alerts of the space default",
+        "tocsin cannot write comments to the cases of the space default",
+        "tocsin cannot write notes to the alerts of the space default",
     )
     assert cases.siem.comments("7") == []
 

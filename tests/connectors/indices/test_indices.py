@@ -19,8 +19,6 @@ from tocsin_connectors.siem.indices.documents import (
     build_entity_query,
     decode_object,
     include_queried_entity,
-    text_at,
-    value_at,
 )
 from tocsin_connectors.siem.indices.search import (
     MAX_PAGE_SIZE,
@@ -30,6 +28,7 @@ from tocsin_connectors.siem.indices.search import (
     build_events,
     iterate_latest,
 )
+from tocsin_connectors.siem.records import text_at, value_at
 from tocsin_connectors.siem.wazuh import Wazuh
 
 WINDOW = Window(datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
@@ -156,7 +155,7 @@ async def test_a_search_that_brings_nothing_to_the_point_comes_to_an_end():
     hits = iterate_latest(
         LogIndices(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 1_000
     )
-    with pytest.raises(TryLater, match="in part only"):
+    with pytest.raises(TryLater, match="search limit reached after the latest"):
         [event async for event in build_events(hits, lambda _: None, 1_000)]
     assert cluster.searches == MAX_HITS // MAX_PAGE_SIZE
 

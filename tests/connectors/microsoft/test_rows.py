@@ -83,7 +83,7 @@ def test_what_does_not_name_what_was_asked_for_is_a_value_error():
         event("DeviceLogonEvents", {**LOGON, "RemoteIP": "203.0.113.70"})
     with pytest.raises(ValueError, match="no table"):
         event("Secrets", LOGON)
-    with pytest.raises(ValueError, match="is not one of ISO 8601"):
+    with pytest.raises(ValueError, match="is not in ISO 8601 format"):
         event("DeviceLogonEvents", LOGON, at="noon")
 
 

@@ -134,7 +134,7 @@ def test_an_alert_without_a_level_has_that_of_the_rules_that_matched():
     [
         ({"id": None}, "id is missing"),
         ({"start_time": None}, "start_time is not a time: None"),
-        ({"start_time": "2026-11-20T09:19:51"}, "start_time is no time"),
+        ({"start_time": "2026-11-20T09:19:51"}, "start_time is not a time"),
     ],
 )
 def test_what_is_essential(changes, reason):

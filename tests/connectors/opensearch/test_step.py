@@ -61,7 +61,7 @@ def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
 def test_rows_that_go_missing_while_pages_are_turned_are_noticed():
     second = DetectorCursor.beginning(["d1"], HOUR).following(10, 25, 10)
     assert (second.index, second.total) == (10, 25)
-    with pytest.raises(Broken, match="24 alerts were answered, where there were 25"):
+    with pytest.raises(Broken, match="24 alerts were returned; before, there were 25"):
         second.following(10, 24, 10)
     with pytest.raises(Broken, match="0 of 25"):
         DetectorCursor.beginning(["d1"], HOUR).following(0, 25, 10)

@@ -182,7 +182,7 @@ def test_growing_numbers_are_no_change():
     ("parts", "reason"),
     [
         ({"id": None}, "id is missing"),
-        ({"id": "4711"}, "id is of the wrong kind"),
+        ({"id": "4711"}, "id is of the wrong type"),
         (
             {"last_persisted_time": None, "last_updated_time": None},
             "last_persisted_time is missing",

@@ -108,7 +108,7 @@ async def test_a_permission_that_is_missing_is_named(instance, opened, permissio
 
 async def test_a_curated_rule_that_there_is_not_is_named_to_who_may_ask(instance, opened):
     async with opened(curated_rules=[CURATED, "ur_typo"]) as provider:
-        assert (await provider.check()).problems == ("there is no curated rule ur_typo",)
+        assert (await provider.check()).problems == ("the curated rule ur_typo does not exist",)
         instance.lacks = {"chronicle.curatedRules.get"}
         assert (await provider.check()).problems == ()
 

@@ -169,8 +169,8 @@ def test_an_id_of_version_8_tells_its_time():
         ({"event_id": None, "rule_id": None}, "event_id is missing"),
         ({"event_id": None}, "is not found: it is older"),
         ({"_time": None}, "_time is missing"),
-        ({"_time": "soon"}, "is not one of ISO 8601"),
-        ({"_time": "2026-11-20T09:00:12"}, "has no zone"),
+        ({"_time": "soon"}, "is not in ISO 8601 format"),
+        ({"_time": "2026-11-20T09:00:12"}, "has no time zone"),
         ({"_time": "999999999999"}, "out of range"),
     ],
 )

@@ -290,7 +290,7 @@ async def test_a_status_is_written_once(provider, simulator, put, status):
 
 
 async def test_a_status_of_nothing_is_refused(provider):
-    with pytest.raises(Refused, match="there is no finding 7"):
+    with pytest.raises(Refused, match="the finding 7 does not exist"):
         await provider.set_status("7", IncidentStatus.CLOSED)
 
 

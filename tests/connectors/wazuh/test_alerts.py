@@ -143,9 +143,9 @@ def test_hashes_of_files_and_fields_of_windows_are_entities():
     ("changes", "reason"),
     [
         ({"rule": None}, "rule.id is missing"),
-        ({"rule": {"level": 3}}, "rule.id is of the wrong kind"),
+        ({"rule": {"level": 3}}, "rule.id is of the wrong type"),
         ({"@timestamp": None, "timestamp": None}, "@timestamp is missing"),
-        ({"@timestamp": "2026-11-20T09:19:51", "timestamp": None}, "has no zone"),
+        ({"@timestamp": "2026-11-20T09:19:51", "timestamp": None}, "has no time zone"),
     ],
 )
 def test_what_is_essential(changes, reason):

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.crowdsec.go_time import GO_ZERO, parse_time
+from tocsin_connectors.siem.entities import parse_host
 from tocsin_connectors.siem.records import (
     child,
     children,
     describe_value,
     number,
-    parse_host,
     text,
     texts,
     union,

@@ -31,8 +31,7 @@ from tocsin_connectors.siem.crowdstrike.permissions import (
 from tocsin_connectors.siem.crowdstrike.search import EVENT_FIELDS, FalconSearcher
 from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
-from tocsin_connectors.siem.records import children
-from tocsin_connectors.siem.records import text as text_at
+from tocsin_connectors.siem.records import children, text
 
 
 class CrowdStrike(WindowedProvider):
@@ -116,7 +115,7 @@ class CrowdStrike(WindowedProvider):
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set the status of an alert, unless it has that status already."""
         alert = await self._existing(external_id)
-        if STATUSES.get((text_at(alert, "status") or "").casefold()) is not status:
+        if STATUSES.get((text(alert, "status") or "").casefold()) is not status:
             await self._client.change([external_id], {"update_status": STATUS_WORDS[status]})
 
     async def _existing(self, identifier: str) -> FalconRecord:

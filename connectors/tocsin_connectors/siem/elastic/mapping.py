@@ -24,7 +24,7 @@ from tocsin_connectors.siem.records import (
     number,
     parse_utc,
     text,
-    texts,
+    texts_at,
     union,
 )
 
@@ -60,37 +60,6 @@ OBSERVABLE_TYPES = {
 """Observable types that Kibana ships. Customers add their own."""
 
 
-_MAX_DEPTH = 30  # lists count, too
-
-FlatDocument = dict[str, Any]
-"""Each member by its dotted name, with the list of its values."""
-
-
-def flatten_document(source: Mapping[str, Any]) -> FlatDocument:
-    """Return every value of a document by the dotted name of its member.
-
-    `{"a.b": 1, "a": {"b": [2]}}` is `{"a.b": [1, 2]}`: what stands under a dotted name comes first,
-    since Kibana writes so what it changes later.
-    """
-    found: FlatDocument = {}
-    for name, value in _iterate_members("", source, _MAX_DEPTH):
-        found.setdefault(name, []).append(value)
-    return found
-
-
-def _iterate_members(place: str, value: Any, deepest: int) -> Iterator[tuple[str, Any]]:
-    if not deepest:
-        return
-    if isinstance(value, Mapping):
-        for name, inner in sorted(value.items(), key=lambda record: "." not in record[0]):
-            yield from _iterate_members(f"{place}.{name}" if place else name, inner, deepest - 1)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _iterate_members(place, inner, deepest - 1)
-    elif value is not None:
-        yield place, value
-
-
 _HASH_OWNERS = ("file", "process", "process.parent", "dll")
 _ADDRESS_OWNERS = ("source", "destination", "client", "server")
 ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
@@ -124,23 +93,23 @@ ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
 _THREAT_FIELDS = ("kibana.alert.rule.threat", "kibana.alert.rule.parameters.threat", "threat")
 
 
-def find_entities(flat: FlatDocument) -> Iterator[Entity]:
+def find_entities(source: dict[str, Any]) -> Iterator[Entity]:
     """Yield the entities of a document, without loopback and link-local addresses of the host."""
     for kind, names in ENTITY_FIELDS.items():
         for name in names:
-            for value in texts(flat, name):
+            for value in texts_at(source, name):
                 found = parse_entities(kind, value)
                 yield from (
                     entity for entity in found if name != "host.ip" or _is_own_address(entity.value)
                 )
 
 
-def find_techniques(flat: FlatDocument) -> Iterator[str]:
+def find_techniques(source: dict[str, Any]) -> Iterator[str]:
     """Yield the ATT&CK IDs of a rule or an event, sub-techniques instead of their techniques."""
-    places = (
+    paths = (
         f"{field_}.technique{sub}.id" for field_ in _THREAT_FIELDS for sub in (".subtechnique", "")
     )
-    found = list(filter_techniques(one for place in places for one in texts(flat, place)))
+    found = list(filter_techniques(value for path in paths for value in texts_at(source, path)))
     parents = {technique.partition(".")[0] for technique in found if "." in technique}
     yield from (technique for technique in found if technique not in parents)
 
@@ -161,11 +130,11 @@ BUILDING_BLOCK_TYPE = "kibana.alert.building_block_type"
 
 def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> Incident:
     """Return the incident of an alert. Raises ValueError if it has no ID or no time."""
-    flat, alert = flatten_document(child(dict(hit), "_source")), build_alert(hit)
-    word = first_text(flat, "kibana.alert.severity")
-    status = first_text(flat, "kibana.alert.workflow_status")
-    said = (first_text(flat, f"kibana.alert.{name}") for name in ("reason", "rule.description"))
-    changes = [_parse_time(flat, TIMESTAMP), *map(parse_utc, texts(flat, STATUS_UPDATED))]
+    source, alert = child(dict(hit), "_source"), build_alert(hit)
+    word = first_text(source, "kibana.alert.severity")
+    status = first_text(source, "kibana.alert.workflow_status")
+    said = (first_text(source, f"kibana.alert.{name}") for name in ("reason", "rule.description"))
+    changes = [_parse_time(source, TIMESTAMP), *map(parse_utc, texts_at(source, STATUS_UPDATED))]
     return Incident(
         external_id=alert.external_id,
         title=alert.title,
@@ -177,10 +146,10 @@ def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> I
         raw_status=status,
         occurred_at=alert.occurred_at,
         changed_at=max(changes),
-        source_url=first_text(flat, "kibana.alert.url")
-        or _build_alert_url(alert.external_id, flat, settings),
-        techniques=union([find_techniques(flat)]),
-        entities=union([find_entities(flat)]),
+        source_url=first_text(source, "kibana.alert.url")
+        or _build_alert_url(alert.external_id, source, settings),
+        techniques=union([find_techniques(source)]),
+        entities=union([find_entities(source)]),
         alerts=(alert,),
     )
 
@@ -190,34 +159,34 @@ def build_alert(hit: Mapping[str, Any]) -> Alert:
     identifier = text(dict(hit), "_id")
     if identifier is None:
         raise ValueError(f"_id is {describe_value(hit.get('_id'))}")
-    flat = flatten_document(child(dict(hit), "_source"))
-    happened = first_text(flat, "kibana.alert.original_time") or first_text(
-        flat, "kibana.alert.start"
+    source = child(dict(hit), "_source")
+    happened = first_text(source, "kibana.alert.original_time") or first_text(
+        source, "kibana.alert.start"
     )
-    word = first_text(flat, "kibana.alert.severity") or ""
+    word = first_text(source, "kibana.alert.severity") or ""
     return Alert(
         external_id=identifier,
-        title=first_text(flat, "kibana.alert.rule.name") or "Elastic alert",
+        title=first_text(source, "kibana.alert.rule.name") or "Elastic alert",
         severity=SEVERITIES.get(word.casefold(), Severity.MEDIUM),
-        occurred_at=parse_utc(happened) if happened else _parse_time(flat, TIMESTAMP),
+        occurred_at=parse_utc(happened) if happened else _parse_time(source, TIMESTAMP),
     )
 
 
-def first_text(flat: FlatDocument, name: str) -> str | None:
+def first_text(source: dict[str, Any], name: str) -> str | None:
     """Return the first text of a field, or None if it has none."""
-    return next(iter(texts(flat, name)), None)
+    return next(iter(texts_at(source, name)), None)
 
 
-def _parse_time(flat: FlatDocument, name: str) -> datetime:
-    told = first_text(flat, name)
+def _parse_time(source: dict[str, Any], name: str) -> datetime:
+    told = first_text(source, name)
     if told is None:
         raise ValueError(f"{name} is missing or not a string")
     return parse_utc(told)
 
 
-def _build_alert_url(identifier: str, flat: FlatDocument, settings: ElasticSettings) -> str:
+def _build_alert_url(identifier: str, source: dict[str, Any], settings: ElasticSettings) -> str:
     """Return the URL of an alert, for a Kibana without a configured public URL."""
-    query = {"index": settings.alerts_index, "timestamp": first_text(flat, TIMESTAMP)}
+    query = {"index": settings.alerts_index, "timestamp": first_text(source, TIMESTAMP)}
     name = quote(identifier, safe="")
     return f"{settings.kibana}/app/security/alerts/redirect/{name}?{urlencode(query)}"
 
@@ -274,9 +243,9 @@ def attach_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Inci
     for hit in hits:
         with suppress(ValueError):  # skip invalid alerts
             alerts.append(build_alert(hit))
-            flat = flatten_document(child(dict(hit), "_source"))
-            entities.append(tuple(find_entities(flat)))
-            techniques.append(tuple(find_techniques(flat)))
+            source = child(dict(hit), "_source")
+            entities.append(tuple(find_entities(source)))
+            techniques.append(tuple(find_techniques(source)))
     return replace(
         incident,
         alerts=tuple(alerts),

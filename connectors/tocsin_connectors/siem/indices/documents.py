@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from tocsin import Entity, EntityKind, parse_json
-from tocsin_connectors.siem.entities import contains_entity, parse_entities
-from tocsin_connectors.siem.records import normalize_address
+from tocsin_connectors.siem.entities import contains_entity, normalize_address, parse_entities
+from tocsin_connectors.siem.records import scalars, value_at
 
 MAX_DOCUMENT_LENGTH = 1_000_000
 # https://www.elastic.co/docs/reference/ecs/ecs-field-reference
@@ -17,39 +17,6 @@ _ECS_FIELDS = {
     EntityKind.USER: ("user.target.name", "user.effective.name"),
     EntityKind.HOST: ("related.hosts",),
 }
-
-
-def value_at(document: Any, place: str) -> Any:
-    """Return the value at a path such as `source.ip`, or None.
-
-    Documents have nested objects, dotted names, or both.
-    """
-    if not isinstance(document, dict):
-        return None
-    if place in document:
-        return document[place]
-    parts = place.split(".")
-    for length in range(len(parts) - 1, 0, -1):
-        head, tail = ".".join(parts[:length]), ".".join(parts[length:])
-        if head in document and (found := value_at(document[head], tail)) is not None:
-            return found
-    return None
-
-
-def text_at(document: Any, *places: str) -> str | None:
-    """Return the first text or number, as text, at one of several paths."""
-    for place in places:
-        for value in scalars(value_at(document, place)):
-            if text := str(value).replace("\0", "").strip():
-                return text[:4096]
-    return None
-
-
-def scalars(value: Any) -> Iterator[str | int]:
-    """Yield the texts and numbers in a value or a list."""
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, str | int) and not isinstance(item, bool):
-            yield item
 
 
 def find_ecs_entities(document: Any) -> Iterator[Entity]:

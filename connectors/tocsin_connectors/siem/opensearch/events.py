@@ -9,11 +9,9 @@ from tocsin_connectors.siem.indices.documents import (
     find_ecs_entities,
     include_queried_entity,
     summarize_document,
-    text_at,
-    value_at,
 )
 from tocsin_connectors.siem.opensearch.mapping import parse_time
-from tocsin_connectors.siem.records import describe_value, union
+from tocsin_connectors.siem.records import describe_value, text_at, union, value_at
 
 ENTITY_FIELDS = {
     EntityKind.IP: (

@@ -21,8 +21,7 @@ from tocsin import (
 )
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
-from tocsin_connectors.siem.records import child, children, union
-from tocsin_connectors.siem.records import text as text_at
+from tocsin_connectors.siem.records import child, children, text, union
 from tocsin_connectors.siem.secops.client import EVERY_RULE, GET_ALERT, SecOpsClient, SecOpsRecord
 from tocsin_connectors.siem.secops.mapping import (
     ENTITY_FIELDS,
@@ -128,7 +127,7 @@ class SecOps(LookbackProvider):
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set the status of a detection as feedback, unless it has that status already."""
         feedback = child(await self._existing(external_id), "feedbackSummary")
-        if parse_status(text_at(feedback, "status")) is not status:
+        if parse_status(text(feedback, "status")) is not status:
             await self._client.update(external_id, {"status": STATUS_WORDS[status]})
 
     async def _existing(self, identifier: str) -> SecOpsRecord:

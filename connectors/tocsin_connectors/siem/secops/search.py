@@ -12,16 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent, TryLater, Window
-from tocsin_connectors.siem.entities import contains_entity, relate
-from tocsin_connectors.siem.records import (
-    child,
-    describe_value,
-    normalize_address,
-    parse_utc,
-    text,
-    texts_at,
-    union,
-)
+from tocsin_connectors.siem.entities import contains_entity, normalize_address, relate
+from tocsin_connectors.siem.records import child, describe_value, parse_utc, text, texts_at, union
 from tocsin_connectors.siem.secops.client import SecOpsClient
 from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS, find_entities
 

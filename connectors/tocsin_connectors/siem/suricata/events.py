@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
-from tocsin_connectors.siem.entities import relate
+from tocsin_connectors.siem.entities import parse_host, relate
 from tocsin_connectors.siem.records import (
     child,
     children,
     number,
-    parse_host,
     select_fields,
     text,
     texts,

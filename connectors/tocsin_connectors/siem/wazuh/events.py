@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin import Entity, SiemEvent
-from tocsin_connectors.siem.indices.documents import include_queried_entity, text_at, value_at
+from tocsin_connectors.siem.indices.documents import include_queried_entity
+from tocsin_connectors.siem.records import text_at, value_at
 from tocsin_connectors.siem.wazuh.mapping import find_entities, parse_detection
 from tocsin_connectors.siem.wazuh.queries import ENTITY_FIELDS
 

@@ -10,8 +10,15 @@ from typing import Any
 
 from tocsin import Entity, Severity, find_in_record
 from tocsin_connectors.siem.entities import filter_techniques
-from tocsin_connectors.siem.indices.documents import find_ecs_entities, text_at, value_at
-from tocsin_connectors.siem.records import describe_value, parse_utc, texts, union
+from tocsin_connectors.siem.indices.documents import find_ecs_entities
+from tocsin_connectors.siem.records import (
+    describe_value,
+    parse_utc,
+    text_at,
+    texts,
+    union,
+    value_at,
+)
 
 TIME_FIELD = "@timestamp"
 """Sort field of both layouts; 5.x has no `timestamp`."""

@@ -88,9 +88,9 @@ async def test_check_names_a_missing_label_and_missing_severities_at_once(lab: C
     lab.simulator.labels, lab.simulator.severities = ["Notable"], ["High"]
     problems = (await lab.channel.check()).problems
     assert problems == (
-        "there is no label events; there are notable",
-        "there is no severity low",
-        "there is no severity medium",
+        "the label events does not exist; existing labels: notable",
+        "the severity low does not exist",
+        "the severity medium does not exist",
     )
 
 

@@ -51,9 +51,7 @@ async def test_a_missing_permission_a_wrong_field_and_an_oversized_template_are_
         simulator.lacks = {"manageAlert/create"}
         status, errors = await check(tmp_path, simulator.url)
     assert status == 2
-    assert (
-        "destinations.hive: tocsin@example.com has not the permission manageAlert/create" in errors
-    )
+    assert "destinations.hive: tocsin@example.com lacks the permission manageAlert/create" in errors
     assert "destinations.other.sevrity" in errors
     assert "destinations.hive: thehive, incident-alert: title: " in errors
     assert "is too long" in errors

@@ -1,4 +1,4 @@
-"""Values at places of records."""
+"""Typed access to the values of records."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ RECORD = {"a": "1", "b": [{"c": ["2", 3, " "]}, {"c": "4"}, "no object"], "d": {
 
 
 @pytest.mark.parametrize(
-    ("place", "found"),
+    ("path", "found"),
     [("a", ["1"]), ("b.c", ["2", "4"]), ("d.e.f", ["5"]), ("a.x", []), ("x.y", []), ("d.e", [])],
 )
-def test_texts_are_found_in_lists_as_well(place, found):
-    assert texts_at(RECORD, place) == found
+def test_texts_are_found_in_lists_as_well(path, found):
+    assert texts_at(RECORD, path) == found
