@@ -83,7 +83,7 @@ def test_hits_that_do_not_say_where_they_are_break_the_walk(hit):
 
 def test_a_moment_without_end_breaks_the_walk():
     crowd = DocumentCursor(1, tuple(map(str, range(MAX_SAME_TIMESTAMP))))
-    with pytest.raises(Broken, match="have one time"):
+    with pytest.raises(Broken, match="have the same timestamp"):
         DocumentCursor.behind([{"_id": "x", "sort": [1]}], crowd)
 
 
