@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-full check fix bench requirements clean
+.PHONY: help run serve test test-full check fix bench docs requirements clean
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,14 +38,20 @@ fix: $(VENV)/.dev ## Format and mend what can be mended automatically
 bench: $(VENV)/.dev ## Measure against bare baselines in the same run
 	@$(BIN)/python -m bench
 
+docs: $(VENV)/.docs ## Build the documentation as a site with offline search, in docs/_build/html
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs docs/_build/html
+	@echo docs/_build/html/index.html
+
 requirements: ## Pin the dependencies anew, with hashes
 	@uv pip compile pyproject.toml --extra postgres --group build --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o requirements/runtime.txt
 	@uv pip compile pyproject.toml --extra postgres --group build --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -c requirements/runtime.txt --quiet -o requirements/dev.txt
+	@uv pip compile --group pyproject.toml:docs --universal --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --quiet -o requirements/docs.txt
 
 clean: ## Remove the virtual environment and every cache
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tocsin needs Python 3.11 or newer; set PYTHON=...")'
@@ -61,3 +67,7 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 	@$(PIP) --require-hashes -r requirements/dev.txt
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.docs: requirements/docs.txt | $(VENV)/bin/python
+	@$(PIP) --require-hashes -r requirements/docs.txt
+	@touch $@
