@@ -20,11 +20,23 @@ run: $(VENV)/.runtime ## Start Tocsin with a sample feed and a receiver, and sho
 serve: $(VENV)/.runtime ## Start Tocsin with ./plugins.toml
 	@$(BIN)/tocsin serve
 
-test: check ## Run what CI runs: the checks, then every test on SQLite and PostgreSQL
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not full"
+test: $(VENV)/.dev ## Run what CI runs: the checks, and beside them all tests but the large sizes
+	$(call beside_checks,-m "not full")
 
-test-full: check ## Run everything, with the large sizes
-	@$(BIN)/python -m pytest -n $(WORKERS)
+test-full: $(VENV)/.dev ## Run the checks and every test, with the large sizes
+	$(call beside_checks)
+
+# The checks run beside the tests, and what they found comes last; either may fail
+define beside_checks
+@log=$$(mktemp); \
+$(MAKE) --no-print-directory check > $$log 2>&1 & checks=$$!; \
+$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(1); tests=$$?; \
+wait $$checks; checks=$$?; \
+echo "make check:"; cat $$log; rm -f $$log; \
+[ $$tests = 0 ] || echo "make: the tests have failed" >&2; \
+[ $$checks = 0 ] || echo "make: the checks have failed" >&2; \
+[ $$tests = 0 ] && [ $$checks = 0 ]
+endef
 
 check: $(VENV)/.dev ## Lint, types and layers
 	@$(BIN)/ruff check .
