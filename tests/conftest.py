@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -21,7 +22,7 @@ from tocsin.testing import ManualClock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from postgres import Postgres
+from postgres import Postgres, memory
 
 # How long an example takes depends on the machine and says nothing of the code
 hypothesis.settings.register_profile(
@@ -34,7 +35,9 @@ hypothesis.settings.load_profile("tocsin")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look at fewer examples where the large sizes are left out."""
+    """Keep files in memory, and look at fewer examples where the large sizes are left out."""
+    if folder := memory():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
     gc.tune()
     if config.option.markexpr == "not full":
         hypothesis.settings.load_profile("ordinary")

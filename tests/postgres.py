@@ -100,10 +100,10 @@ def _binaries(folder: Path) -> Path:
     return folder / "installation" / "bin"
 
 
-def _memory() -> str | None:
+def memory() -> str | None:
     """Return a folder in memory, None where there is none with room.
 
-    On a disk, making and removing the 300 files of a database costs more than most tests.
+    On a disk, making and removing files costs more than most tests.
     """
     folder = Path("/dev/shm")
     roomy = folder.is_dir() and shutil.disk_usage(folder).free > 2**30
@@ -128,7 +128,7 @@ class Postgres:
 
     def __enter__(self) -> Self:
         self.folder.chmod(0o755)
-        self._home = TemporaryDirectory(prefix="tocsin-postgres-", dir=_memory())
+        self._home = TemporaryDirectory(prefix="tocsin-postgres-", dir=memory())
         home = self.home = Path(self._home.name)
         if "user" in self.unprivileged:
             os.chown(home, self.unprivileged["user"], self.unprivileged["group"])

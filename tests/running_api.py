@@ -213,6 +213,12 @@ def make_enriching(database: Database, clock) -> IncidentEnricher:
     return IncidentEnricher(Enrichers({}, Environment(), database, clock), database, {})
 
 
+@cache
+def _make_settings(given: tuple[tuple[str, object], ...]) -> Settings:
+    """Return frozen settings, which tests share: to make them takes longer than most requests."""
+    return Settings(**dict(given))
+
+
 @asynccontextmanager
 async def open_api(
     database: Database, clock, configuration: Configuration = CONFIGURATION, **settings: object
@@ -221,7 +227,7 @@ async def open_api(
     roles = {"api": True}
     limits = ("rate_limit", "rate_burst", "auth_failure_limit")
     wide = {**dict.fromkeys(limits, 1_000_000), "allow_networks": "127.0.0.0/8"}
-    made = Settings(**{"base_url": URL, **wide, **settings})
+    made = _make_settings(tuple({"base_url": URL, **wide, **settings}.items()))
     vault = Vault(ENCRYPTION_KEY, source="test")
     await database.write(_store_signing_key, clock.now())
     parts = destination_parts(made, vault, clock, configuration)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import traceback
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -115,6 +116,7 @@ _environment = WritingEnvironment(
 )
 
 
+@lru_cache(maxsize=16)
 def _compile_template(text: str) -> Template:
     if len(text) > MAX_LENGTH:
         raise ValueError(f"a mapping has {MAX_LENGTH // 1024} KiB at most")
