@@ -43,21 +43,27 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("ordinary")
 
 
-_ON_ONE_DATABASE = ("core/web", "core/cli", "core/accounting", "core/audit", "core/credentials")
+_ON_ONE_DATABASE = tuple(
+    f"tests/core/{folder}/" for folder in ("accounting", "audit", "cli", "credentials", "web")
+)
 """Where ordinary runs take each test on one of both databases, half of them on either.
 
 What differs between the two lies below, in folders whose tests always run on both.
 """
+_AT_ANY_STEP = {
+    "test_a_failure_at_any_step_leaves_what_was_to_be",
+    "test_an_answer_that_is_lost_at_any_step_leaves_what_was_to_be",
+}
+"""Rules that try out every request of a channel; ordinary runs do so with a few channels."""
+_TRIED_AT_ANY_STEP = {"TestGitHub", "TestZendesk", "TestTheHive"}
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out half of what runs on both databases, where the large sizes are left out."""
-    if config.option.markexpr != "not full":
-        return
-    out = [item for item in items if _is_done_elsewhere(item)]
-    config.hook.pytest_deselected(items=out)
-    left_out = set(out)
-    items[:] = [item for item in items if item not in left_out]
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `full` what ordinary runs leave out by rules rather than one by one."""
+    for item in items:
+        if _is_done_elsewhere(item) or _is_done_with_others(item):
+            item.add_marker(pytest.mark.full)
 
 
 def pytest_collection_finish() -> None:
@@ -65,13 +71,21 @@ def pytest_collection_finish() -> None:
     gc.tune()
 
 
+def _is_done_with_others(item: pytest.Item) -> bool:
+    """Return whether other channels are tried out by this rule."""
+    suite = getattr(item, "cls", None)
+    return (
+        item.name in _AT_ANY_STEP and suite is not None and suite.__name__ not in _TRIED_AT_ANY_STEP
+    )
+
+
 def _is_done_elsewhere(item: pytest.Item) -> bool:
+    """Return whether ordinary runs take the test on the other database."""
     name, _, parameters = item.nodeid.partition("[")
-    kinds = {"sqlite", "postgresql"} & set(parameters.rstrip("]").split("-"))
-    folder = name.removeprefix("tests/")
-    if len(kinds) != 1 or not folder.startswith(_ON_ONE_DATABASE) or not _runs_on_both(item):
+    if not name.startswith(_ON_ONE_DATABASE):
         return False
-    return kinds == {("sqlite", "postgresql")[crc32(name.encode()) % 2]}
+    kinds = {"sqlite", "postgresql"} & set(parameters.rstrip("]").split("-"))
+    return kinds == {("sqlite", "postgresql")[crc32(name.encode()) % 2]} and _runs_on_both(item)
 
 
 def _runs_on_both(item: pytest.Item) -> bool:

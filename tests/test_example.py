@@ -89,6 +89,7 @@ def example(environment) -> Environment:
     return environment
 
 
+@pytest.mark.full
 def test_the_example_passes_its_own_tests(example, tmp_path):
     printed = example.run("python", "-m", "pytest", "-q", EXAMPLE, cwd=tmp_path)
     passed = re.search(r"(\d+) passed", printed)
@@ -104,6 +105,7 @@ def simulator() -> Simulator:
     return module.ExampleSimulator(Siem(SystemClock()))
 
 
+@pytest.mark.full
 async def test_two_lines_enable_the_example(example, tmp_path):
     lines = (EXAMPLE / "plugins.toml").read_text()
     assert len(lines.splitlines()) == 2

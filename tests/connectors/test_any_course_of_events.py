@@ -17,6 +17,7 @@ from typing import TextIO
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from full_run import scale_examples
 from tocsin import TryLater
 
 FIRST = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -143,7 +144,7 @@ STEPS = (
 
 
 @settings(
-    max_examples=250,
+    max_examples=scale_examples(250),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from full_run import scale_examples
 from tocsin import Refused, TryLater, Window
 from tocsin_connectors.siem.suricata import Suricata
 
@@ -257,7 +258,9 @@ async def test_alerts_are_judged_one_by_one_and_make_the_incidents_of_the_first_
     assert incident.alerts == read.incidents[0].alerts[1:]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     files=st.lists(st.lists(st.integers(0, 40), max_size=12), min_size=1, max_size=4),
     window=st.tuples(st.integers(0, 40), st.integers(0, 40)),

@@ -11,12 +11,10 @@ import aiohttp
 import pytest
 
 from crowdsec_server import LocalApi, sshd_log
+from full_run import postgresql_in_full
 
 from .service import Receiver, Service, until
 
-on_sqlite_at_least = pytest.mark.parametrize(
-    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True
-)
 ATTACKER = {"kind": "ip", "value": "203.0.113.7"}
 QUERY = {"query": "investigate incident 1"}
 SCOPES = [f"{name}:read" for name in ("incidents", "investigations", "search", "graph")]
@@ -77,7 +75,7 @@ def cited(value: Any) -> Iterator[str]:
             yield from cited(part)
 
 
-@on_sqlite_at_least
+@postgresql_in_full
 async def test_a_brute_force_becomes_a_report_that_an_analyst_can_work_with(analyst):
     enriched = await analyst.post("incidents/1/enrich")
     assert {enrichment["difference"] for enrichment in enriched["enrichments"]} == {"new"}

@@ -8,14 +8,12 @@ import random
 
 import pytest
 
+from full_run import postgresql_in_full, sqlite_in_full
+
 from .service import until
 
-# The whole way on PostgreSQL is in the full run; its parts are tested there in any case
-on_sqlite_at_least = pytest.mark.parametrize(
-    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True
-)
 
-
+@sqlite_in_full
 async def test_an_alert_reaches_the_receiver_and_the_api(service, sensor, receiver):
     sensor.write(3)
     await service.start()
@@ -29,7 +27,7 @@ async def test_an_alert_reaches_the_receiver_and_the_api(service, sensor, receiv
     assert await service.stop() == 0
 
 
-@on_sqlite_at_least
+@postgresql_in_full
 async def test_appending_rotation_a_kill_and_a_restart_lose_and_double_nothing(
     service, sensor, receiver
 ):
@@ -71,7 +69,7 @@ async def test_a_kill_at_any_moment_loses_no_event(service, sensor, receiver, se
     assert receiver.numbers == set(range(1, sensor.written + 1))
 
 
-@on_sqlite_at_least
+@postgresql_in_full
 async def test_a_receiver_that_fails_gets_the_event_again(service, sensor, receiver):
     receiver.statuses = [503, 500]
     sensor.write(1)
@@ -81,7 +79,7 @@ async def test_a_receiver_that_fails_gets_the_event_again(service, sensor, recei
 
 
 @pytest.mark.full
-@on_sqlite_at_least
+@postgresql_in_full
 async def test_what_did_not_arrive_is_listed_and_can_be_sent_again(service, sensor, receiver):
     receiver.statuses = [500] * 7  # four of one, which is then dead, and three of the other
     sensor.write(2)
@@ -104,9 +102,8 @@ async def test_what_did_not_arrive_is_listed_and_can_be_sent_again(service, sens
             pass
 
 
-async def test_a_second_serve_on_one_sqlite_database_is_refused(service, database_url):
-    if database_url.get_backend_name() != "sqlite":
-        pytest.skip("any number of nodes may share one PostgreSQL")
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_second_serve_on_one_sqlite_database_is_refused(service):
     await service.start()
     service.environment["TOCSIN_PORT"] = "0"
     status, _, errors = await service.command("serve")
@@ -114,9 +111,8 @@ async def test_a_second_serve_on_one_sqlite_database_is_refused(service, databas
     assert "another `tocsin serve` (process " in errors
 
 
-async def test_a_postgresql_without_its_schema_is_refused(service, database_url, postgres):
-    if database_url.get_backend_name() != "postgresql":
-        pytest.skip("the embedded database is brought up to date at start")
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_postgresql_without_its_schema_is_refused(service, postgres):
     service.environment["TOCSIN_DATABASE_URL"] = await asyncio.to_thread(postgres.create, "empty")
     status, _, errors = await service.command("serve")
     assert (status, "tocsin db upgrade" in errors) == (2, True)
@@ -127,7 +123,7 @@ async def test_a_postgresql_without_its_schema_is_refused(service, database_url,
 
 
 @pytest.mark.full
-@on_sqlite_at_least
+@postgresql_in_full
 async def test_malformed_lines_are_shown_with_their_reason(service, sensor, receiver):
     sensor.write(1)
     with sensor.path.open("ab") as file:

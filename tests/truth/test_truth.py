@@ -24,6 +24,11 @@ from tocsin.store.tables import (
 from tocsin.testing import ManualClock, Scenario
 from truth.entrant import Known
 from truth.entrants import ENTRANTS
+from truth.kibana import AlertsAndCases
+from truth.local_api import LocalApi
+from truth.microsoft import OfSentinel
+from truth.of_files import OcsfFiles, SuricataFiles
+from truth.of_simulators import Example
 from truth.pushing import Pushed
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
@@ -34,13 +39,22 @@ RESTART_EVERY = 40
 
 
 FULL = list(product(ENTRANTS, ("sqlite", "postgresql")))
-# In each run: every entrant, and on PostgreSQL one to which several push at once
-ORDINARY = [(it, database) for it, database in FULL if database == "sqlite" or it is Pushed]
+# In each run: one entrant of every kind, and on PostgreSQL one to which several push at once
+SMALL = [(kind, database) for kind, database in FULL if database == "sqlite" or kind is Pushed]
+ORDINARY = (Example, LocalApi, OcsfFiles, SuricataFiles, Pushed, OfSentinel, AlertsAndCases)
 
 
-def on(pairs):
-    ids = [f"{entrant.name}-{database}" for entrant, database in pairs]
-    return pytest.mark.parametrize(("entrant", "database_url"), pairs, ids=ids, indirect=True)
+def on(pairs, ordinary=()):
+    params = [
+        pytest.param(
+            entrant,
+            database,
+            id=f"{entrant.name}-{database}",
+            marks=() if entrant in ordinary else pytest.mark.full,
+        )
+        for entrant, database in pairs
+    ]
+    return pytest.mark.parametrize(("entrant", "database_url"), params, indirect=True)
 
 
 @pytest.fixture
@@ -48,14 +62,13 @@ def entrant(request):
     return request.param()
 
 
-@on(ORDINARY)
+@on(SMALL, ordinary=ORDINARY)
 async def test_a_day_of_200_changes_ends_with_the_truth(entrant, database, tmp_path):
     day = Scenario(START, changes=200)
     await check_truth(entrant, day, database, tmp_path, poll_interval="15m")
 
 
 @on(FULL)
-@pytest.mark.full
 @pytest.mark.timeout(1800)
 async def test_a_day_of_20_000_changes_ends_with_the_truth(entrant, database, tmp_path):
     day = Scenario(START, changes=20_000, seed=1)

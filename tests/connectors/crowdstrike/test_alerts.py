@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from full_run import scale_examples
 from tocsin import EntityKind, IncidentStatus, Severity
 from tocsin_connectors.siem.crowdstrike.mapping import build_incident, parse_severity
 
@@ -180,7 +181,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*ALERT, *ENDPOINT, *IDENTITY, *CLOUD]), JSON))
-@settings(max_examples=50)
+@settings(max_examples=scale_examples(50))
 def test_whatever_stands_in_an_alert_it_is_read_or_refused(members):
     try:
         incident = build_incident(ALERT | ENDPOINT | members, CONSOLE)

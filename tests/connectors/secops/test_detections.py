@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.connectors.secops.udm_reader import Term, terms
 
+from full_run import scale_examples
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin_connectors.siem.secops import search
 from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS, build_incident
@@ -131,7 +132,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(DETECTION)), JSON))
-@settings(max_examples=50)
+@settings(max_examples=scale_examples(50))
 def test_whatever_stands_in_a_detection_it_is_read_or_refused(members):
     try:
         incident = build_incident(DETECTION | members)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from full_run import scale_examples
 from tocsin.audit import AuditPage, list_entries, record
 from tocsin.audit.log import clean_details
 
@@ -120,7 +121,9 @@ async def test_texts_are_bounded_and_held_by_both_databases(database, add):
     assert entry["actor"].endswith("é…")
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(details=st.dictionaries(st.text(), JSON, max_size=3))
 async def test_any_details_come_back_alike_from_both_databases(database, add, details):
     await add("any", details=details)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select, text
 
+from full_run import scale_examples
 from tocsin.audit import Sealer, list_entries, record
 from tocsin.store import open_database
 from tocsin.store.tables import audit
@@ -144,7 +145,9 @@ async def test_a_running_sealer_seals_what_comes(add, sealer, check, running):
                 pass
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     entries=st.lists(
         st.builds(

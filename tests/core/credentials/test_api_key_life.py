@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import create_engine
 
+from full_run import scale_examples
 from tocsin.credentials import (
     ApiKey,
     KeyStatus,
@@ -131,5 +132,5 @@ class KeyLife(RuleBasedStateMachine):
         assert key.previous_end(self.now) == (ends[0] if ends else None)
 
 
-KeyLife.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
+KeyLife.TestCase.settings = settings(max_examples=scale_examples(100), stateful_step_count=40)
 TestKeyLife = KeyLife.TestCase

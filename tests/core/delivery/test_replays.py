@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, event, update
 
 from delivery_rows import NOW, add_delivery, add_destination, rows
+from full_run import scale_examples
 from tocsin.delivery.history.filters import DeliveryFilter
 from tocsin.delivery.history.replay_runner import (
     NoSuchDeliveryError,
@@ -304,7 +305,7 @@ STEPS = st.one_of(
 ROWS = st.tuples(st.sampled_from(["dead", "on_hold", "delivered", "pending"]), st.booleans())
 
 
-@settings(max_examples=60)
+@settings(max_examples=scale_examples(60))
 @given(
     st.lists(ROWS, max_size=10),
     st.sampled_from(REPLAYABLE_STATES),

@@ -286,13 +286,14 @@ async def test_an_incident_keeps_no_more_than_a_thousand_entities(feed):
     assert await feed.database.read(lambda c: c.scalar(count)) == 1_000
 
 
-async def test_a_page_of_thousands_is_stored(feed):
+@pytest.mark.parametrize("size", [3_000, pytest.param(6_000, marks=pytest.mark.full)])
+async def test_a_page_of_thousands_is_stored(feed, size):
     def version(n: int, status: IncidentStatus) -> Incident:
         alert = Alert(external_id=str(n), title="t", severity=Severity.LOW, occurred_at=NOW)
         address = entity(f"192.0.2.{n % 250}")
         return incident(str(n), status=status, entities=(address,), alerts=(alert,))
 
-    new = [version(n, IncidentStatus.NEW) for n in range(6_000)]
-    assert (await feed.store(*new)).counts.new == 6_000
-    changed = [version(n, IncidentStatus.ACTIVE) for n in range(6_000)]
-    assert (await feed.store(*changed)).counts.changed == 6_000
+    new = [version(n, IncidentStatus.NEW) for n in range(size)]
+    assert (await feed.store(*new)).counts.new == size
+    changed = [version(n, IncidentStatus.ACTIVE) for n in range(size)]
+    assert (await feed.store(*changed)).counts.changed == size

@@ -10,6 +10,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from full_run import scale_examples
 from tocsin import Broken, Refused, TryLater
 from tocsin.testing import ManualClock
 
@@ -28,7 +29,7 @@ OTHERS = st.sampled_from([("restart",), ("expire",)])
 COURSES = st.lists(CHANGES | BURSTS | PAUSES | READS | READS | SKEWS | FAULTS | OTHERS, max_size=40)
 
 
-@settings(max_examples=300)
+@settings(max_examples=scale_examples(300))
 @given(course=COURSES)
 def test_it_ends_with_the_truth_and_nothing_is_left_out(course):
     asyncio.run(live(course))

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 
+from full_run import scale_examples
 from report_samples import HOSTILE, brute_force, empty, executive, hostile, huge, texts
 from tocsin.model import Statement
 from tocsin.reports import CONTENT_SECURITY_POLICY, to_html
@@ -158,7 +159,7 @@ def test_a_page_can_be_found_through_without_seeing_it(report):
         assert drawing.findtext("title")
 
 
-@settings(max_examples=40)  # each is a whole report, read with a whole parser
+@settings(max_examples=scale_examples(40))  # each is a whole report, read with a whole parser
 @given(texts)
 def test_whatever_the_text_a_page_has_the_same_elements_and_shows_it_as_it_is(text):
     html = to_html(hostile(text))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from full_run import scale_examples
 from report_samples import BEGIN, brute_force, empty, executive, hostile, huge
 from tocsin.model import (
     Action,
@@ -97,7 +98,7 @@ reports = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=scale_examples(50))
 @given(reports)
 def test_every_report_comes_back_as_it_was(report):
     assert from_json(json.loads(json.dumps(to_json(report)))) == report

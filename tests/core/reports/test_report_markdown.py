@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from linkify_it import LinkifyIt
 from markdown_it import MarkdownIt
 
+from full_run import scale_examples
 from report_samples import HOSTILE, brute_force, empty, executive, hostile, huge, texts
 from tocsin.reports import to_markdown
 from tocsin.reports.markdown import escaped
@@ -105,7 +106,7 @@ def test_values_of_entities_are_code_and_addresses_in_sentences_are_defanged():
     assert "curl fetched http[://]cdn[.]evil[.]example/x[.]sh. [step 9]" in shown(text)
 
 
-@settings(max_examples=40)  # each is a whole report, read with a whole parser
+@settings(max_examples=scale_examples(40))  # each is a whole report, read with a whole parser
 @given(texts)
 def test_whatever_the_text_it_changes_nothing_but_itself(text):
     markdown = to_markdown(hostile(text))

@@ -7,9 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from full_run import postgresql_in_full
 from schedule_office import Office
 from tocsin.testing import ManualClock
 
+pytestmark = postgresql_in_full
 BERLIN = ZoneInfo("Europe/Berlin")
 SPRING, AUTUMN = datetime(2027, 3, 27, 23, tzinfo=UTC), datetime(2027, 10, 30, 22, tzinfo=UTC)
 

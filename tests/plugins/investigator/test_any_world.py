@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from investigator_cases import CASES
 from investigator_world import World, ago, investigate, statements
 
+from full_run import scale_examples
 from tocsin import (
     Alert,
     Disposition,
@@ -127,7 +128,7 @@ _messages = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=scale_examples(40))
 @given(_worlds, _messages, st.sampled_from(Persona))
 async def test_any_world_gives_a_report_that_cites_what_there_is(world, messages, persona):
     try:

@@ -160,6 +160,7 @@ async def run(office: Office, subjects: int, each: int) -> None:
     assert office.kills
 
 
+@pytest.mark.full
 async def test_a_few_subjects_are_as_many_tickets_with_their_comments_in_order(office):
     await run(office, subjects=6, each=10)
 

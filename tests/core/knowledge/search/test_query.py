@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import URL, make_url
 
+from full_run import scale_examples
 from tocsin.errors import CallerError
 from tocsin.knowledge.search import SearchDocument, search_documents
 from tocsin.knowledge.search.documents import index_documents
@@ -179,7 +180,7 @@ _queries = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=scale_examples(150))
 @given(text=_queries)
 def test_any_text_finds_the_same_on_both_or_is_refused_by_both(both, text):
     runner, databases = both

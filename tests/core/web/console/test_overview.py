@@ -26,11 +26,21 @@ NOON = "2026-11-20T12:00:00Z"
 class StandingClock(ManualClock):
     """Whoever sleeps on it waits until others have moved it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._moved = asyncio.Event()
+
+    def advance(self, **duration: float) -> None:
+        """Move the clock, and wake whoever sleeps."""
+        super().advance(**duration)
+        self._moved.set()
+        self._moved = asyncio.Event()
+
     async def sleep(self, duration: timedelta) -> None:
         """Return once the time has passed."""
         until = self.now() + duration
-        while self.now() < until:  # noqa: ASYNC110 - the test moves the time
-            await asyncio.sleep(0)
+        while self.now() < until:
+            await self._moved.wait()
 
 
 @pytest.fixture
